@@ -1,0 +1,41 @@
+"""rank1: find the best pair of a grid from noisy feedback."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rank1.problems import Bernoulli as Bernoulli
+    from rank1.problems import Beta as Beta
+    from rank1.problems import Campaign as Campaign
+    from rank1.problems import Categorical as Categorical
+    from rank1.problems import Discrete as Discrete
+    from rank1.problems import Factors as Factors
+    from rank1.problems import Gaussian as Gaussian
+    from rank1.problems import Interval as Interval
+    from rank1.problems import PositionBased as PositionBased
+    from rank1.problems import Problem as Problem
+    from rank1.problems import Sampler as Sampler
+    from rank1.problems import spike as spike
+
+# Compiled code is slow to import, so a name's module loads when the name is first used.
+_MODULES = {
+    "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
+    "PositionBased Problem Sampler spike",
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'rank1' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return ["__version__", *sorted(_HOME)]

@@ -1,0 +1,111 @@
+"""Checks of arguments: each error names the argument, the value and what would be right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["integer", "number", "one_of", "vector"]
+
+#: The largest step count: counters are 64-bit, and a double counts exactly up to 2**53.
+MAX_STEPS = 2**53
+
+
+def shown(value: Any) -> str:
+    """A value as an error message shows it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def integer(name: str, value: Any, low: int, high: int = MAX_STEPS) -> int:
+    """`value` as an int in [low, high]; 2e6 is accepted, 2.5 and True are not.
+
+    >>> integer("n", 2e6, 1)
+    2000000
+    >>> integer("runs", 0, 1)
+    Traceback (most recent call last):
+    ...
+    ValueError: runs must be a whole number of at least 1, got 0
+    """
+    asked = f"{name} must be a whole number of at least {low}"
+    if high < MAX_STEPS:
+        asked += f" and at most {high}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{asked}, got {shown(value)}")
+    if not math.isfinite(value) or int(value) != value or not low <= value <= high:
+        raise ValueError(f"{asked}, got {shown(value)}")
+    return int(value)
+
+
+def number(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    above: bool = False,
+) -> float:
+    """`value` as a finite float in [low, high], or in (low, high] with `above`.
+
+    >>> number("sigma", -1, 0, above=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: sigma must be a number above 0, got -1
+    """
+    parts = []
+    if low > -math.inf:
+        parts.append(f"above {low:g}" if above else f"of at least {low:g}")
+    if high < math.inf:
+        parts.append(f"at most {high:g}")
+    asked = " ".join([f"{name} must be a number", " and ".join(parts)]).rstrip()
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{asked}, got {shown(value)}")
+    if not math.isfinite(value) or not low <= value <= high or (above and value == low):
+        raise ValueError(f"{asked}, got {shown(value)}")
+    return float(value)
+
+
+def vector(
+    name: str, values: ArrayLike, low: float = 0.0, high: float = 1.0
+) -> NDArray[np.float64]:
+    """`values` as a read-only, non-empty vector of finite numbers in [low, high].
+
+    >>> vector("u", [0.5, 1.5])
+    Traceback (most recent call last):
+    ...
+    ValueError: u[1] must be a number in [0, 1], got 1.5
+    """
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a list of numbers, got {shown(values)}") from None
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must be a list of at least one number, got {shown(values)}")
+    bad = ~((array >= low) & (array <= high))  # catches NaN too
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(f"{name}[{at}] must be a number in [{low:g}, {high:g}], got {array[at]}")
+    array.setflags(write=False)
+    return array
+
+
+def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
+    """`value`, which must be one of `choices`; a likely slip of the pen is pointed out.
+
+    >>> one_of("policy", "rank1elm", ["rank1elim", "ucb1"])
+    Traceback (most recent call last):
+    ...
+    ValueError: policy must be one of rank1elim, ucb1, got 'rank1elm' (did you mean rank1elim?)
+    """
+    import difflib
+
+    known = list(choices)
+    if value in known:
+        return str(value)
+    close = difflib.get_close_matches(str(value), known, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    raise ValueError(f"{name} must be one of {', '.join(known)}, got {shown(value)}{hint}")
