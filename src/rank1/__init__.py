@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rank1.policies import Known as Known
+    from rank1.policies import Oracle as Oracle
+    from rank1.policies import Policy as Policy
+    from rank1.policies import Pull as Pull
+    from rank1.policies import Rank1Elim as Rank1Elim
+    from rank1.policies import Uniform as Uniform
+    from rank1.policies import ask as ask
+    from rank1.policies import tell as tell
     from rank1.problems import Bernoulli as Bernoulli
     from rank1.problems import Beta as Beta
     from rank1.problems import Campaign as Campaign
@@ -20,11 +28,18 @@ if TYPE_CHECKING:
     from rank1.problems import Problem as Problem
     from rank1.problems import Sampler as Sampler
     from rank1.problems import spike as spike
+    from rank1.simulation import Interrupted as Interrupted
+    from rank1.simulation import Result as Result
+    from rank1.simulation import Trace as Trace
+    from rank1.simulation import load as load
+    from rank1.simulation import simulate as simulate
 
 # Compiled code is slow to import, so a name's module loads when the name is first used.
 _MODULES = {
+    "rank1.policies": "Known Oracle Policy Pull Rank1Elim Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
     "PositionBased Problem Sampler spike",
+    "rank1.simulation": "Interrupted Result Trace load simulate",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 

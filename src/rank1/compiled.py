@@ -23,22 +23,27 @@ from typing import Any
 import numba
 from numba.extending import overload
 
-__all__ = ["cache_directory", "jit", "kernel", "method"]
+__all__ = ["cache_directory", "inlined", "jit", "kernel", "method"]
 
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
+# Without Numba's reference counts (which would take 20 times as long as the step itself) compiled
+# code can't allocate: a policy that did so in every step would not compile.
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 _CONFIG: Any = numba.config
 
 #: For helper functions that compiled code calls; they are cached as part of their caller.
 jit = numba.njit(**_OPTIONS)
+#: The same for what happens in every step: handing a state of many arrays to a function that isn't
+#: inlined costs more than the step itself.
+inlined = numba.njit(forceinline=True, **_OPTIONS)
 
 
-def method(name: str) -> Callable[..., Any]:
+def method(name: str, *, inline: bool = True) -> Callable[..., Any]:
     """A function that calls method `name` of its first argument, also in compiled code."""
 
     def call(self: Any, *arguments: Any) -> Any:
         return getattr(self, name)(*arguments)
 
-    @overload(call, strict=False)
+    @overload(call, strict=False, jit_options={"forceinline": inline})
     def implementation(self: Any, *arguments: Any) -> Any:
         # Returning None tells Numba that there is no such method for this type.
         return getattr(getattr(self, "instance_class", None), name, None)

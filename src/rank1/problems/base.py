@@ -79,6 +79,11 @@ class Problem:
         rows, columns = (np.nonzero(side == side.max())[0].tolist() for side in (self.u, self.v))
         return [(i, j) for i in rows for j in columns]
 
+    @cached_property
+    def facts(self) -> tuple[float, float, float, float, tuple[int, int]]:
+        """What policies may be told beside K and L: the last fields of `rank1.Known`."""
+        return self.sigma, self.low, self.high, self.lowest_mean, self.best_pair
+
     @property
     def row_gaps(self) -> Floats:
         """Δᵁᵢ = ū(i*) − ū(i)."""
@@ -104,6 +109,15 @@ class Problem:
         """μ, the smaller of the averages of ū and v̄."""
         return float(min(self.u.mean(), self.v.mean()))
 
+    def row_means(self, columns: NDArray[np.int64]) -> Floats:
+        """Mean reward of each row when the column is drawn evenly from `columns`."""
+        return self.u * self.v[columns].mean()
+
+    def column_means(self, rows: NDArray[np.int64]) -> Floats:
+        """Mean reward of each column when the row is drawn evenly from `rows`."""
+        return self.v * self.u[rows].mean()
+
+    @property
     def law(self) -> Any:
         """The compiled side of the problem."""
         raise TypeError(f"{type(self).__name__} has no law")
@@ -121,7 +135,7 @@ class Problem:
         for name, index, size in (("row", row, self.K), ("column", column, self.L)):
             if not 0 <= index < size:
                 raise IndexError(f"{name} must lie in 0 … {size - 1}, got {index}")
-        law = self.law()
+        law = self.law
         self.refill(law, rng)
         reward, regret = law.draw(row, column, rng)
         return float(reward), float(regret)

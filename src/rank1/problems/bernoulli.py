@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,6 +116,7 @@ class Bernoulli(Problem):
         settings = {"u": self.u.tolist(), "v": self.v.tolist()}
         self.description = {"name": "bernoulli", "settings": settings}
 
+    @cached_property
     def law(self) -> BernoulliLaw:
         """The compiled side of the problem."""
         row, column = self.best_pair

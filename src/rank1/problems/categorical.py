@@ -139,6 +139,15 @@ class Categorical(Problem):
         """Mean reward of the worst pair."""
         return float(self.means.min())
 
+    def row_means(self, columns: NDArray[np.int64]) -> Floats:
+        """Mean reward of each row when the column is drawn evenly from `columns`."""
+        return self.means[:, columns].mean(axis=1)
+
+    def column_means(self, rows: NDArray[np.int64]) -> Floats:
+        """Mean reward of each column when the row is drawn evenly from `rows`."""
+        return self.means[rows].mean(axis=0)
+
+    @cached_property
     def law(self) -> CategoricalLaw:
         """The compiled side of the problem."""
         return CategoricalLaw(

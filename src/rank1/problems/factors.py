@@ -224,6 +224,7 @@ class Factors(Problem):
         settings = {"u_law": _spec(self.u_law), "v_law": _spec(self.v_law)}
         self.description = {"name": "factors", "settings": settings}
 
+    @property
     def law(self) -> FactorsLaw:
         """The compiled side of the problem; it has to be refilled before it is used."""
         assert self.block is not None

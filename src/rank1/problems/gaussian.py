@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -79,6 +80,7 @@ class Gaussian(Problem):
         settings = {"u": self.u.tolist(), "v": self.v.tolist(), "sigma": self.sigma}
         self.description = {"name": "gaussian", "settings": settings}
 
+    @cached_property
     def law(self) -> GaussianLaw:
         """The compiled side of the problem."""
         row, column = self.best_pair

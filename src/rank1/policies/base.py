@@ -1,0 +1,110 @@
+"""What every policy has: settings as an immutable value, and a state of plain arrays.
+
+A policy is one file with two classes. The policy itself is a frozen dataclass whose fields are its
+settings; `start` returns its state. The state is a NamedTuple of arrays with these methods, which
+the simulation compiles and a live study calls one at a time:
+
+- `choose(rng)`: the next pull, as (row, column, tag). May be called any number of times before
+  rewards come in. The tag is a whole number by which the policy knows the pull again.
+- `update(row, column, tag, reward)`: a reward has come in, in any order.
+- `forget(row, column, tag)`: this pull's reward will never come. Returns the state to go on with.
+  Plain Python, never compiled.
+- `best()`: the pair to recommend now.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from rank1.compiled import kernel, method
+
+__all__ = ["Known", "Policy", "Pull", "ask", "tell"]
+
+choose = method("choose")
+update = method("update")
+
+
+class Known(NamedTuple):
+    """What a policy is told before the first step."""
+
+    K: int
+    L: int
+    #: The horizon: how many steps are planned.
+    n: int
+    #: Standard deviation of noise that isn't bounded.
+    sigma: float = 0.0
+    #: The least and the largest reward.
+    low: float = 0.0
+    high: float = 1.0
+    #: Mean of the worst pair, where it is known.
+    lowest_mean: float = math.nan
+    #: For policies that only show what is possible.
+    best_pair: tuple[int, int] = (0, 0)
+
+
+class Pull(NamedTuple):
+    """One choice: a pair, and the tag by which the policy knows it again."""
+
+    row: int
+    column: int
+    tag: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """An algorithm with its settings."""
+
+    #: The name on the command line and in results.
+    name: ClassVar[str]
+    #: Whether its state is an `EliminationState`, which can be simulated by whole stages.
+    eliminates: ClassVar[bool] = False
+
+    def start(self, known: Known) -> Any:
+        """The state before the first step."""
+        raise TypeError(f"{type(self).__name__} has no start")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        return dataclasses.asdict(self)
+
+    @property
+    def label(self) -> str:
+        """The name with every setting that isn't the default, as the command line takes it."""
+        changed = [
+            f"{field.name}={getattr(self, field.name)}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return self.name + (":" + ",".join(changed) if changed else "")
+
+
+def _choose(state: Any, rng: np.random.Generator) -> Any:
+    return choose(state, rng)
+
+
+def _update(state: Any, row: int, column: int, tag: int, reward: float) -> None:
+    update(state, row, column, tag, reward)
+
+
+def ask(state: Any, rng: np.random.Generator) -> Pull:
+    """The next pull, by the same compiled function that simulations use.
+
+    >>> import numpy as np, rank1
+    >>> state = rank1.Rank1Elim().start(rank1.Known(K=2, L=3, n=1000))
+    >>> rng = np.random.default_rng(1)
+    >>> pull = rank1.ask(state, rng)
+    >>> rank1.tell(state, pull, reward=1.0)
+    """
+    return Pull(*kernel(_choose, state)(state, rng))
+
+
+def tell(state: Any, pull: Pull, reward: float) -> None:
+    """Report a pull's reward."""
+    if not math.isfinite(reward):
+        raise ValueError(f"reward must be a finite number, got {reward}")
+    kernel(_update, state)(state, pull.row, pull.column, pull.tag, float(reward))

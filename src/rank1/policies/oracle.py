@@ -1,0 +1,54 @@
+"""The oracle: the best pair at every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.policies.base import Known, Policy
+
+__all__ = ["Oracle"]
+
+
+class OracleState(NamedTuple):
+    """The best pair."""
+
+    pair: NDArray[np.int64]
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        """The best pair."""
+        return self.pair[0], self.pair[1], 0
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        """There is nothing to learn."""
+
+    def forget(self, row: int, column: int, tag: int) -> OracleState:
+        """Nothing depends on the past."""
+        return self
+
+    def best(self) -> tuple[int, int]:
+        """The best pair."""
+        return int(self.pair[0]), int(self.pair[1])
+
+
+@dataclass(frozen=True)
+class Oracle(Policy):
+    """Play the best pair from the first step: no regret, for a sanity line in plots.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> problem = rank1.spike(K=2, L=2, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+    >>> result = rank1.simulate(rank1.Oracle(), problem, n=1000, runs=2, seed=1)
+    >>> result["oracle"].expected.max()
+    0.0
+    """
+
+    name = "oracle"
+
+    def start(self, known: Known) -> OracleState:
+        """The state before the first step."""
+        return OracleState(np.array(known.best_pair, np.int64))

@@ -1,0 +1,7 @@
+"""Simulations: policies on problems, many runs at a time."""
+
+from rank1.simulation.result import Outcome, Result, load, mean_and_error
+from rank1.simulation.runs import Interrupted, simulate
+from rank1.simulation.trace import Trace
+
+__all__ = ["Interrupted", "Outcome", "Result", "Trace", "load", "mean_and_error", "simulate"]

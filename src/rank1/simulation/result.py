@@ -1,0 +1,294 @@
+"""What simulations give: regret of every run at the checkpoints, with summaries and files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.files import whole_file
+from rank1.policies import POLICIES
+from rank1.policies.base import Policy
+from rank1.problems import PROBLEMS
+from rank1.problems.base import Problem
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
+    from rank1.simulation.trace import Trace
+
+__all__ = ["Outcome", "Result", "load", "mean_and_error"]
+
+Floats = NDArray[np.float64]
+
+#: Raised when the file's layout changes, so that an old program never misreads a new file.
+FORMAT = 1
+
+
+def mean_and_error(values: Floats) -> dict[str, float | None]:
+    """Mean, standard deviation and standard error; the last two need more than one value.
+
+    >>> mean_and_error(np.array([1.0, 3.0]))
+    {'mean': 2.0, 'std': 1.4142135623730951, 'se': 1.0}
+    """
+    std = float(values.std(ddof=1)) if len(values) > 1 else None
+    se = None if std is None else std / math.sqrt(len(values))
+    return {"mean": float(values.mean()), "std": std, "se": se}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All runs of one policy."""
+
+    label: str
+    policy: str
+    settings: dict[str, Any]
+    seconds: float
+    runs: list[int]
+    best_pairs: list[tuple[int, int]]
+    #: Regret at the checkpoints: (runs, checkpoints).
+    expected: Floats = field(repr=False)
+    realised: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, policy: Policy, played: Mapping[int, Any], seconds: float) -> Outcome:
+        """Put runs together in the order of their numbers."""
+        runs = sorted(played)
+        curves = np.array([played[run].curve for run in runs])
+        pairs = [played[run].best_pair for run in runs]
+        return cls(
+            policy.label,
+            policy.name,
+            policy.settings,
+            seconds,
+            runs,
+            pairs,
+            curves[:, :, 0],
+            curves[:, :, 1],
+        )
+
+
+@dataclass(frozen=True)
+class Result:
+    """Regret of every policy, run and checkpoint of one call of `simulate`."""
+
+    #: The problem's name, K, L and settings.
+    about: dict[str, Any] = field(repr=False)
+    #: None where a file doesn't say enough to build it again.
+    problem: Problem | None
+    n: int
+    runs: int
+    seed: int
+    steps: NDArray[np.int64] = field(repr=False)
+    outcomes: list[Outcome]
+    engine: str = "auto"
+
+    def __getitem__(self, policy: str) -> Outcome:
+        """The outcome of a policy, by its name or, with settings, its label."""
+        labels = [outcome.label for outcome in self.outcomes]
+        label = checks.one_of("policy", policy, labels)
+        return self.outcomes[labels.index(label)]
+
+    def best_pairs(self, policy: str) -> list[tuple[int, int]]:
+        """The pair that each run of a policy recommends at the end."""
+        return self[policy].best_pairs
+
+    def summary(self) -> pl.DataFrame:
+        """One row a policy: regret at the end, the share of runs that found a best pair."""
+        import polars as pl
+
+        rows: list[dict[str, Any]] = []
+        best = set(self.problem.best_pairs) if self.problem else None
+        for outcome in self.outcomes:
+            row: dict[str, Any] = {"policy": outcome.label, "runs": len(outcome.runs)}
+            for kind in ("expected", "realised"):
+                figures = mean_and_error(getattr(outcome, kind)[:, -1])
+                row |= {f"{kind}_{name}": value for name, value in figures.items()}
+            pairs = outcome.best_pairs
+            row["best_pair"] = list(max(sorted(set(pairs)), key=pairs.count))
+            row["found"] = None if best is None else sum(p in best for p in pairs) / len(pairs)
+            row["seconds"] = outcome.seconds
+            rows.append(row)
+        floats = [f"{kind}_{name}" for kind in ("expected", "realised") for name in ("std", "se")]
+        return pl.DataFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64))
+
+    def to_frame(self) -> pl.DataFrame:
+        """Tidy: a row for every policy, run and checkpoint."""
+        import polars as pl
+
+        parts = []
+        for outcome in self.outcomes:
+            runs, marks = outcome.expected.shape
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "policy": [outcome.label] * (runs * marks),
+                        "run": np.repeat(np.array(outcome.runs, np.int64), marks),
+                        "step": np.tile(self.steps, runs),
+                        "expected_regret": outcome.expected.ravel(),
+                        "realised_regret": outcome.realised.ravel(),
+                    }
+                )
+            )
+        return pl.concat(parts)
+
+    def document(self) -> dict[str, Any]:
+        """The facts as one JSON document, as `rank1 simulate --json` prints them."""
+        policies = []
+        for outcome in self.outcomes:
+            entry: dict[str, Any] = {
+                "policy": outcome.policy,
+                "settings": outcome.settings,
+                "seconds": outcome.seconds,
+                "best_pair": [list(pair) for pair in outcome.best_pairs],
+                "expected_regret": mean_and_error(outcome.expected[:, -1]),
+                "realised_regret": mean_and_error(outcome.realised[:, -1]),
+                "steps": self.steps.tolist(),
+            }
+            for kind in ("expected", "realised"):
+                curve = [mean_and_error(values) for values in getattr(outcome, kind).T]
+                entry[f"{kind}_curve"] = {name: [p[name] for p in curve] for name in ("mean", "se")}
+            policies.append(entry)
+        return {
+            "problem": self.about,
+            "n": self.n,
+            "runs": self.runs,
+            "seed": self.seed,
+            "policies": policies,
+        }
+
+    def trace(self, run: int = 0, policy: str | None = None) -> Trace:
+        """What happened stage by stage in one run of an elimination policy.
+
+        The run is played again from its seed, so that nothing had to be kept.
+
+        >>> import rank1
+        >>> problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+        >>> result = rank1.simulate(rank1.Rank1Elim(), problem, n=100_000, runs=3, seed=1)
+        >>> trace = result.trace(run=2)
+        >>> trace.rows, trace.columns, trace.held
+        ([0], [0], True)
+        """
+        from rank1.simulation.trace import trace_of
+
+        outcome = self.outcomes[0] if policy is None else self[policy]
+        if self.problem is None:
+            raise ValueError(
+                f"this result can't be traced: its problem, {self.about['name']}, can't be built "
+                "from a file; simulate it again"
+            )
+        if run not in outcome.runs:
+            raise ValueError(
+                f"run must be a number from 0 to {len(outcome.runs) - 1}, got {checks.shown(run)}"
+            )
+        played = POLICIES[outcome.policy](**outcome.settings)
+        return trace_of(played, self.problem, self.n, self.seed, run, self.steps, self.engine)
+
+    def plot(
+        self, *, regret: str = "expected", bounds: bool = False, ax: Axes | None = None
+    ) -> Axes:
+        """Curves of mean regret with bands of one standard error over the runs."""
+        from rank1.plots import plot_result
+
+        return plot_result(self, regret=regret, bounds=bounds, ax=ax)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a Parquet file: the tidy frame, and in its metadata all the rest.
+
+        The file appears when it is whole; what stood there before is kept until then.
+        """
+        facts = {
+            "format": FORMAT,
+            "problem": self.about,
+            "n": self.n,
+            "runs": self.runs,
+            "seed": self.seed,
+            "engine": self.engine,
+            "steps": self.steps.tolist(),
+            "policies": [
+                {
+                    "policy": outcome.policy,
+                    "settings": outcome.settings,
+                    "label": outcome.label,
+                    "seconds": outcome.seconds,
+                    "runs": outcome.runs,
+                    "best_pairs": outcome.best_pairs,
+                }
+                for outcome in self.outcomes
+            ],
+        }
+        with whole_file(path) as temporary:
+            self.to_frame().write_parquet(temporary, metadata={"rank1": json.dumps(facts)})
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """Read what `Result.save` wrote.
+
+    >>> import rank1, tempfile, pathlib
+    >>> problem = rank1.spike(K=2, L=2, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+    >>> result = rank1.simulate(rank1.Rank1Elim(), problem, n=1000, runs=2, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result.save(pathlib.Path(folder) / "runs.parquet")
+    ...     again = rank1.load(pathlib.Path(folder) / "runs.parquet")
+    >>> again.to_frame().equals(result.to_frame())
+    True
+    """
+    import polars as pl
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"path must name a file of results, got {os.fspath(path)!r}")
+    try:
+        facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
+        raise ValueError(
+            f"{os.fspath(path)!r} is not a whole file of results ({str(error).splitlines()[0]}); "
+            "it may have been cut short: simulate again and save it anew"
+        ) from None
+    if facts["format"] != FORMAT:
+        raise ValueError(
+            f"{os.fspath(path)!r} has format {facts['format']}, this version of rank1 reads "
+            f"{FORMAT}: install the version that wrote it"
+        )
+    steps = np.array(facts["steps"], np.int64)
+    outcomes = []
+    for entry in facts["policies"]:
+        own = frame.filter(pl.col("policy") == entry["label"])
+        shape = (len(entry["runs"]), len(steps))
+        outcomes.append(
+            Outcome(
+                entry["label"],
+                entry["policy"],
+                entry["settings"],
+                entry["seconds"],
+                entry["runs"],
+                [(row, column) for row, column in entry["best_pairs"]],
+                own["expected_regret"].to_numpy().reshape(shape),
+                own["realised_regret"].to_numpy().reshape(shape),
+            )
+        )
+    about = facts["problem"]
+    try:
+        problem = PROBLEMS[about["name"]](**about["settings"])
+    except (KeyError, TypeError, ValueError):  # a sampler, or somebody's own problem
+        problem = None
+    return Result(
+        about,
+        problem,
+        facts["n"],
+        facts["runs"],
+        facts["seed"],
+        steps,
+        outcomes,
+        facts["engine"],
+    )

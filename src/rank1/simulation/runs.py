@@ -1,0 +1,265 @@
+"""Runs: their seeds, the loop that plays them, and many of them side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.compiled import kernel
+from rank1.policies.base import Known, Policy
+from rank1.problems.base import Problem
+from rank1.progress import Progress
+from rank1.simulation.result import Outcome, Result
+from rank1.simulation.stages import play_stages
+from rank1.simulation.steps import play
+
+__all__ = ["Interrupted", "Run", "checkpoints_of", "play_run", "simulate"]
+
+#: Steps between two looks at whether the user has had enough.
+CHUNK = 2**18
+
+ENGINES = ("auto", "steps", "stages")
+
+#: Calls of `simulate` that were interrupted: their runs in other threads stop at the next chunk.
+_stopped: set[float] = set()
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during `simulate`; `result` has the runs that were finished, or is None."""
+
+    def __init__(self, result: Result | None) -> None:
+        super().__init__("interrupted")
+        self.result = result
+
+
+class Run(NamedTuple):
+    """One policy on one problem for n steps from one seed."""
+
+    #: Expected and realised regret at each checkpoint: (checkpoints, 2).
+    curve: NDArray[np.float64]
+    best_pair: tuple[int, int]
+    state: Any
+
+
+def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64]:
+    """The steps at which regret is recorded: that many, evenly spaced, or those given.
+
+    The last step is always among them.
+
+    >>> checkpoints_of(1000, 4).tolist()
+    [250, 500, 750, 1000]
+    >>> checkpoints_of(1000, [10, 100]).tolist()
+    [10, 100, 1000]
+    """
+    if isinstance(checkpoints, Iterable):
+        given = [checks.integer("checkpoints", step, 1, n) for step in checkpoints]
+        return np.unique(np.array([*given, n], np.int64))
+    count = min(checks.integer("checkpoints", checkpoints, 1, 10**6), n)
+    return np.array([n * k // count for k in range(1, count + 1)], np.int64)
+
+
+def seeds_of(
+    seed: int, problem: Problem, policy: Policy, runs: Iterable[int]
+) -> Iterator[np.random.SeedSequence]:
+    """A run's seed depends on what the run is, and on nothing that happens beside it."""
+    # A spike and the Bernoulli problem of the same means are one problem, labelled or not. What
+    # Python draws block by block is known only by its description.
+    law = problem.law._asdict() if problem.block is None else problem.description
+    what = _number(type(problem.law).__name__, *(_plain(value) for value in law.values()))
+    who = _number(policy.name, sorted(policy.settings.items()))
+    for run in runs:
+        yield np.random.SeedSequence(seed, spawn_key=(what, who, run))
+
+
+def _plain(value: Any) -> Any:
+    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+
+
+def _number(*parts: Any) -> int:
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:16], "little")
+
+
+def has_stages(policy: Policy, problem: Problem) -> bool:
+    """Whether runs can be played by whole stages."""
+    return policy.eliminates and hasattr(problem.law, "draw_many")
+
+
+def play_run(
+    policy: Policy,
+    problem: Problem,
+    n: int,
+    steps: NDArray[np.int64],
+    seed: np.random.SeedSequence,
+    engine: str = "auto",
+    call: float = 0.0,
+) -> Run:
+    """Play one run to the end, in memory that doesn't grow with n."""
+    state, law = policy.start(Known(problem.K, problem.L, n, *problem.facts)), problem.law
+    rng = np.random.Generator(np.random.PCG64(seed))
+    by_stages = engine != "steps" and has_stages(policy, problem)
+    curve, totals = np.zeros((len(steps), 2)), np.zeros(2)
+    if by_stages:
+        scratch = np.empty((3, max(problem.K, problem.L)), np.int64)
+        kernel(play_stages, state, law)(state, law, rng, 0, n, steps, curve, totals, scratch)
+        return Run(curve, state.best(), state)
+    loop = kernel(play, state, law)
+    chunk = problem.block or CHUNK
+    for t in range(0, n, chunk):
+        if call in _stopped:
+            raise KeyboardInterrupt
+        problem.refill(law, rng)
+        loop(state, law, rng, t, min(t + chunk, n), steps, curve, totals)
+    return Run(curve, state.best(), state)
+
+
+def _play_runs(
+    k: int,
+    policy: Policy,
+    problem: Problem,
+    n: int,
+    steps: NDArray[np.int64],
+    seed: int,
+    runs: range,
+    engine: str,
+    call: float,
+) -> tuple[int, range, list[Run], float]:
+    begin = time.perf_counter()
+    played = [
+        play_run(policy, problem, n, steps, child, engine, call)._replace(state=None)
+        for child in seeds_of(seed, problem, policy, runs)
+    ]
+    return k, runs, played, time.perf_counter() - begin
+
+
+def simulate(
+    policies: Policy | Sequence[Policy],
+    problem: Problem,
+    n: int,
+    runs: int = 20,
+    seed: int = 0,
+    jobs: int = 1,
+    checkpoints: int | Iterable[int] = 100,
+    *,
+    engine: str = "auto",
+    progress: bool = False,
+) -> Result:
+    """Play each policy on the problem, `runs` times for n steps.
+
+    Parameters
+    ----------
+    policies
+        A policy, or several with different names or settings.
+    problem
+        What they play.
+    n
+        Number of steps, which the policies are told.
+    runs
+        Number of independent runs of each policy.
+    seed
+        A whole number. A run's random numbers depend on it, the problem, the policy and the run's
+        number alone: not on `jobs`, nor on what else is simulated beside it.
+    jobs
+        Runs played side by side; -1 for one on each core. They share one process unless
+        `joblib.parallel_config` names a backend.
+    checkpoints
+        How many evenly spaced steps regret is recorded at, or the steps themselves.
+    engine
+        "steps" plays every step; "stages" draws whole stages of an elimination policy, equal in
+        law and much faster; "auto" takes the fastest.
+    progress
+        Show a progress bar on standard error, if that is a terminal.
+
+    Returns
+    -------
+    Result
+        Regret of every run at the checkpoints.
+
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C, with the runs that were finished.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> problem = rank1.spike(K=8, L=8, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
+    >>> result = rank1.simulate([rank1.Rank1Elim(), rank1.Uniform()], problem, 10_000, 5, seed=1)
+    >>> result.to_frame().shape
+    (1000, 5)
+    """
+    policies = _checked_policies(policies)
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem, such as rank1.spike(…), got {problem!r}")
+    n = checks.integer("n", n, 1)
+    runs = checks.integer("runs", runs, 1)
+    seed = checks.integer("seed", seed, 0)
+    jobs = joblib.cpu_count() if jobs == -1 else checks.integer("jobs", jobs, 1)
+    checks.one_of("engine", engine, ENGINES)
+    steps = checkpoints_of(n, checkpoints)
+
+    call = time.monotonic() + np.random.SeedSequence().generate_state(1)[0] / 2**32
+    tasks = []
+    for k, policy in enumerate(policies):
+        if engine == "stages" and not has_stages(policy, problem):
+            raise ValueError(
+                f"engine must be auto or steps for {policy.label} on this problem, got 'stages': "
+                "that needs an elimination policy, and a law that can draw sums"
+            )
+        # Runs that take no time are handed out several at once.
+        fast = engine != "steps" and has_stages(policy, problem)
+        size = max(1, runs // (4 * jobs)) if fast else 1
+        for first in range(0, runs, size):
+            block = range(first, min(first + size, runs))
+            tasks.append((k, policy, problem, n, steps, seed, block, engine, call))
+
+    played: list[dict[int, Run]] = [{} for _ in policies]
+    seconds = [0.0 for _ in policies]
+
+    def result() -> Result:
+        outcomes = [
+            Outcome.of(policy, runs_of, spent)
+            for policy, runs_of, spent in zip(policies, played, seconds, strict=True)
+            if runs_of
+        ]
+        about = {"name": problem.description["name"], "K": problem.K, "L": problem.L}
+        about["settings"] = problem.description["settings"]
+        return Result(about, problem, n, runs, seed, steps, outcomes, engine)
+
+    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads", return_as="generator_unordered")
+    try:
+        with Progress(progress, "steps", n * runs * len(policies)) as bar:
+            for k, block, finished, spent in parallel(
+                joblib.delayed(_play_runs)(*t) for t in tasks
+            ):
+                played[k].update(zip(block, finished, strict=True))
+                seconds[k] += spent
+                bar.advance(n * len(block), policies[k].label)
+    except KeyboardInterrupt:
+        _stopped.add(call)
+        raise Interrupted(result() if any(played) else None) from None
+    return result()
+
+
+def _checked_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
+    given = [policies] if isinstance(policies, Policy) else list(policies)
+    if not given:
+        raise ValueError(
+            "policies must name at least one policy, such as rank1.Rank1Elim(), got []"
+        )
+    for policy in given:
+        if not isinstance(policy, Policy):
+            raise TypeError(
+                f"policies must be policies, such as rank1.Rank1Elim(), got {checks.shown(policy)}"
+            )
+    labels = [policy.label for policy in given]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ValueError(f"policies must differ from each other, got {label} twice")
+    return given

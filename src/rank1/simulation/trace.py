@@ -1,0 +1,139 @@
+"""What an elimination policy did in one run, stage by stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.policies.base import Policy
+from rank1.policies.rank1elim import COLUMNS, ROWS, STAGE
+from rank1.problems.base import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Side", "Stage", "Trace", "trace_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Side:
+    """The rows, or the columns, at the end of a stage."""
+
+    #: The lines explored in this stage (I_ℓ or J_ℓ).
+    lines: list[int]
+    #: Confidence bounds of each of those lines.
+    lower: Floats
+    upper: Floats
+    #: The expected reward that each interval should hold (ū_ℓ or v̄_ℓ of the paper's proof).
+    expected: Floats
+    #: Which line was eliminated, and by which.
+    eliminated: dict[int, int]
+
+    @property
+    def held(self) -> bool:
+        """Whether every interval holds the expected reward."""
+        return bool(np.all((self.lower <= self.expected) & (self.expected <= self.upper)))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage that has ended."""
+
+    number: int
+    #: n_ℓ: observations of each line by the end of the stage.
+    observations: int
+    #: The step after which it ended.
+    step: int
+    rows: Side
+    columns: Side
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One run of an elimination policy: its stages, and what remained at the end."""
+
+    policy: str
+    run: int
+    n: int
+    K: int
+    L: int
+    stages: list[Stage]
+    #: What remained at the end.
+    rows: list[int]
+    columns: list[int]
+    best_pair: tuple[int, int] = field(default=(0, 0))
+
+    @property
+    def held(self) -> bool:
+        """Whether every interval of every stage held."""
+        return all(stage.rows.held and stage.columns.held for stage in self.stages)
+
+    def plot(self) -> Figure:
+        """Rows and columns disappearing over time, and the intervals that decided it."""
+        from rank1.plots import plot_trace
+
+        return plot_trace(self)
+
+
+def trace_of(
+    policy: Policy,
+    problem: Problem,
+    n: int,
+    seed: int,
+    run: int,
+    steps: NDArray[np.int64],
+    engine: str,
+) -> Trace:
+    """Play a run again, and read its stages off its last state."""
+    from rank1.simulation.runs import play_run, seeds_of
+
+    if not policy.eliminates:
+        raise ValueError(f"policy must be an elimination policy to be traced, got {policy.label}")
+    child = next(seeds_of(seed, problem, policy, [run]))
+    state = play_run(policy, problem, n, steps, child, engine).state
+    at = state.at
+    stages = []
+    row_total, column_total = np.zeros(problem.K), np.zeros(problem.L)
+    before = 0
+    for stage in range(at[STAGE]):
+        observations = int(state.n_stage[stage])
+        row_total += (observations - before) * problem.row_means(state.h_column[stage])
+        column_total += (observations - before) * problem.column_means(state.h_row[stage])
+        before = observations
+        stages.append(
+            Stage(
+                stage,
+                observations,
+                int(state.ended[stage]),
+                _side(state.h_row, state.row_intervals, stage, row_total / observations),
+                _side(state.h_column, state.column_intervals, stage, column_total / observations),
+            )
+        )
+    return Trace(
+        policy.label,
+        run,
+        n,
+        problem.K,
+        problem.L,
+        stages,
+        state.rows[: at[ROWS]].tolist(),
+        state.columns[: at[COLUMNS]].tolist(),
+        problem.best_pair,
+    )
+
+
+def _side(h: Any, intervals: Any, stage: int, expected: Floats) -> Side:
+    lines = np.unique(h[stage])
+    after = h[stage + 1]
+    return Side(
+        lines.tolist(),
+        intervals[stage, lines, 0],
+        intervals[stage, lines, 1],
+        expected[lines],
+        {int(line): int(after[line]) for line in lines if after[line] != line},
+    )

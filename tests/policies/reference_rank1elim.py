@@ -1,0 +1,65 @@
+"""Algorithm 1 of the paper, line by line, one pull at a time.
+
+The comments give the lines of the algorithm. Rows and columns count from zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+
+class LiteralRank1Elim:
+    """Written as a generator, so that it reads like the paper."""
+
+    def __init__(self, K: int, L: int, n: int, scale: float = 1.0, sigma: float = 0.0) -> None:
+        self.K, self.L, self.n, self.scale = K, L, n, scale
+        self.s2 = 1 + 4 * sigma**2
+        self.reward = math.nan
+        self.pulls: Iterator[tuple[int, int]] | None = None
+        self.survivors: list[tuple[list[int], list[int]]] = []
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        if self.pulls is None:
+            self.pulls = self.algorithm(rng)
+        row, column = next(self.pulls)
+        return row, column, 0
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        self.reward = reward
+
+    def algorithm(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+        K, L, n = self.K, self.L, self.n
+        # 1-3: initialization
+        gap = 1.0
+        C_row, C_col = np.zeros((K, L)), np.zeros((K, L))
+        h_row, h_col = list(range(K)), list(range(L))
+        n_before = 0
+        while True:  # 5
+            n_stage = max(1, math.ceil(4 * self.s2 * gap**-2 * math.log(n)))  # 6
+            rows, cols = sorted(set(h_row)), sorted(set(h_col))  # 7
+            self.survivors.append((rows, cols))
+            for _ in range(n_stage - n_before):  # 10
+                j = h_col[int(rng.random() * L)]  # 11-12
+                for i in rows:  # 13-15
+                    yield i, j
+                    C_row[i, j] += self.reward
+                i = h_row[int(rng.random() * K)]  # 16-17
+                for j in cols:  # 18-20
+                    yield i, j
+                    C_col[i, j] += self.reward
+            # 22-28: confidence intervals
+            radius = self.scale * math.sqrt(self.s2 * math.log(n) / n_stage)
+            U_row = {i: C_row[i].sum() / n_stage + radius for i in rows}
+            L_row = {i: C_row[i].sum() / n_stage - radius for i in rows}
+            U_col = {j: C_col[:, j].sum() / n_stage + radius for j in cols}
+            L_col = {j: C_col[:, j].sum() / n_stage - radius for j in cols}
+            # 30-40: elimination
+            best_row = max(rows, key=lambda i: (L_row[i], -i))
+            h_row = [best_row if U_row[h] <= L_row[best_row] else h for h in h_row]
+            best_col = max(cols, key=lambda j: (L_col[j], -j))
+            h_col = [best_col if U_col[h] <= L_col[best_col] else h for h in h_col]
+            gap /= 2  # 41
+            n_before = n_stage
