@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +115,7 @@ class Result:
                 figures = mean_and_error(getattr(outcome, kind)[:, -1])
                 row |= {f"{kind}_{name}": value for name, value in figures.items()}
             pairs = outcome.best_pairs
-            row["best_pair"] = list(max(sorted(set(pairs)), key=pairs.count))
+            row["best_pair"] = list(Counter(sorted(pairs)).most_common(1)[0][0])
             row["found"] = None if best is None else sum(p in best for p in pairs) / len(pairs)
             row["seconds"] = outcome.seconds
             rows.append(row)
