@@ -57,7 +57,7 @@ def save_figure(figure: Figure | SubFigure, path: str | os.PathLike[str]) -> Non
     """Write a figure; the format follows from the name's ending (.png, .svg, .pdf)."""
     ending = os.path.splitext(os.fspath(path))[1].lstrip(".").lower()
     checks.one_of("the ending of the figure's name", ending, ("png", "svg", "pdf"))
-    root = figure.get_figure(root=True) or figure
+    root: Any = figure.get_figure(root=True) or figure
     with whole_file(path) as temporary:
         root.savefig(temporary, format=ending, dpi=160)
 
