@@ -17,7 +17,8 @@ validate: .venv/ready
 	$(BIN)/pytest -n 2 -m validate tests
 
 bench: .venv/ready
-	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+	for file in benchmarks/bench_*.py; do \
+	  $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 docs-figures: .venv/ready
 	$(BIN)/python docs/figures.py

@@ -89,7 +89,7 @@ def simulate(
     """Play policies on a problem and print their regret."""
     from rank1 import checks, simulation
     from rank1.named import build, parse_policy, parse_settings
-    from rank1.plots import save_figure
+    from rank1.plots import checked_ending, save_figure
     from rank1.problems import PROBLEMS
 
     chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
@@ -100,6 +100,8 @@ def simulate(
             raise ValueError(
                 f"--out and --plot must name files in a folder that exists, got {str(path)!r}"
             )
+    if plot is not None:
+        checked_ending(plot)
     interrupted = False
     try:
         result = simulation.simulate(
@@ -165,7 +167,6 @@ def paper(
     from rank1 import checks
     from rank1.files import whole_file
     from rank1.paper import table1
-    from rank1.plots import save_figure
 
     runs, steps = checks.integer("runs", runs, 1), checks.integer("n", n, 1)
     try:
@@ -181,16 +182,12 @@ def paper(
         document, interrupted = stop.document, True
     with whole_file(out / "table1.json") as temporary:
         temporary.write_text(json.dumps(document, indent=1, allow_nan=False))
-    if document["cells"]:
-        figure = table1.draw(document)
-        for ending in ("png", "svg"):
-            save_figure(figure, out / f"table1.{ending}")
     if json_:
         print_json(document)
     else:
         for part in table1.show(document):
             console().print(part)
-        print(f"Written: {out / 'table1.json'}, table1.png and table1.svg")
+        print(f"Written: {out / 'table1.json'}")
     if interrupted:
         print("Interrupted: these are the cells that were finished.", file=sys.stderr)
         sys.exit(130)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rank1.simulation.result import Result
     from rank1.simulation.trace import Side, Trace
 
-__all__ = ["new_figure", "plot_result", "plot_trace", "save_figure"]
+__all__ = ["checked_ending", "new_figure", "plot_result", "plot_trace", "save_figure"]
 
 #: Distinguishable to the colour-blind too (Okabe and Ito); a policy keeps its colour everywhere.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#8B5A2B")
@@ -53,10 +53,15 @@ def new_figure(width: float = 7.0, height: float = 4.2, **layout: Any) -> tuple[
     return figure, figure.subplots(**layout)
 
 
+def checked_ending(path: str | os.PathLike[str]) -> str:
+    """The format that a figure's name asks for."""
+    ending = os.path.splitext(os.fspath(path))[1].lstrip(".").lower()
+    return checks.one_of("the ending of a figure's name", ending, ("png", "svg", "pdf"))
+
+
 def save_figure(figure: Figure | SubFigure, path: str | os.PathLike[str]) -> None:
     """Write a figure; the format follows from the name's ending (.png, .svg, .pdf)."""
-    ending = os.path.splitext(os.fspath(path))[1].lstrip(".").lower()
-    checks.one_of("the ending of the figure's name", ending, ("png", "svg", "pdf"))
+    ending = checked_ending(path)
     root: Any = figure.get_figure(root=True) or figure
     with whole_file(path) as temporary:
         root.savefig(temporary, format=ending, dpi=160)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
@@ -12,10 +12,7 @@ from rank1.problems import spike
 from rank1.progress import Progress
 from rank1.simulation import mean_and_error, simulate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["Table1Interrupted", "draw", "show", "table1", "within"]
+__all__ = ["Table1Interrupted", "show", "table1", "within"]
 
 #: What each sub-table varies, and what it says underneath.
 CAPTIONS = {
@@ -116,31 +113,3 @@ def _summary(document: dict[str, Any]) -> str:
         f"paper's figure, {within(document, 3)} within 3."
         + ("" if document["runs"] >= 100 else " (The law is skewed: --runs 400 gives a fairer z.)")
     )
-
-
-def draw(document: dict[str, Any]) -> Figure:
-    """Our regret beside the paper's, cell by cell."""
-    from rank1.plots import new_figure
-
-    figure, axes = new_figure(11, 4, ncols=3, sharey=False)
-    for (number, (names, caption)), ax in zip(CAPTIONS.items(), axes, strict=True):
-        cells = [cell for cell in document["cells"] if cell["table"] == number]
-        for shift, key, colour, label in (
-            (-0.13, "paper", "#7F7F7F", "paper (20 runs)"),
-            (0.13, "regret", "#0072B2", f"rank1 ({document['runs']} runs)"),
-        ):
-            places = [k + shift for k in range(len(cells))]
-            means = [cell[key]["mean"] for cell in cells]
-            errors = [cell[key]["se"] or 0 for cell in cells]
-            ax.errorbar(places, means, yerr=errors, fmt="o", ms=4, color=colour, label=label)
-        ax.set_xticks(
-            range(len(cells)),
-            [", ".join(f"{cell[name]:g}" for name in names) for cell in cells],
-            rotation=60,
-        )
-        ax.set(xlabel=", ".join(names).replace("delta", "Δ"), ylim=(0, None))
-        ax.set_title(caption, fontsize=9, loc="left")
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel(f"Regret in {document['n']:,} steps")
-    axes[0].legend(frameon=False, fontsize=8)
-    return figure
