@@ -101,7 +101,6 @@ def checked(problem: Problem) -> Problem:
     """`problem`, if it is one."""
     if not isinstance(problem, Problem):
         raise TypeError(
-            "problem must be a problem such as rank1.Bernoulli(u, v), "
-            f"got {checks.shown(problem)}"
+            f"problem must be a problem such as rank1.Bernoulli(u, v), got {checks.shown(problem)}"
         )
     return problem
