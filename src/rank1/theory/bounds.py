@@ -107,7 +107,7 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
             continue
         with np.errstate(over="ignore"):  # a gap below 1e-308 has an infinite reciprocal
             total = float((384 / barred).sum())
-        # One division after the other: μ² may underflow where the bound is still finite.
+        # One division after the other, because μ² may underflow to 0.
         sums.append(total / hard.mu / hard.mu * math.log(n) if n > 1 else 0.0)
     return UpperBound(sums[0], sums[1], 3.0 * (problem.K + problem.L))
 

@@ -130,21 +130,29 @@ def graves_lai(
 
 
 class _Programme:
-    """A linear programme over c in which every constraint is a model to be told apart."""
+    """A linear programme over c in which every constraint is a model to be told apart.
+
+    The solver's tolerances are absolute, and gaps and divergences may be of any size. So c is
+    measured in units in which the closed form is 1 and no coefficient of f′ is above 1, and the
+    cost in units of the largest of the closed form's terms.
+    """
 
     def __init__(self, problem: Problem) -> None:
-        cross(problem)  # raises what the theorems require and the problem lacks
+        by_rows, by_columns = (gaps / d for gaps, d in cross(problem))
         d = divergence(problem)
         assert d is not None
         self.problem, self.d, self.means = problem, d, problem.means
         self.row, self.column = problem.best_pair
-        # d of each pair in the model that raises its row, and in the one that raises its column.
-        self.by_row = d.of(self.means, problem.u[self.row] * problem.v)
-        self.by_column = d.of(self.means, (problem.u * problem.v[self.column])[:, None])
-        # Measured in 1/scale, c is 1 in the closed form whatever the gaps: the solver's
-        # tolerances are absolute. Where both are 0 the scale doesn't matter.
-        scale = np.maximum(self.by_row, self.by_column)
-        self.scale = np.where(scale > 0, scale, 1.0)
+        gaps = self.means[self.row, self.column] - self.means
+        # Regret spent on a pair that alone settles its row, or its column if that takes less.
+        regret = np.minimum.outer(
+            np.insert(by_rows, self.row, np.inf), np.insert(by_columns, self.column, np.inf)
+        )
+        # The best pair costs nothing and tells nothing.
+        regret[self.row, self.column], gaps[self.row, self.column] = 0.0, 1.0
+        self.unit = regret / gaps
+        self.cost_unit = max([*by_rows, *by_columns], default=1.0)
+        self.costs = regret / self.cost_unit
         self.blocks: list[Any] = []
 
     @property
@@ -157,12 +165,13 @@ class _Programme:
         from scipy import sparse
 
         K, L = self.means.shape
+        u, v = self.problem.u, self.problem.v
         cells = np.arange(K * L).reshape(K, L)
-        for coefficients, lines in (
-            (self.by_row / self.scale, np.delete(cells, self.row, axis=0)),
-            (self.by_column / self.scale, np.delete(cells, self.column, axis=1).T),
+        for raised, lines in (
+            (u[self.row] * v, np.delete(cells, self.row, axis=0)),
+            ((u * v[self.column])[:, None], np.delete(cells, self.column, axis=1).T),
         ):
-            data = coefficients.ravel()[lines.ravel()]
+            data = (self.d.of(self.means, raised) * self.unit).ravel()[lines.ravel()]
             pointers = np.arange(lines.shape[0] + 1) * lines.shape[1]
             shape = (lines.shape[0], K * L)
             self.blocks.append(sparse.csr_array((data, lines.ravel(), pointers), shape))
@@ -171,9 +180,8 @@ class _Programme:
         """Any model."""
         from scipy import sparse
 
-        coefficients = self.d.of(self.means, np.outer(*model))
-        coefficients[self.row, self.column] = 0.0  # B keeps this mean; so much for rounding
-        self.blocks.append(sparse.csr_array((coefficients / self.scale).reshape(1, -1)))
+        coefficients = self.d.of(self.means, np.outer(*model)) * self.unit
+        self.blocks.append(sparse.csr_array(coefficients.reshape(1, -1)))
 
     def solve(self) -> tuple[float, Floats]:
         """The least cost, and an allocation of that cost."""
@@ -182,17 +190,16 @@ class _Programme:
 
         if self.constraints == 0:
             return 0.0, np.zeros_like(self.means)
-        costs = ((self.means[self.row, self.column] - self.means) / self.scale).ravel()
-        unit = costs.max()
         found = linprog(
-            costs / unit,
+            self.costs.ravel(),
             A_ub=-sparse.vstack(self.blocks, format="csr"),
             b_ub=-np.ones(self.constraints),
             method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
         if not found.success:
             raise RuntimeError(f"the linear programme was not solved: {found.message}")
-        return float(found.fun * unit), found.x.reshape(self.means.shape) / self.scale
+        return float(found.fun * self.cost_unit), found.x.reshape(self.means.shape) * self.unit
 
 
 def _generate(

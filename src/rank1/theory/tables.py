@@ -15,7 +15,7 @@ from rank1.theory.graves_lai import graves_lai
 __all__ = ["table"]
 
 #: Grids of more pairs than this get no numerical solution in a table.
-MAX_SOLVED = 64 * 64
+MAX_SOLVED = 128 * 128
 
 
 def table(problem: Problem, n: int) -> dict[str, Any]:
