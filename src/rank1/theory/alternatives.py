@@ -111,15 +111,16 @@ def search(
     # A line that is never played stays where it is: to move it would not be noticed now, and would
     # only make the new constraint weaker.
     played = np.isin(np.arange(K + L), [*row, *column])
-    members = np.eye(K + L)
+    box = np.arange(len(lines))[:, None] * (K + L)
 
     def improve(x: Floats, own: np.ndarray, other: np.ndarray, moves: np.ndarray) -> Floats:
-        given, belongs = x[:, other], members[own]
+        given, lines_of_pairs = x[:, other], (box + own).ravel()
         least, most = low, high
         for _ in range(HALVINGS):
             middle = (least + most) / 2
             slopes = weights * given * d.slope(p, middle[:, own] * given)
-            falling = slopes @ belongs < 0
+            sums = np.bincount(lines_of_pairs, slopes.ravel(), low.size).reshape(low.shape)
+            falling = sums < 0
             least, most = np.where(falling, middle, least), np.where(falling, most, middle)
         return np.where(moves, least, x)
 

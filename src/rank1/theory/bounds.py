@@ -50,7 +50,7 @@ def upper_bound(problem: Problem, n: int) -> float:
         kin, or `Factors` of any law. Gaussian noise isn't bounded and a `Categorical` grid has no
         factors, so the theorem says nothing of those.
     n
-        Number of steps.
+        Number of steps. (The proof uses n ≥ 3; below that, 3·(K + L) alone is more than n.)
 
     Returns
     -------
