@@ -82,6 +82,13 @@ def test_an_infinite_bound_is_said_to_be_infinite() -> None:
     assert "upper.theorem1: infinite: mu = 0, and 1/mu² is a factor" in notes
 
 
+def test_a_large_grid_is_not_solved_but_its_ties_are_still_named() -> None:
+    notes = theory.table(rank1.spike(200, 200, 0.1, 0.1, 0.2, 0.2), N)["notes"]
+    assert any("graves_lai: not solved numerically for more than" in note for note in notes)
+    notes = theory.table(rank1.spike(200, 200, 0.1, 0.1, 0.0, 0.2), N)["notes"]
+    assert any("graves_lai: problem must have one best pair" in note for note in notes)
+
+
 def test_arguments_are_checked() -> None:
     with pytest.raises(TypeError, match="problem must be a problem"):
         theory.table("spike", N)  # type: ignore[arg-type]

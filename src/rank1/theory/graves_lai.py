@@ -144,7 +144,7 @@ class _Programme:
         self.problem, self.d, self.means = problem, d, problem.means
         self.row, self.column = problem.best_pair
         gaps = self.means[self.row, self.column] - self.means
-        # Regret spent on a pair that alone settles its row, or its column if that takes less.
+        # The closed form's regret for a pair's row, or for its column if that is less.
         regret = np.minimum.outer(
             np.insert(by_rows, self.row, np.inf), np.insert(by_columns, self.column, np.inf)
         )

@@ -74,7 +74,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         """A finite value, or None and a note."""
         try:
             value = compute() if inapplicable is None else None
-        except (TypeError, ValueError) as reason:
+        except (TypeError, ValueError, RuntimeError) as reason:
             value, inapplicable = None, str(reason)
         if value is not None and not math.isfinite(value):
             value, inapplicable = None, f"infinite: {infinite}"
@@ -114,6 +114,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
     too_large = (
         f"not solved numerically for more than {MAX_SOLVED} pairs; it equals the closed form"
         if problem.K * problem.L > MAX_SOLVED
+        and any(value is not None for value in slopes.values())
         else None
     )
     solved = entry("lower_slope.graves_lai", lambda: graves_lai(problem).value, too_large)
