@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rank1 import theory as theory
     from rank1.policies import Known as Known
     from rank1.policies import Oracle as Oracle
     from rank1.policies import Policy as Policy
@@ -45,6 +46,8 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 
 
 def __getattr__(name: str) -> Any:
+    if name == "theory":
+        return importlib.import_module("rank1.theory")
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value
@@ -53,4 +56,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return ["__version__", *sorted(_HOME)]
+    return ["__version__", "theory", *sorted(_HOME)]

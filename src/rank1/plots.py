@@ -107,6 +107,12 @@ def _short_numbers() -> Any:
     return EngFormatter(sep="")
 
 
+def _whole_numbers() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(integer=True)
+
+
 def plot_trace(trace: Trace) -> Figure:
     """Rows and columns disappearing over time, and the last intervals that decided it."""
     figure, axes = new_figure(9.0, 6.2, nrows=2, ncols=2, width_ratios=[3, 2])
@@ -133,19 +139,26 @@ def _plot_side(
         killer |= side.eliminated
     for line in range(size):
         colour = _COLOURS[1] if line == best else _COLOURS[0]
-        life.plot([first, until[line]], [line, line], color=colour, lw=max(1, min(5, 120 / size)))
+        life.plot(
+            [first, until[line]],
+            [line, line],
+            color=colour,
+            lw=max(1, min(5, 120 / size)),
+            solid_capstyle="butt",
+        )
         if line in killer and size <= 40:
             label = f"by {killer[line]}"
             life.annotate(label, (until[line], line), (3, -3), textcoords="offset points", size=7)
     for end in ends:
         life.axvline(end, color="0.85", lw=0.8, zorder=0)
     life.set(xscale="log", xlim=(first, trace.n), ylim=(size - 0.5, -0.5))
-    life.set(xlabel="Step (grey: a stage ends)", ylabel=name.capitalize())
+    life.set(xlabel="Step (grey: a stage ends)", ylabel=f"{name.capitalize()} (best: {best})")
+    life.yaxis.set_major_locator(_whole_numbers())
+    intervals.xaxis.set_major_locator(_whole_numbers())
     life.xaxis.set_major_formatter(_short_numbers())
-    # The last stage in which something was eliminated says most; else the last one.
-    decisive = [k for k, side in enumerate(sides) if side.eliminated]
     if sides:
-        k = decisive[-1] if decisive else len(sides) - 1
+        # The stage that eliminated most says most.
+        k = max(range(len(sides)), key=lambda k: len(sides[k].eliminated))
         side = sides[k]
         middle = (side.lower + side.upper) / 2
         colours = ["0.6" if line in side.eliminated else _COLOURS[0] for line in side.lines]
