@@ -9,7 +9,8 @@ import time
 
 import rank1
 from benchmarks.timing import cpu_seconds
-from rank1.paper.table1 import table1
+from rank1.paper import Options
+from rank1.paper.table1 import compute
 
 N = 2_000_000
 
@@ -42,11 +43,10 @@ def main() -> None:
         f"whole stages, K = L = 8:       {by_stages * 1e6:7.1f} µs for {N:,} steps, "
         f"{by_steps[8] / by_stages:.0f} times the loop (at least 100)"
     )
-    table1()
-    seconds = min(table1(jobs=2)["seconds"] for _ in range(3))
+    seconds = min(compute(Options())["seconds"] for _ in range(3))
     print(f"Table 1, 27 cells × 20 runs:   {seconds:7.2f} s within a process (at most 2)")
     with tempfile.TemporaryDirectory() as folder:
-        command = wall("-m", "rank1", "paper", "table1", "--jobs", "2", "--out", folder)
+        command = wall("-m", "rank1", "paper", "table1", "--out", folder)
     print(f"`rank1 paper table1`:          {command:7.2f} s with start and files")
     print(f"import rank1:                  {wall('-c', 'import rank1'):7.2f} s (at most 0.3)")
     print(f"rank1 --help:                  {wall('-m', 'rank1', '--help'):7.2f} s (at most 0.5)")

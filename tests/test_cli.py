@@ -112,7 +112,7 @@ def test_table1_with_another_n_compares_nothing(
         (["simulate", "--problem", "spik", "--policy", "uniform"], "did you mean spike"),
         (["simulate", "--problem", "spike", "--policy", "uniform"], "spike needs K, L, p_u"),
         (["paper", "table1", "--runs", "0"], "runs must be a whole number of at least 1, got 0"),
-        (["paper", "table9"], "'table9' is not one of|Invalid value"),
+        (["paper", "table9"], "artefact must be one of table1, .*got 'table9'"),
         (["paper", "table1", "--out", "/proc/nowhere"], "--out must name a folder"),
         (["nonsense"], "No such command 'nonsense'"),
     ],

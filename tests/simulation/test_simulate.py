@@ -176,6 +176,39 @@ def test_interrupted_with_what_was_finished(monkeypatch: Any) -> None:
     assert result.to_frame().equals(whole.head(700))
 
 
+def test_a_store_keeps_what_is_finished(tmp_path: Path, monkeypatch: Any) -> None:
+    arguments: dict[str, Any] = {"runs": 7, "store": tmp_path / "cells"}
+    original = runs_module.play_block
+    played: list[str] = []
+
+    def counted(policy: Policy, *rest: Any) -> Any:
+        if len(played) == 5 and not resumed:
+            raise KeyboardInterrupt
+        played.append(policy.name)
+        return original(policy, *rest)
+
+    monkeypatch.setattr(runs_module, "play_block", counted)
+    resumed = False
+    with pytest.raises(rank1.Interrupted):
+        frame(**arguments)
+    resumed = True
+    whole = frame(**arguments)
+    assert played == ["rank1elim"] * 2 + ["uniform"] * 7  # nothing was played twice
+    assert whole.equals(frame(runs=7))
+    played.clear()
+    assert frame(**arguments).equals(whole)
+    assert frame(**arguments, jobs=2).equals(whole)
+    assert frame(**(arguments | {"runs": 5})).equals(whole.filter(pl.col("run") < 5))
+    assert not played
+    # A damaged cell is played again; anything else that matters has a cell of its own.
+    cells = sorted((tmp_path / "cells").rglob("*.cell"))
+    cells[0].write_bytes(cells[0].read_bytes()[:-1])
+    assert frame(**arguments).equals(whole)
+    assert len(played) == 1
+    frame(**(arguments | {"seed": 6}))
+    assert len(played) == 1 + 9
+
+
 def test_a_stopped_call_ends_its_threads() -> None:
     runs_module._stopped.add(0.5)
     with pytest.raises(KeyboardInterrupt):

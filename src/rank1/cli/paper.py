@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rank1.cli.app import Jobs, Json, Seed, app, console, print_json
+from rank1.paper import ARTEFACTS, Options
 
-
-class Artefact(StrEnum):
-    """What `rank1 paper` can make."""
-
-    table1 = "table1"
-    all = "all"
+CHOICES = (*ARTEFACTS, "all")
 
 
 @app.command(epilog="Example: rank1 paper table1 --runs 20 --seed 1")
 def paper(
-    artefact: Annotated[Artefact, typer.Argument(help="What to reproduce.")] = Artefact.all,
+    artefact: Annotated[str, typer.Argument(help=f"One of {', '.join(CHOICES)}.")] = "all",
     runs: Annotated[int, typer.Option(help="Runs of each cell; the paper has 20.")] = 20,
     n: Annotated[float, typer.Option(help="Number of steps; the paper has 2 million.")] = 2e6,
     seed: Seed = 1,
@@ -32,29 +28,48 @@ def paper(
 ) -> None:
     """Reproduce the paper's experiments, beside the paper's own numbers."""
     from rank1 import checks
-    from rank1.files import whole_file
-    from rank1.paper import table1
 
-    runs, steps = checks.integer("runs", runs, 1), checks.integer("n", n, 1)
+    checks.one_of("the artefact", artefact, CHOICES)
+    options = Options(
+        checks.integer("runs", runs, 1), checks.integer("n", n, 1), seed, jobs, out, progress=True
+    )
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(
             f"--out must name a folder that may be written to, got {str(out)!r}: {error.strerror}"
         ) from None
-    interrupted = False
+    documents: dict[str, Any] = {}
     try:
-        document = table1.table1(runs, steps, seed, jobs, progress=True)
-    except table1.Table1Interrupted as stop:
-        document, interrupted = stop.document, True
-    with whole_file(out / "table1.json") as temporary:
-        temporary.write_text(json.dumps(document, indent=1, allow_nan=False))
-    if json_:
-        print_json(document)
-    else:
-        for part in table1.show(document):
-            console().print(part)
-        print(f"Written: {out / 'table1.json'}")
-    if interrupted:
-        print("Interrupted: these are the cells that were finished.", file=sys.stderr)
+        for name in ARTEFACTS if artefact == "all" else [artefact]:
+            documents[name] = _make(name, options, quiet=json_)
+    except KeyboardInterrupt:
+        print(
+            f"Interrupted. What was finished is kept in {options.store}; "
+            "the same command goes on from there.",
+            file=sys.stderr,
+        )
         sys.exit(130)
+    if json_:
+        print_json(documents if artefact == "all" else documents[artefact])
+
+
+def _make(name: str, options: Options, quiet: bool) -> dict[str, Any]:
+    from rank1.files import whole_file
+
+    module = importlib.import_module(f"rank1.paper.{name}")
+    document: dict[str, Any] = module.compute(options)
+    written = [options.out / f"{name}.json"]
+    with whole_file(written[0]) as temporary:
+        temporary.write_text(json.dumps(document, indent=1, allow_nan=False))
+    for title, figure in module.draw(document).items():
+        from rank1.plots import save_figure
+
+        for ending in ("png", "svg"):
+            written.append(options.out / f"{title}.{ending}")
+            save_figure(figure, written[-1])
+    if not quiet:
+        for part in module.show(document):
+            console().print(part)
+        print(f"Written: {', '.join(str(path) for path in written)}")
+    return document

@@ -6,13 +6,14 @@ import math
 import time
 from typing import Any
 
+from rank1.paper import Options
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.progress import Progress
 from rank1.simulation import mean_and_error, simulate
 
-__all__ = ["Table1Interrupted", "show", "table1", "within"]
+__all__ = ["compute", "draw", "show", "within"]
 
 #: What each sub-table varies, and what it says underneath.
 CAPTIONS = {
@@ -22,41 +23,30 @@ CAPTIONS = {
 }
 
 
-class Table1Interrupted(KeyboardInterrupt):
-    """Ctrl-C; `document` has the cells that were finished."""
-
-    def __init__(self, document: dict[str, Any]) -> None:
-        super().__init__("interrupted")
-        self.document = document
-
-
-def table1(
-    runs: int = RUNS, n: int = N, seed: int = 1, jobs: int = 1, progress: bool = False
-) -> dict[str, Any]:
-    """All 27 cells beside the paper's, as the document that `--json` prints.
+def compute(options: Options) -> dict[str, Any]:
+    """All 27 cells beside the paper's.
 
     z is the difference to the paper's figure in its standard errors. Both are means of a skewed
     law, ours of `runs` runs and the paper's of 20; the standard deviation is ours for both,
     because one that is estimated from 20 runs of such a law says little.
     """
     begin = time.perf_counter()
-    cells: list[dict[str, Any]] = []
-    document: dict[str, Any] = {"cells": cells, "n": n, "runs": runs, "seed": seed}
-    try:
-        with Progress(progress, "cells", len(TABLE_1)) as bar:
-            for cell in TABLE_1:
-                cells.append(_cell(cell, runs, n, seed, jobs))
-                bar.advance(1, f"Table 1, K={cell.K}, L={cell.L}")
-    except KeyboardInterrupt:
-        raise Table1Interrupted(document | {"seconds": time.perf_counter() - begin}) from None
-    return document | {"seconds": time.perf_counter() - begin}
+    cells = []
+    with Progress(options.progress, "cells", len(TABLE_1)) as bar:
+        for cell in TABLE_1:
+            cells.append(_cell(cell, options))
+            bar.advance(1, f"Table 1, K={cell.K}, L={cell.L}")
+    document: dict[str, Any] = {"cells": cells, "seconds": time.perf_counter() - begin}
+    return document | {"n": options.n, "runs": options.runs, "seed": options.seed}
 
 
-def _cell(cell: Cell, runs: int, n: int, seed: int, jobs: int) -> dict[str, Any]:
+def _cell(cell: Cell, options: Options) -> dict[str, Any]:
+    runs, n = options.runs, options.n
     settings = cell._asdict()
     table, paper = settings.pop("table"), settings.pop("regret")
     paper_se = settings.pop("se")
-    result = simulate(Rank1Elim(), spike(**settings), n, runs, seed, jobs, checkpoints=1)
+    # A cell takes a few milliseconds: neither threads nor a store would pay.
+    result = simulate(Rank1Elim(), spike(**settings), n, runs, options.seed, checkpoints=1)
     regret = mean_and_error(result.outcomes[0].realised[:, -1])
     z = None
     if regret["std"] and regret["mean"] and n == N:
@@ -113,3 +103,8 @@ def _summary(document: dict[str, Any]) -> str:
         f"paper's figure, {within(document, 3)} within 3."
         + ("" if document["runs"] >= 100 else " (The law is skewed: --runs 400 gives a fairer z.)")
     )
+
+
+def draw(document: dict[str, Any]) -> dict[str, Any]:
+    """A table needs no figure."""
+    return {}
