@@ -87,6 +87,34 @@ def test_result_describes_the_completed_matrix() -> None:
     assert report["entries"] == np.isfinite(matrix).sum()
 
 
+def test_comes_to_rest_at_the_tolerance() -> None:
+    """Without noise once the residual is small enough, with noise once it stays the same."""
+    for tolerance in (1e-2, 1e-4):
+        _, matrix = planted(80, 60, 3, 0.5)
+        completion = optspace(matrix, 3, iterations=1000, tolerance=tolerance)
+        typical = np.sqrt(np.nanmean(matrix**2))
+        assert completion.converged
+        assert completion.residuals[-1] <= tolerance * typical < completion.residuals[-2]
+    _, matrix = planted(80, 60, 3, 0.5, noise=0.5)
+    completion = optspace(matrix, 3, iterations=1000, tolerance=1e-5)
+    assert completion.converged
+    drops = 1 - completion.residuals[1:] / completion.residuals[:-1]
+    assert drops[-1] <= 1e-5 < drops[:-1].min()
+
+
+def test_starts_from_the_trimmed_matrix() -> None:
+    _, matrix = planted(40, 50, 2, 0.2, noise=0.3)
+    matrix[3], matrix[:, 5] = 1.0, 2.0  # far over twice the average
+    mask = np.isfinite(matrix)
+    U, _, Vt = np.linalg.svd(_trimmed(np.where(mask, matrix, 0.0), mask))
+    i, j = np.nonzero(mask)
+    products = (U[i, :2, None] * Vt[:2, j].T[:, None, :]).reshape(len(i), 4)
+    S = np.linalg.lstsq(products, matrix[mask])[0].reshape(2, 2)
+    start = optspace(matrix, 2, iterations=0)
+    np.testing.assert_allclose(start.matrix, U[:, :2] @ S @ Vt[:2], atol=1e-9)
+    assert start.iterations == 0
+
+
 @pytest.mark.parametrize("factor", [1e-200, 1e-3, 1e6, 1e200])
 def test_units_do_not_matter(factor: float) -> None:
     _, matrix = planted(30, 40, 2, 0.6, noise=0.1)

@@ -176,23 +176,21 @@ def _descend(
     n, m = entries.M.shape
     r = X.shape[1]
     residuals: list[float] = []
-    converged = False
     while True:
         S = entries.best_S(X, Y)
         residual, W, Z = entries.residual(X, S, Y)
         residuals.append(residual)
-        # Entries have size √r. A line search that finds nothing leaves the residual as it is.
+        # Entries have size √r.
         converged = residual <= tolerance * math.sqrt(r) or (
             len(residuals) > 1 and residual >= (1 - tolerance) * residuals[-2]
         )
         if converged or len(residuals) > iterations:
             return X, S, Y, residuals, converged
-        # Steepest descent, less what lies within the subspaces: there S does the work.
-        W, Z = X @ (X.T @ W / n) - W, Y @ (Y.T @ Z / m) - Z
-        step = _step(*entries.quartic(X, S, Y, W, Z), float(np.vdot(W, W) + np.vdot(Z, Z)))
+        # S is the best, so XᵀRY = 0: the gradients have no part within the subspaces to take off.
+        step = _step(*entries.quartic(X, S, Y, -W, -Z), float(np.vdot(W, W) + np.vdot(Z, Z)))
         # Back onto the manifolds. Another basis of the same subspace is as good: S follows.
-        X = np.linalg.qr(X + step * W)[0] * math.sqrt(n)
-        Y = np.linalg.qr(Y + step * Z)[0] * math.sqrt(m)
+        X = np.linalg.qr(X - step * W)[0] * math.sqrt(n)
+        Y = np.linalg.qr(Y - step * Z)[0] * math.sqrt(m)
 
 
 def _step(c2: float, c3: float, c4: float, slope: float) -> float:
