@@ -63,6 +63,7 @@ def test_the_block_is_cut_from_the_completed_whole(generated: Ratings) -> None:
     assert grid.problem.column_labels == grid.titles
     assert (grid.problem.K, grid.problem.L) == (100, 90)
     assert grid.stand_in
+    assert grid.label == "stand-in data"
 
 
 def test_the_seed_draws_the_block(generated: Ratings) -> None:
@@ -132,6 +133,7 @@ def test_rank_and_iterations_are_handed_on(generated: Ratings) -> None:
 def test_small_real_data(folder: Path) -> None:
     grid = rating_problem(read(folder), K=3, L=3, rank=1)
     assert not grid.stand_in
+    assert grid.label == "MovieLens 1M"
     assert np.isfinite(grid.completed).all()
     assert np.isnan(grid.observed).sum() == 4
 

@@ -19,7 +19,7 @@ class Entries:
     """The entries seen of a matrix M, and sums over them for M ≈ X·S·Yᵀ.
 
     They are kept as a full matrix and a mask of zeros and ones. On a grid of which a third was
-    seen, full products times the mask take a fifth of the time of sums over a list of entries.
+    seen, full products times the mask take a quarter of the time of sums over a list of entries.
 
     Parameters
     ----------

@@ -66,6 +66,11 @@ class RatingProblem:
         """Of the whole completed matrix; detected unless it was given."""
         return self.completion.rank
 
+    @property
+    def label(self) -> str:
+        """The data's name, for every figure and table made from them."""
+        return "stand-in data" if self.stand_in else "MovieLens 1M"
+
 
 def group_ratings(data: Ratings) -> GroupRatings:
     """Average ratings by group of gender, age and occupation, and by movie.
