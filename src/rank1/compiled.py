@@ -16,6 +16,7 @@ import hashlib
 import inspect
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ from typing import Any
 import numba
 from numba.extending import overload
 
-__all__ = ["cache_directory", "inlined", "jit", "kernel", "method"]
+__all__ = ["cache_directory", "inlined", "jit", "kernel", "method", "package_digest"]
 
 # Without Numba's reference counts (which would take 20 times as long as the step itself) compiled
 # code can't allocate: a policy that did so in every step would not compile.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 _CONFIG: Any = numba.config
+#: Numba reads the cache's place from one global: threads must not set it under each other.
+_LOCK = threading.Lock()
 
 #: For helper functions that compiled code calls; they are cached as part of their caller.
 jit = numba.njit(**_OPTIONS)
@@ -66,7 +69,8 @@ def cache_directory() -> Path:
 
 
 @functools.cache
-def _package_digest() -> bytes:
+def package_digest() -> bytes:
+    """A digest of this package's sources."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
@@ -76,7 +80,7 @@ def _package_digest() -> bytes:
 
 def _digest_with(classes: tuple[type, ...]) -> str | None:
     """A digest of every source a kernel over these classes can contain; None if one has no file."""
-    digest = hashlib.sha256(_package_digest())
+    digest = hashlib.sha256(package_digest())
     for cls in classes:
         if cls.__module__.split(".")[0] != "rank1":
             try:
@@ -92,14 +96,15 @@ def _digest_with(classes: tuple[type, ...]) -> str | None:
 def _kernel(function: Callable[..., Any], digest: str | None) -> Any:
     if digest is None:
         return numba.njit(**_OPTIONS)(function)
-    previous = _CONFIG.CACHE_DIR
-    _CONFIG.CACHE_DIR = str(cache_directory() / digest)
-    try:
-        return numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # no place to write to: compile anew in each process
-        return numba.njit(**_OPTIONS)(function)
-    finally:
-        _CONFIG.CACHE_DIR = previous
+    with _LOCK:
+        previous = _CONFIG.CACHE_DIR
+        _CONFIG.CACHE_DIR = str(cache_directory() / digest)
+        try:
+            return numba.njit(cache=True, **_OPTIONS)(function)
+        except RuntimeError:  # no place to write to: compile anew in each process
+            return numba.njit(**_OPTIONS)(function)
+        finally:
+            _CONFIG.CACHE_DIR = previous
 
 
 def kernel(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -20,7 +20,7 @@ from rank1.progress import Progress
 from rank1.simulation.result import Outcome, Result
 from rank1.simulation.stages import play_stages
 from rank1.simulation.steps import play as play_steps
-from rank1.simulation.store import Block, Store
+from rank1.simulation.store import Block, Store, gaps
 
 __all__ = ["Interrupted", "Run", "checkpoints_of", "play_block", "play_run", "simulate"]
 
@@ -67,13 +67,29 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
     return np.array([n * k // count for k in range(1, count + 1)], np.int64)
 
 
-def identity(problem: Problem, policy: Policy) -> tuple[int, int]:
-    """What a run depends on beside its number, the seed and n: a number each."""
+def problem_number(problem: Problem) -> int:
+    """A number that tells what is played: the same for the same law."""
     # A spike and the Bernoulli problem of the same means are one problem, labelled or not. What
     # Python draws block by block is known only by its description.
     law = problem.law._asdict() if problem.block is None else problem.description
-    what = _number(type(problem.law).__name__, *(_plain(value) for value in law.values()))
-    return what, _number(policy.name, sorted(policy.settings.items()))
+    return _number(type(problem.law).__name__, *(_plain(value) for value in law.values()))
+
+
+def policy_number(policy: Policy) -> int:
+    """A number that tells who plays."""
+    return _number(policy.name, sorted(policy.settings.items()))
+
+
+def identity(problem: Problem, policy: Policy) -> tuple[int, int]:
+    """What a run depends on beside its number, the seed and n: a number each."""
+    return problem_number(problem), policy_number(policy)
+
+
+def series_key(
+    who: tuple[int, int], n: int, steps: NDArray[np.int64], seed: int, engine: str
+) -> str:
+    """The key under which a store keeps runs of one policy on one problem."""
+    return Store.key(*who, n, steps.tolist(), seed, engine)
 
 
 def seeds_of(
@@ -149,10 +165,10 @@ def play_block(
     )
 
 
-def blocks_of(policy: Policy, problem: Problem, runs: int, engine: str) -> list[range]:
+def blocks_of(policy: Policy, problem: Problem, runs: range, engine: str) -> list[range]:
     """Runs that are played as one task and kept as one cell: few where a run takes long."""
     size = 5 if engine != "steps" and has_stages(policy, problem) else 1
-    return [range(first, min(first + size, runs)) for first in range(0, runs, size)]
+    return [range(first, min(first + size, runs.stop)) for first in runs[::size]]
 
 
 def simulate(
@@ -235,14 +251,12 @@ def simulate(
                 f"engine must be auto or steps for {policy.label} on this problem, got 'stages': "
                 "that needs an elimination policy, and a law that can draw sums"
             )
-        who = identity(problem, policy)
-        for runs_of in blocks_of(policy, problem, runs, engine):
-            key = Store.key(*who, n, steps.tolist(), seed, runs_of, engine)
-            block = kept.get(key) if kept else None
-            if block is None:
+        key = series_key(identity(problem, policy), n, steps, seed, engine)
+        if kept:
+            finished[k] = kept.load(key, range(runs))
+        for gap in gaps(range(runs), finished[k]):
+            for runs_of in blocks_of(policy, problem, gap, engine):
                 tasks.append((k, runs_of, key))
-            else:
-                finished[k][runs_of[0]] = block
 
     def play(k: int, runs_of: range, key: str) -> tuple[int, range, str, Block]:
         return (
@@ -268,7 +282,7 @@ def simulate(
             for k, runs_of, key, block in parallel(joblib.delayed(play)(*task) for task in tasks):
                 finished[k][runs_of[0]] = block
                 if kept:
-                    kept.put(key, block)
+                    kept.put(key, runs_of, block)
                 bar.advance(n * len(runs_of), policies[k].label)
     except KeyboardInterrupt:
         _stopped.add(call)
