@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from rank1.cli import listings, paper, simulate  # noqa: F401  (they add their commands)
+# Each adds its command.
+from rank1.cli import listings, paper, plot, simulate, sweep, table  # noqa: F401
 from rank1.cli.app import app
 
 __all__ = ["app", "main"]

@@ -98,9 +98,7 @@ class Store:
                         cells.append(range(int(match[2]), int(match[3])))
         return found
 
-    def load(
-        self, key: str, runs: range, cells: Sequence[range] | None = None
-    ) -> dict[int, Block]:
+    def load(self, key: str, runs: range, cells: Sequence[range] | None = None) -> dict[int, Block]:
         """Those of the runs that are kept, by the first run of each block; none is there twice.
 
         `cells` is what `finished` says of this series. A damaged cell counts as not there.
