@@ -97,3 +97,13 @@ class Deadly(rank1.Uniform):
                 continue
             os.kill(os.getpid(), signal.SIGKILL)
         return super().start(known)
+
+
+@dataclass(frozen=True)
+class Named(rank1.Uniform):
+    """Has settings that are called like columns of the result."""
+
+    name = "named"
+    step: float = 0.6
+    K: str = "few"
+    exact: bool = True
