@@ -10,9 +10,11 @@ with it, and plays everything in the client if the cluster has only one core.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import math
+import sys
 import traceback
 import warnings
 from collections import Counter
@@ -214,29 +216,29 @@ def ray(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     where: dict[str, Any] = {"address": setup.address}
     if setup.address is None:
         where = {"num_cpus": setup.jobs, "include_dashboard": False}
-    try:
-        cluster.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _unreachable("ray", "auto or ray://10.0.0.1:10001", setup, error) from None
-    try:
+    # Ray writes about dead workers to standard output, which is for results.
+    with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as stack:
+        try:
+            cluster.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise _unreachable("ray", "auto or 10.0.0.1:6379", setup, error) from None
+        stack.callback(cluster.shutdown)
         cores = cluster.cluster_resources().get("CPU", 0)
         setup.note(f"Ray at {setup.address or 'this machine'}: {cores:.0f} cores")
         play = cluster.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(play_task)
         waiting = iter(enumerate(tasks))
         numbers: dict[Any, int] = {}
 
-        def more(count: int) -> None:
+        def submit(count: int) -> None:
             for k, task in itertools.islice(waiting, count):
                 numbers[play.remote(task, setup.seed, package_digest())] = k
 
-        more(WINDOW)
+        submit(WINDOW)
         while numbers:
             (done,), _ = cluster.wait(list(numbers))
             k = numbers.pop(done)
-            more(1)
+            submit(1)
             yield k, _fetched(partial(cluster.get, done), tasks[k])
-    finally:
-        cluster.shutdown()
 
 
 def _missing(engine: str, package: str) -> ValueError:
