@@ -12,9 +12,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import rank1
+from rank1.policies import POLICIES
 from rank1.sweeps import grid_of, read_grid
 from rank1.sweeps.grid import EXAMPLE
 from rank1.sweeps.sweep import cut
+from tests.sweeps.support import Named
 
 SPIKE = """
 n = 1000
@@ -121,6 +123,14 @@ def test_policies_have_dimensions_and_defaults() -> None:
     labels = ["rank1elim:confidence_scale=0.5", "rank1elim", "rank1elim:confidence_scale=2"]
     assert [policy.label for policy in some.policies] == labels
     assert (some.runs, some.seed, some.checkpoints) == (20, 1, 100)
+
+
+def test_words_are_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES, "named", Named)
+    some = grid(SPIKE.replace('"uniform"', '"named"\nK = ["few", "many"]\nexact = [true, false]'))
+    assert [tuple(policy.settings.values()) for policy in some.policies] == [
+        (0.6, "few", True), (0.6, "few", False), (0.6, "many", True), (0.6, "many", False)
+    ]  # fmt: skip
 
 
 def test_the_example_is_a_grid(tmp_path: Path) -> None:

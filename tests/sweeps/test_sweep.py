@@ -67,6 +67,11 @@ def test_same_bytes_however_it_is_cut(tmp_path: Path, monkeypatch: pytest.Monkey
         folder = tmp_path / str(seconds)
         assert sweep(some, folder, seconds)[0] == whole
         assert len(list(folder.rglob("*.cell"))) == 4 * cells
+    # Nor does it matter in which order the cells came.
+    todo = plan(some, Store(tmp_path / "0.001"))
+    late = {key: dict(reversed(blocks.items())) for key, blocks in todo.blocks.items()}
+    write_sweep(tmp_path / "late.parquet", some, todo.series, late)
+    assert (tmp_path / "late.parquet").read_bytes() == whole
 
 
 def test_a_sweep_goes_on_where_it_stopped(
