@@ -270,13 +270,9 @@ def simulate(
 
     parallel = joblib.Parallel(n_jobs=jobs, prefer="threads", return_as="generator_unordered")
     total = n * sum(len(runs_of) for _, runs_of, _ in tasks)
-    shown = (
-        nullcontext(progress)
-        if isinstance(progress, Progress)
-        else Progress(progress, "steps", total)
-    )
+    bar = progress if isinstance(progress, Progress) else Progress(progress, "steps", total)
     try:
-        with x:
+        with nullcontext() if bar is progress else bar:
             for k, runs_of, key, block in parallel(joblib.delayed(play)(*task) for task in tasks):
                 finished[k][runs_of[0]] = block
                 if kept:
