@@ -180,3 +180,32 @@ def test_a_line_that_only_touches_is_eliminated() -> None:
         rank1.tell(state, pull, 1.0 if pull.row == 0 or even else 0.0)
     assert state.row_intervals[0].tolist() == [[0.75, 1.25], [0.25, 0.75]]
     assert state.h_row[1].tolist() == [0, 0]
+
+
+def test_a_pull_of_an_eliminated_line_is_not_waited_for() -> None:
+    """It was given back before its row was eliminated: never issued again, and stages still end."""
+    state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
+    rng = np.random.default_rng(1)
+
+    def tell(pull: rank1.Pull) -> None:
+        rank1.tell(state, pull, 1.0 if pull.row == 0 else 0.0)
+
+    first = rank1.ask(state, rng)
+    given_back = None
+    while given_back is None:
+        pull = rank1.ask(state, rng)
+        if (pull.tag >> 1) & 31 == 0:
+            tell(pull)
+        elif pull.row == 1 and pull.tag & 1 == 0:
+            given_back = pull
+        else:
+            tell(pull)
+    state = state.forget(*given_back)
+    tell(first)
+    assert state.at[STAGE] == 1
+    assert state.h_row[1].tolist() == [0, 0]
+    for _ in range(2000):
+        pull = rank1.ask(state, rng)
+        assert pull != given_back
+        tell(pull)
+    assert state.at[STAGE] >= 3
