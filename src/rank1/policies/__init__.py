@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from rank1.policies.base import Known, Policy, Pull, ask, tell
+from rank1.policies.glm_ucb import GLMUCB
+from rank1.policies.linucb import LinUCB
 from rank1.policies.oracle import Oracle
 from rank1.policies.rank1elim import Rank1Elim
 from rank1.policies.uniform import Uniform
 
 __all__ = [
+    "GLMUCB",
     "POLICIES",
     "Known",
+    "LinUCB",
     "Oracle",
     "Policy",
     "Pull",
@@ -20,4 +24,6 @@ __all__ = [
 ]
 
 #: Every policy by its name on the command line.
-POLICIES: dict[str, type[Policy]] = {cls.name: cls for cls in (Rank1Elim, Uniform, Oracle)}
+POLICIES: dict[str, type[Policy]] = {
+    cls.name: cls for cls in (Rank1Elim, LinUCB, GLMUCB, Uniform, Oracle)
+}
