@@ -12,46 +12,35 @@ from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 __all__ = ["GLMUCB"]
 
 # What the entries of `settings` are.
-RIDGE = 0
-RADIUS = 1  # scale·ρ
-STEP = 2  # α
+RADIUS = 0  # scale·ρ
+STEP = 1  # α
 
 
 class GLMUCBState(TwoHotState):
-    """`estimate` is û, then v̂; `totals` counts the reports of each row, then of each column."""
+    """`estimate` is û, then v̂."""
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """One step of EM for the pulled row and column, then find the next pair."""
-        settings, totals = self.settings, self.totals
-        K, L = self.counts.shape
-        u, v = self.estimate[row], self.estimate[K + column]
+        settings, seen, estimate = self.settings, self.seen, self.estimate
+        K = len(self.value)
+        absorb(self.at, seen, self.A, self.pending, self.z, self.bound, row, column)
+        u, v = estimate[row], estimate[K + column]
         # After a failure at least one factor was 0. Where both are thought to be 1 that can't be;
         # then the limit from u = v < 1 is taken.
         u_failure, v_failure = 0.5, 0.5
         if u * v < 1:
             u_failure = u * (1 - v) / (1 - u * v)
             v_failure = v * (1 - u) / (1 - u * v)
-        totals[row] += 1
-        totals[K + column] += 1
-        u_step = (totals[row] + 1) ** -settings[STEP]
-        v_step = (totals[K + column] + 1) ** -settings[STEP]
-        self.estimate[row] += u_step * (reward + (1 - reward) * u_failure - u)
-        self.estimate[K + column] += v_step * (reward + (1 - reward) * v_failure - v)
-        absorb(
-            self.at, self.counts, self.A, self.pending, self.z, self.bound,
-            row, column, settings[RIDGE],
-        )  # fmt: skip
-        self.value[row] = self.estimate[row] / settings[RADIUS]
-        self.slope[column] = self.estimate[K + column]
+        u_step = (seen[row] + 1.0) ** -settings[STEP]
+        v_step = (seen[K + column] + 1.0) ** -settings[STEP]
+        estimate[row] += u_step * (reward + (1 - reward) * u_failure - u)
+        estimate[K + column] += v_step * (reward + (1 - reward) * v_failure - v)
+        self.value[row] = estimate[row] / settings[RADIUS]
+        self.slope[column] = estimate[K + column]
         pick(
             self.at, self.A, self.pending, self.bound,
-            self.value, self.slope, self.offset, self.top, L,
+            self.value, self.slope, self.offset, self.top,
         )  # fmt: skip
-
-    def best(self) -> tuple[int, int]:
-        """The pair of the largest û·v̂ among those with reports."""
-        K = len(self.counts)
-        return self.best_of(self.estimate[:K, None] * self.estimate[K:])
 
 
 @dataclass(frozen=True)
@@ -123,8 +112,8 @@ class GLMUCB(Policy):
         kappa = math.sqrt(3 + 2 * math.log(1 + 2 * 2))
         rho = 2 * kappa / c_mu * math.sqrt(2 * d * math.log(n) * math.log(2 * d * n * n))
         # n = 1 has log n = 0: then only the mean counts.
-        settings = [1.0, max(self.confidence_scale * rho, 1e-300), self.step]
-        state = start_two_hot(GLMUCBState, known, settings, estimate=0.5)
-        state.value[:] = 0.5 / settings[RADIUS]
+        radius = max(self.confidence_scale * rho, 1e-300)
+        state = start_two_hot(GLMUCBState, known, 1.0, [radius, self.step], estimate=0.5)
+        state.value[:] = 0.5 / radius
         state.slope[:] = 0.5
         return state

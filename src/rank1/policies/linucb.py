@@ -5,89 +5,45 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rank1 import checks
-from rank1.compiled import jit
 from rank1.policies.base import Known, Policy
-from rank1.policies.two_hot import (
-    REPORTS,
-    TwoHotState,
-    absorb,
-    is_afresh,
-    pick,
-    start_two_hot,
-)
+from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
 __all__ = ["LinUCB"]
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 # What the entries of `settings` are: c = SCALE·(NOISE·√SQUARE + BIAS).
-RIDGE = 0  # λ
-SCALE = 1
-NOISE = 2  # R
-SQUARE = 3  # d·log((1 + 2n/λ)/δ), or log det(V/λ) + 2·log(1/δ)
-BIAS = 4  # √λ·S
-GROWS = 5  # whether SQUARE has the determinant
-EPSILON = 6  # 0 where rewards are taken as they are
+SCALE = 0
+NOISE = 1  # R
+SQUARE = 2  # d·log((1 + 2n/λ)/δ), or log det(V/λ) + 2·log(1/δ)
+BIAS = 3  # √λ·S
+GROWS = 4  # whether SQUARE has the determinant
+EPSILON = 5  # 0 where rewards are taken as they are
 
 
 class LinUCBState(TwoHotState):
-    """`estimate` is θ, `totals` is Σ y x."""
+    """`estimate` is θ."""
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Add the reward to the regression, and find the next pair."""
         settings, theta = self.settings, self.estimate
-        K, L = self.counts.shape
+        K, d = len(self.value), len(theta)
         y = math.log(max(reward, settings[EPSILON])) if settings[EPSILON] > 0 else reward
-        self.totals[row] += y
-        self.totals[K + column] += y
-        w2 = absorb(
-            self.at, self.counts, self.A, self.pending, self.z, self.bound,
-            row, column, settings[RIDGE],
-        )  # fmt: skip
+        w2 = absorb(self.at, self.seen, self.A, self.pending, self.z, self.bound, row, column)
+        # θ = V⁻¹Σ y x moves by V⁻¹x·(y - xᵀθ), with the new V
         step = (y - (theta[row] + theta[K + column])) / math.sqrt(1 + w2)
-        for k in range(K + L):
+        for k in range(d):
             theta[k] += step * self.z[k]
-        if is_afresh(self.at[REPORTS], K + L):
-            refine(theta, self.totals, self.counts, self.A, self.z, settings[RIDGE])
         if settings[GROWS] > 0:
             settings[SQUARE] += math.log1p(w2)  # det(V + x xᵀ) = det V·(1 + w²)
         c = settings[SCALE] * (settings[NOISE] * math.sqrt(settings[SQUARE]) + settings[BIAS])
         for i in range(K):
             self.value[i] = theta[i] / c
-        for j in range(L):
+        for j in range(d - K):
             self.offset[j] = theta[K + j] / c
         pick(
             self.at, self.A, self.pending, self.bound,
-            self.value, self.slope, self.offset, self.top, L,
+            self.value, self.slope, self.offset, self.top,
         )  # fmt: skip
-
-    def best(self) -> tuple[int, int]:
-        """The pair of the largest xᵀθ among those with reports."""
-        K = len(self.counts)
-        return self.best_of(self.estimate[:K, None] + self.estimate[K:])
-
-
-@jit
-def refine(
-    theta: Floats, totals: Floats, counts: Ints, A: Floats, rest: Floats, ridge: float
-) -> None:
-    """θ + A(Σ y x - Vθ), for an A just computed: takes the rounding errors out of θ."""
-    K, L = counts.shape
-    for k in range(K + L):
-        rest[k] = totals[k] - ridge * theta[k]
-    for i in range(K):
-        for j in range(L):
-            part = counts[i, j] * (theta[i] + theta[K + j])
-            rest[i] -= part
-            rest[K + j] -= part
-    for r in range(K + L):
-        for k in range(K + L):
-            theta[r] += A[r, k] * rest[k]
 
 
 @dataclass(frozen=True)
@@ -156,9 +112,8 @@ class LinUCB(Policy):
         log, grows = self.reward == "log", self.radius == "determinant"
         unit = abs(math.log(self.epsilon)) if log else 1.0
         square = 2 * math.log(n) if grows else d * math.log((1 + 2 * n / self.ridge) * n)
-        settings = [0.0] * 7
-        settings[RIDGE], settings[SCALE] = self.ridge, self.confidence_scale
+        settings = [0.0] * 6
+        settings[SCALE], settings[SQUARE] = self.confidence_scale, square
         settings[NOISE], settings[BIAS] = unit * self.noise, unit * math.sqrt(self.ridge * d)
-        settings[SQUARE], settings[GROWS] = square, float(grows)
-        settings[EPSILON] = self.epsilon if log else 0.0
-        return start_two_hot(LinUCBState, known, settings, estimate=0.0)
+        settings[GROWS], settings[EPSILON] = float(grows), self.epsilon if log else 0.0
+        return start_two_hot(LinUCBState, known, self.ridge, settings, estimate=0.0)

@@ -10,7 +10,7 @@ comparison a pair:
   near 1/d and cancel each other in w².
 - A new x makes A - z zᵀ of A, with z = A x / √(1 + w²). The z are collected and subtracted eight
   at a time, in the lower triangle only; until then they are taken into account wherever A is read.
-  Now and then A is computed from the counts, so that rounding errors don't pile up.
+  Each update damps the errors that earlier ones left in the direction of x, so they don't pile up.
 - Widths only shrink. So numbers that are lowered in the row and the column just played, and set
   right everywhere from time to time, never lie below the widths. With these one pass gives an
   upper bound of the best index in each row, and only pairs whose bound reaches the largest index
@@ -20,7 +20,7 @@ comparison a pair:
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rank1.compiled import jit
 from rank1.policies.base import Known
 
-__all__ = ["TwoHotState", "absorb", "is_afresh", "pick", "start_two_hot"]
+__all__ = ["TwoHotState", "absorb", "pick", "start_two_hot"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -40,18 +40,16 @@ COLUMN = 2
 
 _BATCH = 8  # pending vectors: `solve` and `flush` are written out for this many
 _REFRESH = 64  # reports between two times that all bounds are set right
-_AFRESH = 512  # reports, times d, between two times that A is computed from the counts
-_SLACK = 1e-12  # relative rounding error of an index that bounds have to allow for
+_TIE = 1e-11  # indices that differ by less, relatively, are equal but for rounding errors
 
 
 class TwoHotState(NamedTuple):
     """What was learned; and the next pair, which is known beforehand since nothing is random."""
 
     at: Ints
-    counts: Ints  # reports of each pair: (K, L)
-    settings: Floats  # λ, then what the policy needs
+    seen: Ints  # reports of each row, then of each column: (d,)
+    settings: Floats
     estimate: Floats  # LinUCB: θ. GLM-UCB: û, then v̂
-    totals: Floats  # LinUCB: Σ y x. GLM-UCB: reports of each row, then of each column
     A: Floats  # (d, d), without the pending vectors; in row r only entries up to r | 7 are kept
     pending: Floats  # (_BATCH, d); 0 where there is none yet
     z: Floats  # the latest of them
@@ -65,34 +63,35 @@ class TwoHotState(NamedTuple):
         """The pair of the largest index, as far as rewards are reported."""
         return self.at[ROW], self.at[COLUMN], 0
 
-    def forget(self, row: int, column: int, tag: int) -> TwoHotState:
+    def forget(self, row: int, column: int, tag: int) -> Self:
         """Nothing depends on a pull that isn't reported."""
         return self
 
-    def best_of(self, means: Floats) -> tuple[int, int]:
-        """The pair of the largest estimated mean among those with reports."""
-        seen = np.where(self.counts > 0, means, -np.inf)
-        row, column = np.unravel_index(int(seen.argmax()), seen.shape)
-        return int(row), int(column)
+    def best(self) -> tuple[int, int]:
+        """The row and the column of the largest estimates, among those with reports."""
+        K = len(self.value)
+        known = np.where(self.seen > 0, self.estimate, -np.inf)
+        return int(known[:K].argmax()), int(known[K:].argmax())
 
 
 State = TypeVar("State", bound=TwoHotState)
 
 
-def start_two_hot(kind: type[State], known: Known, settings: list[float], estimate: float) -> State:
-    """A state before the first step; settings[0] is λ."""
+def start_two_hot(
+    kind: type[State], known: Known, ridge: float, settings: list[float], estimate: float
+) -> State:
+    """A state before the first step, with V = ridge·I and all estimates equal."""
     K, L = known.K, known.L
     d, columns = K + L, -(-L // 4) * 4
     e = np.repeat([1.0, -1.0], [K, L])
     A, bound = aligned((d, d)), aligned((columns, K))
-    A[:] = (np.eye(d) - np.outer(e, e) / d) / settings[0]
-    bound[:L], bound[L:] = math.sqrt(2 / settings[0]), -math.inf
+    A[:] = (np.eye(d) - np.outer(e, e) / d) / ridge
+    bound[:L], bound[L:] = math.sqrt(2 / ridge), -math.inf
     return kind(
         at=np.zeros(3, np.int64),
-        counts=np.zeros((K, L), np.int64),
+        seen=np.zeros(d, np.int64),
         settings=np.array(settings),
         estimate=np.full(d, estimate),
-        totals=np.zeros(d),
         A=A,
         pending=aligned((_BATCH, d)),
         z=aligned((d,)),
@@ -113,26 +112,18 @@ def aligned(shape: tuple[int, ...]) -> Floats:
 
 
 @jit
-def is_afresh(t: int, d: int) -> bool:
-    """Whether A is computed from the counts at report t."""
-    return t % (_AFRESH * d) == 0
-
-
-@jit
 def absorb(
     at: Ints,
-    counts: Ints,
+    seen: Ints,
     A: Floats,
     pending: Floats,
     z: Floats,
     bound: Floats,
     row: int,
     column: int,
-    ridge: float,
 ) -> float:
     """Add x xᵀ to V. Returns w² and leaves A x / √(1 + w²) in z, both from before."""
-    K, L = counts.shape
-    d = K + L
+    d, K = len(z), bound.shape[1]
     solve(A, pending, row, K + column, z)
     w2 = z[row] + z[K + column]
     shrink = 1 / math.sqrt(1 + w2)
@@ -140,19 +131,16 @@ def absorb(
     for k in range(d):
         z[k] *= shrink
         pending[place, k] = z[k]
-    counts[row, column] += 1
+    seen[row] += 1
+    seen[K + column] += 1
     at[REPORTS] += 1
-    t = at[REPORTS]
-    if t % _BATCH == 0:
-        if is_afresh(t, d):
-            invert(A, counts, ridge)
-        else:
-            flush(A, pending)
+    if at[REPORTS] % _BATCH == 0:
+        flush(A, pending)
         for place in range(_BATCH):
             for k in range(d):
                 pending[place, k] = 0.0
-    if t % _REFRESH == 0:
-        for j in range(L):
+    if at[REPORTS] % _REFRESH == 0:  # a multiple of _BATCH, so nothing is pending
+        for j in range(d - K):
             for i in range(K):
                 bound[j, i] = math.sqrt(max(A[i, i] + 2 * A[K + j, i] + A[K + j, K + j], 0.0))
     else:
@@ -160,7 +148,7 @@ def absorb(
         for i in range(K):
             s = z[i] + z[K + column]
             bound[column, i] -= 0.5 * s * s / bound[column, i]
-        for j in range(L):
+        for j in range(d - K):
             if j != column:
                 s = z[row] + z[K + j]
                 bound[j, row] -= 0.5 * s * s / bound[j, row]
@@ -202,43 +190,6 @@ def flush(A: Floats, Z: Floats) -> None:
 
 
 @jit
-def invert(A: Floats, counts: Ints, ridge: float) -> None:
-    """A from the counts: (V + g·e eᵀ)⁻¹ = A + e eᵀ/(λ + g) for any g."""
-    K, L = counts.shape
-    d = K + L
-    for r in range(d):
-        for k in range(d):
-            A[r, k] = 0.0
-    for i in range(K):
-        for j in range(L):
-            A[i, K + j] = A[K + j, i] = counts[i, j]
-            A[i, i] += counts[i, j]
-            A[K + j, K + j] += counts[i, j]
-    g = 0.0
-    for i in range(K):
-        g += 2 * A[i, i] / d  # the average of V's other eigenvalues
-    for r in range(d):
-        A[r, r] += ridge
-        for k in range(d):
-            A[r, k] += g / d if (r < K) == (k < K) else -g / d
-    for p in range(d):  # Gauss and Jordan; a positive definite matrix needs no pivoting
-        pivot = 1 / A[p, p]
-        A[p, p] = 1.0
-        for k in range(d):
-            A[p, k] *= pivot
-        for r in range(d):
-            if r != p:
-                factor = A[r, p]
-                A[r, p] = 0.0
-                for k in range(d):
-                    A[r, k] -= factor * A[p, k]
-    share = 1 / (d * (ridge + g))
-    for r in range(d):
-        for k in range(d):
-            A[r, k] -= share if (r < K) == (k < K) else -share
-
-
-@jit
 def width(A: Floats, Z: Floats, a: int, b: int) -> float:
     """The w of x with ones at a and b > a."""
     w2 = A[a, a] + 2 * A[b, a] + A[b, b]
@@ -258,12 +209,11 @@ def pick(
     slope: Floats,
     offset: Floats,
     top: Floats,
-    L: int,
 ) -> None:
     """Find the pair of the largest mean/c + w, the first in row-major order among equals."""
-    K = len(value)
+    K, L = len(value), len(A) - len(value)
     bound_rows(bound, value, slope, offset, top)
-    best = floor = -math.inf
+    best = tie = 0.0
     row, column = K, 0
     more = True
     while more:
@@ -276,19 +226,19 @@ def pick(
             while bound[j, i] + (value[i] * slope[j] + offset[j]) < top[i]:
                 j += 1
             best = value[i] * slope[j] + offset[j] + width(A, pending, i, K + j)
-            floor = best - _SLACK * (abs(best) + bound[j, i])
+            tie = _TIE * (abs(best) + bound[j, i])
             row, column = i, j
         for j in range(L):
             mean = value[i] * slope[j] + offset[j]
-            if bound[j, i] + mean >= floor:
+            if bound[j, i] + mean >= best - tie:
                 index = mean + width(A, pending, i, K + j)
-                if index > best or (index == best and i * L + j < row * L + column):
-                    best, row, column = index, i, j
-                    floor = best - _SLACK * (abs(best) + bound[j, i])
+                if index > best + tie or (index >= best - tie and i * L + j < row * L + column):
+                    row, column = i, j
+                best = max(best, index)
         top[i] = -math.inf
         rows = 0
         for k in range(K):
-            rows += top[k] >= floor
+            rows += top[k] >= best - tie
         more = rows > 0
     at[ROW], at[COLUMN] = row, column
 
