@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from rank1.policies.base import Known, Policy, Pull, ask, tell
+from rank1.policies.glm_ucb import GLMUCB
+from rank1.policies.linucb import LinUCB
 from rank1.policies.oracle import Oracle
 from rank1.policies.osub import OSUB
 from rank1.policies.rank1elim import Rank1Elim
@@ -11,10 +13,12 @@ from rank1.policies.uniform import Uniform
 from rank1.policies.uts import UTS
 
 __all__ = [
+    "GLMUCB",
     "OSUB",
     "POLICIES",
     "UTS",
     "Known",
+    "LinUCB",
     "Oracle",
     "Policy",
     "Pull",
@@ -30,6 +34,8 @@ POLICIES: dict[str, type[Policy]] = {
     cls.name: cls
     for cls in (
         Rank1Elim,
+        LinUCB,
+        GLMUCB,
         ThompsonSampling,
         UTS,
         OSUB,
