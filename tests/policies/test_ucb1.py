@@ -66,7 +66,7 @@ def test_late_rewards_make_the_choices_of_the_plain_argmax(name: str, seed: int)
     known = known_of(problem, 100)
     state, literal = rank1.UCB1().start(known), LiteralUCB1().start(known)
     rng = np.random.default_rng(seed)
-    out = []
+    out: list[rank1.Pull] = []
     for _ in range(1_500):
         action = rng.random()
         if action < 0.5 or not out:

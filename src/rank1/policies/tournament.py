@@ -9,12 +9,14 @@ its way up; as x grows, only matches whose time has come are replayed.
 The arrays, all of them level after level from the leaves to the root:
 
 - `intercept`, `slope`: of a node's winner; −∞ and 0 where there is no line yet,
-- `until`: the largest x up to which every match below and including this one is decided,
+- `until`: up to this x the matches here and below need not be played again,
 - `winner`: the leaf that won,
+- `close`: whether, in a match here or below, another line came within `margin` of the winner's.
+  Lines that are the same to the last bit don't count: the lowest leaf wins, always,
 - `offset`: where each level begins.
 
-A match is *open* while another line lies within `margin` of the winner's and isn't the same line;
-then `until` is x itself. Of lines that are the same the lowest leaf wins.
+A caller whose lines are not quite what he wants to compare looks at `close`, and with `next_above`
+at all the lines that are near the highest.
 
 Reference: Basch, Guibas, Hershberger: Data structures for mobile data. Journal of Algorithms 1999.
 """
@@ -22,6 +24,7 @@ Reference: Basch, Guibas, Hershberger: Data structures for mobile data. Journal 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +35,16 @@ __all__ = ["next_above", "put", "refresh", "root_of", "start_tournament"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Unsigned = NDArray[np.uint64]
 
-# Indices are unsigned, because Numba looks at the sign of every other index; a whole number that
-# stands in the text is signed, and mixing the two would give a float.
+# Places in the arrays are unsigned, because Numba looks at the sign of every other index. A number
+# that stands in the text is signed, and the two together would make a float: hence these names.
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 
 
-def start_tournament(leaves: int) -> tuple[Floats, Floats, Floats, Ints, Unsigned]:
-    """Intercept, slope, until, winner and offset before there is a line."""
+def start_tournament(leaves: int) -> tuple[Floats, Floats, Floats, Ints, Bools, Unsigned]:
+    """Intercept, slope, until, winner, close and offset before there is a line."""
     offset, nodes, width = [0], leaves, leaves
     while width > 1:
         nodes += -nodes % 4  # every match has four places; some stay empty
@@ -52,24 +56,28 @@ def start_tournament(leaves: int) -> tuple[Floats, Floats, Floats, Ints, Unsigne
         np.zeros(nodes),
         np.full(nodes, np.inf),
         np.arange(nodes),
+        np.zeros(nodes, np.bool_),
         np.array(offset, np.uint64),
     )
 
 
 @inlined
-def _max(a: float, b: float) -> float:
-    return a if a > b else b
+def _max(a: float, b: float, c: float, d: float) -> float:
+    a = a if a > b else b
+    c = c if c > d else d
+    return a if a > c else c
 
 
 @inlined
-def _min(a: float, b: float) -> float:
-    return a if a < b else b
+def _min(a: float, b: float, c: float, d: float) -> float:
+    a = a if a < b else b
+    c = c if c < d else d
+    return a if a < c else c
 
 
 @inlined
-def _unless_same(intercept: Floats, slope: Floats, i: int, a: float, b: float, e: float) -> float:
-    """The value of line i, or −∞ if it is the same line as the winner's."""
-    return -math.inf if (intercept[i] == a) & (slope[i] == b) else e
+def _if(condition: bool, value: float) -> float:
+    return value if condition else -math.inf
 
 
 @inlined
@@ -78,42 +86,44 @@ def _match(
     slope: Floats,
     until: Floats,
     winner: Ints,
-    c0: int,
-    node: int,
+    close: Bools,
+    c0: Any,
+    node: Any,
     x: float,
     margin: float,
 ) -> None:
     """Play one match between the children c0 … c0 + 3.
 
-    A winner can't be foretold, so there is no branch here: minima, maxima and conditional moves.
+    Who wins can't be foretold, so all is done by minima, maxima and conditional moves: a processor
+    that guessed a branch wrong would lose more time than the whole match takes.
     """
     c1, c2, c3 = c0 + ONE, c0 + TWO, c0 + THREE
-    e0 = intercept[c0] + slope[c0] * x
-    e1 = intercept[c1] + slope[c1] * x
-    e2 = intercept[c2] + slope[c2] * x
-    e3 = intercept[c3] + slope[c3] * x
-    best = _max(_max(e0, e1), _max(e2, e3))
+    a0, a1, a2, a3 = intercept[c0], intercept[c1], intercept[c2], intercept[c3]
+    b0, b1, b2, b3 = slope[c0], slope[c1], slope[c2], slope[c3]
+    e0, e1, e2, e3 = a0 + b0 * x, a1 + b1 * x, a2 + b2 * x, a3 + b3 * x
+    best = _max(e0, e1, e2, e3)
     w = c3
     w = c2 if e2 == best else w
     w = c1 if e1 == best else w
     w = c0 if e0 == best else w
     a, b = intercept[w], slope[w]
-    o0 = _unless_same(intercept, slope, c0, a, b, e0)
-    o1 = _unless_same(intercept, slope, c1, a, b, e1)
-    o2 = _unless_same(intercept, slope, c2, a, b, e2)
-    o3 = _unless_same(intercept, slope, c3, a, b, e3)
-    gap = best - _max(_max(o0, o1), _max(o2, o3)) - margin
-    steepest = _max(_max(slope[c0], slope[c1]), _max(slope[c2], slope[c3]))
-    ahead = x + gap / (steepest - b)
-    if gap <= 0.0:
-        ahead = x
-    soonest = _min(_min(until[c0], until[c1]), _min(until[c2], until[c3]))
     intercept[node], slope[node], winner[node] = a, b, winner[w]
-    until[node] = _min(ahead, soonest)  # soonest, too, where there is no line: ahead isn't a number
+
+    # Parallel lines never cross the winner's; the others may.
+    crossing = _max(_if(b0 != b, e0), _if(b1 != b, e1), _if(b2 != b, e2), _if(b3 != b, e3))
+    gap = best - crossing - margin
+    ahead = x + (gap if gap > 0.0 else 0.0) / (_max(b0, b1, b2, b3) - b)
+    soonest = _min(until[c0], until[c1], until[c2], until[c3])
+    # 0/0, where no line is steeper than the winner's, is no number and smaller than none.
+    until[node] = ahead if ahead < soonest else soonest
+
+    other = _max(_if(a0 != a, e0), _if(a1 != a, e1), _if(a2 != a, e2), _if(a3 != a, e3))
+    below = close[c0] | close[c1] | close[c2] | close[c3]
+    close[node] = below | (gap <= 0.0) | (best - other <= margin)
 
 
 @inlined
-def root_of(offset: Unsigned) -> int:
+def root_of(offset: Unsigned) -> Any:
     """The node of the last match."""
     return offset[len(offset) - 1]
 
@@ -124,18 +134,19 @@ def _replay(
     slope: Floats,
     until: Floats,
     winner: Ints,
+    close: Bools,
     offset: Unsigned,
     level: int,
-    place: int,
+    place: Any,
     x: float,
     margin: float,
 ) -> None:
     """Play the matches above the given place on a level, up to the root."""
     while level < len(offset) - 1:
-        first = offset[level] + ((place >> TWO) << TWO)
         place >>= TWO
+        first = offset[level] + (place << TWO)
         level += 1
-        _match(intercept, slope, until, winner, first, offset[level] + place, x, margin)
+        _match(intercept, slope, until, winner, close, first, offset[level] + place, x, margin)
 
 
 @inlined
@@ -144,6 +155,7 @@ def put(
     slope: Floats,
     until: Floats,
     winner: Ints,
+    close: Bools,
     offset: Unsigned,
     leaf: int,
     a: float,
@@ -151,10 +163,10 @@ def put(
     x: float,
     margin: float,
 ) -> None:
-    """Give a leaf the line a + b·x. No x that is smaller may follow."""
+    """Give a leaf the line a + b·x, b ≥ 0. No x that is smaller may follow."""
     place = np.uint64(leaf)
     intercept[place], slope[place] = a, b
-    _replay(intercept, slope, until, winner, offset, 0, place, x, margin)
+    _replay(intercept, slope, until, winner, close, offset, 0, place, x, margin)
 
 
 @jit
@@ -163,13 +175,14 @@ def refresh(
     slope: Floats,
     until: Floats,
     winner: Ints,
+    close: Bools,
     offset: Unsigned,
     x: float,
     margin: float,
 ) -> None:
     """Replay every match whose winner may have been overtaken before x."""
     while until[root_of(offset)] < x:
-        # Walk down to a match that is undecided while all below it are decided.
+        # Walk down to a match whose time has come while that of none below has.
         level, place = len(offset) - 1, ZERO
         while level > 1:
             first = offset[level - 1] + (place << TWO)
@@ -180,7 +193,7 @@ def refresh(
                 break
             level -= 1
             place = child - offset[level]
-        _replay(intercept, slope, until, winner, offset, level - 1, place << TWO, x, margin)
+        _replay(intercept, slope, until, winner, close, offset, level - 1, place << TWO, x, margin)
 
 
 @jit
@@ -192,7 +205,7 @@ def next_above(
     leaves: int,
     x: float,
     threshold: float,
-) -> int:
+) -> Any:
     """The next leaf, from the given one on, whose line is at least `threshold` at x.
 
     Returns `leaves` if there is none. Where a match's winner is below, so is all that it beat.

@@ -21,9 +21,11 @@ __all__ = ["UCB1"]
 CONFIDENCE = 0  # a
 SCALE = 1  # no mean and no radius was ever larger
 
-# A line's value and the index as it is written differ by rounding: with u = 2⁻⁵³ by less than
-# 10·u·scale. Lines further apart than this times the scale are in the order of their indices.
-ROUNDING = 1e-14
+# A line's value and the index as it is written differ by rounding: by less than 10·2⁻⁵³·scale, and
+# each of the at most 26 matches on the way to the root adds as much. Pairs whose lines are further
+# apart than this times the scale are in the order of their indices; between others the indices
+# themselves decide.
+ROUNDING = 1e-13
 
 
 class UCB1State(NamedTuple):
@@ -41,6 +43,7 @@ class UCB1State(NamedTuple):
     slope: NDArray[np.float64]
     until: NDArray[np.float64]
     winner: NDArray[np.int64]
+    close: NDArray[np.bool_]
     offset: NDArray[np.uint64]
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
@@ -63,14 +66,14 @@ class UCB1State(NamedTuple):
         margin = ROUNDING * scalars[SCALE]
         a_log_t = scalars[CONFIDENCE] * math.log(at[REPORTED])
         x = math.sqrt(a_log_t)
-        lines = self.intercept, self.slope, self.until, self.winner, self.offset
+        lines = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
         leaf = row * self.counts.shape[1] + column
         put(*lines, leaf, mean, 1.0 / math.sqrt(T), x, margin)
         root = root_of(self.offset)
         if self.until[root] <= x:
             refresh(*lines, x, margin)
         at[WINNER] = self.winner[root]
-        if self.until[root] <= x:
+        if self.close[root]:
             highest = self.intercept[root] + self.slope[root] * x
             at[WINNER] = largest_index(
                 self.intercept, self.slope, self.offset, self.counts, x, highest - margin, a_log_t
