@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rank1 import theory as theory
     from rank1.policies import GLMUCB as GLMUCB
     from rank1.policies import OSUB as OSUB
+    from rank1.policies import UCB1 as UCB1
     from rank1.policies import UTS as UTS
     from rank1.policies import Known as Known
     from rank1.policies import LinUCB as LinUCB
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 # Compiled code is slow to import, so a name's module loads when the name is first used.
 _MODULES = {
-    "rank1.policies": "GLMUCB OSUB UTS Known LinUCB Oracle Policy Pull Rank1Elim "
+    "rank1.policies": "GLMUCB OSUB UCB1 UTS Known LinUCB Oracle Policy Pull Rank1Elim "
     "ThompsonSampling Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
     "PositionBased Problem Sampler spike",

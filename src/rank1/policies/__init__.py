@@ -9,6 +9,7 @@ from rank1.policies.oracle import Oracle
 from rank1.policies.osub import OSUB
 from rank1.policies.rank1elim import Rank1Elim
 from rank1.policies.thompson import ThompsonSampling
+from rank1.policies.ucb1 import UCB1
 from rank1.policies.uniform import Uniform
 from rank1.policies.uts import UTS
 
@@ -16,6 +17,7 @@ __all__ = [
     "GLMUCB",
     "OSUB",
     "POLICIES",
+    "UCB1",
     "UTS",
     "Known",
     "LinUCB",
@@ -34,6 +36,7 @@ POLICIES: dict[str, type[Policy]] = {
     cls.name: cls
     for cls in (
         Rank1Elim,
+        UCB1,
         LinUCB,
         GLMUCB,
         ThompsonSampling,
