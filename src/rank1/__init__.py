@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rank1.policies import KLUCB as KLUCB
     from rank1.policies import UCB1 as UCB1
     from rank1.policies import Known as Known
     from rank1.policies import Oracle as Oracle
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 # Compiled code is slow to import, so a name's module loads when the name is first used.
 _MODULES = {
-    "rank1.policies": "Known Oracle Policy Pull Rank1Elim UCB1 Uniform ask tell",
+    "rank1.policies": "KLUCB Known Oracle Policy Pull Rank1Elim UCB1 Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
     "PositionBased Problem Sampler spike",
     "rank1.simulation": "Interrupted Result Trace load simulate",
