@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rank1 import theory as theory
     from rank1.policies import GLMUCB as GLMUCB
+    from rank1.policies import KLUCB as KLUCB
     from rank1.policies import OSUB as OSUB
     from rank1.policies import UCB1 as UCB1
     from rank1.policies import UTS as UTS
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 # Compiled code is slow to import, so a name's module loads when the name is first used.
 _MODULES = {
-    "rank1.policies": "GLMUCB OSUB UCB1 UTS Known LinUCB Oracle Policy Pull Rank1Elim "
+    "rank1.policies": "GLMUCB KLUCB OSUB UCB1 UTS Known LinUCB Oracle Policy Pull Rank1Elim "
     "Rank1ElimKL ThompsonSampling Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
     "PositionBased Problem Sampler spike",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rank1.policies.base import Known, Policy, Pull, ask, tell
 from rank1.policies.glm_ucb import GLMUCB
+from rank1.policies.kl_ucb import KLUCB
 from rank1.policies.linucb import LinUCB
 from rank1.policies.oracle import Oracle
 from rank1.policies.osub import OSUB
@@ -16,6 +17,7 @@ from rank1.policies.uts import UTS
 
 __all__ = [
     "GLMUCB",
+    "KLUCB",
     "OSUB",
     "POLICIES",
     "UCB1",
@@ -42,6 +44,7 @@ POLICIES: dict[str, type[Policy]] = {
         UCB1,
         LinUCB,
         GLMUCB,
+        KLUCB,
         ThompsonSampling,
         UTS,
         OSUB,

@@ -109,17 +109,18 @@ def _match(
     a, b = intercept[w], slope[w]
     intercept[node], slope[node], winner[node] = a, b, winner[w]
 
-    # Parallel lines never cross the winner's; the others may.
-    crossing = _max(_if(b0 != b, e0), _if(b1 != b, e1), _if(b2 != b, e2), _if(b3 != b, e3))
-    gap = best - crossing - margin
+    # Only a steeper line can overtake the winner's.
+    steeper = _max(_if(b0 > b, e0), _if(b1 > b, e1), _if(b2 > b, e2), _if(b3 > b, e3))
+    gap = best - steeper - margin
     ahead = x + (gap if gap > 0.0 else 0.0) / (_max(b0, b1, b2, b3) - b)
     soonest = _min(until[c0], until[c1], until[c2], until[c3])
-    # 0/0, where no line is steeper than the winner's, is no number and smaller than none.
+    # Without a line ∞ − ∞ is no number, and no number is smaller than another.
     until[node] = ahead if ahead < soonest else soonest
 
-    other = _max(_if(a0 != a, e0), _if(a1 != a, e1), _if(a2 != a, e2), _if(a3 != a, e3))
+    o0, o1 = _if((a0 != a) | (b0 != b), e0), _if((a1 != a) | (b1 != b), e1)
+    o2, o3 = _if((a2 != a) | (b2 != b), e2), _if((a3 != a) | (b3 != b), e3)
     below = close[c0] | close[c1] | close[c2] | close[c3]
-    close[node] = below | (gap <= 0.0) | (best - other <= margin)
+    close[node] = below | (best - _max(o0, o1, o2, o3) <= margin)
 
 
 @inlined
