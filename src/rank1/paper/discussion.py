@@ -32,6 +32,7 @@ CASES: tuple[tuple[Policy, int, tuple[int, ...]], ...] = (
     (UCB1(), 2 * 10**7, (8, 16, 32, 64)),
     (UTS(), 2 * 10**6, (8, 16, 32, 64)),
 )
+SHOWN = (8, 16, 32, 64, 128)
 #: What the paper says of the exponent of K.
 EXPECTED = {"rank1elim": 3, "ucb1": 2}
 
@@ -118,9 +119,8 @@ def show(document: dict[str, Any]) -> list[Any]:
 
     from rank1.paper.figure2 import claim_line
 
-    sizes = (8, 16, 32, 64, 128)
     table = Table(box=box.SIMPLE, title="Expected regret, p = 0, Δ = 0.5", title_justify="left")
-    for name in ("policy", "n", *(f"K = {K}" for K in sizes), "exponent of K", "last half"):
+    for name in ("policy", "n", *(f"K = {K}" for K in SHOWN), "exponent of K", "last half"):
         table.add_column(name, justify="left" if name == "policy" else "right")
     for name, fitted in document["fits"].items():
         cells = [cell for cell in document["cells"] if cell["policy"] == name]
@@ -128,7 +128,7 @@ def show(document: dict[str, Any]) -> list[Any]:
         table.add_row(
             name,
             f"{cells[0]['n']:.0e}",
-            *(f"{regret[K]:,.0f}" if K in regret else "" for K in sizes),
+            *(f"{regret[K]:,.0f}" if K in regret else "" for K in SHOWN),
             f"{fitted['exponent']:.2f} ± {fitted['se']:.2f}",
             f"{max(cell['late'] for cell in cells):.1%}",
         )
@@ -149,10 +149,9 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
         ax.plot(sizes, means, "o", color=colour_of(name), label=label)
         line = np.exp(fitted["constant"]) * sizes ** fitted["exponent"]
         ax.plot(sizes, line, color=colour_of(name), lw=1)
-    sizes = (8, 16, 32, 64, 128)
     ax.set(xscale="log", yscale="log", xlabel="K = L", ylabel="Expected regret")
     plain_axes(ax)
-    ax.set_xticks(sizes, [str(K) for K in sizes])
+    ax.set_xticks(SHOWN, [str(K) for K in SHOWN])
     ax.minorticks_off()
     ax.legend(frameon=False, fontsize=8)
     ax.set_title("A spike of 0.5 over zeros", loc="left", fontsize=10)
