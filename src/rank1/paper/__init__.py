@@ -16,7 +16,7 @@ from typing import NamedTuple
 __all__ = ["ARTEFACTS", "Options"]
 
 #: In the order of the paper.
-ARTEFACTS = ("table1",)
+ARTEFACTS = ("table1", "scaling")
 
 
 class Options(NamedTuple):
