@@ -3,7 +3,8 @@
 All cells have the same n, so that the factor log n drops out of every comparison. It is so large
 that elimination ends in every run, which is checked: then regret no longer grows in the second
 half of the run. `Options.n` is taken instead only where it is less than the paper's two million,
-for a quick look; then elimination doesn't end everywhere, and the document says in how many runs.
+for a quick look; then elimination doesn't end everywhere, the document says in how many runs it
+did, and no claim is judged.
 
 An exponent is the slope of an ordinary least-squares line through log mean regret over log x, one
 point a cell. Cells are not weighted by their standard errors, because chance is not what moves
@@ -63,7 +64,7 @@ def compute(options: Options) -> dict[str, Any]:
     fits = {sweep: fit([cell for cell in cells if cell["sweep"] == sweep]) for sweep in SWEEPS}
     return {
         "fits": fits,
-        "claims": _claims(cells, fits),
+        "claims": _claims(cells, fits, all(cell["ended"] == options.runs for cell in cells)),
         "cells": cells,
         "n": n,
         "runs": options.runs,
@@ -129,7 +130,8 @@ def fit(cells: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _claims(cells: list[dict[str, Any]], fits: dict[str, Any]) -> list[dict[str, Any]]:
+def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> list[dict[str, Any]]:
+    """The paper's sentences; `holds` is None where elimination didn't end: none is meant."""
     of = {
         sweep: [cell["regret"]["mean"] for cell in cells if cell["sweep"] == sweep]
         for sweep in SWEEPS
@@ -138,7 +140,7 @@ def _claims(cells: list[dict[str, Any]], fits: dict[str, Any]) -> list[dict[str,
     doubled = [(mean, sizes.get((2 * K, 2 * L), 0.0)) for (K, L), mean in sizes.items()]
     halved = list(zip(of["1/delta"], of["1/delta"][OCTAVE:], strict=False))
     quadratic = fits["1/mu"]
-    return [
+    claims = [
         _doubling("regret doubles when K and L are doubled", doubled),
         _doubling("regret doubles when the gaps are halved", halved),
         {
@@ -149,6 +151,7 @@ def _claims(cells: list[dict[str, Any]], fits: dict[str, Any]) -> list[dict[str,
             "criterion": "more than two standard errors below 2",
         },
     ]
+    return [claim | {"holds": claim["holds"] if ended else None} for claim in claims]
 
 
 def _doubling(claim: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
@@ -192,7 +195,7 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 
 def _in_words(claim: dict[str, Any]) -> str:
-    verdict = "holds" if claim["holds"] else "doesn't hold"
+    verdict = {True: "holds", False: "doesn't hold", None: "isn't judged"}[claim["holds"]]
     text = f"“{claim['claim']}” {verdict}: {claim['of']} {claim['figure']:.2f}"
     if "pairs" in claim:
         text += f" ({claim['least']:.2f} to {claim['largest']:.2f} over {claim['pairs']} pairs)"
