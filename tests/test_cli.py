@@ -187,8 +187,8 @@ def test_ctrl_c_ends_cleanly() -> None:
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "Interrupted" in err
-    if out:  # Rank1Elim takes no time: its runs were finished
-        assert len(json.loads(out)["policies"][0]["best_pair"]) == 50
+    if out:  # Rank1Elim takes no time: its first runs were finished
+        assert json.loads(out)["policies"][0]["best_pair"][:5] == [[0, 0]] * 5
 
 
 def test_a_second_process_does_not_compile(tmp_path: Path) -> None:

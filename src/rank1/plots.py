@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from rank1.simulation.result import Result
     from rank1.simulation.trace import Side, Trace
 
-__all__ = ["checked_ending", "new_figure", "plot_result", "plot_trace", "save_figure"]
+__all__ = [
+    "checked_ending",
+    "colour_of",
+    "new_figure",
+    "plain_axes",
+    "plot_result",
+    "plot_trace",
+    "save_figure",
+]
 
 #: Distinguishable to the colour-blind too (Okabe and Ito); a policy keeps its colour everywhere.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#8B5A2B")
@@ -98,13 +106,18 @@ def plot_result(
         xlabel="Step", ylabel=f"{regret.capitalize()} regret", xlim=(0, result.n), ylim=(0, None)
     )
     ax.set_title(f"{result.about['name']}, {K}×{L}, mean of {runs}", loc="left", fontsize=10)
-    ax.xaxis.set_major_formatter(_short_numbers())
-    ax.yaxis.set_major_formatter(_short_numbers())
-    ax.spines[["top", "right"]].set_visible(False)
+    plain_axes(ax)
     if bounds:
         _draw_bounds(result, ax)
     ax.legend(frameon=False, fontsize=9)
     return ax
+
+
+def plain_axes(ax: Axes) -> None:
+    """Short numbers (2M, not 2000000), and no frame where there is nothing to read."""
+    ax.xaxis.set_major_formatter(_short_numbers())
+    ax.yaxis.set_major_formatter(_short_numbers())
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_bounds(result: Result, ax: Axes) -> None:

@@ -170,7 +170,7 @@ def test_interrupted_with_what_was_finished(monkeypatch: Any) -> None:
         rank1.simulate(BOTH, PROBLEM, 1000, 5, seed=5)
     result = stop.value.result
     assert result is not None
-    assert [len(outcome.runs) for outcome in result.outcomes] == [5, 2]
+    assert [outcome.runs for outcome in result.outcomes] == [[0, 1, 2, 3, 4], [0, 1]]
     monkeypatch.undo()
     whole = frame(n=1000, runs=5, checkpoints=100)
     assert result.to_frame().equals(whole.head(700))
@@ -193,7 +193,7 @@ def test_a_store_keeps_what_is_finished(tmp_path: Path, monkeypatch: Any) -> Non
         frame(**arguments)
     resumed = True
     whole = frame(**arguments)
-    assert played == ["rank1elim"] * 2 + ["uniform"] * 7  # nothing was played twice
+    assert sorted(played) == ["rank1elim"] * 2 + ["uniform"] * 7  # nothing was played twice
     assert whole.equals(frame(runs=7))
     played.clear()
     assert frame(**arguments).equals(whole)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import joblib
@@ -166,7 +167,7 @@ def simulate(
     *,
     engine: str = "auto",
     store: str | os.PathLike[str] | None = None,
-    progress: bool = False,
+    progress: bool | Progress = False,
 ) -> Result:
     """Play each policy on the problem, `runs` times for n steps.
 
@@ -195,7 +196,8 @@ def simulate(
         A folder in which finished runs are kept as they come. The same call reads them back
         instead of playing them again, also after it was interrupted.
     progress
-        Show a progress bar on standard error, if that is a terminal.
+        Show a progress bar on standard error, if that is a terminal; or a bar over more than this
+        call, to be moved on by the steps of this one.
 
     Returns
     -------
@@ -243,6 +245,10 @@ def simulate(
                 tasks.append((k, runs_of, key))
             else:
                 finished[k][runs_of[0]] = block
+                if isinstance(progress, Progress):
+                    progress.advance(n * len(runs_of), policy.label)
+    # Policies take turns, so that the time left can be told from the time spent.
+    tasks.sort(key=lambda task: task[1][0])
 
     def play(k: int, runs_of: range, key: str) -> tuple[int, range, str, Block]:
         return (
@@ -263,8 +269,10 @@ def simulate(
         return Result(about, problem, n, runs, seed, steps, outcomes, engine)
 
     parallel = joblib.Parallel(n_jobs=jobs, prefer="threads", return_as="generator_unordered")
+    total = n * sum(len(runs_of) for _, runs_of, _ in tasks)
+    bar = progress if isinstance(progress, Progress) else Progress(progress, "steps", total)
     try:
-        with Progress(progress, "steps", n * sum(len(runs_of) for _, runs_of, _ in tasks)) as bar:
+        with nullcontext() if bar is progress else bar:
             for k, runs_of, key, block in parallel(joblib.delayed(play)(*task) for task in tasks):
                 finished[k][runs_of[0]] = block
                 if kept:
