@@ -57,7 +57,7 @@ def draw_ratios(results: list[rank1.Result]) -> Any:
         if ratio > 0:
             right.barh(place, ratio - start, left=start, height=0.6, color=colour_of(label))
         error = mean_and_error(curves[label][:, -1])["se"] or 0.0
-        digits = 2 if ratio < 10 else 0
+        digits = 2 if ratio < 10 else 1 if ratio < 100 else 0
         right.annotate(
             f"{ratio:,.{digits}f} ± {error:,.{digits}f}" if ratio > 0 else "0",
             (max(ratio, start), place),
