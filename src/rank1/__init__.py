@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rank1.policies import Policy as Policy
     from rank1.policies import Pull as Pull
     from rank1.policies import Rank1Elim as Rank1Elim
+    from rank1.policies import Rank1ElimKL as Rank1ElimKL
     from rank1.policies import ThompsonSampling as ThompsonSampling
     from rank1.policies import Uniform as Uniform
     from rank1.policies import ask as ask
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 # Compiled code is slow to import, so a name's module loads when the name is first used.
 _MODULES = {
     "rank1.policies": "GLMUCB OSUB UCB1 UTS Known LinUCB Oracle Policy Pull Rank1Elim "
-    "ThompsonSampling Uniform ask tell",
+    "Rank1ElimKL ThompsonSampling Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
     "PositionBased Problem Sampler spike",
     "rank1.simulation": "Interrupted Result Trace load simulate",

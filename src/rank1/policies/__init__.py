@@ -8,6 +8,7 @@ from rank1.policies.linucb import LinUCB
 from rank1.policies.oracle import Oracle
 from rank1.policies.osub import OSUB
 from rank1.policies.rank1elim import Rank1Elim
+from rank1.policies.rank1elim_kl import Rank1ElimKL
 from rank1.policies.thompson import ThompsonSampling
 from rank1.policies.ucb1 import UCB1
 from rank1.policies.uniform import Uniform
@@ -25,6 +26,7 @@ __all__ = [
     "Policy",
     "Pull",
     "Rank1Elim",
+    "Rank1ElimKL",
     "ThompsonSampling",
     "Uniform",
     "ask",
@@ -36,6 +38,7 @@ POLICIES: dict[str, type[Policy]] = {
     cls.name: cls
     for cls in (
         Rank1Elim,
+        Rank1ElimKL,
         UCB1,
         LinUCB,
         GLMUCB,
