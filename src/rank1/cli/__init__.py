@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rank1.cli import listings, paper, simulate  # noqa: F401  (they add their commands)
+from rank1.cli import bounds, listings, paper, simulate  # noqa: F401  (they add their commands)
 from rank1.cli.app import app
 
 __all__ = ["app", "main"]

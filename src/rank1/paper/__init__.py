@@ -16,7 +16,7 @@ from typing import NamedTuple
 __all__ = ["ARTEFACTS", "Options"]
 
 #: In the order of the paper.
-ARTEFACTS = ("table1", "figure2", "discussion")
+ARTEFACTS = ("table1", "scaling", "figure2", "discussion")
 
 
 class Options(NamedTuple):

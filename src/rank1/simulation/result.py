@@ -197,7 +197,25 @@ class Result:
     def plot(
         self, *, regret: str = "expected", bounds: bool = False, ax: Axes | None = None
     ) -> Axes:
-        """Curves of mean regret with bands of one standard error over the runs."""
+        """Curves of mean regret with bands of one standard error over the runs.
+
+        Parameters
+        ----------
+        regret
+            "expected" or "realised".
+        bounds
+            Draw the lower bound's slope·log t (Theorem 2 for Bernoulli rewards, Theorem 3 for
+            Gaussian ones), and Rank1Elim's upper bound (Theorem 1) where it fits in the frame.
+            What can't be drawn is said in the legend.
+        ax
+            Axes to draw into, rather than those of a new figure.
+
+        >>> import rank1
+        >>> problem = rank1.spike(K=8, L=8, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
+        >>> ax = rank1.simulate(rank1.Rank1Elim(), problem, n=100_000, runs=2).plot(bounds=True)
+        >>> [text.get_text() for text in ax.get_legend().get_texts()][1]
+        'Theorem 2: 28.5·log t, for t → ∞'
+        """
         from rank1.plots import plot_result
 
         return plot_result(self, regret=regret, bounds=bounds, ax=ax)
