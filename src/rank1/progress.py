@@ -18,6 +18,10 @@ class Progress:
 
     def __init__(self, wanted: bool, unit: str, total: float) -> None:
         self._bar: Any = None
+        #: What a unit of the work at hand counts for, where some of it takes longer.
+        self.scale = 1.0
+        #: Stands before what is shown.
+        self.title = ""
         if wanted and sys.stderr.isatty():
             from rich import progress
             from rich.console import Console
@@ -50,4 +54,5 @@ class Progress:
     def advance(self, done: float, what: str) -> None:
         """So many units more are done; `what` is shown before the bar."""
         if self._bar:
-            self._bar.update(self._task, advance=done, description=what)
+            title = f"{self.title}, {what}" if self.title else what
+            self._bar.update(self._task, advance=done * self.scale, description=title)

@@ -8,7 +8,7 @@ import pytest
 import rank1
 from rank1.policies.rank1elim import COLUMNS, ROWS, STAGE
 from tests.policies.reference_rank1elim import LiteralRank1Elim
-from tests.support import play_compiled, play_reference
+from tests.support import known_of, play_compiled, play_reference
 
 THREE_VALUES = rank1.Categorical(
     [0.0, 0.5, 1.0], np.random.default_rng(5).dirichlet([1, 1, 1], size=(3, 5))
@@ -40,3 +40,172 @@ def test_makes_the_choices_of_algorithm_1(problem: rank1.Problem, seed: int) -> 
     assert state.rows[: state.at[ROWS]].tolist() == rows
     assert state.columns[: state.at[COLUMNS]].tolist() == columns
     assert state.at[STAGE] == len(reference.survivors) - 1
+
+
+class Watched:
+    """A state fed with late rewards, beside a plain account of what was reported."""
+
+    def __init__(self, n: int, problem: rank1.Problem) -> None:
+        self.problem = problem
+        self.state = rank1.Rank1Elim().start(known_of(problem, n))
+        #: (side, line) → sweep → reward
+        self.account: dict[tuple[int, int], dict[int, float]] = {}
+        self.out: list[rank1.Pull] = []
+
+    def ask(self, rng: np.random.Generator) -> rank1.Pull:
+        pull = rank1.ask(self.state, rng)
+        self.out.append(pull)
+        return pull
+
+    def tell(self, index: int, rng: np.random.Generator) -> None:
+        pull = self.out.pop(index)
+        reward = self.problem.law.draw(pull.row, pull.column, rng)[0]
+        side, sweep = pull.tag & 1, pull.tag >> 6
+        line = self.account.setdefault((side, pull.column if side else pull.row), {})
+        assert sweep not in line  # a line is explored once in a sweep
+        line[sweep] = reward
+        rank1.tell(self.state, pull, reward)
+
+    def forget(self, index: int) -> rank1.Pull:
+        pull = self.out.pop(index)
+        self.state = self.state.forget(*pull)
+        return pull
+
+    def check(self) -> int:
+        """Every stage that ended had all its observations, and no others; how many there are."""
+        state = self.state
+        for stage in range(state.at[STAGE]):
+            n_stage = state.n_stage[stage]
+            for side, C, intervals in (
+                (0, state.C_row, state.row_intervals),
+                (1, state.C_column, state.column_intervals),
+            ):
+                for line in np.nonzero(~np.isnan(intervals[stage, :, 0]))[0]:
+                    seen = self.account[side, int(line)]
+                    sweeps = [sweep for sweep in seen if sweep < n_stage]
+                    assert len(sweeps) == n_stage
+                    assert C[stage, line] == pytest.approx(sum(seen[s] for s in sweeps))
+        return int(state.at[STAGE])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("late", [1, 5, 40, 400])
+def test_a_stage_ends_with_all_its_rewards_however_late(late: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    watched = Watched(20_000, rank1.Bernoulli([0.9, 0.1, 0.5, 0.8], [0.3, 0.9, 0.1]))
+    for _ in range(12_000):
+        watched.ask(rng)
+        if len(watched.out) >= late:
+            index = int(rng.random() * len(watched.out))
+            if rng.random() < 0.1:
+                watched.forget(index)
+            else:
+                watched.tell(index, rng)
+    assert watched.check() >= 2
+    assert watched.state.best() == (0, 1)
+
+
+def test_a_pull_that_was_given_back_is_issued_again() -> None:
+    rng = np.random.default_rng(1)
+    watched = Watched(1000, rank1.Bernoulli([0.5] * 3, [0.5] * 2))
+    pulls = [watched.ask(rng) for _ in range(100)]
+    back = [watched.forget(index) for index in (90, 40, 7)]
+    again = [watched.ask(rng) for _ in range(3)]
+    assert sorted(again) == sorted(back)
+    assert watched.ask(rng) not in pulls
+
+
+def test_without_delay_the_tag_tells_side_stage_and_sweep() -> None:
+    rng = np.random.default_rng(1)
+    watched = Watched(1000, rank1.Bernoulli([0.5] * 3, [0.5] * 2))
+    for sweep in range(4):
+        for k in range(5):
+            pull = watched.ask(rng)
+            assert pull.tag & 1 == (k >= 3)
+            assert (pull.tag >> 1) & 31 == 0
+            assert pull.tag >> 6 == sweep
+            watched.tell(0, rng)
+
+
+@pytest.mark.parametrize("scale", [0, -1, float("nan"), float("inf"), "wide", True])
+def test_settings_are_checked(scale: float) -> None:
+    with pytest.raises((ValueError, TypeError), match="confidence_scale must be a number above 0"):
+        rank1.Rank1Elim(confidence_scale=scale)
+
+
+def test_radius_and_stages_grow_with_the_noise() -> None:
+    state = rank1.Rank1Elim(confidence_scale=2).start(rank1.Known(2, 2, 10**6, sigma=1.5))
+    s2 = 1 + 4 * 1.5**2
+    expected = [np.ceil(4 * s2 * 4**stage * np.log(10**6)) for stage in range(3)]
+    assert state.n_stage[:3].tolist() == expected
+    assert state.width[1] == pytest.approx(2 * np.sqrt(s2 * np.log(10**6) / expected[1]))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_gaussian_choices_are_those_of_algorithm_1(seed: int) -> None:
+    problem = rank1.Gaussian([0.9, 0.1, 0.5], [0.9, 0.2], sigma=0.2)
+    n = 20_000
+    reference = LiteralRank1Elim(3, 2, n, scale=0.7, sigma=0.2)
+    expected, _ = play_reference(reference, problem, n, seed)
+    pairs, _, _ = play_compiled(rank1.Rank1Elim(0.7), problem, n, seed)
+    np.testing.assert_array_equal(pairs, expected)
+
+
+def test_lines_whose_eliminator_is_eliminated_follow_it() -> None:
+    """Row 1 eliminates row 0 in stage 0, and row 2 eliminates row 1 in stage 1."""
+    n = 3000
+    reference = LiteralRank1Elim(3, 2, n)
+    state = rank1.Rank1Elim().start(rank1.Known(3, 2, n))
+    ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    for _ in range(n):
+        row, column, _ = reference.choose(theirs)
+        pull = rank1.ask(state, ours)
+        assert (pull.row, pull.column) == (row, column)
+        stage = (pull.tag >> 1) & 31
+        means = [0.0, 1.0, 0.9] if stage == 0 else [0.0, 0.0, 1.0]
+        reward = means[row] if pull.tag & 1 == 0 else 0.5
+        reference.update(row, column, 0, reward)
+        rank1.tell(state, pull, reward)
+    assert state.h_row[:3].tolist() == [[0, 1, 2], [1, 1, 2], [2, 2, 2]]
+
+
+def test_a_line_that_only_touches_is_eliminated() -> None:
+    """Line 33 has ≤: an upper bound that equals the best lower bound is out."""
+    state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
+    state.n_stage[0], state.width[0] = 8, 0.25
+    rng = np.random.default_rng(1)
+    while state.at[STAGE] == 0:
+        pull = rank1.ask(state, rng)
+        even = (pull.tag >> 6) % 2 == 0
+        rank1.tell(state, pull, 1.0 if pull.row == 0 or even else 0.0)
+    assert state.row_intervals[0].tolist() == [[0.75, 1.25], [0.25, 0.75]]
+    assert state.h_row[1].tolist() == [0, 0]
+
+
+def test_a_pull_of_an_eliminated_line_is_not_waited_for() -> None:
+    """It was given back before its row was eliminated: never issued again, and stages still end."""
+    state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
+    rng = np.random.default_rng(1)
+
+    def tell(pull: rank1.Pull) -> None:
+        rank1.tell(state, pull, 1.0 if pull.row == 0 else 0.0)
+
+    first = rank1.ask(state, rng)
+    given_back = None
+    while given_back is None:
+        pull = rank1.ask(state, rng)
+        if (pull.tag >> 1) & 31 == 0:
+            tell(pull)
+        elif pull.row == 1 and pull.tag & 1 == 0:
+            given_back = pull
+        else:
+            tell(pull)
+    state = state.forget(*given_back)
+    tell(first)
+    assert state.at[STAGE] == 1
+    assert state.h_row[1].tolist() == [0, 0]
+    for _ in range(2000):
+        pull = rank1.ask(state, rng)
+        assert pull != given_back
+        tell(pull)
+    assert state.at[STAGE] >= 3

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from rank1.policies.base import Known, Policy, Pull, ask, tell
+from rank1.policies.glm_ucb import GLMUCB
+from rank1.policies.linucb import LinUCB
 from rank1.policies.oracle import Oracle
 from rank1.policies.osub import OSUB
 from rank1.policies.rank1elim import Rank1Elim
+from rank1.policies.rank1elim_kl import Rank1ElimKL
 from rank1.policies.thompson import ThompsonSampling
+from rank1.policies.ucb1 import UCB1
 from rank1.policies.uniform import Uniform
 from rank1.policies.uts import UTS
 
 __all__ = [
+    "GLMUCB",
     "OSUB",
     "POLICIES",
+    "UCB1",
     "UTS",
     "Known",
+    "LinUCB",
     "Oracle",
     "Policy",
     "Pull",
     "Rank1Elim",
+    "Rank1ElimKL",
     "ThompsonSampling",
     "Uniform",
     "ask",
@@ -27,5 +35,17 @@ __all__ = [
 
 #: Every policy by its name on the command line.
 POLICIES: dict[str, type[Policy]] = {
-    cls.name: cls for cls in (Rank1Elim, ThompsonSampling, UTS, Uniform, Oracle)
+    cls.name: cls
+    for cls in (
+        Rank1Elim,
+        Rank1ElimKL,
+        UCB1,
+        LinUCB,
+        GLMUCB,
+        ThompsonSampling,
+        UTS,
+        OSUB,
+        Uniform,
+        Oracle,
+    )
 }

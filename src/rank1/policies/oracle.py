@@ -43,7 +43,7 @@ class Oracle(Policy):
     >>> import rank1
     >>> problem = rank1.spike(K=2, L=2, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
     >>> result = rank1.simulate(rank1.Oracle(), problem, n=1000, runs=2, seed=1)
-    >>> result["oracle"].expected.max()
+    >>> float(result["oracle"].expected.max())
     0.0
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,9 @@ class EliminationState(NamedTuple):
         return mean - self.width[stage], mean + self.width[stage]
 
 
+State = TypeVar("State", bound=EliminationState)
+
+
 @inlined
 def next_side(state: Any) -> None:
     """A sweep explores rows, then columns; then the next sweep begins, maybe of the next stage."""
@@ -216,8 +219,8 @@ def drop_eliminated(state: Any) -> None:
 
 
 def start_elimination(
-    kind: type[EliminationState], known: Known, n_stage: list[int], width: list[float]
-) -> EliminationState:
+    kind: type[State], known: Known, n_stage: list[int], width: list[float]
+) -> State:
     """A state before the first step, for stages of the given lengths."""
     K, L = known.K, known.L
     # A sweep has at least two pulls, so a stage with 2·n_ℓ > n can't end within the horizon.

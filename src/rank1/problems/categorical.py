@@ -182,6 +182,7 @@ def _checked_grid(probabilities: ArrayLike, size: int) -> Floats:
         raise ValueError(
             f"probabilities[{row}, {column}] must add up to 1, got {grid[row, column].sum()}"
         )
-    grid /= grid.sum(axis=2, keepdims=True)
+    # What is normalised stays as it is to the last bit, so that a saved problem is the same again.
+    grid = np.where(off[:, :, None] > 1e-12, grid / grid.sum(axis=2, keepdims=True), grid)
     grid.setflags(write=False)
     return grid

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from rank1.policies import POLICIES
 from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
+from rank1.simulation.store import Block
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,18 +62,17 @@ class Outcome:
     realised: Floats = field(repr=False)
 
     @classmethod
-    def of(cls, policy: Policy, played: Mapping[int, Any], seconds: float) -> Outcome:
-        """Put runs together in the order of their numbers."""
-        runs = sorted(played)
-        curves = np.array([played[run].curve for run in runs])
-        pairs = [played[run].best_pair for run in runs]
+    def of(cls, policy: Policy, blocks: Mapping[int, Block]) -> Outcome:
+        """Put blocks of runs, by the number of their first run, together in order."""
+        ordered = sorted(blocks.items())
+        curves = np.concatenate([block.curves for _, block in ordered])
         return cls(
             policy.label,
             policy.name,
             policy.settings,
-            seconds,
-            runs,
-            pairs,
+            sum(block.seconds for _, block in ordered),
+            [first + k for first, block in ordered for k in range(len(block.curves))],
+            [(int(i), int(j)) for _, block in ordered for i, j in block.best_pairs],
             curves[:, :, 0],
             curves[:, :, 1],
         )
@@ -114,7 +115,7 @@ class Result:
                 figures = mean_and_error(getattr(outcome, kind)[:, -1])
                 row |= {f"{kind}_{name}": value for name, value in figures.items()}
             pairs = outcome.best_pairs
-            row["best_pair"] = list(max(sorted(set(pairs)), key=pairs.count))
+            row["best_pair"] = list(Counter(sorted(pairs)).most_common(1)[0][0])
             row["found"] = None if best is None else sum(p in best for p in pairs) / len(pairs)
             row["seconds"] = outcome.seconds
             rows.append(row)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import joblib
@@ -18,9 +20,10 @@ from rank1.problems.base import Problem
 from rank1.progress import Progress
 from rank1.simulation.result import Outcome, Result
 from rank1.simulation.stages import play_stages
-from rank1.simulation.steps import play
+from rank1.simulation.steps import play as play_steps
+from rank1.simulation.store import Block, Store
 
-__all__ = ["Interrupted", "Run", "checkpoints_of", "play_run", "simulate"]
+__all__ = ["Interrupted", "Run", "checkpoints_of", "play_block", "play_run", "simulate"]
 
 #: Steps between two looks at whether the user has had enough.
 CHUNK = 2**18
@@ -65,17 +68,22 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
     return np.array([n * k // count for k in range(1, count + 1)], np.int64)
 
 
-def seeds_of(
-    seed: int, problem: Problem, policy: Policy, runs: Iterable[int]
-) -> Iterator[np.random.SeedSequence]:
-    """A run's seed depends on what the run is, and on nothing that happens beside it."""
+def identity(problem: Problem, policy: Policy) -> tuple[int, int]:
+    """What a run depends on beside its number, the seed and n: a number each."""
     # A spike and the Bernoulli problem of the same means are one problem, labelled or not. What
     # Python draws block by block is known only by its description.
     law = problem.law._asdict() if problem.block is None else problem.description
     what = _number(type(problem.law).__name__, *(_plain(value) for value in law.values()))
-    who = _number(policy.name, sorted(policy.settings.items()))
+    return what, _number(policy.name, sorted(policy.settings.items()))
+
+
+def seeds_of(
+    seed: int, problem: Problem, policy: Policy, runs: Iterable[int]
+) -> Iterator[np.random.SeedSequence]:
+    """A run's seed depends on what the run is, and on nothing that happens beside it."""
+    key = identity(problem, policy)
     for run in runs:
-        yield np.random.SeedSequence(seed, spawn_key=(what, who, run))
+        yield np.random.SeedSequence(seed, spawn_key=(*key, run))
 
 
 def _plain(value: Any) -> Any:
@@ -109,7 +117,7 @@ def play_run(
         scratch = np.empty((3, max(problem.K, problem.L)), np.int64)
         kernel(play_stages, state, law)(state, law, rng, 0, n, steps, curve, totals, scratch)
         return Run(curve, state.best(), state)
-    loop = kernel(play, state, law)
+    loop = kernel(play_steps, state, law)
     chunk = problem.block or CHUNK
     for t in range(0, n, chunk):
         if call in _stopped:
@@ -119,23 +127,33 @@ def play_run(
     return Run(curve, state.best(), state)
 
 
-def _play_runs(
-    k: int,
+def play_block(
     policy: Policy,
     problem: Problem,
     n: int,
     steps: NDArray[np.int64],
     seed: int,
     runs: range,
-    engine: str,
-    call: float,
-) -> tuple[int, range, list[Run], float]:
+    engine: str = "auto",
+    call: float = 0.0,
+) -> Block:
+    """Play several runs of one policy, one after another."""
     begin = time.perf_counter()
     played = [
-        play_run(policy, problem, n, steps, child, engine, call)._replace(state=None)
+        play_run(policy, problem, n, steps, child, engine, call)
         for child in seeds_of(seed, problem, policy, runs)
     ]
-    return k, runs, played, time.perf_counter() - begin
+    return Block(
+        np.array([run.curve for run in played]),
+        np.array([run.best_pair for run in played], np.int64),
+        time.perf_counter() - begin,
+    )
+
+
+def blocks_of(policy: Policy, problem: Problem, runs: int, engine: str) -> list[range]:
+    """Runs that are played as one task and kept as one cell: few where a run takes long."""
+    size = 5 if engine != "steps" and has_stages(policy, problem) else 1
+    return [range(first, min(first + size, runs)) for first in range(0, runs, size)]
 
 
 def simulate(
@@ -148,7 +166,8 @@ def simulate(
     checkpoints: int | Iterable[int] = 100,
     *,
     engine: str = "auto",
-    progress: bool = False,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool | Progress = False,
 ) -> Result:
     """Play each policy on the problem, `runs` times for n steps.
 
@@ -173,8 +192,12 @@ def simulate(
     engine
         "steps" plays every step; "stages" draws whole stages of an elimination policy, equal in
         law and much faster; "auto" takes the fastest.
+    store
+        A folder in which finished runs are kept as they come. The same call reads them back
+        instead of playing them again, also after it was interrupted.
     progress
-        Show a progress bar on standard error, if that is a terminal.
+        Show a progress bar on standard error, if that is a terminal; or a bar over more than this
+        call, to be moved on by the steps of this one.
 
     Returns
     -------
@@ -204,7 +227,9 @@ def simulate(
     checks.one_of("engine", engine, ENGINES)
     steps = checkpoints_of(n, checkpoints)
 
+    kept = None if store is None else Store(store)
     call = time.monotonic() + np.random.SeedSequence().generate_state(1)[0] / 2**32
+    finished: list[dict[int, Block]] = [{} for _ in policies]
     tasks = []
     for k, policy in enumerate(policies):
         if engine == "stages" and not has_stages(policy, problem):
@@ -212,38 +237,50 @@ def simulate(
                 f"engine must be auto or steps for {policy.label} on this problem, got 'stages': "
                 "that needs an elimination policy, and a law that can draw sums"
             )
-        # Runs that take no time are handed out several at once.
-        fast = engine != "steps" and has_stages(policy, problem)
-        size = max(1, runs // (4 * jobs)) if fast else 1
-        for first in range(0, runs, size):
-            block = range(first, min(first + size, runs))
-            tasks.append((k, policy, problem, n, steps, seed, block, engine, call))
+        who = identity(problem, policy)
+        for runs_of in blocks_of(policy, problem, runs, engine):
+            key = Store.key(*who, n, steps.tolist(), seed, runs_of, engine)
+            block = kept.get(key) if kept else None
+            if block is None:
+                tasks.append((k, runs_of, key))
+            else:
+                finished[k][runs_of[0]] = block
+                if isinstance(progress, Progress):
+                    progress.advance(n * len(runs_of), policy.label)
+    # Policies take turns, so that the time left can be told from the time spent.
+    tasks.sort(key=lambda task: task[1][0])
 
-    played: list[dict[int, Run]] = [{} for _ in policies]
-    seconds = [0.0 for _ in policies]
+    def play(k: int, runs_of: range, key: str) -> tuple[int, range, str, Block]:
+        return (
+            k,
+            runs_of,
+            key,
+            play_block(policies[k], problem, n, steps, seed, runs_of, engine, call),
+        )
 
     def result() -> Result:
         outcomes = [
-            Outcome.of(policy, runs_of, spent)
-            for policy, runs_of, spent in zip(policies, played, seconds, strict=True)
-            if runs_of
+            Outcome.of(policy, blocks)
+            for policy, blocks in zip(policies, finished, strict=True)
+            if blocks
         ]
         about = {"name": problem.description["name"], "K": problem.K, "L": problem.L}
         about["settings"] = problem.description["settings"]
         return Result(about, problem, n, runs, seed, steps, outcomes, engine)
 
     parallel = joblib.Parallel(n_jobs=jobs, prefer="threads", return_as="generator_unordered")
+    total = n * sum(len(runs_of) for _, runs_of, _ in tasks)
+    bar = progress if isinstance(progress, Progress) else Progress(progress, "steps", total)
     try:
-        with Progress(progress, "steps", n * runs * len(policies)) as bar:
-            for k, block, finished, spent in parallel(
-                joblib.delayed(_play_runs)(*t) for t in tasks
-            ):
-                played[k].update(zip(block, finished, strict=True))
-                seconds[k] += spent
-                bar.advance(n * len(block), policies[k].label)
+        with nullcontext() if bar is progress else bar:
+            for k, runs_of, key, block in parallel(joblib.delayed(play)(*task) for task in tasks):
+                finished[k][runs_of[0]] = block
+                if kept:
+                    kept.put(key, block)
+                bar.advance(n * len(runs_of), policies[k].label)
     except KeyboardInterrupt:
         _stopped.add(call)
-        raise Interrupted(result() if any(played) else None) from None
+        raise Interrupted(result() if any(finished) else None) from None
     return result()
 
 

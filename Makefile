@@ -1,0 +1,35 @@
+# Every target sets up what it needs in .venv; Python 3.11 or later and make are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: paper test bench validate docs-figures clean
+
+paper: .venv/ready
+	$(BIN)/rank1 paper
+
+test: .venv/ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 -m "not validate"
+
+validate: .venv/ready
+	$(BIN)/pytest -n 2 -m validate tests
+
+bench: .venv/ready
+	for file in benchmarks/bench_*.py; do \
+	  $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+docs-figures: .venv/ready
+	$(BIN)/python docs/figures.py
+
+.venv/ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or later is needed; name it with: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache report

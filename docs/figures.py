@@ -1,0 +1,30 @@
+"""Draw the figures that the documentation shows: make docs-figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import rank1
+from rank1.plots import save_figure
+
+FOLDER = Path(__file__).parent / "figures"
+
+
+def main() -> None:
+    """Draw them all."""
+    FOLDER.mkdir(exist_ok=True)
+    problem = rank1.spike(K=16, L=16, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
+    result = rank1.simulate(
+        [rank1.Rank1Elim(), rank1.Uniform()], problem, n=2_000_000, runs=20, seed=1
+    )
+    save_figure(result.plot().figure, FOLDER / "regret.png")
+
+    uneven = rank1.Bernoulli(u=np.linspace(0.3, 0.9, 10), v=np.linspace(0.8, 0.2, 6))
+    result = rank1.simulate(rank1.Rank1Elim(), uneven, n=2_000_000, runs=1, seed=1)
+    save_figure(result.trace(run=0).plot(), FOLDER / "trace.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""The command line: one file a command."""
+
+from __future__ import annotations
+
+import sys
+
+from rank1.cli import listings, paper, simulate  # noqa: F401  (they add their commands)
+from rank1.cli.app import app
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line; bad input gives one line and status 2, never a traceback."""
+    try:
+        app()
+    except (ValueError, TypeError, OSError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(130)

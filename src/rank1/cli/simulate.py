@@ -1,0 +1,105 @@
+"""rank1 simulate."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rank1.cli.app import Jobs, Json, Seed, app, console, print_json
+
+
+@app.command(
+    epilog="Example: rank1 simulate --problem spike --set K=8 --set L=8 --set p_u=0.7 --set "
+    "p_v=0.7 --set delta_u=0.2 --set delta_v=0.2 --policy rank1elim --n 2e6 --runs 20"
+)
+def simulate(
+    problem: Annotated[str, typer.Option(help="Name of the problem: see `rank1 problems`.")],
+    policy: Annotated[
+        list[str],
+        typer.Option(help="Name of a policy, settings after a colon: see `rank1 policies`."),
+    ],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the problem, as name=value.")
+    ] = None,
+    n: Annotated[float, typer.Option(help="Number of steps; 2e6 is fine.")] = 2e6,
+    runs: Annotated[int, typer.Option(help="Runs of each policy.")] = 20,
+    seed: Seed = 1,
+    jobs: Jobs = 1,
+    checkpoints: Annotated[int, typer.Option(help="Points of each curve.")] = 100,
+    engine: Annotated[
+        str, typer.Option(help="auto, steps (every step) or stages (whole stages at once).")
+    ] = "auto",
+    out: Annotated[Path | None, typer.Option(help="Write the runs to this Parquet file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the curves into this .png, .svg or .pdf file.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Play policies on a problem and print their regret."""
+    from rank1 import checks, simulation
+    from rank1.named import build, parse_policy, parse_settings
+    from rank1.plots import checked_ending, save_figure
+    from rank1.problems import PROBLEMS
+
+    chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
+    steps = checks.integer("n", n, 1)
+    policies = [parse_policy(text) for text in policy]
+    for path in (out, plot):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ValueError(
+                f"--out and --plot must name files in a folder that exists, got {str(path)!r}"
+            )
+    if plot is not None:
+        checked_ending(plot)
+    interrupted = False
+    try:
+        result = simulation.simulate(
+            policies, chosen, steps, runs, seed, jobs, checkpoints, engine=engine, progress=True
+        )  # fmt: skip
+    except simulation.Interrupted as stop:
+        if stop.result is None:
+            raise
+        result, interrupted = stop.result, True
+    if out is not None:
+        result.save(out)
+    if plot is not None:
+        save_figure(result.plot().figure, plot)
+    if json_:
+        print_json(result.document())
+    else:
+        _show_result(result)
+    if interrupted:
+        print("Interrupted: these are the runs that were finished.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _show_result(result: Any) -> None:
+    from rich import box
+    from rich.table import Table
+
+    about = result.about
+    table = Table(
+        title=f"{about['name']} {about['K']}×{about['L']}, n = {result.n:,}, seed {result.seed}",
+        box=box.SIMPLE,
+        title_justify="left",
+    )
+    table.add_column("policy")
+    for name in ("runs", "expected regret", "realised regret", "best pair", "found", "seconds"):
+        table.add_column(name, justify="right")
+    for row in result.summary().iter_rows(named=True):
+        table.add_row(
+            row["policy"],
+            str(row["runs"]),
+            *(_mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
+            str(tuple(row["best_pair"])),
+            "?" if row["found"] is None else f"{row['found']:.0%}",
+            f"{row['seconds']:.2f}",
+        )
+    console().print(table)
+
+
+def _mean_and_error(mean: float, se: float | None) -> str:
+    return f"{mean:,.1f}" if se is None else f"{mean:,.1f} ± {se:,.1f}"

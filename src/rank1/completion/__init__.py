@@ -1,0 +1,8 @@
+"""Low-rank completion: fill in a matrix of which only some entries were seen."""
+
+from __future__ import annotations
+
+from rank1.completion.optspace import Completion, optspace
+from rank1.completion.rank import guess_rank
+
+__all__ = ["Completion", "guess_rank", "optspace"]

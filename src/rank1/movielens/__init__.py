@@ -1,0 +1,21 @@
+"""The MovieLens experiment: ratings, their stand-in, and the grid of groups and movies."""
+
+from __future__ import annotations
+
+from rank1.movielens.download import LICENCE, download
+from rank1.movielens.problem import GroupRatings, RatingProblem, group_ratings, rating_problem
+from rank1.movielens.read import DataError, Ratings, read
+from rank1.movielens.stand_in import stand_in
+
+__all__ = [
+    "LICENCE",
+    "DataError",
+    "GroupRatings",
+    "RatingProblem",
+    "Ratings",
+    "download",
+    "group_ratings",
+    "rating_problem",
+    "read",
+    "stand_in",
+]

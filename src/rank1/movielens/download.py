@@ -1,0 +1,125 @@
+"""MovieLens 1M from its home, once its terms are accepted."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from rank1.movielens.read import FILES, DataError
+
+__all__ = ["LICENCE", "download"]
+
+URL = "https://files.grouplens.org/datasets/movielens/ml-1m.zip"
+SHA256 = "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
+
+#: The terms in short, to show before asking; the README that comes with the data is what counts.
+LICENCE = """\
+MovieLens 1M is the work of GroupLens Research, University of Minnesota. In short, its terms are:
+- It may be used for research. Any commercial or revenue-bearing use needs their permission.
+- It may not be redistributed without their permission.
+- Publications that use it must acknowledge it, and may not suggest that they endorse the results.
+- It comes without any guarantee.
+In full: https://files.grouplens.org/datasets/movielens/ml-1m-README.txt"""
+
+
+def download(
+    directory: str | Path, *, accept_licence: bool = False, url: str = URL, sha256: str = SHA256
+) -> Path:
+    """Fetch MovieLens 1M into a directory, unless it is already there.
+
+    Needs pooch: `pip install 'rank1[movielens]'`. The data are never part of this package.
+
+    Parameters
+    ----------
+    directory
+        The files go to its folder `ml-1m`; both are made if need be.
+    accept_licence
+        Must be True: whoever calls has read the terms in `LICENCE` and accepts them.
+    url, sha256
+        Where a mirror has the same archive, and its checksum.
+
+    Returns
+    -------
+    Path
+        The folder of the files, for `read`.
+
+    Raises
+    ------
+    PermissionError
+        The terms weren't accepted.
+    ConnectionError
+        The archive couldn't be fetched.
+    DataError
+        What was fetched has another checksum, or isn't the archive of the three files.
+
+    Examples
+    --------
+    >>> from rank1.movielens import download
+    >>> download("data")
+    Traceback (most recent call last):
+    ...
+    PermissionError: accept_licence must be True to download MovieLens 1M, got False. Its terms...
+    """
+    if accept_licence is not True:
+        raise PermissionError(
+            f"accept_licence must be True to download MovieLens 1M, got {accept_licence!r}. "
+            f"Its terms:\n{LICENCE}"
+        )
+    target = Path(directory) / "ml-1m"
+    if all((target / name).is_file() for name in FILES):
+        return target
+    pooch = _pooch()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".ml-1m.") as folder:
+        try:
+            archive = pooch.retrieve(
+                url, known_hash=f"sha256:{sha256}", path=folder, fname="ml-1m.zip"
+            )
+        except ValueError as error:  # what pooch raises for another checksum
+            raise DataError(
+                f"{url}: the archive must have the SHA-256 checksum {sha256}. It was cut or isn't "
+                f"the MovieLens 1M of 2003; nothing was kept. Try again later. ({error})"
+            ) from None
+        except OSError as error:  # requests' errors are OSErrors
+            raise ConnectionError(
+                f"{url} couldn't be fetched: {error}. Fetch it by other means, unpack it and name "
+                "the folder of its files as the data directory"
+            ) from None
+        unpacked = Path(folder) / "unpacked"
+        unpacked.mkdir()
+        _unpack(Path(archive), unpacked)
+        target.mkdir(exist_ok=True)
+        for file in unpacked.iterdir():
+            os.replace(file, target / file.name)
+    return target
+
+
+def _pooch() -> Any:
+    try:
+        pooch = importlib.import_module("pooch")
+    except ImportError:
+        raise ImportError(
+            "downloading MovieLens needs pooch; install it with: pip install 'rank1[movielens]'"
+        ) from None
+    pooch.get_logger().setLevel("WARNING")
+    return pooch
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """The three files and the README with the terms, whatever folder the archive has them in."""
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            inside = {Path(name).name: name for name in packed.namelist()}
+            for name in (*FILES, "README"):
+                if name in inside:
+                    with packed.open(inside[name]) as source, (folder / name).open("wb") as file:
+                        shutil.copyfileobj(source, file)
+    except zipfile.BadZipFile as error:
+        raise DataError(f"{archive.name}: not a zip archive ({error})") from None
+    if missing := [name for name in FILES if name not in inside]:
+        raise DataError(f"{archive.name}: no {' and no '.join(missing)} in the archive")

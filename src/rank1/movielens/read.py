@@ -1,0 +1,208 @@
+"""The files of MovieLens 1M, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["AGES", "FILES", "OCCUPATIONS", "STAND_IN", "DataError", "Ratings", "read"]
+
+FILES = ("users.dat", "movies.dat", "ratings.dat")
+GENDERS = {"F": "Female", "M": "Male"}
+#: The code of an age range is its first year, but for the first.
+AGES = {1: "under 18", 18: "18-24", 25: "25-34", 35: "35-44", 45: "45-49", 50: "50-55", 56: "56+"}
+OCCUPATIONS = (
+    "other or not specified",
+    "academic/educator",
+    "artist",
+    "clerical/admin",
+    "college/grad student",
+    "customer service",
+    "doctor/health care",
+    "executive/managerial",
+    "farmer",
+    "homemaker",
+    "K-12 student",
+    "lawyer",
+    "programmer",
+    "retired",
+    "sales/marketing",
+    "scientist",
+    "self-employed",
+    "technician/engineer",
+    "tradesman/craftsman",
+    "unemployed",
+    "writer",
+)
+#: The codes as the files write them.
+AGE_CODES = {str(age): age for age in AGES}
+OCCUPATION_CODES = {str(code): code for code in range(len(OCCUPATIONS))}
+STAR_CODES = {str(stars): stars for stars in range(1, 6)}
+#: Every title of the stand-in begins so; that survives copying the files, a note would not.
+STAND_IN = "Stand-in "
+#: How many users, movies and ratings MovieLens 1M has.
+WHOLE = (6040, 3883, 1_000_209)
+
+Integers = NDArray[np.int64]
+
+
+class DataError(ValueError):
+    """The data aren't what they should be; the message names the file and the line."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Who rated which movie with how many stars."""
+
+    #: A user's gender ("F" or "M"), age range and occupation as the files code them.
+    genders: list[str]
+    ages: Integers
+    occupations: Integers
+    #: A movie's title with its year.
+    titles: list[str]
+    #: For each rating the place of its user and of its movie in the lists above, and the stars.
+    users: Integers
+    movies: Integers
+    stars: Integers
+    #: Whether these are generated data that only look like MovieLens.
+    stand_in: bool
+
+    def __repr__(self) -> str:
+        name = "stand-in data" if self.stand_in else "MovieLens"
+        sizes = f"{len(self.genders)} users, {len(self.titles)} movies"
+        return f"<{name}: {sizes}, {len(self.stars)} ratings>"
+
+
+def read(directory: str | Path) -> Ratings:
+    """Read MovieLens 1M, or its stand-in, from the folder of its files.
+
+    Parameters
+    ----------
+    directory
+        Holds `users.dat`, `movies.dat` and `ratings.dat`, itself or in a folder `ml-1m`.
+
+    Raises
+    ------
+    FileNotFoundError
+        A file isn't there.
+    DataError
+        A line is bad or a file is cut; the message begins with file and line number.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rank1.movielens import read, stand_in
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = read(stand_in(folder))
+    >>> data
+    <stand-in data: 1500 users, 400 movies, 110000 ratings>
+    >>> data.stand_in, data.titles[0]
+    (True, 'Stand-in Action 1 (1932)')
+
+    References
+    ----------
+    Harper, Konstan: The MovieLens datasets: history and context. ACM TiiS 5, 2015.
+    https://files.grouplens.org/datasets/movielens/ml-1m-README.txt
+    """
+    users_file, movies_file, ratings_file = _files(Path(directory))
+
+    # Ids are looked up as they are written: reading a million ratings converts no number.
+    user_at: dict[str, int] = {}
+    genders: list[str] = []
+    ages: list[int] = []
+    occupations: list[int] = []
+    for number, (user, gender, age, occupation, _) in _lines(users_file, 5):
+        _add(user_at, "user", user, users_file, number)
+        for name, value, codes in (
+            ("gender", gender, GENDERS),
+            ("age", age, AGE_CODES),
+            ("occupation", occupation, OCCUPATION_CODES),
+        ):
+            if value not in codes:
+                wanted = f"{name} must be one of {', '.join(codes)}"
+                raise DataError(f"{users_file}:{number}: {wanted}; got {value!r}")
+        genders.append(gender)
+        ages.append(AGE_CODES[age])
+        occupations.append(OCCUPATION_CODES[occupation])
+
+    movie_at: dict[str, int] = {}
+    titles: list[str] = []
+    for number, (movie, title, _) in _lines(movies_file, 3):
+        _add(movie_at, "movie", movie, movies_file, number)
+        titles.append(title)
+
+    rated: list[tuple[int, int, int]] = []
+    for number, (user, movie, stars, time) in _lines(ratings_file, 4):
+        try:
+            rated.append((user_at[user], movie_at[movie], STAR_CODES[stars]))
+        except KeyError:
+            if user not in user_at:
+                problem = f"there is no user {user!r} in users.dat; is that file cut?"
+            elif movie not in movie_at:
+                problem = f"there is no movie {movie!r} in movies.dat; is that file cut?"
+            else:
+                problem = f"stars must be one of {', '.join(STAR_CODES)}; got {stars!r}"
+            raise DataError(f"{ratings_file}:{number}: {problem}") from None
+        if not time.isdecimal():
+            raise DataError(
+                f"{ratings_file}:{number}: the time must be a whole number, got {time!r}"
+            )
+
+    if (len(genders), len(titles)) == WHOLE[:2] and len(rated) != WHOLE[2]:
+        raise DataError(
+            f"{ratings_file}:{len(rated)}: MovieLens 1M has {WHOLE[2]} ratings, this file ends "
+            f"after {len(rated)}; get the data again"
+        )
+    table = np.array(rated, dtype=np.int64).T
+    return Ratings(
+        genders=genders,
+        ages=np.array(ages, dtype=np.int64),
+        occupations=np.array(occupations, dtype=np.int64),
+        titles=titles,
+        users=table[0],
+        movies=table[1],
+        stars=table[2],
+        stand_in=any(title.startswith(STAND_IN) for title in titles),
+    )
+
+
+def _files(directory: Path) -> list[Path]:
+    for folder in (directory, directory / "ml-1m"):
+        if any((folder / name).is_file() for name in FILES):
+            break
+    else:
+        folder = directory
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"no {' and no '.join(missing)} in {str(folder)!r}; the folder must hold the MovieLens "
+            f"1M files {', '.join(FILES)}"
+        )
+    return [folder / name for name in FILES]
+
+
+def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
+    """Each line's number and fields."""
+    number = 0
+    # Only a newline ends a line; Python would take some latin-1 characters for line ends too.
+    with path.open(encoding="latin-1", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            parts = line.rstrip("\r\n").split("::")
+            if len(parts) != fields or not line.endswith("\n"):
+                problem = f"must be {fields} fields separated by '::' and a line end"
+                raise DataError(f"{path}:{number}: {problem}; got {line[:80]!r}. Is the file cut?")
+            yield number, parts
+    if number == 0:
+        raise DataError(f"{path}:1: the file is empty; get the data again")
+
+
+def _add(known: dict[str, int], name: str, key: str, path: Path, number: int) -> None:
+    if not key.isdecimal():
+        raise DataError(f"{path}:{number}: the {name} id must be a whole number, got {key!r}")
+    if key in known:
+        raise DataError(f"{path}:{number}: {name} {key} is there twice")
+    known[key] = len(known)

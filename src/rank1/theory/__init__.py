@@ -1,0 +1,39 @@
+"""What the paper proves of a problem: its hardness, bounds, and the programme behind them."""
+
+from __future__ import annotations
+
+from rank1.theory.alternatives import Model, weakest_models
+from rank1.theory.bounds import (
+    LowerBound,
+    UpperBound,
+    lower_bound,
+    lower_bound_terms,
+    upper_bound,
+    upper_bound_terms,
+)
+from rank1.theory.gaps import Hardness, hardness, has_unique_best_pair
+from rank1.theory.graves_lai import Allocation, graves_lai, relaxed
+from rank1.theory.kl import Divergence, divergence, kl_bernoulli, kl_gaussian
+from rank1.theory.tables import table
+
+__all__ = [
+    "Allocation",
+    "Divergence",
+    "Hardness",
+    "LowerBound",
+    "Model",
+    "UpperBound",
+    "divergence",
+    "graves_lai",
+    "hardness",
+    "has_unique_best_pair",
+    "kl_bernoulli",
+    "kl_gaussian",
+    "lower_bound",
+    "lower_bound_terms",
+    "relaxed",
+    "table",
+    "upper_bound",
+    "upper_bound_terms",
+    "weakest_models",
+]

@@ -1,0 +1,221 @@
+"""The optimisation problem in the proof of the lower bound, solved numerically.
+
+How little exploration can tell a problem (ū, v̄) from every model (ū', v̄') with another best pair?
+To play each pair c[i, j]·log n times costs Σ gap·c·log n, and must achieve Σ d(ūᵢv̄ⱼ, ū'ᵢv̄'ⱼ)·c ≥ 1
+for each model in B(ū, v̄). The least cost is f. The paper relaxes B to the models in which a single
+row or column changes; that gives f′, whose solution is Theorem 2 (and 3).
+
+Any finite set of models gives a linear programme with fewer constraints than f, hence a value of at
+most f: on this rests what `graves_lai` guarantees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rank1 import checks
+from rank1.problems import Problem
+from rank1.problems.base import Floats
+from rank1.theory.alternatives import Model, search
+from rank1.theory.bounds import cross
+from rank1.theory.kl import divergence
+
+__all__ = ["Allocation", "graves_lai", "relaxed"]
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """An optimal exploration, and what is known of it; what `relaxed` and `graves_lai` return."""
+
+    #: The cost of exploration: the factor of log n in the regret.
+    value: float
+    #: K×L: how often each pair is played, as a factor of log n.
+    c: Floats
+    #: Number of constraints in the last linear programme.
+    constraints: int
+    #: 1 − Σ d·c at the worst model that was looked at: what the solution lacks, if above 0.
+    violation: float
+    #: Linear programmes solved.
+    rounds: int
+
+
+def relaxed(problem: Problem) -> Allocation:
+    """f′, the linear programme over c ∈ [0, ∞)^{K×L} of which Theorems 2 and 3 are the solution.
+
+    Its value is `lower_bound(problem)`, and c is positive exactly on the K + L − 2 other pairs of
+    the best row and column. (The paper counts K + L − 1 with the best pair, which costs nothing
+    and tells nothing: its c is arbitrary, and 0 here.)
+
+    Parameters
+    ----------
+    problem
+        As for `lower_bound`.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> from rank1 import theory
+    >>> problem = rank1.Bernoulli([0.75, 0.5, 0.25], [0.5, 0.25])
+    >>> solved = theory.relaxed(problem)
+    >>> round(solved.value, 6), round(theory.lower_bound(problem), 6)
+    (7.378505, 7.378505)
+    >>> solved.c.round(2)
+    array([[ 0.  , 12.02],
+           [28.27,  0.  ],
+           [ 6.37,  0.  ]])
+
+    References
+    ----------
+    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, appendix B.
+    """
+    programme = _Programme(problem)
+    programme.add_paper()
+    value, c = programme.solve()
+    return Allocation(value, c, programme.constraints, 0.0, 1)
+
+
+def graves_lai(
+    problem: Problem, *, starts: int = 3, tolerance: float = 1e-6, rounds: int = 50, seed: int = 0
+) -> Allocation:
+    """f, the programme with all models of B as constraints, by generating constraints.
+
+    Starting from the constraints of f′, solve; look for models that the solution fails to tell
+    apart (Σ d·c below 1 − `tolerance`, see `weakest_models`); add them; repeat until none is found.
+
+    The search is local and can miss a violated model. What holds regardless, up to the solver's
+    tolerance, is f′ ≤ `value` ≤ f, since fewer constraints can only lower the value. And f ≤ f′: in
+    a model where row i overtakes, ū'(i) ≥ ū(i*) while v̄'(j*) = v̄(j*), so that
+    d(ū(i)v̄(j*), ū'(i)v̄'(j*)) ≥ d(ū(i)v̄(j*), ū(i*)v̄(j*)), and the paper's solution of f′ satisfies
+    that constraint of f, too. So f′, `value` and f agree: the paper's relaxation loses nothing.
+
+    Parameters
+    ----------
+    problem
+        As for `lower_bound`.
+    starts
+        Local searches in each box and round.
+    tolerance
+        How far below 1 a constraint must lie to count as violated.
+    rounds
+        The most linear programmes to solve.
+    seed
+        Of the random starts.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> from rank1 import theory
+    >>> problem = rank1.Bernoulli([0.75, 0.5, 0.25], [0.5, 0.25])
+    >>> solved = theory.graves_lai(problem)
+    >>> round(solved.value, 6), solved.constraints, solved.violation < 1e-6
+    (7.378505, 3, True)
+
+    References
+    ----------
+    Graves, Lai: Asymptotically efficient adaptive choice of control laws in controlled Markov
+    chains. SIAM Journal on Control and Optimization 35, 1997.
+
+    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, section 4.2 and appendix B.
+    """
+    starts = checks.integer("starts", starts, 1)
+    tolerance = checks.number("tolerance", tolerance, 0, above=True)
+    rounds = checks.integer("rounds", rounds, 1)
+    rng = np.random.default_rng(checks.integer("seed", seed, 0))
+    programme = _Programme(problem)
+    programme.add_paper()
+    return _generate(programme, starts, tolerance, rounds, rng)
+
+
+class _Programme:
+    """A linear programme over c in which every constraint is a model to be told apart.
+
+    The solver's tolerances are absolute, and gaps and divergences may be of any size. So c is
+    measured in units in which the closed form is 1 and no coefficient of f′ is above 1, and the
+    cost in units of the largest of the closed form's terms.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        by_rows, by_columns = (gaps / d for gaps, d in cross(problem))
+        d = divergence(problem)
+        assert d is not None
+        self.problem, self.d, self.means = problem, d, problem.means
+        self.row, self.column = problem.best_pair
+        gaps = self.means[self.row, self.column] - self.means
+        # The closed form's regret for a pair's row, or for its column if that is less.
+        regret = np.minimum.outer(
+            np.insert(by_rows, self.row, np.inf), np.insert(by_columns, self.column, np.inf)
+        )
+        # The best pair costs nothing and tells nothing.
+        regret[self.row, self.column], gaps[self.row, self.column] = 0.0, 1.0
+        self.unit = regret / gaps
+        self.cost_unit = max([*by_rows, *by_columns], default=1.0)
+        self.costs = regret / self.cost_unit
+        self.blocks: list[Any] = []
+
+    @property
+    def constraints(self) -> int:
+        """Their number."""
+        return sum(block.shape[0] for block in self.blocks)
+
+    def add_paper(self) -> None:
+        """B_U ∪ B_V, the models of f′: one line is raised to the best one, and nothing else."""
+        from scipy import sparse
+
+        K, L = self.means.shape
+        u, v = self.problem.u, self.problem.v
+        cells = np.arange(K * L).reshape(K, L)
+        for raised, lines in (
+            (u[self.row] * v, np.delete(cells, self.row, axis=0)),
+            ((u * v[self.column])[:, None], np.delete(cells, self.column, axis=1).T),
+        ):
+            data = (self.d.of(self.means, raised) * self.unit).ravel()[lines.ravel()]
+            pointers = np.arange(lines.shape[0] + 1) * lines.shape[1]
+            shape = (lines.shape[0], K * L)
+            self.blocks.append(sparse.csr_array((data, lines.ravel(), pointers), shape))
+
+    def add(self, model: Model) -> None:
+        """Any model."""
+        from scipy import sparse
+
+        coefficients = self.d.of(self.means, np.outer(*model)) * self.unit
+        self.blocks.append(sparse.csr_array(coefficients.reshape(1, -1)))
+
+    def solve(self) -> tuple[float, Floats]:
+        """The least cost, and an allocation of that cost."""
+        from scipy import sparse
+        from scipy.optimize import linprog
+
+        if self.constraints == 0:
+            return 0.0, np.zeros_like(self.means)
+        found = linprog(
+            self.costs.ravel(),
+            A_ub=-sparse.vstack(self.blocks, format="csr"),
+            b_ub=-np.ones(self.constraints),
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        if not found.success:
+            raise RuntimeError(f"the linear programme was not solved: {found.message}")
+        return float(found.fun * self.cost_unit), found.x.reshape(self.means.shape) * self.unit
+
+
+def _generate(
+    programme: _Programme, starts: int, tolerance: float, rounds: int, rng: np.random.Generator
+) -> Allocation:
+    solved = 0
+    while solved < rounds:
+        solved += 1
+        constraints = programme.constraints
+        value, c = programme.solve()
+        least = np.inf
+        for told, model in search(programme.problem, c, starts, rng):
+            least = min(least, told)
+            if told < 1 - tolerance:
+                programme.add(model)
+        if programme.constraints == constraints:
+            break
+    violation = 1 - least if np.isfinite(least) else 0.0
+    return Allocation(value, c, constraints, float(violation), solved)

@@ -1,0 +1,136 @@
+"""Everything that is known of one problem, as plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from rank1 import checks
+from rank1.problems import Bernoulli, Categorical, Gaussian, Problem
+from rank1.theory.bounds import lower_bound, upper_bound
+from rank1.theory.gaps import hardness
+from rank1.theory.graves_lai import graves_lai
+
+__all__ = ["table"]
+
+#: Grids of more pairs than this get no numerical solution in a table.
+MAX_SOLVED = 128 * 128
+
+
+def table(problem: Problem, n: int) -> dict[str, Any]:
+    """Hardness, upper and lower bounds of a problem, ready to be printed or written as JSON.
+
+    Parameters
+    ----------
+    problem
+        Any problem. What a theorem doesn't cover is None, and a note says why.
+    n
+        Number of steps, for the upper bound.
+
+    Returns
+    -------
+    dict
+        - `gaps`: `rows`, `columns`, `min_row`, `min_column`
+        - `mu`
+        - `upper`: `theorem1`, a bound on Rank1Elim's regret in n steps
+        - `lower_slope`: `theorem2`, `theorem3`, and `graves_lai`, which is the same programme
+          unrelaxed; factors of log n
+        - `upper_slope`: `uts` and `osub`, the factors of log n in these policies' proven regret:
+          both attain Theorem 2
+        - `n`
+        - `notes`: sentences that begin with the entry they are about
+
+        No number in it is infinite or NaN.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> from rank1 import theory
+    >>> facts = theory.table(rank1.Gaussian([0.75, 0.5], [0.75, 0.25], sigma=1.0), n=1000)
+    >>> facts["gaps"]
+    {'rows': [0.0, 0.25], 'columns': [0.0, 0.5], 'min_row': 0.25, 'min_column': 0.5}
+    >>> {name: value and round(value, 6) for name, value in facts["lower_slope"].items()}
+    {'theorem2': None, 'theorem3': 16.0, 'graves_lai': 16.0}
+    >>> facts["notes"][1]
+    'lower_slope.theorem2: is for Bernoulli rewards'
+
+    References
+    ----------
+    Katariya, Kveton, Szepesvári, Vernade, Wen: Stochastic Rank-1 Bandits. AISTATS 2017.
+
+    Trinh, Kaufmann, Vernade, Combes: Solving Bernoulli Rank-One Bandits with Unimodal Thompson
+    Sampling. ALT 2020. (UTS attains Theorem 2; rank-one grids are unimodal.)
+
+    Combes, Proutiere: Unimodal Bandits: Regret Lower Bounds and Optimal Algorithms. ICML 2014.
+    (OSUB attains the lower bound of unimodal bandits.)
+    """
+    hard = hardness(problem)
+    n = checks.integer("n", n, 1)
+    notes: list[str] = []
+    infinite = "mu = 0, and 1/mu² is a factor" if hard.mu == 0 else "too large for a double"
+
+    def entry(name: str, compute: Callable[[], float], inapplicable: str | None = None) -> Any:
+        """A finite value, or None and a note."""
+        try:
+            value = compute() if inapplicable is None else None
+        except (TypeError, ValueError, RuntimeError) as reason:
+            value, inapplicable = None, str(reason)
+        if value is not None and not math.isfinite(value):
+            value, inapplicable = None, f"infinite: {infinite}"
+        if inapplicable is not None:
+            notes.append(f"{name}: {inapplicable}")
+        return value
+
+    if isinstance(problem, Categorical):
+        notes.append("gaps, mu: of the row and column averages; this grid has no factors")
+    gaps = {"rows": hard.row_gaps.tolist(), "columns": hard.column_gaps.tolist()}
+    for side, least in (("row", hard.min_row_gap), ("column", hard.min_column_gap)):
+        gaps[f"min_{side}"] = least if math.isfinite(least) else None
+        if gaps[f"min_{side}"] is None:
+            notes.append(f"gaps.min_{side}: no {side} has a positive gap")
+
+    theorem1 = entry("upper.theorem1", lambda: upper_bound(problem, n))
+    trivial = n * (problem.best_mean - problem.lowest_mean)
+    if theorem1 is not None and theorem1 > trivial:
+        notes.append(
+            f"upper.theorem1: above the trivial bound, n times the largest gap: {trivial:.6g}"
+        )
+
+    kinds = {"theorem2": (Bernoulli, "Bernoulli"), "theorem3": (Gaussian, "Gaussian")}
+    slopes = {
+        name: entry(
+            f"lower_slope.{name}",
+            lambda: lower_bound(problem),
+            None if isinstance(problem, kind) else f"is for {rewards} rewards",
+        )
+        for name, (kind, rewards) in kinds.items()
+    }
+    if isinstance(problem, Gaussian) and problem.best_mean == 1:
+        notes.append(
+            "lower_slope.theorem3: no model with factors in [0, 1] has a mean above 1, so that the "
+            "theorem's proof needs models with larger means here"
+        )
+    too_large = (
+        f"not solved numerically for more than {MAX_SOLVED} pairs; it equals the closed form"
+        if problem.K * problem.L > MAX_SOLVED
+        and any(value is not None for value in slopes.values())
+        else None
+    )
+    solved = entry("lower_slope.graves_lai", lambda: graves_lai(problem).value, too_large)
+    return {
+        "gaps": gaps,
+        "mu": hard.mu,
+        "upper": {"theorem1": theorem1},
+        "lower_slope": {**slopes, "graves_lai": solved},
+        "upper_slope": {
+            name: entry(
+                f"upper_slope.{name}",
+                lambda: lower_bound(problem),
+                None if isinstance(problem, Bernoulli) else "is proven for Bernoulli rewards",
+            )
+            for name in ("uts", "osub")
+        },
+        "n": n,
+        "notes": notes,
+    }

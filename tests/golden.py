@@ -1,0 +1,47 @@
+"""The golden record: seeded outcomes of every policy, so that a change in behaviour is seen.
+
+After a change that is meant to alter them: python -m tests.golden
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import rank1
+from rank1.policies import POLICIES
+
+FILE = Path(__file__).with_name("golden.json")
+
+PROBLEMS = {
+    "spike": rank1.spike(4, 3, 0.3, 0.4, 0.5, 0.5),
+    "stars": rank1.Categorical([0, 0.5, 1], [[[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]] * 2),
+    "gaussian": rank1.Gaussian([0.9, 0.2], [0.3, 0.8], sigma=0.2),
+}
+
+
+def outcomes(name: str) -> dict[str, Any]:
+    """Regret and recommended pairs of a policy on each problem that it can play."""
+    policy = POLICIES[name]()
+    found: dict[str, Any] = {}
+    for title, problem in PROBLEMS.items():
+        engines = ("steps", "stages") if policy.eliminates else ("steps",)
+        for engine in engines:
+            try:
+                result = rank1.simulate(
+                    policy, problem, 2000, 3, seed=1, checkpoints=2, engine=engine
+                )
+            except ValueError:  # rewards outside [0, 1] are not for every policy
+                continue
+            outcome = result.outcomes[0]
+            found[f"{title}, {engine}"] = {
+                "expected": outcome.expected.tolist(),
+                "realised": outcome.realised.tolist(),
+                "best_pairs": [list(pair) for pair in outcome.best_pairs],
+            }
+    return found
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps({name: outcomes(name) for name in POLICIES}, indent=1) + "\n")

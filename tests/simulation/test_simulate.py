@@ -1,0 +1,261 @@
+"""Seeds, checkpoints, results and files."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import polars as pl
+import pytest
+
+import rank1
+from rank1.policies.base import Policy
+from rank1.simulation import runs as runs_module
+
+PROBLEM = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)
+BOTH = [rank1.Rank1Elim(), rank1.Uniform()]
+
+
+def frame(**changes: Any) -> pl.DataFrame:
+    arguments: dict[str, Any] = {
+        "policies": BOTH, "problem": PROBLEM, "n": 3000, "runs": 6, "seed": 5, "checkpoints": 7
+    }  # fmt: skip
+    return rank1.simulate(**(arguments | changes)).to_frame()
+
+
+def test_same_seed_same_numbers_whatever_the_jobs() -> None:
+    assert frame().equals(frame(jobs=2))
+    assert frame().equals(frame(jobs=5))
+    assert not frame().equals(frame(seed=6))
+
+
+def test_same_numbers_in_other_processes() -> None:
+    with joblib.parallel_config(backend="loky"):
+        assert frame().equals(frame(jobs=2))
+
+
+def test_same_numbers_whatever_is_beside() -> None:
+    alone = frame(policies=rank1.Rank1Elim())
+    assert frame().filter(pl.col("policy") == "rank1elim").equals(alone)
+    assert frame(policies=BOTH[::-1]).filter(pl.col("policy") == "rank1elim").equals(alone)
+    more = frame(policies=rank1.Rank1Elim(), runs=9).filter(pl.col("run") < 6)
+    assert more.equals(alone)
+
+
+def test_runs_differ_from_each_other() -> None:
+    ends = frame().filter(pl.col("step") == 3000)["realised_regret"]
+    assert ends.n_unique() > 6
+
+
+def test_names_and_labels_are_not_part_of_the_seed() -> None:
+    plain = rank1.Bernoulli(PROBLEM.u, PROBLEM.v)
+    assert frame(problem=plain).equals(frame())
+    assert frame(problem=rank1.PositionBased(PROBLEM.u, PROBLEM.v)).equals(frame())
+    assert not frame(problem=rank1.Bernoulli(PROBLEM.u, PROBLEM.v[::-1])).equals(frame())
+
+
+def test_engine_steps_agrees_with_the_loop_for_uniform() -> None:
+    assert frame(policies=rank1.Uniform(), engine="steps").equals(frame(policies=rank1.Uniform()))
+
+
+def test_summary_is_what_the_runs_say() -> None:
+    result = rank1.simulate(BOTH, PROBLEM, 3000, 6, seed=5)
+    row = result.summary().row(1, named=True)
+    ends = result["uniform"].expected[:, -1]
+    assert row["policy"] == "uniform"
+    assert row["expected_mean"] == pytest.approx(ends.mean())
+    assert row["expected_std"] == pytest.approx(ends.std(ddof=1))
+    assert row["expected_se"] == pytest.approx(ends.std(ddof=1) / math.sqrt(6))
+    # Uniform play loses the average gap at every step, up to chance.
+    gap = PROBLEM.best_mean - PROBLEM.means.mean()
+    assert ends.mean() == pytest.approx(3000 * gap, rel=0.05)
+    single = rank1.simulate(rank1.Uniform(), PROBLEM, 10, 1).summary().row(0, named=True)
+    assert single["expected_std"] is None
+
+
+def test_document_is_json_of_the_agreed_shape() -> None:
+    import json
+
+    document = rank1.simulate(BOTH, PROBLEM, 1000, 2, seed=5, checkpoints=4).document()
+    json.dumps(document, allow_nan=False)
+    assert list(document) == ["problem", "n", "runs", "seed", "policies"]
+    assert document["problem"]["name"] == "spike"
+    assert document["problem"]["settings"]["delta_v"] == 0.5
+    first = document["policies"][0]
+    assert first["steps"] == [250, 500, 750, 1000]
+    assert len(first["best_pair"]) == 2
+    assert set(first["expected_regret"]) == {"mean", "std", "se"}
+    assert first["realised_curve"]["mean"][-1] == first["realised_regret"]["mean"]
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    result = rank1.simulate([*BOTH, rank1.Rank1Elim(0.5)], PROBLEM, 1000, 3, seed=5)
+    path = tmp_path / "runs.parquet"
+    result.save(path)
+    again = rank1.load(path)
+    assert again.to_frame().equals(result.to_frame())
+    assert again.document() == result.document()
+    assert again.summary().equals(result.summary())
+    assert again.trace(1).rows == result.trace(1).rows
+    assert [p.name for p in tmp_path.iterdir()] == ["runs.parquet"]
+    assert pl.read_parquet(path).columns == [
+        "policy", "run", "step", "expected_regret", "realised_regret",
+    ]  # fmt: skip
+
+
+def test_every_cut_of_a_file_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    rank1.simulate(BOTH, PROBLEM, 1000, 3, seed=5).save(path)
+    whole = path.read_bytes()
+    for size in (0, 3, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match="not a whole file of results"):
+            rank1.load(path)
+    path.write_text("policy,run\n")
+    with pytest.raises(ValueError, match="not a whole file of results"):
+        rank1.load(path)
+    pl.DataFrame({"a": [1]}).write_parquet(path)
+    with pytest.raises(ValueError, match="not a whole file of results"):
+        rank1.load(path)
+    with pytest.raises(FileNotFoundError, match=r"must name a file of results, got '.*nothing'"):
+        rank1.load(tmp_path / "nothing")
+
+
+def test_a_failed_save_keeps_what_was_there(tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "runs.parquet"
+    result = rank1.simulate(BOTH, PROBLEM, 1000, 3, seed=5)
+    result.save(path)
+    before = path.read_bytes()
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(OSError, match=r"can't write .*No space left on device"):
+        result.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["runs.parquet"]
+    with pytest.raises(OSError, match=r"can't write .*folder that exists"):
+        result.save(tmp_path / "no" / "runs.parquet")
+
+
+def test_a_loaded_sampler_can_not_be_traced(tmp_path: Path) -> None:
+    sampler = rank1.Sampler(lambda size, rng: rng.random((size, 2)), mean=[0.5, 0.5])
+    problem = rank1.Factors(sampler, [0.5])
+    rank1.simulate(rank1.Rank1Elim(), problem, 500, 1).save(tmp_path / "a.parquet")
+    loaded = rank1.load(tmp_path / "a.parquet")
+    assert loaded.summary()["found"][0] is None
+    with pytest.raises(ValueError, match="can't be traced"):
+        loaded.trace()
+
+
+def test_interrupted_with_what_was_finished(monkeypatch: Any) -> None:
+    played: list[int] = []
+    original = runs_module.play_run
+
+    def some(policy: Policy, *rest: Any) -> Any:
+        if policy.name == "uniform" and len(played) >= 2:
+            raise KeyboardInterrupt
+        if policy.name == "uniform":
+            played.append(1)
+        return original(policy, *rest)
+
+    monkeypatch.setattr(runs_module, "play_run", some)
+    with pytest.raises(rank1.Interrupted) as stop:
+        rank1.simulate(BOTH, PROBLEM, 1000, 5, seed=5)
+    result = stop.value.result
+    assert result is not None
+    assert [outcome.runs for outcome in result.outcomes] == [[0, 1, 2, 3, 4], [0, 1]]
+    monkeypatch.undo()
+    whole = frame(n=1000, runs=5, checkpoints=100)
+    assert result.to_frame().equals(whole.head(700))
+
+
+def test_a_store_keeps_what_is_finished(tmp_path: Path, monkeypatch: Any) -> None:
+    arguments: dict[str, Any] = {"runs": 7, "store": tmp_path / "cells"}
+    original = runs_module.play_block
+    played: list[str] = []
+
+    def counted(policy: Policy, *rest: Any) -> Any:
+        if len(played) == 5 and not resumed:
+            raise KeyboardInterrupt
+        played.append(policy.name)
+        return original(policy, *rest)
+
+    monkeypatch.setattr(runs_module, "play_block", counted)
+    resumed = False
+    with pytest.raises(rank1.Interrupted):
+        frame(**arguments)
+    resumed = True
+    whole = frame(**arguments)
+    assert sorted(played) == ["rank1elim"] * 2 + ["uniform"] * 7  # nothing was played twice
+    assert whole.equals(frame(runs=7))
+    played.clear()
+    assert frame(**arguments).equals(whole)
+    assert frame(**arguments, jobs=2).equals(whole)
+    assert frame(**(arguments | {"runs": 5})).equals(whole.filter(pl.col("run") < 5))
+    assert not played
+    # A damaged cell is played again; anything else that matters has a cell of its own.
+    cells = sorted((tmp_path / "cells").rglob("*.cell"))
+    cells[0].write_bytes(cells[0].read_bytes()[:-1])
+    assert frame(**arguments).equals(whole)
+    assert len(played) == 1
+    frame(**(arguments | {"seed": 6}))
+    assert len(played) == 1 + 9
+
+
+def test_a_stopped_call_ends_its_threads() -> None:
+    runs_module._stopped.add(0.5)
+    with pytest.raises(KeyboardInterrupt):
+        runs_module.play_run(
+            rank1.Uniform(), PROBLEM, 10, np.array([10]), np.random.SeedSequence(1), "auto", 0.5
+        )
+    assert threading.active_count() < 50
+
+
+def test_checkpoints_may_be_steps() -> None:
+    result = rank1.simulate(rank1.Uniform(), PROBLEM, 100, 1, checkpoints=[50, 3, 3])
+    assert result.steps.tolist() == [3, 50, 100]
+    result = rank1.simulate(rank1.Uniform(), PROBLEM, 5, 1, checkpoints=100)
+    assert result.steps.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_memory_does_not_grow_with_n() -> None:
+    """The state and the curve are all there is; both are fixed before the first step."""
+    seed = np.random.SeedSequence(1)
+    sizes = []
+    for n in (10**4, 10**9):
+        run = runs_module.play_run(rank1.Rank1Elim(), PROBLEM, n, np.array([n]), seed)
+        sizes.append(sum(array.nbytes for array in run.state) / len(run.state.n_stage))
+    assert sizes[1] <= sizes[0] * 1.2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n": 0}, "n must be a whole number of at least 1, got 0"),
+        ({"n": 2.5}, "n must be a whole number of at least 1, got 2.5"),
+        ({"n": math.nan}, "n must be a whole number of at least 1, got nan"),
+        ({"n": math.inf}, "n must be a whole number of at least 1, got inf"),
+        ({"n": "many"}, "n must be a whole number of at least 1, got 'many'"),
+        ({"runs": 0}, "runs must be a whole number of at least 1, got 0"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0"),
+        ({"checkpoints": 0}, "checkpoints must be a whole number of at least 1"),
+        ({"checkpoints": [5, 5000]}, "checkpoints must be .* at most 3000, got 5000"),
+        ({"engine": "fast"}, "engine must be one of auto, steps, stages, got 'fast'"),
+        ({"engine": "stages"}, "engine must be auto or steps for uniform"),
+        ({"policies": []}, "policies must name at least one policy"),
+        ({"policies": ["ucb"]}, "policies must be policies, .* got 'ucb'"),
+        ({"policies": [rank1.Uniform(), rank1.Uniform()]}, "got uniform twice"),
+        ({"problem": "spike"}, "problem must be a Problem"),
+    ],
+)
+def test_bad_arguments(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        frame(**changes)

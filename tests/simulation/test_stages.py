@@ -1,0 +1,153 @@
+"""The stage-aggregated path is equal in law to playing step by step.
+
+Each comparison has 1500 runs on either side, fixed seeds, and fails at p < 1e-4 or beyond four
+standard errors. Dropping the sharing of a factor, the weights of eliminated lines or the cut sweeps
+turns them red.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+import rank1
+from rank1.policies.rank1elim import STAGE
+from rank1.simulation.runs import play_run, seeds_of
+
+RUNS = 1500
+N = 6000
+#: In the middle of a sweep of a stage, at the very start, just after a stage, and at the end.
+STEPS = np.array([7, 403, 1000, 2501, N])
+
+PROBLEMS = [
+    rank1.spike(4, 3, 0.2, 0.3, 0.75, 0.6),
+    rank1.Bernoulli([0.9, 0.4, 0.4, 0.9, 0.1], [1.0, 0.3, 0.55]),  # ties, and a certain column
+    rank1.Gaussian([0.9, 0.2, 0.2], [0.8, 0.1, 0.9], sigma=0.1),
+    rank1.Categorical([0.0, 0.4, 1.0], np.random.default_rng(8).dirichlet([0.4] * 3, (4, 3))),
+]
+
+
+def played(
+    problem: rank1.Problem, engine: str, n: int = N, policy: rank1.Policy | None = None
+) -> tuple[NDArray[np.float64], list[Any]]:
+    policy = policy or rank1.Rank1Elim(confidence_scale=0.6)
+    seeds = seeds_of(1 if engine == "steps" else 2, problem, policy, range(RUNS))
+    steps = STEPS if n == N else np.array([n])
+    runs = [play_run(policy, problem, n, steps, seed, engine) for seed in seeds]
+    return np.array([run.curve for run in runs]), [run.state for run in runs]
+
+
+def assert_same_mean_and_variance(a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
+    error = np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
+    assert abs(a.mean() - b.mean()) <= 4 * error + 1e-9
+    squares_a, squares_b = (a - a.mean()) ** 2, (b - b.mean()) ** 2
+    error = np.sqrt(squares_a.var(ddof=1) / len(a) + squares_b.var(ddof=1) / len(b))
+    assert abs(squares_a.mean() - squares_b.mean()) <= 4 * error + 1e-9
+
+
+def assert_same_frequencies(a: list[Any], b: list[Any]) -> None:
+    """Chi-square over outcomes seen at least ten times, the rest put together."""
+    counts = Counter(a), Counter(b)
+    common = [key for key, seen in (counts[0] + counts[1]).items() if seen >= 10]
+    table = np.array([[c[key] for key in common] for c in counts])
+    rest = np.array([[len(a)], [len(b)]]) - table.sum(axis=1, keepdims=True)
+    if rest.sum() >= 10:
+        table = np.hstack([table, rest])
+    if table.shape[1] > 1:
+        assert stats.chi2_contingency(table).pvalue > 1e-4
+
+
+@pytest.fixture(
+    scope="module", params=PROBLEMS, ids=lambda p: f"{p.description['name']}{p.K}x{p.L}"
+)
+def both(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    return played(request.param, "steps"), played(request.param, "stages")
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["expected", "realised"])
+@pytest.mark.parametrize("mark", range(len(STEPS)))
+def test_regret_has_the_same_law_at_every_checkpoint(both: Any, mark: int, kind: int) -> None:
+    (a, _), (b, _) = both
+    x, y = a[:, mark, kind], b[:, mark, kind]
+    assert_same_mean_and_variance(x, y)
+    assert stats.ks_2samp(np.round(x, 9), np.round(y, 9), method="asymp").pvalue > 1e-4
+
+
+def test_survivors_after_each_stage_have_the_same_law(both: Any) -> None:
+    (_, a), (_, b) = both
+    stages = int(max(state.at[STAGE] for state in a))
+    assert stages >= 2
+    for stage in range(1, stages + 1):
+        seen = [
+            [
+                (state.h_row[stage].tobytes(), state.h_column[stage].tobytes())
+                for state in states
+                if state.at[STAGE] >= stage
+            ]
+            for states in (a, b)
+        ]
+        assert abs(len(seen[0]) - len(seen[1])) <= 4 * np.sqrt(RUNS)
+        assert_same_frequencies(*seen)
+
+
+def test_sums_have_the_same_law(both: Any) -> None:
+    (_, a), (_, b) = both
+    for field, line in (("C_row", 1), ("C_column", 0)):
+        x, y = (np.array([getattr(s, field)[0, line] for s in states]) for states in (a, b))
+        assert_same_mean_and_variance(x, y)
+        assert stats.ks_2samp(np.round(x, 9), np.round(y, 9), method="asymp").pvalue > 1e-4
+
+
+def test_realised_minus_expected_has_mean_zero(both: Any) -> None:
+    for curve, _ in both:
+        difference = curve[:, -1, 1] - curve[:, -1, 0]
+        error = difference.std(ddof=1) / np.sqrt(RUNS)
+        assert abs(difference.mean()) <= 4 * error
+
+
+def test_more_columns_than_sweeps() -> None:
+    """Partners are then drawn one by one instead of as a multinomial."""
+    problem = rank1.Bernoulli([0.9, 0.3], np.linspace(0, 1, 60))
+    a, b = (played(problem, engine, n=1500)[0][:, -1, 0] for engine in ("steps", "stages"))
+    assert_same_mean_and_variance(a, b)
+    assert stats.ks_2samp(np.round(a, 9), np.round(b, 9), method="asymp").pvalue > 1e-4
+
+
+def test_checkpoints_do_not_change_the_law_of_the_end() -> None:
+    problem, policy = PROBLEMS[0], rank1.Rank1Elim()
+    ends = []
+    for checkpoints in (1, 300):
+        result = rank1.simulate(policy, problem, N, RUNS, seed=checkpoints, checkpoints=checkpoints)
+        ends.append(result.outcomes[0].realised[:, -1])
+    assert_same_mean_and_variance(*ends)
+    assert stats.ks_2samp(*ends, method="asymp").pvalue > 1e-4
+
+
+def test_counts_every_step() -> None:
+    """With one useless row the expected regret is the number of its pulls, step for step."""
+    problem = rank1.Bernoulli([1.0, 0.0], [1.0])
+    for engine in ("steps", "stages"):
+        result = rank1.simulate(
+            rank1.Rank1Elim(), problem, 5000, 20, 1, engine=engine, checkpoints=5000
+        )
+        # Without elimination a sweep is row 0, row 1, and one random row of the column sweep.
+        steps = np.diff(np.hstack([np.zeros((20, 1)), result.outcomes[0].expected]), axis=1)
+        assert set(np.unique(steps)) == {0.0, 1.0}
+        assert (steps[:, 1] == 1).all()
+        assert (steps[:, -1000:] == 0).all()
+
+
+def test_large_grids_and_long_runs_work() -> None:
+    problem = rank1.spike(4096, 4096, 0.7, 0.7, 0.2, 0.2)
+    result = rank1.simulate(rank1.Rank1Elim(), problem, 10**9, 1, seed=1, checkpoints=10)
+    outcome = result.outcomes[0]
+    assert np.all(np.diff(outcome.expected[0]) >= 0)
+    # Stage 0 explores evenly: 83 sweeps over all pairs, at an average gap that is known exactly.
+    even = problem.best_mean - problem.u.mean() * problem.v.mean()
+    assert outcome.expected[0, 0] <= even * result.steps[0] * 1.02
+    assert outcome.expected[0, -1] < 0.1 * even * 10**9

@@ -1,0 +1,44 @@
+"""What the documentation shows is what happens."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rank1
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples(page: Path) -> None:
+    failures, _ = doctest.testfile(
+        str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert failures == 0
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch: Any) -> None:
+    """Somebody's own module: it compiles, is cached, and an edit of it is noticed."""
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)[0]
+    (tmp_path / "mine.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import mine  # type: ignore[import-not-found]
+
+    problem = rank1.Bernoulli([0.1, 0.9], [0.8, 0.2])
+    result = rank1.simulate(mine.EpsilonGreedy(0.2), problem, 5000, 2, seed=1)
+    assert result.best_pairs("epsilon_greedy:epsilon=0.2") == [(1, 0)] * 2
+    gap = problem.best_mean - problem.means.mean()
+    assert result.outcomes[0].expected[:, -1] == pytest.approx(0.2 * gap * 5000, rel=0.25)

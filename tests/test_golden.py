@@ -1,0 +1,26 @@
+"""Seeded outcomes are what they were."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rank1.policies import POLICIES
+from tests.golden import FILE, outcomes
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_outcomes_are_on_record(name: str) -> None:
+    record = json.loads(FILE.read_text())[name]
+    now = outcomes(name)
+    assert list(now) == list(record)
+    for case, found in now.items():
+        assert found["best_pairs"] == record[case]["best_pairs"], case
+        for kind in ("expected", "realised"):
+            for ours, theirs in zip(found[kind], record[case][kind], strict=True):
+                assert ours == pytest.approx(theirs, rel=1e-12), f"{case}, {kind}"
+
+
+def test_nothing_else_is_on_record() -> None:
+    assert set(json.loads(FILE.read_text())) == set(POLICIES)
