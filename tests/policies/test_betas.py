@@ -13,6 +13,7 @@ from scipy import special, stats
 import rank1
 from rank1.compiled import jit, kernel
 from rank1.policies import betas
+from tests.support import play_compiled
 
 Arms = tuple[tuple[int, int], ...]
 
@@ -147,3 +148,24 @@ def test_log_beta_does_not_drift() -> None:
     exact = special.betaln(1 + state.successes, 1 + state.failures)
     np.testing.assert_allclose(state.log_beta, exact, rtol=0, atol=1e-6)
     assert abs(state.log_beta[1] - exact[1]) < 1e-12
+
+
+def set_level(state: Any, x: float) -> None:
+    betas.set_level(state, x)
+
+
+@pytest.mark.parametrize("policy", [rank1.ThompsonSampling(), rank1.UTS()], ids=str)
+def test_rates_are_kept_up_to_date(policy: rank1.Policy) -> None:
+    """At the end of runs of any length they are those of the posteriors at that time."""
+    problem = rank1.spike(5, 7, 0.4, 0.6, 0.3, 0.2)
+    tried = 0
+    for n in range(40, 2000, 31):
+        _, _, state = play_compiled(policy, problem, n, seed=n)
+        fresh = type(state)(*(array.copy() for array in state))
+        x = float(state.level[betas.X])
+        if x < 1:  # else every arm is drawn and rates are not looked at
+            kernel(set_level, fresh)(fresh, x)
+            np.testing.assert_array_equal(state.rates, fresh.rates)
+            np.testing.assert_array_equal(state.block_rates, fresh.block_rates)
+            tried += 1
+    assert tried > 30

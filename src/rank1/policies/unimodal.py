@@ -108,7 +108,7 @@ def tied_leader(top: NDArray[np.float64], ties: NDArray[np.int64], place: int) -
         node *= 2
         if top[node] < top[1]:
             node += 1
-        elif top[node + 1] == top[1] and place >= ties[node]:
+        elif place >= ties[node]:
             place -= ties[node]
             node += 1
     return node - leaves
