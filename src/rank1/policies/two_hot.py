@@ -37,9 +37,10 @@ Floats = NDArray[np.float64]
 REPORTS = 0  # rewards that came in
 ROW = 1  # the pair of the largest index
 COLUMN = 2
+COMPUTED = 3  # indices computed since the bounds were last set right
 
 _BATCH = 8  # pending vectors: `solve` and `flush` are written out for this many
-_REFRESH = 64  # reports between two times that all bounds are set right
+_DEAR = 64  # to compute an index takes as long as setting right so many bounds
 _TIE = 1e-11  # indices that differ by less, relatively, are equal but for rounding errors
 
 
@@ -88,7 +89,7 @@ def start_two_hot(
     A[:] = (np.eye(d) - np.outer(e, e) / d) / ridge
     bound[:L], bound[L:] = math.sqrt(2 / ridge), -math.inf
     return kind(
-        at=np.zeros(3, np.int64),
+        at=np.zeros(4, np.int64),
         seen=np.zeros(d, np.int64),
         settings=np.array(settings),
         estimate=np.full(d, estimate),
@@ -139,7 +140,8 @@ def absorb(
         for place in range(_BATCH):
             for k in range(d):
                 pending[place, k] = 0.0
-    if at[REPORTS] % _REFRESH == 0:  # a multiple of _BATCH, so nothing is pending
+    if at[REPORTS] % _BATCH == 0 and at[COMPUTED] * _DEAR >= K * (d - K):
+        at[COMPUTED] = 0
         for j in range(d - K):
             for i in range(K):
                 bound[j, i] = math.sqrt(max(A[i, i] + 2 * A[K + j, i] + A[K + j, K + j], 0.0))
@@ -213,33 +215,31 @@ def pick(
     """Find the pair of the largest mean/c + w, the first in row-major order among equals."""
     K, L = len(value), len(A) - len(value)
     bound_rows(bound, value, slope, offset, top)
-    best = tie = 0.0
-    row, column = K, 0
-    more = True
-    while more:
-        i = 0
-        for k in range(1, K):
-            if top[k] > top[i]:
-                i = k
-        if row == K:  # begin with the pair of the largest bound
-            j = 0
-            while bound[j, i] + (value[i] * slope[j] + offset[j]) < top[i]:
-                j += 1
-            best = value[i] * slope[j] + offset[j] + width(A, pending, i, K + j)
-            tie = _TIE * (abs(best) + bound[j, i])
-            row, column = i, j
-        for j in range(L):
-            mean = value[i] * slope[j] + offset[j]
-            if bound[j, i] + mean >= best - tie:
-                index = mean + width(A, pending, i, K + j)
-                if index > best + tie or (index >= best - tie and i * L + j < row * L + column):
-                    row, column = i, j
-                best = max(best, index)
-        top[i] = -math.inf
-        rows = 0
-        for k in range(K):
-            rows += top[k] >= best - tie
-        more = rows > 0
+    # Begin with the pair of the largest bound, but for a rounding error.
+    row = column = 0
+    for i in range(1, K):
+        if top[i] > top[row] + _TIE * abs(top[row]):
+            row = i
+    near = top[row] - _TIE * abs(top[row])
+    while bound[column, row] + (value[row] * slope[column] + offset[column]) < near:
+        column += 1
+    w = width(A, pending, row, K + column)
+    best = value[row] * slope[column] + offset[column] + w
+    tie = _TIE * (abs(best) + w)
+    computed = 1
+    for i in range(K):
+        if top[i] > best + tie or (top[i] >= best - tie and i <= row):
+            for j in range(L):
+                mean = value[i] * slope[j] + offset[j]
+                # Of equals the first is taken, so one that comes later needn't be computed.
+                least = best - tie if i * L + j < row * L + column else best + tie
+                if bound[j, i] + mean >= least:
+                    index = mean + width(A, pending, i, K + j)
+                    computed += 1
+                    if index >= least:
+                        row, column = i, j
+                    best = max(best, index)
+    at[COMPUTED] += computed
     at[ROW], at[COLUMN] = row, column
 
 
