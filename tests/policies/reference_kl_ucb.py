@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rank1.compiled import jit
 from rank1.policies.base import Known, Policy
-from rank1.policies.kl_ucb import kl_upper
+from rank1.policies.klindex import kl_upper
 
 
 @jit
@@ -46,9 +46,9 @@ def bisected(mean: float, T: int, level: float) -> float:
 
 @jit
 def literal_level(t: int, c: float) -> float:
-    if t < 3:
-        return math.log(t)
-    return math.log(t) + c * math.log(math.log(t))
+    if t == 1:
+        return 0.0
+    return max(0.0, math.log(t) + c * math.log(math.log(t)))
 
 
 class LiteralKLUCBState(NamedTuple):

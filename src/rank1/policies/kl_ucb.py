@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined, jit
+from rank1.compiled import inlined
 from rank1.policies.base import Known, Policy
 from rank1.policies.first_round import REPORTED, WINNER, best_mean, first_pulls, issue_again
+from rank1.policies.klindex import kl_level, kl_upper
 from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
+from rank1.policies.unit import require_unit_rewards
 
-__all__ = ["KLUCB", "kl_upper", "level_of"]
+__all__ = ["KLUCB"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,47 +30,6 @@ LEVEL = 1  # f
 # `kl_upper` is right to some 1e-15, and so are the tangents made from it: a pair whose line lies
 # this far below an index has a smaller index, as computed.
 MARGIN = 1e-12
-
-
-@jit
-def level_of(t: int, c: float) -> float:
-    """The right-hand side log t + c·log log t, where log log t counts from t = e on."""
-    log_t = math.log(t)
-    return log_t + c * math.log(max(log_t, 1.0))
-
-
-@jit
-def kl_upper(mean: float, budget: float) -> float:
-    """max{q : kl(mean, q) ≤ budget}, kl being the divergence of Bernoulli laws.
-
-    Newton's method for d = q − mean. The divergence is convex and grows with d, so that from a
-    start to the right of the solution every step ends between the two.
-    """
-    if mean >= 1.0 or budget <= 0.0:
-        return mean
-    if mean < 1e-200:  # as good as 0: kl(0, q) = −log(1 − q)
-        return -math.expm1(-budget)
-    rest = 1.0 - mean
-    # As kl(mean, q) = ∫ (z − mean)/(z(1 − z)) dz ≥ d²/(2·variance), the variance being the largest
-    # z(1 − z) between mean and q; Pinsker's inequality is this with a variance of 1/4.
-    z = max(mean, min(0.5, mean + math.sqrt(0.5 * budget)))
-    d = math.sqrt(2.0 * budget * z * (1.0 - z))
-    if d >= 0.5 * rest:
-        # Near 1: kl ≥ −entropy − (1 − mean)·log(1 − q).
-        entropy = -mean * math.log(mean) - rest * math.log(rest)
-        y = math.exp(-(budget + entropy) / rest)
-        if y < 1e-16:
-            return 1.0
-        d = min(d, rest - y)
-    for _ in range(100):
-        y = rest - d
-        kl = -mean * math.log1p(d / mean) - rest * math.log1p(-d / rest)
-        step = (kl - budget) * (mean + d) * y / d
-        d -= step
-        # What is still missing is about step²·(1/d + 1/y)/2.
-        if step * step * rest <= 1e-17 * d * y:
-            break
-    return min(mean + d, 1.0)
 
 
 class KLUCBState(NamedTuple):
@@ -109,7 +69,7 @@ class KLUCBState(NamedTuple):
         self.at[REPORTED] += 1
         self.counts[row, column] += 1
         self.sums[row, column] += reward
-        f = level_of(self.at[REPORTED], self.scalars[C])
+        f = kl_level(self.at[REPORTED], self.scalars[C])
         self.scalars[LEVEL] = f
         k = row * self.counts.shape[1] + column
         T, mean, q = index_of(self.counts, self.sums, k, f)
@@ -197,8 +157,8 @@ class KLUCB(Policy):
 
     Notes
     -----
-    For t = 1 and 2, where log log t is undefined or negative, it counts as 0. A pair whose mean is
-    1 has the index 1.
+    At t = 1, where log log t is not defined, and at t = 2, if the level log t + c·log log t is
+    negative, the level is 0 and an index is the mean. A pair whose mean is 1 has the index 1.
 
     Examples
     --------
@@ -221,11 +181,7 @@ class KLUCB(Policy):
 
     def start(self, known: Known) -> KLUCBState:
         """The state before the first step."""
-        if known.low < 0 or known.high > 1:
-            raise ValueError(
-                f"kl_ucb is for rewards in [0, 1], got rewards in [{known.low:g}, {known.high:g}]; "
-                "scale them, or play ucb1"
-            )
+        require_unit_rewards(self.name, known)
         K, L = known.K, known.L
         return KLUCBState(
             np.zeros(5, np.int64),

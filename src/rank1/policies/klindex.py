@@ -27,29 +27,38 @@ def kl(p: float, q: float) -> float:
 
 @jit
 def kl_upper(mean: float, divergence: float) -> float:
-    """max{q ≥ mean : kl(mean, q) ≤ divergence}.
+    """max{q ≥ mean : kl(mean, q) ≤ divergence}, right to some units in the last place.
 
-    Newton's steps from above the solution: kl(mean, ·) is convex and increasing there, so they
-    come down to it and never pass it, but for rounding, where they end.
+    Newton's steps for d = q − mean from above the solution: kl(mean, ·) is convex and increasing
+    there, so they come down to it and never pass it, but for rounding.
     """
     if mean >= 1.0:
         return 1.0
     if divergence <= 0.0:
         return mean
-    if mean <= 0.0:
+    if mean < 1e-200:  # as good as 0: kl(0, q) = −log(1 − q)
         return -math.expm1(-divergence)
-    # Two upper bounds: Pinsker's inequality, and kl without the term −mean·log q ≥ 0.
-    entropy = -mean * math.log(mean) - (1.0 - mean) * math.log1p(-mean)
-    q = min(
-        mean + math.sqrt(divergence / 2.0),
-        -math.expm1(-(divergence + entropy) / (1.0 - mean)),
-    )
-    while q < 1.0:
-        lower = q - (kl(mean, q) - divergence) * q * (1.0 - q) / (q - mean)
-        if not mean < lower < q:
-            return q
-        q = lower
-    return 1.0
+    rest = 1.0 - mean
+    # kl(mean, q) = ∫ (z − mean)/(z(1 − z)) dz ≥ d²/(2·variance), where the variance is the largest
+    # z(1 − z) between mean and q. With a variance of 1/4 this is Pinsker's inequality.
+    z = max(mean, min(0.5, mean + math.sqrt(0.5 * divergence)))
+    d = math.sqrt(2.0 * divergence * z * (1.0 - z))
+    if d >= 0.5 * rest:
+        # Near 1, kl without the term −mean·log q ≥ 0 is a better bound.
+        entropy = -mean * math.log(mean) - rest * math.log(rest)
+        y = math.exp(-(divergence + entropy) / rest)
+        if y < 1e-16:
+            return 1.0
+        d = min(d, rest - y)
+    for _ in range(100):
+        y = rest - d
+        excess = -mean * math.log1p(d / mean) - rest * math.log1p(-d / rest) - divergence
+        step = excess * (mean + d) * y / d
+        d -= step
+        # Then at most some step²·(1/d + 1/y)/2 is missing still, which counts relative to q.
+        if step * step * rest <= 1e-16 * (mean + d) * d * y:
+            break
+    return min(mean + d, 1.0)
 
 
 @jit
