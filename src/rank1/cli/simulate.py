@@ -64,7 +64,8 @@ def simulate(
         )  # fmt: skip
     except simulation.Interrupted as stop:
         if stop.result is None:
-            raise
+            print("Interrupted before any run was finished.", file=sys.stderr)
+            sys.exit(130)
         result, interrupted = stop.result, True
     if out is not None:
         result.save(out)
@@ -96,7 +97,7 @@ def _show_result(result: Any) -> None:
         table.add_row(
             row["policy"],
             str(row["runs"]),
-            *(_mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
+            *(mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
             str(tuple(row["best_pair"])),
             "?" if row["found"] is None else f"{row['found']:.0%}",
             f"{row['seconds']:.2f}",
@@ -104,5 +105,6 @@ def _show_result(result: Any) -> None:
     console().print(table)
 
 
-def _mean_and_error(mean: float, se: float | None) -> str:
+def mean_and_error(mean: float, se: float | None) -> str:
+    """A mean with its standard error, where there is one."""
     return f"{mean:,.1f}" if se is None else f"{mean:,.1f} ± {se:,.1f}"

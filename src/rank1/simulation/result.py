@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -108,7 +109,6 @@ class Result:
         import polars as pl
 
         rows: list[dict[str, Any]] = []
-        best = set(self.problem.best_pairs) if self.problem else None
         for outcome in self.outcomes:
             row: dict[str, Any] = {"policy": outcome.label, "runs": len(outcome.runs)}
             for kind in ("expected", "realised"):
@@ -116,7 +116,9 @@ class Result:
                 row |= {f"{kind}_{name}": value for name, value in figures.items()}
             pairs = outcome.best_pairs
             row["best_pair"] = list(Counter(sorted(pairs)).most_common(1)[0][0])
-            row["found"] = None if best is None else sum(p in best for p in pairs) / len(pairs)
+            row["found"] = None
+            if self.problem is not None:
+                row["found"] = sum(self.problem.is_best(*pair) for pair in pairs) / len(pairs)
             row["seconds"] = outcome.seconds
             rows.append(row)
         floats = [f"{kind}_{name}" for kind in ("expected", "realised") for name in ("std", "se")]
@@ -246,7 +248,10 @@ class Result:
             ],
         }
         with whole_file(path) as temporary:
-            self.to_frame().write_parquet(temporary, metadata={"rank1": json.dumps(facts)})
+            # Through Python, whose errors name a full disk; Polars' own don't.
+            buffer = io.BytesIO()
+            self.to_frame().write_parquet(buffer, metadata={"rank1": json.dumps(facts)})
+            temporary.write_bytes(buffer.getbuffer())
 
 
 def load(path: str | os.PathLike[str]) -> Result:
