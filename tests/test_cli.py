@@ -156,6 +156,10 @@ def test_the_examples_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if arguments[0] in ("sweep", "plot", "table"):
+        Path("grid.toml").write_text(Output(capsys, "sweep", "--example").out)
+    if arguments[0] in ("plot", "table"):
+        assert Output(capsys, "sweep", "grid.toml").status == 0
     ran = Output(capsys, *arguments)
     assert ran.status == 0
     assert ran.out

@@ -107,7 +107,7 @@ def _document(todo: Plan) -> dict[str, Any]:
     return {
         "problems": len(grid.problems),
         "policies": [policy.label for policy in grid.policies],
-        "n": grid.n,
+        "n": list(grid.n),
         "runs": grid.runs,
         "seed": grid.seed,
         "steps": grid.steps,

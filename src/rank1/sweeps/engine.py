@@ -101,7 +101,7 @@ def _lost(task: Task, reason: str) -> list[Block | Failure]:
 
 
 def _fetched(fetch: Callable[[], list[Block | Failure]], task: Task) -> list[Block | Failure]:
-    """What a cluster has for a task; its own errors count against the task."""
+    """What there is for a task; an error that isn't a cell's own counts against all of them."""
     try:
         return fetch()
     except Exception as error:
@@ -159,14 +159,14 @@ def _calls(batch: list[int], tasks: list[Task], seed: int, sent: list[int]) -> I
         yield joblib.delayed(_numbered)(k, tasks[k], seed, package_digest())
 
 
-def _numbered(k: int, *arguments: Any) -> Played:
-    return k, play_task(*arguments)
+def _numbered(k: int, task: Task, seed: int, digest: bytes) -> Played:
+    return k, _fetched(partial(play_task, task, seed, digest), task)
 
 
 def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     """A Dask cluster; without an address, one of our own on this machine."""
     try:
-        from distributed import Client, as_completed
+        from distributed import Client, KilledWorker, as_completed
     except ImportError:
         raise _missing("dask", "distributed") from None
     where: dict[str, Any] = {"address": setup.address, "timeout": 20}
@@ -182,22 +182,27 @@ def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
             f"Dask at {client.scheduler.address}: {len(threads)} workers with "
             f"{sum(threads.values())} threads" + ("" if threads else ", waiting for some to come")
         )
-        waiting = iter(enumerate(tasks))
+        waiting = iter(range(len(tasks)))
         numbers: dict[str, int] = {}
 
-        def more(count: int) -> list[Any]:
-            futures = []
-            for k, task in itertools.islice(waiting, count):
-                call = partial(play_task, task, setup.seed, package_digest())
-                futures.append(client.submit(call, pure=False))
-                numbers[futures[-1].key] = k
-            return futures
+        def submit(k: int) -> Any:
+            call = partial(play_task, tasks[k], setup.seed, package_digest())
+            future = client.submit(call, pure=False)
+            numbers[future.key] = k
+            return future
 
-        done = as_completed(more(WINDOW), loop=client.loop)
+        done = as_completed(map(submit, itertools.islice(waiting, WINDOW)), loop=client.loop)
+        suspects = []
         for future in done:
             k = numbers.pop(future.key)
-            done.update(more(1))
-            yield k, _fetched(future.result, tasks[k])
+            done.update(map(submit, itertools.islice(waiting, 1)))
+            if future.status == "error" and isinstance(future.exception(), KilledWorker):
+                suspects.append(k)
+            else:
+                yield k, _fetched(future.result, tasks[k])
+        # Dask holds a worker's death against all that waited there: now each shows itself alone.
+        for k in suspects:
+            yield k, _fetched(submit(k).result, tasks[k])
 
 
 def ray(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:

@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -86,9 +86,9 @@ class Series:
 class Grid:
     """Every policy on every problem with every n, `runs` times."""
 
-    problems: list[Problem]
-    policies: list[Policy]
-    n: list[int]
+    problems: Sequence[Problem]
+    policies: Sequence[Policy]
+    n: Sequence[int]
     runs: int
     seed: int
     checkpoints: int | list[int]

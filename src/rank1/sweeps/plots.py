@@ -37,9 +37,10 @@ def plot_lines(
     A panel for each value of the facets: the first goes across, a second one down. A policy that
     doesn't have the setting is a level line. Returns the figure, and what it shows as one document.
     """
+    settings = [*sweep.problem_settings, *sweep.policy_settings, "n", "step"]
+    schema = sweep.frame.collect_schema()
+    checks.one_of("--x", x, [name for name in settings if schema[name].is_numeric()])
     rows = _rows(sweep, [x], facets, where, regret)
-    if not rows[x].dtype.is_numeric():
-        raise ValueError(f"--x must be a setting that is a number, got {x!r}")
     rows = rows.sort(x, nulls_last=True, maintain_order=True)
     figure, panels = _panels(rows, facets, sharey=True)
     handles: dict[str, Any] = {}

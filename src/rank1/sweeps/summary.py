@@ -43,7 +43,8 @@ def summary(
     frame = sweep.frame
     for name, value in (where or {}).items():
         checks.one_of("--where: a setting", name, keys)
-        frame = frame.filter(pl.col(name).is_in(_values(frame, name, value)))
+        kept = [pl.col(name) == one for one in _values(frame, name, value)]
+        frame = frame.filter(pl.any_horizontal(kept))
     if "step" in shown:
         keys.append("step")
     else:
@@ -59,14 +60,13 @@ def summary(
     return rows.with_columns(pl.Series("label", _labels(rows, sweep, shown)))
 
 
-def _values(frame: pl.LazyFrame, name: str, value: Any) -> pl.Series:
+def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
     """The wanted values of a column; each must be there."""
     import polars as pl
 
     there = frame.select(pl.col(name).unique(maintain_order=True)).collect()[name].drop_nulls()
-    words = isinstance(there.dtype, pl.Enum)
-    asked = [value] if not isinstance(value, list) else value
-    if words:
+    asked = value if isinstance(value, list) else [value]
+    if isinstance(there.dtype, pl.Enum):
         asked = [one if isinstance(one, str) else json.dumps(one) for one in asked]
     known = there.to_list()
     for one in asked:
@@ -75,7 +75,7 @@ def _values(frame: pl.LazyFrame, name: str, value: Any) -> pl.Series:
             raise ValueError(
                 f"--where: {name} must be one of {some or 'no value'}, got {checks.shown(one)}"
             )
-    return pl.Series(asked, dtype=there.dtype)
+    return asked
 
 
 def _labels(rows: pl.DataFrame, sweep: Sweep, shown: Collection[str]) -> list[str]:

@@ -77,7 +77,9 @@ def plan(
         for gap in left[key]
         for part in cut(gap, cost(one), cell_seconds)
     ]
-    tasks = sorted(_packed(cells, cell_seconds), key=lambda task: -sum(c.seconds for c in task))
+    # The longest first, so that workers end together.
+    cells.sort(key=lambda cell: -cell.seconds)
+    tasks = list(_packed(cells, cell_seconds))
     return Plan(grid, series, blocks, tasks, sum(map(len, blocks.values())))
 
 
