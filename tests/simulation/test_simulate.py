@@ -75,7 +75,7 @@ def test_seeds_come_from_what_was_given() -> None:
     other.means = one.means * (1 + 2e-16)
     assert one.digest == other.digest
     assert one.digest != rank1.Categorical([0, 0.6, 1], grid).digest
-    given = rank1.Factors([rank1.Discrete(np.array([0, 1]), [0.5, 0.5])], [1])
+    given = rank1.Factors([rank1.Discrete([0, 1], [0.5, 0.5])], [1])
     assert given.digest == rank1.Factors([["discrete", [0.0, 1.0], [0.5, 0.5]]], [1.0]).digest
 
 
