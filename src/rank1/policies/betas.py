@@ -18,8 +18,8 @@ a step in which its sample lies below x:
 
 The winner so has its exact law, whatever x is, as long as x doesn't depend on the current draws.
 Here x is the smallest winning sample of the last window of steps. Windows double in length, so that
-setting levels soon costs nothing, and case 4 is reached once or twice a window. The level x = 1 is
-the literal way: every arm is drawn, in order.
+setting levels soon costs little, and a longer window makes for a level that is passed more rarely.
+The level x = 1 is the literal way: every arm is drawn, in order.
 
 The functions take a policy's state with these fields, where k is an arm's number:
 
