@@ -4,9 +4,8 @@ Thompson sampling only needs to know who wins. Let x be a level that the winning
 falls below. An arm whose posterior Beta(1 + s, 1 + f) has little mass above x need not be drawn in
 a step in which its sample lies below x:
 
-1. With a = s and b = f the log-density h(y) = a·log y + b·log(1 − y) − log B(1 + a, 1 + b) is
-   concave, so it lies below its tangent at x, g(y) = h(x) + h′(x)·(y − x), and
-   P(X > x) ≤ p = ∫ₓ¹ exp g(y) dy.
+1. The log-density h(y) = s·log y + f·log(1 − y) − log B(1 + s, 1 + f) is concave, so it lies below
+   its tangent at x, g(y) = h(x) + h′(x)·(y − x), and P(X > x) ≤ p = ∫ₓ¹ exp g(y) dy.
 2. An arm with p < 1/2 is made a candidate with probability p, independently of all others. This is
    the chance that a Poisson process of rate −log(1 − p) hits the arm, and the time to the next hit
    is exponential: going along sums of rates over blocks of arms, one finds the next candidate
@@ -19,8 +18,8 @@ a step in which its sample lies below x:
 
 The winner so has its exact law, whatever x is, as long as x doesn't depend on the current draws.
 Here x is the smallest winning sample of the last window of steps. Windows double in length, so that
-setting levels soon costs nothing, and case 4 is reached once or twice a window. The level x = 1 is
-the literal way: every arm is drawn, in order.
+setting levels soon costs little, and a longer window makes for a level that is passed more rarely.
+The level x = 1 is the literal way: every arm is drawn, in order.
 
 The functions take a policy's state with these fields, where k is an arm's number:
 
