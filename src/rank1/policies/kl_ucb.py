@@ -189,5 +189,5 @@ class KLUCB(Policy):
             np.zeros(K * L, np.bool_),
             np.zeros((K, L), np.int64),
             np.zeros((K, L)),
-            *start_tournament(K * L),
+            *start_tournament(np.arange(K * L)),
         )

@@ -10,7 +10,7 @@ The arrays, all of them level after level from the leaves to the root:
 
 - `intercept`, `slope`: of a node's winner; −∞ and 0 where there is no line yet,
 - `until`: up to this x the matches here and below need not be played again,
-- `winner`: the leaf that won,
+- `winner`: the name of the leaf that won,
 - `close`: whether, in a match here or below, another line came within `margin` of the winner's.
   Lines that are the same to the last bit don't count: the lowest leaf wins, always,
 - `offset`: where each level begins.
@@ -43,9 +43,9 @@ Unsigned = NDArray[np.uint64]
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 
 
-def start_tournament(leaves: int) -> tuple[Floats, Floats, Floats, Ints, Bools, Unsigned]:
+def start_tournament(names: Ints) -> tuple[Floats, Floats, Floats, Ints, Bools, Unsigned]:
     """Intercept, slope, until, winner, close and offset before there is a line."""
-    offset, nodes, width = [0], leaves, leaves
+    offset, nodes, width = [0], len(names), len(names)
     while width > 1:
         nodes += -nodes % 4  # every match has four places; some stay empty
         offset.append(nodes)
@@ -55,7 +55,7 @@ def start_tournament(leaves: int) -> tuple[Floats, Floats, Floats, Ints, Bools, 
         np.full(nodes, -np.inf),
         np.zeros(nodes),
         np.full(nodes, np.inf),
-        np.arange(nodes),
+        np.pad(names, (0, nodes - len(names))),
         np.zeros(nodes, np.bool_),
         np.array(offset, np.uint64),
     )
@@ -102,7 +102,7 @@ def _match(
     b0, b1, b2, b3 = slope[c0], slope[c1], slope[c2], slope[c3]
     e0, e1, e2, e3 = a0 + b0 * x, a1 + b1 * x, a2 + b2 * x, a3 + b3 * x
     best = _max(e0, e1, e2, e3)
-    w = c3
+    w = c3  # by ==, as for >= Numba would branch
     w = c2 if e2 == best else w
     w = c1 if e1 == best else w
     w = c0 if e0 == best else w

@@ -21,6 +21,10 @@ __all__ = ["UCB1"]
 CONFIDENCE = 0  # a
 SCALE = 1  # no mean and no radius was ever larger
 
+# A pair is named row·2³² + column: a division by L would cost as much as a match.
+SHIFT = 32
+COLUMN = 2**32 - 1
+
 # A line's value and the index as it is written differ by rounding: by less than 10·2⁻⁵³·scale, and
 # each of the at most 26 matches on the way to the root adds as much. Pairs whose lines are further
 # apart than this times the scale are in the order of their indices; between others the indices
@@ -49,10 +53,8 @@ class UCB1State(NamedTuple):
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """Every pair once, then the pair of the largest index."""
         k, tag = first_pulls(self.at, self.issued)
-        if k < 0:
-            k = self.at[WINNER]
-        L = self.counts.shape[1]
-        return k // L, k % L, tag
+        pair = self.at[WINNER] if k < 0 else self.winner[k]
+        return pair >> SHIFT, pair & COLUMN, tag
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Give the pair its new line, and find the highest of all."""
@@ -75,9 +77,10 @@ class UCB1State(NamedTuple):
         at[WINNER] = self.winner[root]
         if self.close[root]:
             highest = self.intercept[root] + self.slope[root] * x
-            at[WINNER] = largest_index(
+            k = largest_index(
                 self.intercept, self.slope, self.offset, self.counts, x, highest - margin, a_log_t
             )
+            at[WINNER] = self.winner[k]
 
     def forget(self, row: int, column: int, tag: int) -> UCB1State:
         """A pair of the first round is issued again; nothing else depends on the pull."""
@@ -140,6 +143,7 @@ class UCB1(Policy):
     def start(self, known: Known) -> UCB1State:
         """The state before the first step."""
         K, L = known.K, known.L
+        names = (np.arange(K)[:, None] << SHIFT) + np.arange(L)
         largest_radius = math.sqrt(self.confidence * math.log(checks.MAX_STEPS))
         return UCB1State(
             np.zeros(4, np.int64),
@@ -147,5 +151,5 @@ class UCB1(Policy):
             np.zeros(K * L, np.bool_),
             np.zeros((K, L), np.int64),
             np.zeros((K, L)),
-            *start_tournament(K * L),
+            *start_tournament(names.ravel()),
         )
