@@ -61,6 +61,7 @@ def paper(
         quick=quick,
         data_dir=data_dir,
         accept_licence=accept_licence,
+        command=shlex.join(["rank1", *sys.argv[1:]]),
     )
     try:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -94,16 +95,22 @@ def _may_download(options: Options) -> bool:
 
         files_of(options.data_dir)
         return False
-    has_pooch = importlib.util.find_spec("pooch") is not None
-    if options.accept_licence and not has_pooch:
-        raise ValueError(
-            "--accept-licence needs pooch to download MovieLens; install it with: "
-            "pip install 'rank1[movielens]'"
-        )
-    # Nobody is asked in a script, nor for a first look.
+    from rank1.compiled import cache_directory
+
+    there = (cache_directory() / "movielens" / "ml-1m" / "ratings.dat").is_file()
+    if not there and importlib.util.find_spec("pooch") is None:
+        if options.accept_licence:
+            raise ValueError(
+                "--accept-licence needs pooch to download MovieLens; install it with: "
+                "pip install 'rank1[movielens]'"
+            )
+        return False
+    # Nobody is asked in a script or for a first look, nor twice.
     somebody = sys.stdin.isatty() and sys.stderr.isatty()
-    if options.accept_licence or options.quick or not (has_pooch and somebody):
+    if options.accept_licence or options.quick or not somebody:
         return options.accept_licence
+    if there:
+        return True
     from rank1.movielens.download import LICENCE
 
     print(LICENCE, file=sys.stderr)
@@ -134,6 +141,6 @@ def _report(options: Options, quiet: bool) -> None:
     """The page of what was made with these options, now and before."""
     from rank1.paper.report import write
 
-    path = write(options, shlex.join(["rank1", *sys.argv[1:]]))
+    path = write(options)
     if not quiet:
         print(f"Written: {path}")

@@ -38,6 +38,8 @@ class Options(NamedTuple):
     data_dir: Path | None = None
     #: Whether the terms of MovieLens were accepted, so that it may be downloaded.
     accept_licence: bool = False
+    #: The command line itself, which documents and the page cite.
+    command: str = ""
 
     @property
     def store(self) -> Path:

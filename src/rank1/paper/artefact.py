@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "heading", "make", "read_all", "show"]
 
+#: Raised when documents change their layout, so that an old one is made anew rather than misread.
+FORMAT = 1
+
 
 def make(name: str, options: Options) -> dict[str, Any]:
     """Compute an artefact, and write its document to `options.out`.
@@ -26,7 +29,7 @@ def make(name: str, options: Options) -> dict[str, Any]:
     """
     document: dict[str, Any] = _module(name).compute(options)
     document["claims"] = judged(document.get("claims", []), options.n)
-    document["made"] = _asked(options) | {"date": _now()}
+    document["made"] = _asked(options) | {"command": options.command, "date": _now()}
     with whole_file(options.out / f"{name}.json") as temporary:
         temporary.write_text(json.dumps(document, indent=1, allow_nan=False))
     return document
@@ -84,6 +87,7 @@ def _module(name: str) -> Any:
 
 def _asked(options: Options) -> dict[str, Any]:
     return {
+        "format": FORMAT,
         "rank1": __version__,
         "n": options.n,
         "runs": options.runs,
@@ -94,4 +98,4 @@ def _asked(options: Options) -> dict[str, Any]:
 
 
 def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

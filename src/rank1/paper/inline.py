@@ -15,7 +15,7 @@ __all__ = ["scrolling", "svg_of", "table_of"]
 
 
 def svg_of(figure: Figure, name: str, description: str) -> str:
-    """A figure as an SVG element: text as text, no background, black as the page's text colour.
+    """A figure as an SVG element: text as text, no background, dark greys as the page's colour.
 
     Parameters
     ----------
@@ -36,10 +36,12 @@ def svg_of(figure: Figure, name: str, description: str) -> str:
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
     drawn = re.sub(r'\bid="', f'id="{name}-', drawn)
     drawn = re.sub(r'(url\(|href=")#', rf"\1#{name}-", drawn)
-    drawn = drawn.replace("#000000", "currentColor")
-    # Without a size of its own it takes the room there is.
+    drawn = re.sub(r"#([0-4][0-9a-f])\1\1\b", "currentColor", drawn)
+    # It takes the room there is, but stays legible: the page scrolls where that is too little.
+    width = figure.get_size_inches()[0]
     start, rest = drawn.split(">", 1)
     start = re.sub(r' (width|height)="[^"]*"', "", start)
+    start += f' style="min-width: {58 * width:.0f}px; max-width: {115 * width:.0f}px"'
     return f'{start} role="img" aria-label="{escape(description)}">{rest}'
 
 

@@ -107,15 +107,15 @@ def _grid(campaign: Campaign, kept: list[list[int]]) -> Iterator[str]:
 
 def _labels(rows: list[str], columns: list[str], kept: list[list[int]]) -> Iterator[str]:
     for i, label in enumerate(rows):
-        name = "name" if i in kept[0] else "name out"
-        y = TOP + (i + 0.5) * HEIGHT + 4
-        yield f'<text class="{name}" x="{LEFT - 6}" y="{y}" text-anchor="end">{escape(label)}</text>'
+        at = f'x="{LEFT - 6}" y="{TOP + (i + 0.5) * HEIGHT + 4}" text-anchor="end"'
+        yield f'<text class="{_name(i in kept[0])}" {at}>{escape(label)}</text>'
     for j, label in enumerate(columns):
-        name = "name" if j in kept[1] else "name out"
-        x = LEFT + (j + 0.5) * WIDTH
-        yield (
-            f'<text class="{name}" x="{x}" y="{TOP - 8}" text-anchor="middle">{escape(label)}</text>'
-        )
+        at = f'x="{LEFT + (j + 0.5) * WIDTH}" y="{TOP - 8}" text-anchor="middle"'
+        yield f'<text class="{_name(j in kept[1])}" {at}>{escape(label)}</text>'
+
+
+def _name(alive: bool) -> str:
+    return "name" if alive else "name out"
 
 
 def _intervals(stage: Stage, trace: Trace) -> Iterator[str]:

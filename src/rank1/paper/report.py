@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import importlib.metadata
 import platform
 import subprocess
 from collections import Counter
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -23,8 +23,8 @@ __all__ = ["page", "write"]
 
 #: What to look for, for whoever hasn't read the paper.
 ABOUT = {
-    "table1": "Regret at the end of a run, beside the paper's own figures. z is the difference "
-    "in standard errors: chance alone keeps it between −2 and 2 in 19 of 20 cells.",
+    "table1": "Regret at the end of a run, beside the paper's own figures. z is their difference "
+    "in standard errors, a rough figure: few runs of a skewed law say little about its spread.",
     "figure2": "Every step a policy doesn't play the best pair costs it; a curve that becomes flat "
     "has found it. UCB1 tries every pair, so it needs more steps the larger the grid; "
     "Rank1Elim needs them for rows and columns only.",
@@ -54,29 +54,27 @@ SYMBOLS = dict(zip(VERDICTS, "✓◐✗–", strict=True))
 PACKAGES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
 
 
-def write(options: Options, command: str) -> Path:
+def write(options: Options) -> Path:
     """Write the page of all documents in `options.out` that were made with these options."""
     path = options.out / "index.html"
     with whole_file(path) as temporary:
-        temporary.write_text(page(artefact.read_all(options), options, command), encoding="utf-8")
+        temporary.write_text(page(artefact.read_all(options), options), encoding="utf-8")
     return path
 
 
-def page(documents: dict[str, dict[str, Any]], options: Options, command: str) -> str:
+def page(documents: dict[str, dict[str, Any]], options: Options) -> str:
     """The page as HTML.
 
     Parameters
     ----------
     documents
-        What `compute` of each artefact gave, by its name.
+        What `artefact.make` gave, by the artefact's name.
     options
         What they were made with.
-    command
-        The command line that made them.
 
     Examples
     --------
-    >>> "No experiment was run yet" in page({}, Options(), "rank1 paper")
+    >>> "No experiment was run yet" in page({}, Options())
     True
     """
     template = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8"))
@@ -89,7 +87,7 @@ def page(documents: dict[str, dict[str, Any]], options: Options, command: str) -
         ),
         claims=_claims(documents, options.label),
         sections="".join(_section(name, document) for name, document in documents.items()),
-        made=_made(documents, options, command),
+        made=_made(documents, options),
     )
 
 
@@ -104,9 +102,9 @@ def _notes(documents: dict[str, dict[str, Any]], options: Options) -> list[str]:
         )
     if any(_stand_in(document) for document in documents.values()):
         notes.append(
-            "<strong>Figure 3 is made from stand-in data</strong>, generated ratings: what it shows "
-            "says nothing about MovieLens. <code>rank1 paper --accept-licence</code> downloads "
-            "the real ones."
+            "<strong>Figure 3 is made from stand-in data</strong>, generated ratings: what it "
+            "shows says nothing about MovieLens. <code>rank1 paper --accept-licence</code> "
+            "downloads the real ones."
         )
     return [f'<p class="note">{note}</p>' for note in notes]
 
@@ -159,9 +157,14 @@ def _section(name: str, document: dict[str, Any]) -> str:
     """An artefact: what it is, its figures, its tables and what it says of itself."""
     from rich.table import Table
 
-    parts = artefact.show(name, document)
-    tables = [table_of(part) for part in parts if isinstance(part, Table)]
-    words = [f"<p>{escape(str(part))}</p>" for part in parts if not isinstance(part, Table)]
+    shown = ""
+    for is_table, parts in groupby(
+        artefact.show(name, document), lambda part: isinstance(part, Table)
+    ):
+        if is_table:
+            shown += f"<div class='tables'>{''.join(map(table_of, parts))}</div>"
+        else:
+            shown += "".join(f"<p>{escape(str(part))}</p>" for part in parts)
     figures = [
         f"<figure>{scrolling(svg_of(figure, title, ALT.get(title, '')), _short(name))}</figure>"
         for title, figure in artefact.draw(name, document).items()
@@ -174,27 +177,24 @@ def _section(name: str, document: dict[str, Any]) -> str:
     return (
         f"<section id='{name}' aria-labelledby='{name}-heading'>"
         f"<h2 id='{name}-heading'>{escape(artefact.heading(name))}{marks}</h2>"
-        f"<p>{escape(ABOUT.get(name, ''))}</p>{''.join(figures)}"
-        f"<div class='tables'>{''.join(tables)}</div>{''.join(words)}</section>"
+        f"<p>{escape(ABOUT.get(name, ''))}</p>{''.join(figures)}{shown}</section>"
     )
 
 
-def _made(documents: dict[str, dict[str, Any]], options: Options, command: str) -> str:
+def _made(documents: dict[str, dict[str, Any]], options: Options) -> str:
     """What it takes to make the page again."""
-    seconds = ", ".join(
-        f"{name} {document['seconds']:.1f} s" for name, document in documents.items()
-    )
     versions = [f"rank1 {__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     facts = {
-        "Command": f"<code>{escape(command)}</code>",
         "Setting": f"{options.runs} runs of {options.n:,} steps, seed {options.seed}",
-        "Date": now,
-        "Time taken": escape(seconds) or "–",
         "Versions": escape(", ".join(versions)),
         "Machine": escape(_machine()),
     }
+    for name, document in documents.items():
+        made = document["made"]
+        facts[_short(name)] = (
+            f"<code>{escape(made['command'])}</code>, {made['date']}, {document['seconds']:.1f} s"
+        )
     return "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items())
 
 
