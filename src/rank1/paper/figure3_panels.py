@@ -66,6 +66,4 @@ def _colours() -> Any:
     """Darker is higher; what is missing is yellow."""
     from matplotlib import colormaps
 
-    colours = colormaps["Greys"].copy()
-    colours.set_bad("#F2D94E")
-    return colours
+    return colormaps["Greys"].with_extremes(bad="#F2D94E")
