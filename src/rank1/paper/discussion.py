@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rank1.paper import Options
+from rank1.paper.claims import claim
 from rank1.paper.published import N
 from rank1.policies import UCB1, UTS, Policy, Rank1Elim, Rank1ElimKL
 from rank1.problems import spike
@@ -80,14 +81,12 @@ def compute(options: Options) -> dict[str, Any]:
         "cells": cells,
         "fits": fits,
         "claims": [
-            {
-                "claim": f"The regret of {name} grows like K^{exponent}.",
-                "holds": abs(fits[name]["exponent"] - exponent) < 0.25,
-                "each": [abs(fits[name]["exponent"] - exponent) < 0.25],
-                "figures": [fits[name]["exponent"]],
-                "meaning": f"fitted exponent, standard error {fits[name]['se']:.2g}; "
-                "within 0.25 counts as agreement",
-            }
+            claim(
+                f"The regret of {name} grows like K^{exponent}.",
+                [abs(fits[name]["exponent"] - exponent) < 0.25],
+                [fits[name]["exponent"]],
+                f"fitted exponent, standard error {fits[name]['se']:.2g}; within 0.25 agrees",
+            )
             for name, exponent in EXPECTED.items()
         ],
         "n": options.n,
@@ -113,11 +112,9 @@ def fit(cells: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def show(document: dict[str, Any]) -> list[Any]:
-    """A table over K, the exponents and the claims."""
+    """A table over K, and the exponents."""
     from rich import box
     from rich.table import Table
-
-    from rank1.paper.figure2 import claim_line
 
     table = Table(box=box.SIMPLE, title="Expected regret, p = 0, Δ = 0.5", title_justify="left")
     for name in ("policy", "n", *(f"K = {K}" for K in SHOWN), "exponent of K", "last half"):
@@ -133,7 +130,7 @@ def show(document: dict[str, Any]) -> list[Any]:
             f"{max(cell['late'] for cell in cells):.1%}",
         )
     note = "last half: the largest share of the regret that came in the second half of the steps."
-    return [table, note, *(claim_line(claim) for claim in document["claims"])]
+    return [table, note]
 
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:

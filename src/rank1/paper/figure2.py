@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rank1 import theory
 from rank1.paper import Options
+from rank1.paper.claims import claim
 from rank1.policies import (
     GLMUCB,
     KLUCB,
@@ -104,38 +105,38 @@ def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
     best = ratios(SCALED[1], Rank1Elim(), UCB1())
     reading = "regret over Rank1Elim's, for K = L = 16, 32, 64"
     return [
-        _claim(
+        claim(
             "The regret of Rank1Elim flattens in all three problems.",
             [slope < 0.05 for slope in late],
             late,
             "slope in the last tenth over slope in the first tenth, for K = L = 16, 32, 64",
         ),
-        _claim(
+        claim(
             "When K = 16, UCB1 has a lower regret than Rank1Elim; when K = 32 both perform "
             "similarly; when K = 64, Rank1Elim clearly outperforms UCB1.",
             [ucb1[0] < 1, 2 / 3 < ucb1[1] < 3 / 2, ucb1[2] > 3 / 2],
             ucb1,
             f"UCB1's {reading}; similar means within a factor of 1.5",
         ),
-        _claim(
+        claim(
             "LinUCB isn't competitive on any of the problems.",
             [ratio > 1 for ratio in linucb],
             linucb,
             f"LinUCB's {reading}",
         ),
-        _claim(
+        claim(
             "GLM-UCB isn't competitive on any of the problems.",
             [ratio > 1 for ratio in glm_ucb],
             glm_ucb,
             f"GLM-UCB's {reading}",
         ),
-        _claim(
+        claim(
             "With its radius multiplied by 1/3, LinUCB becomes competitive on all problems.",
             [ratio < 1 for ratio in third],
             third,
             f"LinUCB's {reading}",
         ),
-        _claim(
+        claim(
             "With its radius multiplied by 1/100, GLM-UCB is still not competitive on any of them.",
             [ratio > 1 for ratio in hundredth],
             hundredth,
@@ -150,18 +151,8 @@ def _late_slope(curve: list[float]) -> float:
     return (curve[-1] - curve[-1 - tenth]) / curve[tenth - 1] if len(curve) > tenth else 1.0
 
 
-def _claim(claim: str, each: list[bool], figures: list[float], meaning: str) -> dict[str, Any]:
-    return {
-        "claim": claim,
-        "holds": all(each),
-        "each": each,
-        "figures": figures,
-        "meaning": meaning,
-    }
-
-
 def show(document: dict[str, Any]) -> list[Any]:
-    """Regret at the end, and the claims."""
+    """Regret at the end."""
     from rich import box
     from rich.table import Table
 
@@ -178,16 +169,7 @@ def show(document: dict[str, Any]) -> list[Any]:
             for e in row
         ]
         table.add_row(row[0]["label"], *cells, str(row[0]["runs"]))
-    return [table, *(claim_line(claim) for claim in document["claims"])]
-
-
-def claim_line(claim: dict[str, Any]) -> str:
-    """A claim with its verdict and figures, in one line."""
-    verdict = (
-        "holds" if claim["holds"] else "holds in part" if any(claim["each"]) else "doesn't hold"
-    )
-    figures = ", ".join(f"{figure:.3g}" for figure in claim["figures"])
-    return f"{verdict}: {claim['claim']} ({figures}: {claim['meaning']})"
+    return [table]
 
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:

@@ -171,7 +171,7 @@ def _doubling(claim: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
 
 
 def show(document: dict[str, Any]) -> list[Any]:
-    """The exponents, the claims, and where the figures come from."""
+    """The exponents, and where the figures come from."""
     from rich import box
     from rich.table import Table
 
@@ -191,15 +191,7 @@ def show(document: dict[str, Any]) -> list[Any]:
             "?" if chance is None else f"± {chance:.3f}",
             f"× {fitted['scatter']:.2f}",
         )
-    return [table, *(_in_words(claim) for claim in document["claims"]), _summary(document)]
-
-
-def _in_words(claim: dict[str, Any]) -> str:
-    verdict = {True: "holds", False: "doesn't hold", None: "isn't judged"}[claim["holds"]]
-    text = f"“{claim['claim']}” {verdict}: {claim['of']} {claim['figure']:.2f}"
-    if "pairs" in claim:
-        text += f" ({claim['least']:.2f} to {claim['largest']:.2f} over {claim['pairs']} pairs)"
-    return f"{text}; it should be {claim['criterion']}."
+    return [table, _summary(document)]
 
 
 def _summary(document: dict[str, Any]) -> str:
