@@ -103,7 +103,13 @@ def _digest_of(cls: type) -> bytes | None:
     """A digest of the sources of a class, taken once; None if they can't be watched."""
     if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
         return None
-    digest = hashlib.sha256(cls.__qualname__.encode())
+    digest = hashlib.sha256(f"{cls.__module__}.{cls.__qualname__}".encode())
+    # The code in memory, too: the file may have been edited since it was imported.
+    for function in vars(cls).values():
+        if inspect.isfunction(function):
+            code = function.__code__
+            plain = [c for c in code.co_consts if isinstance(c, int | float | str | tuple | None)]
+            digest.update(code.co_code + repr((code.co_names, plain)).encode())
     for module in sorted(_foreign_modules(cls)):
         try:
             digest.update(Path(inspect.getfile(sys.modules[module])).read_bytes())
@@ -152,10 +158,14 @@ def _new_kernel(function: Callable[..., Any], classes: tuple[type, ...]) -> Any:
             return dispatcher
         digest.update(part)
     previous = _CONFIG.CACHE_DIR
-    _CONFIG.CACHE_DIR = str(cache_directory() / digest.hexdigest()[:24])
     try:
+        folder = cache_directory() / digest.hexdigest()[:24]
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):  # Numba would take a place that isn't keyed by digest
+            return dispatcher
+        _CONFIG.CACHE_DIR = str(folder)
         dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
-    except (RuntimeError, OSError):  # no place to write to: compile anew in each process
+    except (RuntimeError, OSError):  # no home, no place to write to: compile in each process
         pass
     finally:
         _CONFIG.CACHE_DIR = previous

@@ -245,3 +245,10 @@ def test_a_state_that_was_replaced_stays_sound() -> None:
         pull = rank1.ask(state, rng)
         assert 0 <= pull.row < 2
         assert 0 <= pull.column < 3
+
+
+def test_rewards_of_a_wide_range_have_wide_intervals() -> None:
+    wide = rank1.Rank1Elim().start(rank1.Known(2, 2, 10**6, low=1.0, high=5.0))
+    unit = rank1.Rank1Elim().start(rank1.Known(2, 2, 10**6, low=0.2, high=0.9))
+    assert wide.width[0] * np.sqrt(wide.n_stage[0]) == pytest.approx(4 * np.sqrt(np.log(10**6)))
+    assert unit.width[0] * np.sqrt(unit.n_stage[0]) == pytest.approx(np.sqrt(np.log(10**6)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 # Each adds its command.
@@ -13,6 +14,9 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line; bad input gives one line and status 2, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that can't show Δ shows something
+            stream.reconfigure(errors="replace")
     try:
         app()
     except (ValueError, TypeError, OSError, OverflowError, MemoryError) as error:

@@ -67,14 +67,14 @@ def simulate(
             print("Interrupted before any run was finished.", file=sys.stderr)
             sys.exit(130)
         result, interrupted = stop.result, True
-    if out is not None:
-        result.save(out)
-    if plot is not None:
-        save_figure(result.plot(bounds=bounds).figure, plot)
     if json_:
         print_json(result.document())
     else:
         _show_result(result)
+    if out is not None:
+        result.save(out)
+    if plot is not None:
+        save_figure(result.plot(bounds=bounds).figure, plot)
     if interrupted:
         print("Interrupted: these are the runs that were finished.", file=sys.stderr)
         sys.exit(130)

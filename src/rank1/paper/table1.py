@@ -155,7 +155,7 @@ def _figures(regret: dict[str, Any]) -> str:
 def _summary(document: dict[str, Any]) -> str:
     runs = f"{document['runs']} runs of {document['n']:,} steps, {document['seconds']:.1f} s"
     if not any(cell["z"] is not None for cell in document["cells"]):
-        return f"{runs}. The paper has n = {N:,}, so there is nothing to compare."
+        return f"{runs}. There is nothing to compare: that takes two runs or more, and n = {N:,}."
     total = len(document["cells"])
     return (
         f"{runs}. {within(document, 2)} of {total} cells lie within 2 standard errors of the "

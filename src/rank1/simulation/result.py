@@ -273,7 +273,7 @@ def load(path: str | os.PathLike[str]) -> Result:
         raise FileNotFoundError(f"path must name a file of results, got {os.fspath(path)!r}")
     try:
         facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
-        frame = pl.read_parquet(path)
+        frame = pl.read_parquet(path, glob=False)
     except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
         raise ValueError(
             f"{os.fspath(path)!r} is not a whole file of results ({str(error).splitlines()[0]}); "

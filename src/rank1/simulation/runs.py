@@ -186,7 +186,9 @@ def simulate(
         Number of independent runs of each policy.
     seed
         A whole number. A run's random numbers depend on it, the problem, the policy and the run's
-        number alone: not on `jobs`, nor on what else is simulated beside it.
+        number alone: not on `jobs`, nor on what else is simulated beside it. (With whole stages
+        the checkpoints cut them into the sums that are drawn, so other checkpoints give other
+        runs of the same law.)
     jobs
         Runs played side by side; -1 for one on each core. They share one process unless
         `joblib.parallel_config` names a backend.
