@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from rank1 import checks
 
-__all__ = ["build", "parse_policy", "parse_settings", "settings_of"]
+__all__ = ["build", "list_depth", "parse_policy", "parse_settings", "settings_of"]
 
 T = TypeVar("T")
 
@@ -24,6 +24,20 @@ def settings_of(maker: Callable[..., Any]) -> dict[str, Any]:
     """
     parameters = inspect.signature(maker).parameters
     return {name: parameter.default for name, parameter in parameters.items()}
+
+
+def list_depth(maker: Callable[..., Any], setting: str) -> int:
+    """How many lists deep a setting is: 0 for a number, 1 for a list of numbers.
+
+    >>> import rank1
+    >>> list_depth(rank1.spike, "K"), list_depth(rank1.Bernoulli, "u")
+    (0, 1)
+    """
+    parameter = inspect.signature(maker).parameters.get(setting)
+    words = set(re.findall(r"\w+", str(parameter.annotation))) if parameter else set()
+    if not words & {"ArrayLike", "Laws", "Sequence", "list"}:
+        return 0
+    return 3 if setting == "probabilities" else 1  # K×L×values
 
 
 def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: dict[str, Any]) -> T:
@@ -73,10 +87,12 @@ def _value(text: str) -> Any:
         if int(fraction[2]) == 0:
             raise ValueError(f"a fraction must not divide by zero, got {text}")
         return int(fraction[1]) / int(fraction[2])
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    for read in (json.loads, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
 
 
 def parse_policy(text: str) -> Any:

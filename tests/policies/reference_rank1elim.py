@@ -43,7 +43,7 @@ class LiteralRank1Elim:
         return mean - self.radius(n_stage)
 
     def algorithm(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-        K, L, n = self.K, self.L, self.n
+        K, L = self.K, self.L
         # 1-3: initialization
         gap = 1.0
         C_row, C_col = np.zeros((K, L)), np.zeros((K, L))

@@ -209,3 +209,39 @@ def test_a_pull_of_an_eliminated_line_is_not_waited_for() -> None:
         assert pull != given_back
         tell(pull)
     assert state.at[STAGE] >= 3
+
+
+def test_a_pull_given_back_after_its_line_is_gone_is_not_issued_again() -> None:
+    state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
+    rng = np.random.default_rng(1)
+
+    def tell(pull: rank1.Pull) -> None:
+        rank1.tell(state, pull, 1.0 if pull.row == 0 else 0.0)
+
+    first = rank1.ask(state, rng)
+    late = None
+    while late is None:
+        pull = rank1.ask(state, rng)
+        if (pull.tag >> 1) & 31 == 1 and pull.row == 1 and pull.tag & 1 == 0:
+            late = pull
+        else:
+            tell(pull)
+    tell(first)
+    assert state.h_row[1].tolist() == [0, 0]
+    state = state.forget(*late)
+    for _ in range(2000):
+        pull = rank1.ask(state, rng)
+        assert pull != late
+        tell(pull)
+    assert state.at[STAGE] >= 3
+
+
+def test_a_state_that_was_replaced_stays_sound() -> None:
+    """Whoever ignores what `forget` returns loses the pull, and nothing else."""
+    state = rank1.Rank1Elim().start(rank1.Known(2, 3, 1000))
+    rng = np.random.default_rng(1)
+    state.forget(*rank1.ask(state, rng))
+    for _ in range(20):
+        pull = rank1.ask(state, rng)
+        assert 0 <= pull.row < 2
+        assert 0 <= pull.column < 3

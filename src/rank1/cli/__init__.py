@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from rank1.cli import listings, paper, simulate  # noqa: F401  (they add their commands)
+# Each adds its command.
+from rank1.cli import bounds, listings, paper, plot, simulate, sweep, table  # noqa: F401
 from rank1.cli.app import app
 
 __all__ = ["app", "main"]
@@ -14,7 +15,7 @@ def main() -> None:
     """Run the command line; bad input gives one line and status 2, never a traceback."""
     try:
         app()
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

@@ -78,8 +78,12 @@ def paper(
             documents[name] = _make(name, options, quiet=json_)
     except KeyboardInterrupt:
         print(
-            f"Interrupted. What was finished is kept in {options.store}; "
-            "the same command goes on from there.",
+            "Interrupted."
+            + (
+                f" Finished cells are kept in {options.store}; the same command goes on from there."
+                if options.store.is_dir()
+                else ""
+            ),
             file=sys.stderr,
         )
         sys.exit(130)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 __all__ = ["ARTEFACTS", "Options"]
 
 #: In the order of the paper.
-ARTEFACTS = ("table1", "figure3")
+ARTEFACTS = ("table1", "scaling", "figure2", "discussion", "figure3")
 
 
 class Options(NamedTuple):

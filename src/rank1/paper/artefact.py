@@ -53,12 +53,7 @@ def show(name: str, document: dict[str, Any]) -> list[Any]:
     """What the artefact prints beside its claims, with the label on every table."""
     from rich.table import Table
 
-    said = [claim["claim"] for claim in document["claims"]]
-    parts = [
-        part
-        for part in _module(name).show(document)
-        if not (isinstance(part, str) and any(claim in part for claim in said))
-    ]
+    parts: list[Any] = _module(name).show(document)
     if label := document["made"]["label"]:
         for part in parts:
             if isinstance(part, Table):

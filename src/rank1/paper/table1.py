@@ -52,8 +52,9 @@ def _cell(cell: Cell, options: Options) -> dict[str, Any]:
     settings = cell._asdict()
     table, paper = settings.pop("table"), settings.pop("regret")
     paper_se = settings.pop("se")
-    # A cell takes a few milliseconds: neither threads nor a store would pay.
-    result = simulate(Rank1Elim(), spike(**settings), n, runs, options.seed, checkpoints=1)
+    jobs = options.jobs if runs >= 100 else 1  # else a cell takes less time than a thread's start
+    problem = spike(**settings)
+    result = simulate(Rank1Elim(), problem, n, runs, options.seed, jobs, checkpoints=1)
     regret = mean_and_error(result.outcomes[0].realised[:, -1])
     z = None
     if regret["std"] and regret["mean"] and n == N:

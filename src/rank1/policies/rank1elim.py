@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined, jit, method
+from rank1.compiled import inlined, jit, kernel, method
 from rank1.policies.base import Known, Policy
 
 __all__ = ["EliminationState", "Rank1Elim", "start_elimination"]
@@ -98,13 +98,20 @@ class EliminationState(NamedTuple):
             end_stages(self)
 
     def forget(self, row: int, column: int, tag: int) -> EliminationState:
-        """The same pull is issued again, before any other."""
-        waiting = int(self.at[GIVEN_BACK])
+        """The same pull is issued again, before any other; not if its line is gone."""
+        at = self.at
+        h, line = (self.h_column, column) if tag & 1 else (self.h_row, row)
+        if h[at[STAGE], line] != line:
+            self.awaited[(tag >> 1) & 31] -= 1
+            kernel(_end_stages, self)(self)
+            return self
+        waiting = int(at[GIVEN_BACK])
         state = self
         if waiting == len(self.given_back):
             room = np.empty((max(16, 2 * waiting), 3), np.int64)
             room[:waiting] = self.given_back
-            state = self._replace(given_back=room)
+            # The old state must not see a count that its own room doesn't hold.
+            state = self._replace(given_back=room, at=at.copy())
         state.given_back[waiting] = row, column, tag
         state.at[GIVEN_BACK] += 1
         return state
@@ -171,6 +178,10 @@ def end_stages(state: Any) -> None:
                 at[PLACE] += 1
             if at[PLACE] == count:
                 next_side(state)
+
+
+def _end_stages(state: Any) -> None:
+    end_stages(state)
 
 
 @jit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from rank1.progress import Progress
 from rank1.simulation.result import Outcome, Result
 from rank1.simulation.stages import play_stages
 from rank1.simulation.steps import play as play_steps
-from rank1.simulation.store import Block, Store
+from rank1.simulation.store import Block, Store, gaps
 
 __all__ = ["Interrupted", "Run", "checkpoints_of", "play_block", "play_run", "simulate"]
 
@@ -31,7 +32,8 @@ CHUNK = 2**18
 ENGINES = ("auto", "steps", "stages")
 
 #: Calls of `simulate` that were interrupted: their runs in other threads stop at the next chunk.
-_stopped: set[float] = set()
+_stopped: set[int] = set()
+_calls = itertools.count(1)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -68,13 +70,22 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
     return np.array([n * k // count for k in range(1, count + 1)], np.int64)
 
 
+def policy_number(policy: Policy) -> int:
+    """A number that tells who plays."""
+    who = repr((policy.name, sorted(policy.settings.items()))).encode()
+    return int.from_bytes(hashlib.sha256(who).digest()[:16], "little")
+
+
 def identity(problem: Problem, policy: Policy) -> tuple[int, int]:
     """What a run depends on beside its number, the seed and n: a number each."""
-    # A spike and the Bernoulli problem of the same means are one problem, labelled or not. What
-    # Python draws block by block is known only by its description.
-    law = problem.law._asdict() if problem.block is None else problem.description
-    what = _number(type(problem.law).__name__, *(_plain(value) for value in law.values()))
-    return what, _number(policy.name, sorted(policy.settings.items()))
+    return problem.digest, policy_number(policy)
+
+
+def series_key(
+    who: tuple[int, int], n: int, steps: NDArray[np.int64], seed: int, engine: str
+) -> str:
+    """The key under which a store keeps runs of one policy on one problem."""
+    return Store.key(*who, n, steps.tolist(), seed, engine)
 
 
 def seeds_of(
@@ -84,14 +95,6 @@ def seeds_of(
     key = identity(problem, policy)
     for run in runs:
         yield np.random.SeedSequence(seed, spawn_key=(*key, run))
-
-
-def _plain(value: Any) -> Any:
-    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
-
-
-def _number(*parts: Any) -> int:
-    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:16], "little")
 
 
 def has_stages(policy: Policy, problem: Problem) -> bool:
@@ -106,7 +109,7 @@ def play_run(
     steps: NDArray[np.int64],
     seed: np.random.SeedSequence,
     engine: str = "auto",
-    call: float = 0.0,
+    call: int = 0,
 ) -> Run:
     """Play one run to the end, in memory that doesn't grow with n."""
     state, law = policy.start(Known(problem.K, problem.L, n, *problem.facts)), problem.law
@@ -135,7 +138,7 @@ def play_block(
     seed: int,
     runs: range,
     engine: str = "auto",
-    call: float = 0.0,
+    call: int = 0,
 ) -> Block:
     """Play several runs of one policy, one after another."""
     begin = time.perf_counter()
@@ -150,10 +153,10 @@ def play_block(
     )
 
 
-def blocks_of(policy: Policy, problem: Problem, runs: int, engine: str) -> list[range]:
+def blocks_of(policy: Policy, problem: Problem, runs: range, engine: str) -> list[range]:
     """Runs that are played as one task and kept as one cell: few where a run takes long."""
     size = 5 if engine != "steps" and has_stages(policy, problem) else 1
-    return [range(first, min(first + size, runs)) for first in range(0, runs, size)]
+    return [range(first, min(first + size, runs.stop)) for first in runs[::size]]
 
 
 def simulate(
@@ -222,13 +225,18 @@ def simulate(
         raise TypeError(f"problem must be a Problem, such as rank1.spike(…), got {problem!r}")
     n = checks.integer("n", n, 1)
     runs = checks.integer("runs", runs, 1)
-    seed = checks.integer("seed", seed, 0)
+    seed = checks.integer("seed", seed, 0, None)
     jobs = joblib.cpu_count() if jobs == -1 else checks.integer("jobs", jobs, 1)
     checks.one_of("engine", engine, ENGINES)
     steps = checkpoints_of(n, checkpoints)
 
+    if store is not None and not problem.storable:
+        raise ValueError(
+            "store needs a Sampler with a name, to tell its runs from those of another one; "
+            "give it as Sampler(…, name=…)"
+        )
     kept = None if store is None else Store(store)
-    call = time.monotonic() + np.random.SeedSequence().generate_state(1)[0] / 2**32
+    call = next(_calls)
     finished: list[dict[int, Block]] = [{} for _ in policies]
     tasks = []
     for k, policy in enumerate(policies):
@@ -237,16 +245,15 @@ def simulate(
                 f"engine must be auto or steps for {policy.label} on this problem, got 'stages': "
                 "that needs an elimination policy, and a law that can draw sums"
             )
-        who = identity(problem, policy)
-        for runs_of in blocks_of(policy, problem, runs, engine):
-            key = Store.key(*who, n, steps.tolist(), seed, runs_of, engine)
-            block = kept.get(key) if kept else None
-            if block is None:
+        key = series_key(identity(problem, policy), n, steps, seed, engine)
+        if kept:
+            finished[k] = kept.load(key, range(runs))
+        for gap in gaps(range(runs), finished[k]):
+            for runs_of in blocks_of(policy, problem, gap, engine):
                 tasks.append((k, runs_of, key))
-            else:
-                finished[k][runs_of[0]] = block
-                if isinstance(progress, Progress):
-                    progress.advance(n * len(runs_of), policy.label)
+        if isinstance(progress, Progress):
+            read = sum(len(block.curves) for block in finished[k].values())
+            progress.advance(n * read, policy.label)
     # Policies take turns, so that the time left can be told from the time spent.
     tasks.sort(key=lambda task: task[1][0])
 
@@ -276,7 +283,7 @@ def simulate(
             for k, runs_of, key, block in parallel(joblib.delayed(play)(*task) for task in tasks):
                 finished[k][runs_of[0]] = block
                 if kept:
-                    kept.put(key, block)
+                    kept.put(key, runs_of, block)
                 bar.advance(n * len(runs_of), policies[k].label)
     except KeyboardInterrupt:
         _stopped.add(call)

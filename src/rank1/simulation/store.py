@@ -1,9 +1,11 @@
-"""Finished cells on disk: blocks of runs under a key that says all they depend on."""
+"""Finished cells on disk: runs of a series under a key that says all they depend on."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +14,12 @@ from numpy.typing import NDArray
 
 from rank1.files import whole_file
 
-__all__ = ["Block", "Store"]
+__all__ = ["Block", "Store", "gaps"]
 
 #: Part of every key: raised when the engine gives other numbers or the file changes its layout.
-VERSION = 1
+VERSION = 2
+
+_NAME = re.compile(r"([0-9a-f]{38})\.(\d+)-(\d+)\.cell")
 
 
 class Block(NamedTuple):
@@ -28,17 +32,36 @@ class Block(NamedTuple):
     seconds: float
 
 
+def gaps(runs: range, blocks: Mapping[int, Block]) -> list[range]:
+    """The runs that aren't in any of the blocks, which are given by their first run.
+
+    >>> two = Block(np.zeros((2, 1, 2)), np.zeros((2, 2), np.int64), 0.0)
+    >>> gaps(range(10), {0: two, 5: two})
+    [range(2, 5), range(7, 10)]
+    """
+    missing, at = [], runs.start
+    for first, block in sorted(blocks.items()):
+        if first > at:
+            missing.append(range(at, first))
+        at = first + len(block.curves)
+    return [*missing, range(at, runs.stop)] if at < runs.stop else missing
+
+
 class Store:
     """A folder of cells. Several processes may use it at once: a file is there whole or not at all.
 
+    A series is everything that runs of one policy on one problem have in common; its key is made
+    of that. A cell holds some runs of a series, and its name says which: however the work was cut
+    before, what was played is found again.
+
     >>> import tempfile
     >>> store = Store(tempfile.mkdtemp())
-    >>> key = store.key("spike", "rank1elim", 1000, range(2))
-    >>> store.get(key) is None
-    True
-    >>> store.put(key, Block(np.ones((2, 3, 2)), np.zeros((2, 2), np.int64), 0.5))
-    >>> store.get(key).seconds
-    0.5
+    >>> key = store.key("spike", "rank1elim", 1000)
+    >>> store.put(key, range(4), Block(np.ones((4, 3, 2)), np.zeros((4, 2), np.int64), 2.0))
+    >>> store.finished([key])[key]
+    [range(0, 4)]
+    >>> [(first, len(block.curves)) for first, block in store.load(key, range(1, 9)).items()]
+    [(1, 3)]
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -53,31 +76,73 @@ class Store:
 
     @staticmethod
     def key(*parts: Any) -> str:
-        """A name made of all that a cell depends on."""
+        """A name made of all that the runs of a series have in common."""
         return hashlib.sha256(repr((VERSION, *parts)).encode()).hexdigest()[:40]
 
-    def path(self, key: str) -> Path:
+    def path(self, key: str, runs: range) -> Path:
         """Where a cell lies."""
-        return self.folder / key[:2] / f"{key[2:]}.cell"
+        return self.folder / key[:2] / f"{key[2:]}.{runs.start}-{runs.stop}.cell"
 
-    def get(self, key: str) -> Block | None:
+    def finished(self, keys: Iterable[str]) -> dict[str, list[range]]:
+        """The runs of each series that are kept, as the names of the files say."""
+        found: dict[str, list[range]] = {key: [] for key in keys}
+        for shard in {key[:2] for key in found}:
+            try:
+                names = os.listdir(self.folder / shard)
+            except FileNotFoundError:
+                continue
+            for name in names:
+                if match := _NAME.fullmatch(name):
+                    cells = found.get(shard + match[1])
+                    if cells is not None:
+                        cells.append(range(int(match[2]), int(match[3])))
+        return found
+
+    def load(self, key: str, runs: range, cells: Sequence[range] | None = None) -> dict[int, Block]:
+        """Those of the runs that are kept, by the first run of each block; none is there twice.
+
+        `cells` is what `finished` says of this series. A damaged cell counts as not there.
+        """
+        blocks: dict[int, Block] = {}
+        at = runs.start
+        known = self.finished([key])[key] if cells is None else cells
+        for cell in sorted(known, key=lambda cell: (cell.start, -cell.stop)):
+            first, stop = max(cell.start, at), min(cell.stop, runs.stop)
+            if first >= stop or (block := self.get(key, cell)) is None:
+                continue
+            if (first, stop) != (cell.start, cell.stop):
+                part = slice(first - cell.start, stop - cell.start)
+                share = block.seconds * (stop - first) / len(cell)
+                block = Block(block.curves[part], block.best_pairs[part], share)
+            blocks[first] = block
+            at = stop
+        return blocks
+
+    def get(self, key: str, runs: range) -> Block | None:
         """A cell that is finished; None where it isn't, or where its file is damaged."""
         try:
-            raw = self.path(key).read_bytes()
+            with open(self.path(key, runs), "rb", buffering=0) as file:
+                raw = file.read()
         except FileNotFoundError:
             return None
         digest, body = raw[:16], raw[16:]
         if hashlib.sha256(body).digest()[:16] != digest:
             return None
-        runs, marks = np.frombuffer(body, np.int64, 2)
+        count, marks = np.frombuffer(body, np.int64, 2)
+        if count != len(runs):
+            return None
         seconds = np.frombuffer(body, np.float64, 1, offset=16)[0]
-        pairs = np.frombuffer(body, np.int64, 2 * runs, offset=24).reshape(runs, 2)
-        curves = np.frombuffer(body, np.float64, offset=24 + 16 * runs).reshape(runs, marks, 2)
+        pairs = np.frombuffer(body, np.int64, 2 * count, offset=24).reshape(count, 2)
+        curves = np.frombuffer(body, np.float64, offset=24 + 16 * count).reshape(count, marks, 2)
         return Block(curves, pairs, float(seconds))
 
-    def put(self, key: str, block: Block) -> None:
-        """Keep a finished cell."""
-        path = self.path(key)
+    def put(self, key: str, runs: range, block: Block) -> None:
+        """Keep a finished cell.
+
+        It isn't forced onto the disk, which would take longer than many a cell: if the power fails,
+        the digest tells what was cut short.
+        """
+        path = self.path(key, runs)
         path.parent.mkdir(exist_ok=True)
         body = b"".join(
             [
@@ -87,5 +152,5 @@ class Store:
                 np.ascontiguousarray(block.curves, np.float64).tobytes(),
             ]
         )
-        with whole_file(path) as temporary:
+        with whole_file(path, sync=False) as temporary:
             temporary.write_bytes(hashlib.sha256(body).digest()[:16] + body)

@@ -1,0 +1,57 @@
+"""rank1 plot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rank1.cli.app import Json, app, print_json
+
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", help="Keep to one value of a setting, K=8, or to several, K=[8,16]."),
+]
+Result = Annotated[Path, typer.Argument(help="What `rank1 sweep` wrote.")]
+
+
+@app.command(epilog="Example: rank1 plot result.parquet --x delta_u --facet K --out regret.png")
+def plot(
+    result: Result,
+    out: Annotated[Path, typer.Option(help="A .png, .svg or .pdf file.")] = Path("plot.png"),
+    x: Annotated[str, typer.Option(help="A setting that is a number, or step.")] = "step",
+    y: Annotated[
+        str | None,
+        typer.Option(help="A second setting: shows which policy wins at each x and y."),
+    ] = None,
+    facet: Annotated[
+        list[str] | None,
+        typer.Option(help="A panel for each value of this setting; a second one goes down."),
+    ] = None,
+    where: Where = None,
+    regret: Annotated[str, typer.Option(help="expected or realised.")] = "expected",
+    log_x: Annotated[bool, typer.Option("--log-x", help="A logarithmic x axis.")] = False,
+    log_y: Annotated[bool, typer.Option("--log-y", help="A logarithmic y axis.")] = False,
+    json_: Json = False,
+) -> None:
+    """Draw a sweep: mean regret against a setting, or which policy wins where."""
+    from rank1.named import parse_settings
+    from rank1.plots import checked_ending, save_figure
+    from rank1.sweeps import read_sweep
+    from rank1.sweeps.plots import plot_lines, plot_winners
+
+    checked_ending(out)
+    kept = parse_settings(where or [], "--where")
+    sweep = read_sweep(result)
+    if y is None:
+        figure, document = plot_lines(sweep, x, facet or [], kept, regret, log_x, log_y)
+    elif log_x or log_y:
+        raise ValueError("--log-x and --log-y are for lines: with --y every value has a square")
+    else:
+        figure, document = plot_winners(sweep, x, y, facet or [], kept, regret)
+    save_figure(figure, out)
+    if json_:
+        print_json(document | {"out": str(out)})
+    else:
+        print(f"Written: {out}")

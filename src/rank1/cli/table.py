@@ -1,0 +1,44 @@
+"""rank1 table."""
+
+from __future__ import annotations
+
+from rank1.cli.app import Json, app, console, print_json
+from rank1.cli.plot import Result, Where
+from rank1.cli.simulate import mean_and_error
+
+
+@app.command(epilog="Example: rank1 table result.parquet --where K=8")
+def table(result: Result, where: Where = None, json_: Json = False) -> None:
+    """Print a sweep's regret at the end: mean and standard error over the runs."""
+    import polars as pl
+    from rich import box
+    from rich.table import Table
+
+    from rank1.named import parse_settings
+    from rank1.sweeps import read_sweep, summary
+
+    sweep = read_sweep(result)
+    settings = ["problem", *sweep.problem_settings, "n"]
+    least = pl.col("expected_mean") == pl.col("expected_mean").min().over(settings)
+    rows = summary(sweep, where=parse_settings(where or [], "--where")).with_columns(best=least)
+    if json_:
+        print_json({"rows": rows.to_dicts()})
+        return
+    varying = [name for name in settings if rows[name].n_unique() > 1]
+    fixed = {name: rows[name][0] for name in settings if name not in varying}
+    text = ", ".join(f"{name} = {value}" for name, value in fixed.items() if value is not None)
+    shown = Table(title=text, title_justify="left", box=box.SIMPLE)
+    for name in varying:
+        shown.add_column(name, justify="right")
+    shown.add_column("policy")
+    for name in ("runs", "expected regret", "realised regret", "least"):
+        shown.add_column(name, justify="right")
+    for row in rows.iter_rows(named=True):
+        shown.add_row(
+            *("" if row[name] is None else str(row[name]) for name in varying),
+            row["label"],
+            str(row["runs"]),
+            *(mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
+            "*" if row["best"] else "",
+        )
+    console().print(shown)

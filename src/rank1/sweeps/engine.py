@@ -1,0 +1,261 @@
+"""Where tasks are played: processes on this machine, a Dask cluster or a Ray cluster.
+
+Each engine takes the tasks and gives back what came of them, in the order in which they finish.
+Scheduling, and trying again after a worker has died, is the business of joblib, Dask and Ray.
+
+Dask and Ray are called directly and not through joblib. Its backend for Ray can't give results back
+before all are there; its backend for Dask waits forever once a task has taken several workers down
+with it, and plays everything in the client if the cluster has only one core.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from rank1.compiled import package_digest
+from rank1.simulation.runs import play_block
+from rank1.simulation.store import Block
+from rank1.sweeps.grid import Series
+
+__all__ = ["ENGINES", "Cell", "Failure", "Setup", "Task", "play_task"]
+
+#: Tasks that a cluster is given ahead: enough for thousands of workers.
+WINDOW = 4096
+#: How often a task is tried if the process that plays it dies.
+ATTEMPTS = 4
+
+
+class Cell(NamedTuple):
+    """Some runs of a series: what is kept as one file."""
+
+    series: Series
+    runs: range
+    #: What the probe says it takes on one core.
+    seconds: float
+
+    @property
+    def steps(self) -> int:
+        """Steps of all its runs."""
+        return self.series.n * len(self.runs)
+
+
+#: Cells that are sent to a worker together: one, or several that take no time.
+Task = list[Cell]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell has no result."""
+
+    error: str
+    trace: str = ""
+
+
+#: The number of a task, and a block or a failure for each of its cells.
+Played = tuple[int, list[Block | Failure]]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What engines are told beside the tasks."""
+
+    seed: int
+    #: Processes on this machine.
+    jobs: int
+    #: Of a cluster that runs already.
+    address: str | None = None
+    #: Called with a line that says where tasks are played.
+    note: Callable[[str], None] = print
+
+
+def play_task(task: Task, seed: int, digest: bytes) -> list[Block | Failure]:
+    """Play a task's cells: this is what runs in the workers."""
+    if digest != package_digest():
+        raise RuntimeError(
+            "the worker has another version of rank1 than the client, so its numbers could "
+            "differ: install the same on both"
+        )
+    return [_play(cell, seed) for cell in task]
+
+
+def _play(cell: Cell, seed: int) -> Block | Failure:
+    one = cell.series
+    try:
+        return play_block(one.policy, one.problem, one.n, one.steps, seed, cell.runs)
+    except Exception as error:
+        return Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _lost(task: Task, reason: str) -> list[Block | Failure]:
+    return [Failure(reason)] * len(task)
+
+
+def _fetched(fetch: Callable[[], list[Block | Failure]], task: Task) -> list[Block | Failure]:
+    """What there is for a task; an error that isn't a cell's own counts against all of them."""
+    try:
+        return fetch()
+    except Exception as error:
+        return _lost(task, f"{type(error).__name__}: {error}")
+
+
+def local(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
+    """Processes on this machine; with one job, this process."""
+    import joblib
+
+    # A process takes a second to start: it should have that much to do.
+    work = sum(cell.seconds for task in tasks for cell in task)
+    jobs = min(setup.jobs, len(tasks), math.ceil(work))
+    setup.note(f"{jobs} processes on this machine" if jobs > 1 else "this process")
+    if jobs <= 1:
+        for k, task in enumerate(tasks):
+            yield k, play_task(task, setup.seed, package_digest())
+        return
+    deaths: Counter[int] = Counter()
+    left = dict.fromkeys(range(len(tasks)))
+    while left:
+        # A process that dies takes the pool with it. A task that saw it twice then plays alone.
+        batch = [k for k in left if deaths[k] < 2] or [next(iter(left))]
+        sent: list[int] = []
+        pool = joblib.Parallel(
+            jobs,
+            backend="loky",
+            return_as="generator_unordered",
+            batch_size=1,
+            max_nbytes=None,
+            idle_worker_timeout=30,  # also ends them if this process is killed
+        )
+        results = pool(_calls(batch, tasks, setup.seed, sent))
+        try:
+            for k, played in results:
+                del left[k]
+                yield k, played
+        except BrokenExecutor:
+            for k in left.keys() & sent:
+                deaths[k] += 1
+                if deaths[k] == ATTEMPTS:
+                    del left[k]
+                    yield k, _lost(tasks[k], f"its process died {ATTEMPTS} times: out of memory?")
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # "tasks have been cancelled": that was meant
+                results.close()
+
+
+def _calls(batch: list[int], tasks: list[Task], seed: int, sent: list[int]) -> Iterator[Any]:
+    import joblib
+
+    for k in batch:
+        sent.append(k)
+        yield joblib.delayed(_numbered)(k, tasks[k], seed, package_digest())
+
+
+def _numbered(k: int, task: Task, seed: int, digest: bytes) -> Played:
+    return k, _fetched(partial(play_task, task, seed, digest), task)
+
+
+def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
+    """A Dask cluster; without an address, one of our own on this machine."""
+    try:
+        from distributed import Client, KilledWorker, as_completed
+    except ImportError:
+        raise _missing("dask", "distributed") from None
+    where: dict[str, Any] = {"address": setup.address, "timeout": 20}
+    if setup.address is None:
+        where = {"n_workers": setup.jobs, "threads_per_worker": 1, "dashboard_address": None}
+    try:
+        client = Client(**where, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise _unreachable("dask", "tcp://10.0.0.1:8786", setup, error) from None
+    with client:
+        threads = client.nthreads()
+        setup.note(
+            f"Dask at {client.scheduler.address}: {len(threads)} workers with "
+            f"{sum(threads.values())} threads" + ("" if threads else ", waiting for some to come")
+        )
+        waiting = iter(range(len(tasks)))
+        numbers: dict[str, int] = {}
+
+        def submit(k: int) -> Any:
+            call = partial(play_task, tasks[k], setup.seed, package_digest())
+            future = client.submit(call, pure=False)
+            numbers[future.key] = k
+            return future
+
+        done = as_completed(map(submit, itertools.islice(waiting, WINDOW)), loop=client.loop)
+        suspects = []
+        for future in done:
+            k = numbers.pop(future.key)
+            done.update(map(submit, itertools.islice(waiting, 1)))
+            if future.status == "error" and isinstance(future.exception(), KilledWorker):
+                suspects.append(k)
+            else:
+                yield k, _fetched(future.result, tasks[k])
+        # Dask holds a worker's death against all that waited there: now each shows itself alone.
+        for k in suspects:
+            yield k, _fetched(submit(k).result, tasks[k])
+
+
+def ray(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
+    """A Ray cluster; without an address, one of our own on this machine."""
+    try:
+        import ray as cluster
+    except ImportError:
+        raise _missing("ray", "ray") from None
+    where: dict[str, Any] = {"address": setup.address}
+    if setup.address is None:
+        where = {"num_cpus": setup.jobs, "include_dashboard": False}
+    try:
+        cluster.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _unreachable("ray", "auto or ray://10.0.0.1:10001", setup, error) from None
+    try:
+        cores = cluster.cluster_resources().get("CPU", 0)
+        setup.note(f"Ray at {setup.address or 'this machine'}: {cores:.0f} cores")
+        play = cluster.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(play_task)
+        waiting = iter(enumerate(tasks))
+        numbers: dict[Any, int] = {}
+
+        def more(count: int) -> None:
+            for k, task in itertools.islice(waiting, count):
+                numbers[play.remote(task, setup.seed, package_digest())] = k
+
+        more(WINDOW)
+        while numbers:
+            (done,), _ = cluster.wait(list(numbers))
+            k = numbers.pop(done)
+            more(1)
+            yield k, _fetched(partial(cluster.get, done), tasks[k])
+    finally:
+        cluster.shutdown()
+
+
+def _missing(engine: str, package: str) -> ValueError:
+    return ValueError(
+        f"--engine {engine} needs the package {package}: pip install 'rank1[{engine}]'"
+    )
+
+
+def _unreachable(engine: str, example: str, setup: Setup, error: Exception) -> ValueError:
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return ValueError(
+        f"--address must be that of a {engine} cluster, such as {example}, "
+        f"got {setup.address!r}: {reason}"
+    )
+
+
+#: Every engine by its name on the command line.
+ENGINES: dict[str, Callable[[list[Task], Setup], Generator[Played, None, None]]] = {
+    "local": local,
+    "dask": dask,
+    "ray": ray,
+}

@@ -1,0 +1,134 @@
+"""Means and standard errors over the runs of a sweep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rank1 import checks
+from rank1.sweeps.output import REGRETS, Sweep
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["check_points", "summary", "winners"]
+
+#: A policy wins clearly if its mean is lower by so many standard errors of the difference.
+CLEAR = 2.0
+
+
+def summary(
+    sweep: Sweep, shown: Collection[str] = (), where: Mapping[str, Any] | None = None
+) -> pl.DataFrame:
+    """A row for each combination of settings: runs, mean and standard error of both regrets.
+
+    Regret is that at the end, or with `step` among those shown, at every checkpoint. `label` names
+    the policy with those settings of it that take several values and aren't shown elsewhere.
+
+    Parameters
+    ----------
+    sweep
+        From `read_sweep`.
+    shown
+        Columns that something else than the label tells, such as the axis of a plot.
+    where
+        Values of settings, or lists of values, to which rows are kept.
+    """
+    import polars as pl
+
+    keys = ["problem", *sweep.problem_settings, "policy", *sweep.policy_settings, "n"]
+    for name in shown:
+        checks.one_of("a setting", name, [*keys, "step"])
+    frame = sweep.frame
+    for name, value in (where or {}).items():
+        checks.one_of("--where: a setting", name, keys)
+        kept = [pl.col(name) == one for one in _values(frame, name, value)]
+        frame = frame.filter(pl.any_horizontal(kept))
+    if "step" in shown:
+        keys.append("step")
+    else:
+        frame = frame.filter(pl.col("step") == pl.col("n"))
+    means = [pl.len().alias("runs")]
+    for column in REGRETS:
+        kind = column.removesuffix("_regret")
+        error = pl.col(column).std() / pl.len().sqrt()
+        means += [pl.col(column).mean().alias(f"{kind}_mean"), error.alias(f"{kind}_se")]
+    rows = frame.group_by(keys, maintain_order=True).agg(means).collect()
+    if rows.is_empty():
+        raise ValueError("there are no runs of these settings in the file")
+    return rows.with_columns(pl.Series("label", _labels(rows, sweep, shown)))
+
+
+def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
+    """The wanted values of a column; each must be there."""
+    import polars as pl
+
+    there = frame.select(pl.col(name).unique(maintain_order=True)).collect()[name].drop_nulls()
+    asked = value if isinstance(value, list) else [value]
+    if isinstance(there.dtype, pl.Enum):
+        asked = [one if isinstance(one, str) else json.dumps(one) for one in asked]
+    known = there.to_list()
+    for one in asked:
+        if one not in known:
+            some = ", ".join(str(v) for v in known[:12]) + (", …" if len(known) > 12 else "")
+            raise ValueError(
+                f"--where: {name} must be one of {some or 'no value'}, got {checks.shown(one)}"
+            )
+    return asked
+
+
+def _labels(rows: pl.DataFrame, sweep: Sweep, shown: Collection[str]) -> list[str]:
+    own = [name for name in sweep.policy_settings if name not in shown]
+    varying = {
+        policy: [name for name in own if some[name].n_unique() > 1]
+        for (policy,), some in rows.group_by("policy")
+    }
+    labels = []
+    for row in rows.iter_rows(named=True):
+        settings = [
+            f"{name.removeprefix('policy_')}={row[name]}" for name in varying[row["policy"]]
+        ]
+        labels.append(row["policy"] + (":" + ",".join(settings) if settings else ""))
+    return labels
+
+
+def check_points(sweep: Sweep, rows: pl.DataFrame, shown: Collection[str]) -> None:
+    """Check that a point of a picture stands for one problem and one n."""
+    import polars as pl
+
+    hidden = [name for name in ("problem", *sweep.problem_settings, "n") if name not in shown]
+    counts = rows.group_by([*shown, "label"]).agg(pl.col(hidden).n_unique()).select(hidden).max()
+    for name, count in counts.row(0, named=True).items():
+        if count > 1:
+            raise ValueError(
+                f"{name} takes {rows[name].n_unique()} values, which one point would mix: put them "
+                f"side by side with --facet {name}, or keep one with --where {name}={rows[name][0]}"
+            )
+
+
+def winners(rows: pl.DataFrame, by: list[str], regret: str = "expected") -> pl.DataFrame:
+    """For each combination of `by`, the label of least mean regret.
+
+    `clear` says whether it is lower than the second's by two standard errors of their difference.
+    """
+    import polars as pl
+
+    mean, se, label = pl.col(f"{regret}_mean"), pl.col(f"{regret}_se"), pl.col("label")
+    second = mean.get(1, null_on_oob=True)
+    error = (se.first() ** 2 + se.get(1, null_on_oob=True) ** 2).sqrt()
+    clear = (second > mean.first()) & (second - mean.first() >= CLEAR * error)
+    return (
+        rows.sort(f"{regret}_mean", maintain_order=True)
+        .group_by(by, maintain_order=True)
+        .agg(
+            label.first().alias("winner"),
+            pl.col("policy").first(),
+            mean.first().alias("mean"),
+            se.first().alias("se"),
+            label.get(1, null_on_oob=True).alias("second"),
+            second.alias("second_mean"),
+            pl.when(pl.len() == 1).then(True).otherwise(clear.fill_null(False)).alias("clear"),
+        )
+        .sort(by)
+    )

@@ -1,0 +1,379 @@
+"""rank1 sweep, table and plot: documents, files, pictures and errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import rank1
+from rank1 import cli
+from rank1.simulation.runs import play_block
+from rank1.sweeps import Grid, read_grid, read_sweep, summary, winners, write_sweep
+from rank1.sweeps import engine as engine_module
+from rank1.sweeps.plots import plot_lines, plot_winners
+from tests.sweeps.support import LONG, Named, simulated
+from tests.test_cli import Output
+
+GRID = """
+n = [500, 1000]
+runs = 6
+seed = 3
+checkpoints = 4
+
+[[problem]]
+name = "spike"
+K = [2, 4]
+L = "=K"
+p_u = 0.3
+p_v = 0.3
+delta_u = [0.2, 0.4, 0.6]
+delta_v = "=delta_u"
+
+[[policy]]
+name = "rank1elim"
+confidence_scale = [0.25, 0.5]
+
+[[policy]]
+name = "uniform"
+"""
+KEYS = ["problem", "K", "L", "p_u", "p_v", "delta_u", "delta_v", "policy", "confidence_scale", "n"]
+NUMBERS = ["run", "step", "expected_regret", "realised_regret"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a grid, its store and its result."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "grid.toml").write_text(GRID)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["rank1", "sweep", "grid.toml", "--jobs", "1"])
+        with pytest.raises(SystemExit, match="0"):
+            cli.main()
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, and the current folder."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_result_is_tidy(folder: Path) -> None:
+    frame = pl.read_parquet("result.parquet")
+    assert frame.columns == [*KEYS, *NUMBERS]
+    grid = read_grid("grid.toml")
+    assert frame.height == 6 * 3 * 2 * 6 * 4
+    assert frame.select(NUMBERS).equals(simulated(grid))
+    assert frame["K"].dtype == pl.Int64
+    assert frame["delta_u"].dtype == pl.Float64
+    assert (
+        frame.filter(pl.col("policy") == "uniform")["confidence_scale"].null_count() == 6 * 2 * 24
+    )
+    first = frame.row(0, named=True)
+    assert [first[key] for key in KEYS] == [
+        "spike",
+        2,
+        2,
+        0.3,
+        0.3,
+        0.2,
+        0.2,
+        "rank1elim",
+        0.25,
+        500,
+    ]
+    # A file that anything can read: here its bytes by another way.
+    assert frame.filter(pl.col("K") == 4, pl.col("n") == 1000)["step"].max() == 1000
+
+
+def test_dry_run_leaves_nothing_behind(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    before = sorted(os.listdir(folder))
+    ran = Output(capsys, "sweep", "grid.toml", "--store", "other", "--dry-run", "--json")
+    assert ran.status == 0
+    document = json.loads(ran.out)
+    assert document["problems"] == 6
+    assert document["policies"][1] == "rank1elim:confidence_scale=0.5"
+    assert document["steps"] == document["steps_left"] == 6 * 3 * 6 * 1500
+    assert document["cells_left"] == 36
+    assert document["cells_in_store"] == 0
+    assert 0 < document["seconds_left"] < 60
+    assert sorted(os.listdir(folder)) == before
+    text = Output(capsys, "sweep", "grid.toml", "--store", "cells", "--dry-run").out
+    assert "Problems: 6, policies: 3, horizons: 2" in text
+    assert "Cells in the store: 36, left to play: 0" in text
+
+
+def test_a_second_sweep_has_nothing_to_do(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    before = (folder / "result.parquet").read_bytes()
+    ran = Output(capsys, "sweep", "grid.toml", "--out", "again.parquet", "--json")
+    assert ran.status == 0
+    document = json.loads(ran.out)
+    assert (document["cells_left"], document["failed"], document["rows"]) == (0, [], 864)
+    assert (folder / "again.parquet").read_bytes() == before
+
+
+def test_a_cell_that_raises(
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def some(policy: Any, problem: Any, n: int, *rest: Any) -> Any:
+        if policy.name == "uniform" and n == 500 and problem.K == 4:
+            raise ZeroDivisionError("by nothing")
+        return play_block(policy, problem, n, *rest)
+
+    monkeypatch.setattr(engine_module, "play_block", some)
+    ran = Output(capsys, "sweep", "grid.toml", "--store", "new", "--out", "new.parquet")
+    assert ran.status == 1
+    assert "3 cells failed" in ran.err
+    assert (
+        "uniform on spike (K=4, L=4, p_u=0.3, p_v=0.3, delta_u=0.2, delta_v=0.2), n=500, "
+        "runs 0 to 5: ZeroDivisionError: by nothing" in ran.err
+    )
+    assert "Traceback" not in ran.err
+    whole, new = pl.read_parquet("result.parquet"), pl.read_parquet("new.parquet")
+    bad = (pl.col("policy") == "uniform") & (pl.col("n") == 500) & (pl.col("K") == 4)
+    assert new.equals(whole.filter(~bad))
+    ran = Output(capsys, "sweep", "grid.toml", "--store", "new", "--out", "new.parquet", "--json")
+    assert ran.status == 1
+    failed = json.loads(ran.out)["failed"]
+    assert [entry["problem_settings"]["delta_u"] for entry in failed] == [0.2, 0.4, 0.6]
+    assert failed[0]["runs"] == [0, 6]
+    assert "by nothing" in failed[0]["trace"]
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    ran = Output(capsys, "sweep", "grid.toml", "--store", "new", "--out", "new.parquet", "--json")
+    assert ran.status == 0
+    assert json.loads(ran.out)["cells_left"] == 3
+    assert (folder / "new.parquet").read_bytes() == (folder / "result.parquet").read_bytes()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(LONG.replace("n = 3", "n = 30"))
+    command = [sys.executable, "-m", "rank1", "sweep", "grid.toml", "--jobs", "2"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    end = time.monotonic() + 120
+    while not list(tmp_path.rglob("*.cell")) and time.monotonic() < end:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert "is kept in cells; to go on from there: rank1 sweep grid.toml --jobs 2" in err
+    assert re.search(r"\d+ of 50 cells, \S+ steps/s, 0:\d\d:\d\d taken", err)
+    assert list(tmp_path.rglob("*.cell"))
+    assert not (tmp_path / "result.parquet").exists()
+
+
+def test_summary_is_what_the_runs_say(folder: Path) -> None:
+    sweep = read_sweep("result.parquet")
+    rows = summary(sweep)
+    assert rows.height == 6 * 3 * 2
+    row = rows.filter(pl.col("K") == 4, pl.col("delta_u") == 0.4, pl.col("n") == 1000).row(
+        0, named=True
+    )
+    assert row["label"] == "rank1elim:confidence_scale=0.25"
+    result = rank1.simulate(
+        rank1.Rank1Elim(0.25), rank1.spike(4, 4, 0.3, 0.3, 0.4, 0.4), 1000, 6, seed=3, checkpoints=4
+    )
+    expected = result.summary().row(0, named=True)
+    for name in ("expected_mean", "expected_se", "realised_mean", "realised_se", "runs"):
+        assert row[name] == pytest.approx(expected[name], rel=1e-12)
+    curve = summary(sweep, ["step"], {"K": 4, "delta_u": 0.4, "n": 1000, "confidence_scale": 0.25})
+    assert curve["step"].to_list() == [250, 500, 750, 1000]
+    assert curve["expected_mean"].to_numpy() == pytest.approx(
+        result.outcomes[0].expected.mean(axis=0)
+    )
+    # Filters take several values; the label tells what still differs.
+    some = summary(sweep, where={"policy": ["uniform", "rank1elim"], "confidence_scale": 0.5})
+    assert some["label"].unique().to_list() == ["rank1elim"]
+
+
+def test_table(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    ran = Output(capsys, "table", "result.parquet", "--where", "n=1000", "--where", "K=[2,4]")
+    assert ran.status == 0
+    assert "n = 1000" in ran.out
+    assert ran.out.count(" * ") == 6
+    rows = json.loads(Output(capsys, "table", "result.parquet", "--json").out)["rows"]
+    assert len(rows) == 36
+    assert sum(row["best"] for row in rows) == 12
+    line = next(row for row in rows if row["best"] and row["n"] == 1000 and row["K"] == 4)
+    assert re.search(rf"{line['expected_mean']:,.1f} ± {line['expected_se']:,.1f}", ran.out)
+
+
+def test_winners_are_clear_by_two_standard_errors() -> None:
+    def row(x: int, label: str, mean: float, se: float | None) -> dict[str, Any]:
+        return {"x": x, "label": label, "policy": label, "expected_mean": mean, "expected_se": se}
+
+    rows = pl.DataFrame(
+        [
+            row(0, "a", 10, 3), row(0, "b", 20.1, 4),  # 10.1 over 5
+            row(1, "a", 19.9, 4), row(1, "b", 10, 3), row(1, "c", 99, 1),  # 9.9 over 5
+            row(2, "a", 5, None), row(2, "b", 6, None),
+            row(3, "a", 0, 0), row(3, "b", 0, 0),
+            row(4, "a", 7, 1),
+        ],
+        schema_overrides={"expected_mean": pl.Float64, "expected_se": pl.Float64},
+    )  # fmt: skip
+    best = winners(rows, ["x"])
+    assert best["winner"].to_list() == ["a", "b", "a", "a", "a"]
+    assert best["clear"].to_list() == [True, False, False, False, True]
+    assert best["second"].to_list() == ["b", "a", "b", "b", None]
+
+
+def test_lines_against_a_setting(folder: Path) -> None:
+    sweep = read_sweep("result.parquet")
+    figure, document = plot_lines(sweep, "delta_u", ["K", "n"], log_y=True)
+    assert [panel["facet"] for panel in document["panels"]] == [
+        {"K": 2, "n": 500}, {"K": 4, "n": 500}, {"K": 2, "n": 1000}, {"K": 4, "n": 1000}
+    ]  # fmt: skip
+    assert len(figure.axes) == 4
+    drawn = document["panels"][3]["lines"]
+    assert [line["policy"] for line in drawn] == [
+        "rank1elim:confidence_scale=0.25", "rank1elim:confidence_scale=0.5", "uniform"
+    ]  # fmt: skip
+    rows = summary(sweep, where={"K": 4, "n": 1000, "policy": "uniform"})
+    assert drawn[2]["x"] == [0.2, 0.4, 0.6]
+    assert drawn[2]["mean"] == pytest.approx(rows["expected_mean"].to_list())
+    assert drawn[2]["se"] == pytest.approx(rows["expected_se"].to_list())
+    ax = figure.axes[3]
+    assert ax.get_yscale() == "log"
+    assert [len(np.asarray(line.get_xdata())) for line in ax.lines] == [3, 3, 3]
+    assert np.asarray(ax.lines[2].get_ydata()).tolist() == drawn[2]["mean"]
+    json.dumps(document, allow_nan=False)
+
+
+def test_lines_over_the_steps(folder: Path) -> None:
+    keep = {"K": 2, "delta_u": 0.2, "n": 500}
+    figure, document = plot_lines(read_sweep("result.parquet"), where=keep, regret="realised")
+    (panel,) = document["panels"]
+    assert panel["lines"][0]["x"] == [125, 250, 375, 500]
+    assert np.asarray(figure.axes[0].lines[0].get_xdata()).tolist() == [0, 125, 250, 375, 500]
+
+
+def test_a_policy_without_the_setting_is_a_level_line(folder: Path) -> None:
+    keep = {"K": 2, "delta_u": 0.2, "n": 500}
+    figure, document = plot_lines(read_sweep("result.parquet"), "confidence_scale", where=keep)
+    lines = {line["policy"]: line for line in document["panels"][0]["lines"]}
+    assert lines["rank1elim"]["x"] == [0.25, 0.5]
+    assert lines["uniform"]["x"] == [None]
+    level = figure.axes[0].lines[1]
+    assert np.asarray(level.get_xdata()).tolist() == [0.25, 0.5]
+    assert np.asarray(level.get_ydata()).tolist() == lines["uniform"]["mean"] * 2
+
+
+def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    arguments = ["--x", "delta_u", "--y", "K", "--facet", "n", "--out", "phase.svg", "--json"]
+    ran = Output(capsys, "plot", "result.parquet", *arguments)
+    assert ran.status == 0
+    document = json.loads(ran.out)
+    assert document["out"] == "phase.svg"
+    assert "</svg>" in (folder / "phase.svg").read_text()
+    assert [panel["facet"] for panel in document["panels"]] == [{"n": 500}, {"n": 1000}]
+    cells = document["panels"][1]["cells"]
+    assert [(cell["delta_u"], cell["K"]) for cell in cells] == [
+        (x, y) for x in (0.2, 0.4, 0.6) for y in (2, 4)
+    ]
+    rows = summary(read_sweep("result.parquet"), where={"n": 1000, "K": 4, "delta_u": 0.6})
+    least = rows.sort("expected_mean").row(0, named=True)
+    assert cells[-1]["winner"] == least["label"]
+    assert cells[-1]["mean"] == pytest.approx(least["expected_mean"])
+    figure, _ = plot_winners(read_sweep("result.parquet"), "delta_u", "K", ["n"])
+    assert len(figure.axes) == 2
+
+
+def test_settings_of_every_kind(tmp_path: Path) -> None:
+    """Lists are JSON, words are words, and a policy's setting gives way to another column."""
+    problems = [
+        rank1.Bernoulli([0.1, 0.9], [0.5]),
+        rank1.Gaussian([0.2, 0.8], [0.5], sigma=0.5),
+        rank1.spike(2, 1, 0.5, 0.5, 0.1, 0.1),
+    ]
+    grid = Grid(problems, [Named(), Named(step=0.5, K="many")], [100], 2, 1, 2)
+    series = grid.series()
+    blocks = {
+        one.key: {0: play_block(one.policy, one.problem, one.n, one.steps, 1, range(2))}
+        for one in series
+    }
+    assert write_sweep(tmp_path / "a.parquet", grid, series, blocks) == 6 * 2 * 2
+    frame = pl.read_parquet(tmp_path / "a.parquet")
+    assert frame.columns == [
+        "problem", "u", "v", "sigma", "K", "L", "p_u", "p_v", "delta_u", "delta_v",
+        "policy", "policy_step", "policy_K", "exact", "n", *NUMBERS,
+    ]  # fmt: skip
+    row = frame.row(-1, named=True)
+    assert [row[name] for name in ("problem", "u", "K", "policy_K", "policy_step", "exact")] == [
+        "spike", None, 2, "many", 0.5, True
+    ]  # fmt: skip
+    assert json.loads(frame["u"][0]) == [0.1, 0.9]
+    assert frame["sigma"].unique().sort().to_list() == [None, 0.5]
+    sweep = read_sweep(tmp_path / "a.parquet")
+    assert (
+        summary(sweep)["label"].to_list() == ["named:step=0.6,K=few", "named:step=0.5,K=many"] * 3
+    )
+    kept = summary(sweep, where={"u": [[0.1, 0.9]], "policy_K": "few"})
+    assert (kept.height, kept["problem"][0]) == (1, "bernoulli")
+    # Not one run: the file is there, and says so when asked.
+    assert write_sweep(tmp_path / "b.parquet", grid, series, {one.key: {} for one in series}) == 0
+    with pytest.raises(ValueError, match="there are no runs of these settings"):
+        summary(read_sweep(tmp_path / "b.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sweep"], "name a grid, or print one to start from: rank1 sweep --example"),
+        (["sweep", "none.toml"], "must be a TOML file that can be read, got 'none.toml'"),
+        (["sweep", "grid.toml", "--engine", "dusk"], "--engine must be one of .*mean dask"),
+        (["sweep", "grid.toml", "--address", "tcp://a:1"], "--address needs --engine dask or ray"),
+        (["sweep", "grid.toml", "--jobs", "0"], "--jobs must be a whole number of at least 1"),
+        (["sweep", "grid.toml", "--out", "no/a.parquet"], "--out must name a file in a folder"),
+        (["sweep", "grid.toml", "--store", "grid.toml"], "store must be a folder .*'grid.toml'"),
+        (["sweep", "grid.toml", "--store", "new", "--engine", "dask", "--address", "nowhere:x"],
+         "--address must be that of a dask cluster, such as tcp://10.0.0.1:8786, got 'nowhere:x'"),
+        (["table", "none.parquet"], "must be a file of a sweep, got 'none.parquet'"),
+        (["table", "grid.toml"], "'grid.toml' is not a whole file of a sweep"),
+        (["table", "result.parquet", "--where", "K=3"], "K must be one of 2, 4, got 3"),
+        (["table", "result.parquet", "--where", "M=3"], "a setting must be one of .*got 'M'"),
+        (["table", "result.parquet", "--where", "policy=ucb"], "must be one of rank1elim, uni"),
+        (["plot", "result.parquet", "--x", "M"], "--x must be one of K, L, .*, step, got 'M'"),
+        (["plot", "result.parquet", "--x", "delta_u"],
+         "K takes 2 values, .* --facet K, or keep one with --where K=2"),
+        (["plot", "result.parquet", "--x", "policy"], "--x must be one of K.*got 'policy'"),
+        (["plot", "result.parquet", "--facet", "M"], "a setting must be one of .*got 'M'"),
+        (["plot", "result.parquet", "--x", "K", "--facet", "K"], "shows a setting once, got K, K"),
+        (["plot", "result.parquet", "--x", "K", "--y", "confidence_scale"], "got 'confidence_s"),
+        (["plot", "result.parquet", "--x", "K", "--y", "n", "--log-x"], "--log-x and --log-y are"),
+        (["plot", "result.parquet", "--out", "a.gif"], "must be one of png, svg, pdf, got 'gif'"),
+        (["plot", "result.parquet", "--regret", "mean"], "--regret must be one of expected, rea"),
+        (["plot", "result.parquet", "--x", "K", "--facet", "confidence_scale", "--facet", "n",
+          "--where", "delta_u=0.2"], "--facet must be a setting that all have"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(
+    capsys: pytest.CaptureFixture[str], folder: Path, arguments: list[str], message: str
+) -> None:
+    ran = Output(capsys, *arguments)
+    last = " ".join(ran.err.split("Error: ")[-1].split())
+    assert re.search(message, last)
+    assert ran.status == 2
+    assert ran.out == ""
+    assert "Traceback" not in ran.err

@@ -1,0 +1,208 @@
+"""Real workers, some of which are killed: the result has the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import rank1
+from rank1.simulation.store import Store
+from rank1.sweeps import ENGINES, Failure, Setup, plan, play, read_grid, write_sweep
+from rank1.sweeps import engine as engine_module
+from tests.sweeps.support import DRIVER, LONG, ROOT, Deadly, grid
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+
+
+@contextmanager
+def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process of our own, which ends with the block whatever happens."""
+    process = subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        env=ENVIRONMENT, text=True, start_new_session=True, **options,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait_for(what: Any, seconds: float = 60.0) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+    return found
+
+
+def cells(folder: Path) -> int:
+    return len(list(folder.rglob("*.cell")))
+
+
+class Case:
+    """A grid on disk, and the bytes of its result as one process gives them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.grid = folder / "grid.toml"
+        self.grid.write_text(LONG)
+        some = read_grid(self.grid)
+        store = Store(folder / "alone")
+        todo = plan(some, store, cell_seconds=0.1)
+        self.cells = len(todo.cells)
+        play(todo, store, "local", Setup(some.seed, 1))
+        write_sweep(folder / "alone.parquet", some, todo.series, todo.blocks)
+        self.bytes = (folder / "alone.parquet").read_bytes()
+
+    def sweep(self, name: str, engine: str, *address: str) -> Any:
+        """Start a sweep in a process of its own."""
+        store, out = self.folder / name, self.folder / f"{name}.parquet"
+        return started("-c", DRIVER, self.grid, store, out, engine, *address)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return Case(tmp_path_factory.mktemp("sweep"))
+
+
+def workers_of(pid: int, name: str) -> list[int]:
+    """Processes that a sweep has started, by what stands in their command line."""
+    every = psutil.Process(pid).children(recursive=True)
+    return [child.pid for child in every if name in " ".join(child.cmdline())]
+
+
+def test_a_worker_of_this_machine_is_killed(case: Case) -> None:
+    store = case.folder / "worker"
+    with case.sweep("worker", "local") as process:
+        wait_for(lambda: cells(store) >= 2)
+        workers = workers_of(process.pid, "LokyProcess")
+        assert len(workers) == 2
+        os.kill(workers[0], signal.SIGKILL)
+        assert cells(store) < case.cells
+        assert process.wait(120) == 0
+    assert (case.folder / "worker.parquet").read_bytes() == case.bytes
+
+
+def test_the_sweep_itself_is_killed_and_resumed(case: Case) -> None:
+    store = case.folder / "whole"
+    with case.sweep("whole", "local") as process:
+        wait_for(lambda: cells(store) >= 2)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    finished = {path: path.stat().st_mtime_ns for path in store.rglob("*.cell")}
+    assert 2 <= len(finished) < case.cells
+    assert not (case.folder / "whole.parquet").exists()
+    with case.sweep("whole", "local") as process:
+        assert process.wait(120) == 0
+    assert (case.folder / "whole.parquet").read_bytes() == case.bytes
+    # What was finished has not been written again.
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+
+
+@contextmanager
+def dask_cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+    """A scheduler and two workers, each a process, on loopback."""
+    place = folder / "scheduler.json"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    worker: list[Any] = [
+        "-m",
+        "distributed.cli.dask_worker",
+        "--scheduler-file",
+        place,
+        "--nthreads",
+        "1",
+    ]
+    worker += ["--no-nanny", "--no-dashboard", "--local-directory", folder, "--death-timeout", "60"]
+    with started(
+        "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+        "--no-dashboard", "--scheduler-file", place, **quiet,
+    ):  # fmt: skip
+        address = wait_for(lambda: place.exists() and place.read_text())
+        address = json.loads(address)["address"]
+        with started(*worker, **quiet) as first, started(*worker, **quiet) as second:
+            yield address, [first, second]
+
+
+def test_a_dask_cluster_loses_a_worker_half_way(case: Case, tmp_path: Path) -> None:
+    store = case.folder / "dask"
+    with dask_cluster(tmp_path) as (address, workers), case.sweep("dask", "dask", address) as sweep:
+        wait_for(lambda: cells(store) >= case.cells // 4)
+        workers[0].kill()
+        assert cells(store) < case.cells
+        assert sweep.wait(120) == 0
+    assert (case.folder / "dask.parquet").read_bytes() == case.bytes
+
+
+def test_a_ray_cluster_loses_a_worker_half_way(case: Case) -> None:
+    pytest.importorskip("ray")
+    store = case.folder / "ray"
+    with case.sweep("ray", "ray") as sweep:
+        wait_for(lambda: cells(store) >= 1, 120)
+        os.kill(workers_of(sweep.pid, "ray::play_task")[0], signal.SIGKILL)
+        assert sweep.wait(180) == 0
+    assert (case.folder / "ray.parquet").read_bytes() == case.bytes
+
+
+def beside_an_innocent(policy: rank1.Policy, folder: Path, engine: str) -> tuple[Any, int]:
+    """Failures of a policy's two cells, and how many cells of another one are finished."""
+    some = grid([policy, rank1.Uniform()], runs=2, problems=1)
+    store = Store(folder / "cells")
+    todo = plan(some, store, cell_seconds=1e-9)
+    # Pretend that it takes long: else no process would be started.
+    todo.tasks[:] = [[cell._replace(seconds=1.0)] for cell in todo.cells]
+    failed = play(todo, store, engine, Setup(some.seed, 2, note=lambda line: None))
+    return failed, sum(map(len, todo.blocks.values()))
+
+
+def test_a_cell_is_tried_again_after_its_process_died(tmp_path: Path) -> None:
+    policy = Deadly(client=os.getpid(), folder=str(tmp_path), times=3)
+    assert beside_an_innocent(policy, tmp_path, "local") == ([], 4)
+    assert len(list(tmp_path.glob("death-*"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [("local", "its process died 4 times: out of memory?"), ("dask", "KilledWorker: ")],
+)
+def test_a_cell_that_kills_is_given_up_and_the_others_finish(
+    tmp_path: Path, engine: str, message: str
+) -> None:
+    policy = Deadly(client=os.getpid(), folder=str(tmp_path), times=100)
+    failed, finished = beside_an_innocent(policy, tmp_path, engine)
+    assert [cell.series.policy.name for cell, _ in failed] == ["deadly"] * 2
+    assert finished == 2
+    for _, why in failed:
+        assert re.match(message, why.error)
+
+
+def test_a_worker_with_other_sources_does_not_play() -> None:
+    (task,) = plan(grid([rank1.Uniform()], problems=1), None).tasks
+    _, (failure,) = engine_module._numbered(0, task, 5, b"of another version")
+    assert isinstance(failure, Failure)
+    assert "another version of rank1" in failure.error
+
+
+@pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("ray", "ray")])
+def test_an_engine_that_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, engine: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    message = rf"--engine {engine} needs the package {package}: pip install 'rank1\[{engine}\]'"
+    with pytest.raises(ValueError, match=message):
+        next(ENGINES[engine]([], Setup(0, 1)))

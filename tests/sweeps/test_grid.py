@@ -1,0 +1,222 @@
+"""Grids: dimensions, ranges, ties, and errors that say what would be right."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import rank1
+from rank1.sweeps import grid_of, read_grid
+from rank1.sweeps.grid import EXAMPLE
+from rank1.sweeps.sweep import cut
+
+SPIKE = """
+n = 1000
+[[problem]]
+name = "spike"
+K = 4
+L = 4
+p_u = 0.5
+p_v = 0.5
+delta_u = 0.2
+delta_v = 0.2
+[[policy]]
+name = "uniform"
+"""
+
+
+def grid(text: str = SPIKE, **changes: str) -> Any:
+    """The grid of a text, with some of its lines put another way."""
+    lines = []
+    for line in text.splitlines():
+        name = line.split(" = ")[0]
+        lines.append(f"{name} = {changes.pop(name)}" if name in changes else line)
+    return grid_of(tomllib.loads("\n".join([*(f"{k} = {v}" for k, v in changes.items()), *lines])))
+
+
+def settings(some: Any, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(p.description["settings"][name] for name in names) for p in some.problems]
+
+
+def test_lists_are_dimensions() -> None:
+    some = grid(K="[4, 8]", L="[2, 3]", n="[10, 1e3]")
+    assert settings(some, "K", "L") == [(4, 2), (4, 3), (8, 2), (8, 3)]
+    assert some.n == [10, 1000]
+    series = some.series()
+    assert [(one.problem.K, one.problem.L, one.n) for one in series][:3] == [
+        (4, 2, 10), (4, 2, 1000), (4, 3, 10)
+    ]  # fmt: skip
+    assert len({one.key for one in series}) == 8
+    assert some.steps == 4 * 20 * 1010
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("{ from = 0.1, to = 0.3, count = 3 }", [0.1, 0.2, 0.3]),
+        ("{ from = 0.1, to = 0.35, step = 0.1 }", [0.1, 0.2, 0.3]),
+        ("{ from = 0.1, to = 0.3, step = 0.1 }", [0.1, 0.2, 0.3]),
+        ("{ from = 0.001, to = 0.1, count = 3, log = true }", [0.001, 0.01, 0.1]),
+        ("{ from = 0.1, to = 0.1, count = 1 }", [0.1]),
+    ],
+)
+def test_ranges(text: str, values: list[float]) -> None:
+    assert [value for (value,) in settings(grid(delta_u=text), "delta_u")] == values
+
+
+def test_ranges_of_whole_numbers() -> None:
+    assert settings(grid(K="{ from = 2, to = 8, step = 3 }"), "K") == [(2,), (5,), (8,)]
+    log = "{ from = 4, to = 64, count = 5, log = true }"
+    assert settings(grid(K=log), "K") == [(4,), (8,), (16,), (32,), (64,)]
+    assert grid(n="{ from = 1000, to = 3000, count = 3 }").n == [1000, 2000, 3000]
+
+
+def test_a_tie_follows_another_setting() -> None:
+    some = grid(K="[4, 8]", L='"=K"', delta_v='"= delta_u"', delta_u="[0.1, 0.2]")
+    assert settings(some, "K", "L", "delta_v") == [
+        (4, 4, 0.1),
+        (4, 4, 0.2),
+        (8, 8, 0.1),
+        (8, 8, 0.2),
+    ]
+
+
+def test_a_list_of_what_is_itself_a_list_is_a_dimension() -> None:
+    def problems(name: str, **settings: Any) -> Any:
+        given = {"n": 10, "problem": [{"name": name, **settings}], "policy": [{"name": "uniform"}]}
+        return grid_of(given).problems
+
+    one = problems("bernoulli", u=[0.1, 0.9], v=[0.5, 0.6])
+    assert [problem.u.tolist() for problem in one] == [[0.1, 0.9]]
+    two = problems("bernoulli", u=[[0.1, 0.9], [0.2, 0.8]], v=[[0.5]])
+    assert [problem.u.tolist() for problem in two] == [[0.1, 0.9], [0.2, 0.8]]
+    law = ["discrete", [0, 1], [0.5, 0.5]]
+    (factors,) = problems("factors", u_law=[["beta", 2, 1], law], v_law=[0.5, ["beta", 1, 1]])
+    assert (factors.K, factors.L) == (2, 2)
+    factors = problems("factors", u_law=[[["beta", 2, 1], 0.5], [0.1, 0.2]], v_law=[0.5])
+    assert [problem.K for problem in factors] == [2, 2]
+    pair = [[[0.9, 0.1], [0.2, 0.8]]]
+    assert len(problems("categorical", values=[0, 1], probabilities=pair)) == 1
+    assert (
+        len(
+            problems(
+                "categorical", values=[0, 1], probabilities=[pair, pair[0] and [pair[0][::-1]]]
+            )
+        )
+        == 2
+    )
+    labels = {"email": 0.1, "push": 0.3}
+    campaign = problems("campaign", segments={"a": 0.5}, channels=[labels, labels | {"post": 0.2}])
+    assert [problem.L for problem in campaign] == [2, 3]
+
+
+def test_policies_have_dimensions_and_defaults() -> None:
+    some = grid(SPIKE.replace('"uniform"', '"rank1elim"\nconfidence_scale = [0.5, 1, 2]'))
+    labels = ["rank1elim:confidence_scale=0.5", "rank1elim", "rank1elim:confidence_scale=2"]
+    assert [policy.label for policy in some.policies] == labels
+    assert (some.runs, some.seed, some.checkpoints) == (20, 1, 100)
+
+
+def test_the_example_is_a_grid(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(EXAMPLE)
+    some = read_grid(tmp_path / "grid.toml")
+    assert (len(some.problems), len(some.policies), some.runs) == (6, 3, 10)
+
+
+@hypothesis_settings(deadline=None)
+@given(
+    start=st.integers(0, 1000),
+    size=st.integers(1, 500),
+    seconds=st.floats(0, 20),
+    target=st.floats(0.01, 10),
+)
+def test_cells_are_aligned_powers_of_two(
+    start: int, size: int, seconds: float, target: float
+) -> None:
+    runs = range(start, start + size)
+    cells = list(cut(runs, seconds, target))
+    assert [run for cell in cells for run in cell] == [*runs]
+    whole = [cell for cell in cells if cell.start > start and cell.stop < runs.stop]
+    for cell in whole:
+        assert len(cell).bit_count() == 1
+        assert cell.start % len(cell) == 0
+    # About the target: never more than it, unless one run takes longer.
+    assert all(len(cell) == 1 or len(cell) * seconds <= target for cell in cells)
+    assert all(2 * len(cell) * seconds >= target * 0.999 for cell in whole if len(cell) < 2**20)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"nn": "3"}, "a key of the grid must be one of n, runs, .*got 'nn'"),
+        ({"n": "0"}, "n must be a whole number of at least 1, got 0"),
+        ({"n": "[]"}, "n must have at least one value, got"),
+        ({"n": "[10, 10]"}, r"n must have every value once, got \[10, 10\]"),
+        ({"runs": "2.5"}, "runs must be a whole number of at least 1, got 2.5"),
+        ({"runs": "[1, 2]"}, r"runs must be a whole number of at least 1, got \[1, 2\]"),
+        ({"seed": "-1"}, "seed must be a whole number of at least 0, got -1"),
+        ({"checkpoints": "0"}, "checkpoints must be a whole number of at least 1"),
+        ({"checkpoints": "[10, 5000]"}, "checkpoints must be .* at most 1000, got 5000"),
+        ({"K": "[4, 0]"}, r"problem spike \(K=0, L=4, .*K must be a whole number"),
+        ({"K": "[]"}, "problem spike: K must have at least one value"),
+        ({"K": "[[4]]"}, r"K must be a whole number of at least 1 .*got \[4\]"),
+        ({"K": "[4, 4]"}, r"problem spike \(K=4.* is in the grid twice"),
+        ({"L": '"=M"'}, r"L must equal a setting that has values of its own \(K, p_u"),
+        ({"L": '"=L"'}, "L must equal a setting that has values of its own"),
+        ({"delta_u": "[0.1, 0.6]"}, r"delta_u=0.6.*p_u \+ delta_u is a probability"),
+        ({"p_u": "{ from = 0.1, to = 0.2 }"}, "p_u: a range needs from, to, and count or step"),
+        ({"p_u": "{ from = 0.1, to = 0.2, cont = 2 }"}, "a range must be one of .*mean count"),
+        ({"p_u": "{ from = 0.3, to = 0.2, count = 2 }"}, "to must be a number of at least 0.3"),
+        ({"p_u": "{ from = 0.0, to = 0.2, count = 2, log = true }"}, "from must be .*above 0"),
+        ({"p_u": "{ from = 0.0, to = 0.2, step = 0 }"}, "step must be a number above 0, got 0"),
+        ({"p_u": "{ from = 0.0, to = 0.2, step = 1e-9 }"}, "at most 1,000,000 values"),
+        ({"K": "{ from = 2, to = 2000, step = 1 }", "L": "{ from = 2, to = 2000, step = 1 }"},
+         "at most 1,000,000 combinations, got 3,996,001 problems × 1 policies"),
+    ],
+)  # fmt: skip
+def test_impossible_values(changes: dict[str, str], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        grid(**changes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"spike"', '"spik"', "problem must be one of .*did you mean spike"),
+        ('name = "spike"', "M = 3", "every .*problem.* needs a name"),
+        ("K = 4", "M = 4", r"problem spike .*has no setting 'M'; it takes K, L"),
+        ("K = 4\n", "", "problem spike needs K"),
+        ('"uniform"', '"uniform"\na = 1', "policy uniform has no setting 'a'"),
+        ("[[problem]]", "[problem]", r"problem must be tables, each under \[\[problem\]\]"),
+        ("n = 1000\n", "", "the grid needs n"),
+        ("K = 4", "K = ", "Invalid value"),
+    ],
+)
+def test_impossible_files(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(SPIKE.replace(old, new))
+    with pytest.raises(ValueError, match=message) as caught:
+        read_grid(path)
+    assert str(path) in str(caught.value)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"must be a TOML file .*got '.*none': No such file"):
+        read_grid(tmp_path / "none")
+    (tmp_path / "bad").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="bad"):
+        read_grid(tmp_path / "bad")
+
+
+def test_the_same_law_is_the_same_series() -> None:
+    """As seeds are: a spike and the Bernoulli problem of its means share their runs."""
+    plain = rank1.spike(4, 4, 0.5, 0.5, 0.2, 0.2)
+    same = {"n": 1000, "policy": [{"name": "uniform"}], "problem": [
+        {"name": "bernoulli", "u": plain.u.tolist(), "v": plain.v.tolist()}]}  # fmt: skip
+    assert grid_of(same).series()[0].key == grid().series()[0].key
