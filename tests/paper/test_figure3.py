@@ -155,14 +155,53 @@ def test_slopes_and_concavity() -> None:
     assert not concave(outcome(list(steps**1.1)), steps)
     assert concave(outcome(list(steps * 1.0)), steps)
     # A bend upwards counts where it is more than chance: three standard errors of the runs.
-    bent = np.array(root) + np.where(steps > 500, 0.05 * (steps - 500), 0)
-    assert not concave(outcome(list(bent), list(bent * 1.001)), steps)
-    assert concave(outcome(root, list(2 * np.array(root) - np.linspace(0, 40, 100))), steps)
+    later = np.maximum(steps - 500.0, 0)
+    ten_errors = [list(steps + bend * later) for bend in (0.9, 1.1)]
+    two_errors = [list(steps + bend * later) for bend in (0.5, 1.5)]
+    assert not concave(outcome(*ten_errors), steps)
+    assert concave(outcome(*two_errors), steps)
     found = slopes(outcome(list(2.0 * steps), list(4.0 * steps)), steps)
     assert (found["early"]["mean"], found["late"]["mean"]) == (pytest.approx(3), pytest.approx(3))
     assert found["early"]["se"] == pytest.approx(1)
     single = slopes(outcome([5.0]), np.array([10]))
     assert single["early"]["mean"] == single["late"]["mean"] == 0.5
+
+
+def entry(policy: str, early: float, late: float, gap: float) -> Document:
+    return {
+        "policy": policy,
+        "early": {"mean": early},
+        "late": {"mean": late},
+        "gap": {"mean": gap},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdicts"),
+    [
+        ({}, "holds holds holds holds holds"),
+        ({"rank": 4}, "doesn't hold, holds holds holds holds"),
+        ({"values": [90, 10]}, "holds, doesn't hold, holds holds holds"),
+        ({"late": 0.11}, "holds holds, holds in part, holds holds"),
+        ({"concave": False, "late": 0.11}, "holds holds, doesn't hold, holds holds"),
+        ({"gap": 0.11}, "holds holds holds, doesn't hold, holds"),
+        ({"ucb1": 0.19}, "holds holds holds holds, doesn't hold"),
+    ],
+)
+def test_from_where_on_the_claims_count_as_true(changes: dict[str, Any], verdicts: str) -> None:
+    import types
+
+    given: dict[str, Any] = {"rank": 5, "values": [100, 10], "late": 0.1, "concave": True, "gap": 0.1, "ucb1": 0.2}
+    given |= changes
+    grid: Any = types.SimpleNamespace(
+        rank=given["rank"], singular_values=np.array(given["values"]), label="stand-in data"
+    )
+    entries = [
+        entry("rank1elim", 0.4, given["late"], given["gap"]),
+        entry("ucb1", 0.4, given["ucb1"], 0.0),
+    ]
+    claims = figure3._claims(entries, grid, given["concave"])
+    assert " ".join(map(verdict, claims)) == verdicts.replace(",", "")
 
 
 def test_lines_are_ordered_by_their_average() -> None:
