@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import gallery_figures
 import numpy as np
 
 import rank1
@@ -24,6 +25,8 @@ def main() -> None:
     uneven = rank1.Bernoulli(u=np.linspace(0.3, 0.9, 10), v=np.linspace(0.8, 0.2, 6))
     result = rank1.simulate(rank1.Rank1Elim(), uneven, n=2_000_000, runs=1, seed=1)
     save_figure(result.trace(run=0).plot(), FOLDER / "trace.png")
+
+    gallery_figures.main()
 
 
 if __name__ == "__main__":

@@ -9,11 +9,19 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rank1 import theory as theory
+    from rank1.policies import GLMUCB as GLMUCB
+    from rank1.policies import KLUCB as KLUCB
+    from rank1.policies import OSUB as OSUB
+    from rank1.policies import UCB1 as UCB1
+    from rank1.policies import UTS as UTS
     from rank1.policies import Known as Known
+    from rank1.policies import LinUCB as LinUCB
     from rank1.policies import Oracle as Oracle
     from rank1.policies import Policy as Policy
     from rank1.policies import Pull as Pull
     from rank1.policies import Rank1Elim as Rank1Elim
+    from rank1.policies import Rank1ElimKL as Rank1ElimKL
+    from rank1.policies import ThompsonSampling as ThompsonSampling
     from rank1.policies import Uniform as Uniform
     from rank1.policies import ask as ask
     from rank1.policies import tell as tell
@@ -37,7 +45,8 @@ if TYPE_CHECKING:
 
 # Compiled code is slow to import, so a name's module loads when the name is first used.
 _MODULES = {
-    "rank1.policies": "Known Oracle Policy Pull Rank1Elim Uniform ask tell",
+    "rank1.policies": "GLMUCB KLUCB OSUB UCB1 UTS Known LinUCB Oracle Policy Pull Rank1Elim "
+    "Rank1ElimKL ThompsonSampling Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
     "PositionBased Problem Sampler spike",
     "rank1.simulation": "Interrupted Result Trace load simulate",

@@ -21,7 +21,12 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def integer(name: str, value: Any, low: int, high: int = MAX_STEPS) -> int:
+def _is_real(value: Any) -> bool:
+    real = isinstance(value, int | float | np.integer | np.floating)
+    return real and not isinstance(value, bool)
+
+
+def integer(name: str, value: Any, low: int, high: int | None = MAX_STEPS) -> int:
     """`value` as an int in [low, high]; 2e6 is accepted, 2.5 and True are not.
 
     >>> integer("n", 2e6, 1)
@@ -32,11 +37,12 @@ def integer(name: str, value: Any, low: int, high: int = MAX_STEPS) -> int:
     ValueError: runs must be a whole number of at least 1, got 0
     """
     asked = f"{name} must be a whole number of at least {low}"
-    if high < MAX_STEPS:
-        asked += f" and at most {high}"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+    if not _is_real(value):
         raise TypeError(f"{asked}, got {shown(value)}")
-    if not math.isfinite(value) or int(value) != value or not low <= value <= high:
+    if high is not None and (high < MAX_STEPS or high < value < math.inf):
+        asked += f" and at most {high}"
+    whole = isinstance(value, int | np.integer) or (math.isfinite(value) and int(value) == value)
+    if not whole or value < low or (high is not None and value > high):
         raise ValueError(f"{asked}, got {shown(value)}")
     return int(value)
 
@@ -62,8 +68,10 @@ def number(
     if high < math.inf:
         parts.append(f"at most {high:g}")
     asked = " ".join([f"{name} must be a number", " and ".join(parts)]).rstrip()
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+    if not _is_real(value):
         raise TypeError(f"{asked}, got {shown(value)}")
+    if isinstance(value, int) and abs(value) > 2**1000:  # too large for a float
+        raise ValueError(f"{asked}, got {shown(value)}")
     if not math.isfinite(value) or not low <= value <= high or (above and value == low):
         raise ValueError(f"{asked}, got {shown(value)}")
     return float(value)

@@ -11,6 +11,7 @@ modules in which foreign states and laws are defined.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache
 from numba.extending import overload
 
 __all__ = ["cache_directory", "inlined", "jit", "kernel", "method", "package_digest"]
@@ -70,7 +72,7 @@ def cache_directory() -> Path:
 
 @functools.cache
 def package_digest() -> bytes:
-    """A digest of this package's sources."""
+    """A digest of this package's sources as they were when they were imported."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
@@ -78,33 +80,59 @@ def package_digest() -> bytes:
     return digest.digest()
 
 
-def _digest_with(classes: tuple[type, ...]) -> str | None:
-    """A digest of every source a kernel over these classes can contain; None if one has no file."""
-    digest = hashlib.sha256(package_digest())
-    for cls in classes:
-        if cls.__module__.split(".")[0] != "rank1":
-            try:
-                digest.update(Path(inspect.getfile(cls)).read_bytes())
-            except (TypeError, OSError):
-                return None
-            if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
-                return None
-    return digest.hexdigest()[:24]
+package_digest()  # now, not when something compiles: the sources may have changed by then
+
+
+def _is_watched(module: str) -> bool:
+    """Whether a module is in the package's digest, or never changes while it is installed."""
+    return module.split(".")[0] in ("rank1", "numpy", "numba", "math", "builtins")
+
+
+def _foreign_modules(cls: type) -> set[str]:
+    """The modules of a class and of what its methods call by name."""
+    modules = {cls.__module__}
+    for function in vars(cls).values():
+        if inspect.isfunction(function):
+            used = (function.__globals__.get(name) for name in function.__code__.co_names)
+            modules |= {getattr(value, "__module__", None) or "builtins" for value in used}
+    return {module for module in modules if not _is_watched(module)}
 
 
 @functools.cache
-def _kernel(function: Callable[..., Any], digest: str | None) -> Any:
-    if digest is None:
-        return numba.njit(**_OPTIONS)(function)
-    with _LOCK:
-        previous = _CONFIG.CACHE_DIR
-        _CONFIG.CACHE_DIR = str(cache_directory() / digest)
+def _digest_of(cls: type) -> bytes | None:
+    """A digest of the sources of a class, taken once; None if they can't be watched."""
+    if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
+        return None
+    digest = hashlib.sha256(f"{cls.__module__}.{cls.__qualname__}".encode())
+    # The code in memory, too: the file may have been edited since it was imported.
+    for function in vars(cls).values():
+        if inspect.isfunction(function):
+            code = function.__code__
+            plain = [c for c in code.co_consts if isinstance(c, int | float | str | tuple | None)]
+            digest.update(code.co_code + repr((code.co_names, plain)).encode())
+    for module in sorted(_foreign_modules(cls)):
         try:
-            return numba.njit(cache=True, **_OPTIONS)(function)
-        except RuntimeError:  # no place to write to: compile anew in each process
-            return numba.njit(**_OPTIONS)(function)
-        finally:
-            _CONFIG.CACHE_DIR = previous
+            digest.update(Path(inspect.getfile(sys.modules[module])).read_bytes())
+        except (TypeError, OSError, KeyError):
+            return None
+    return digest.digest()
+
+
+class _Cache(FunctionCache):
+    """A file that is damaged, or a disk that is full, means compiling anew and nothing else."""
+
+    def load_overload(self, *arguments: Any) -> Any:
+        try:
+            return super().load_overload(*arguments)  # type: ignore[no-untyped-call]
+        except Exception:
+            return None
+
+    def save_overload(self, *arguments: Any) -> None:
+        with contextlib.suppress(Exception):
+            super().save_overload(*arguments)  # type: ignore[no-untyped-call]
+
+
+_kernels: dict[Any, Any] = {}
 
 
 def kernel(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -113,4 +141,32 @@ def kernel(function: Callable[..., Any], *arguments: Any) -> Any:
     A class defined in a notebook or inside a function has no source that could be watched; a
     kernel over one is compiled anew in each process.
     """
-    return _kernel(function, _digest_with(tuple(type(argument) for argument in arguments)))
+    key = function, tuple(type(argument) for argument in arguments)
+    if key not in _kernels:
+        with _LOCK:  # where the cache lies is a global setting of Numba's
+            if key not in _kernels:
+                _kernels[key] = _new_kernel(*key)
+    return _kernels[key]
+
+
+def _new_kernel(function: Callable[..., Any], classes: tuple[type, ...]) -> Any:
+    dispatcher: Any = numba.njit(**_OPTIONS)(function)
+    digest = hashlib.sha256(package_digest())
+    for cls in classes:
+        part = _digest_of(cls)
+        if part is None:
+            return dispatcher
+        digest.update(part)
+    previous = _CONFIG.CACHE_DIR
+    try:
+        folder = cache_directory() / digest.hexdigest()[:24]
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):  # Numba would take a place that isn't keyed by digest
+            return dispatcher
+        _CONFIG.CACHE_DIR = str(folder)
+        dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
+    except (RuntimeError, OSError):  # no home, no place to write to: compile in each process
+        pass
+    finally:
+        _CONFIG.CACHE_DIR = previous
+    return dispatcher

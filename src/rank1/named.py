@@ -87,10 +87,12 @@ def _value(text: str) -> Any:
         if int(fraction[2]) == 0:
             raise ValueError(f"a fraction must not divide by zero, got {text}")
         return int(fraction[1]) / int(fraction[2])
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    for read in (json.loads, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
 
 
 def parse_policy(text: str) -> Any:

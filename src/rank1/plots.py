@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from rank1.simulation.result import Result
     from rank1.simulation.trace import Side, Trace
 
-__all__ = ["checked_ending", "new_figure", "plot_result", "plot_trace", "save_figure"]
+__all__ = [
+    "checked_ending",
+    "colour_of",
+    "new_figure",
+    "plain_axes",
+    "plot_result",
+    "plot_trace",
+    "save_figure",
+]
 
 #: Distinguishable to the colour-blind too (Okabe and Ito); a policy keeps its colour everywhere.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#8B5A2B")
@@ -70,7 +78,11 @@ def save_figure(figure: Figure | SubFigure, path: str | os.PathLike[str]) -> Non
 def plot_result(
     result: Result, *, regret: str = "expected", bounds: bool = False, ax: Axes | None = None
 ) -> Axes:
-    """Mean regret of each policy over the steps, with bands of one standard error."""
+    """Mean regret of each policy over the steps, with bands of one standard error.
+
+    With `bounds`, also Theorem 2 or 3 as a dashed line, and Theorem 1 as a dotted one where
+    Rank1Elim is among the policies; what can't be drawn is said in the legend.
+    """
     checks.one_of("regret", regret, ("expected", "realised"))
     if ax is None:
         _, ax = new_figure()
@@ -94,11 +106,60 @@ def plot_result(
         xlabel="Step", ylabel=f"{regret.capitalize()} regret", xlim=(0, result.n), ylim=(0, None)
     )
     ax.set_title(f"{result.about['name']}, {K}×{L}, mean of {runs}", loc="left", fontsize=10)
+    plain_axes(ax)
+    if bounds:
+        _draw_bounds(result, ax)
+    ax.legend(frameon=False, fontsize=9)
+    return ax
+
+
+def plain_axes(ax: Axes) -> None:
+    """Short numbers (2M, not 2000000), and no frame where there is nothing to read."""
     ax.xaxis.set_major_formatter(_short_numbers())
     ax.yaxis.set_major_formatter(_short_numbers())
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=9)
-    return ax
+
+
+def _draw_bounds(result: Result, ax: Axes) -> None:
+    """Lines where they fit into the frame that the curves have made, and words where they don't."""
+    from rank1 import theory
+    from rank1.problems import Gaussian
+
+    problem, n = result.problem, result.n
+    if problem is None:
+        _note(ax, f"no bounds: {result.about['name']} can't be built from a file")
+        return
+    try:
+        slope = theory.lower_bound(problem)
+    except (TypeError, ValueError) as reason:
+        _note(ax, f"no lower bound: {str(reason).partition(', got ')[0]}")
+    else:
+        name = "Theorem 3" if isinstance(problem, Gaussian) else "Theorem 2"
+        t = np.geomspace(1, n, 500)
+        label = f"{name}: {slope:.3g}·log t, for t → ∞"
+        ax.plot(t, slope * np.log(t), color="0.2", ls="--", lw=1, label=label)
+        ax.set_ylim(0, max(ax.get_ylim()[1], 1.05 * slope * np.log(n)))
+    # Theorem 1 is about Rank1Elim as the paper has it.
+    if "rank1elim" not in (outcome.label for outcome in result.outcomes):
+        return
+    try:
+        most = theory.upper_bound(problem, n)
+    except TypeError as reason:
+        _note(ax, f"no upper bound: {str(reason).partition(', got ')[0]}")
+        return
+    # What bounds the regret of the whole run also bounds that of its beginning.
+    label = f"Theorem 1: rank1elim at most {most:,.0f}".replace("inf", "∞")
+    if most <= ax.get_ylim()[1]:
+        ax.axhline(most, color=colour_of("rank1elim"), ls=":", lw=1, label=label)
+    else:
+        _note(ax, f"{label}, above the frame")
+
+
+def _note(ax: Axes, text: str) -> None:
+    """Words in the legend, without a line."""
+    import textwrap
+
+    ax.plot([], [], ls="", label=textwrap.fill(text, 56))
 
 
 def _short_numbers() -> Any:

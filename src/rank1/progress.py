@@ -35,6 +35,10 @@ class Progress:
 
     def __init__(self, wanted: bool, unit: str, total: float, *, lines: bool = False) -> None:
         self._bar: Any = None
+        #: What a unit of the work at hand counts for, where some of it takes longer.
+        self.scale = 1.0
+        #: Stands before what is shown.
+        self.title = ""
         self._lines = wanted and lines and not sys.stderr.isatty()
         self._begin = self._printed = time.monotonic()
         self._done, self._total, self._what = 0.0, total, ""
@@ -71,6 +75,8 @@ class Progress:
 
     def advance(self, done: float, what: str) -> None:
         """So many units more are done; `what` is shown before the bar."""
+        done *= self.scale
+        what = f"{self.title}, {what}" if self.title else what
         if self._bar:
             self._bar.update(self._task, advance=done, description=what)
         self._done, self._what, now = self._done + done, what, time.monotonic()

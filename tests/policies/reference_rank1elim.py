@@ -30,15 +30,27 @@ class LiteralRank1Elim:
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         self.reward = reward
 
+    def stage_length(self, gap: float) -> int:
+        return max(1, math.ceil(4 * self.s2 * gap**-2 * math.log(self.n)))
+
+    def radius(self, n_stage: int) -> float:
+        return self.scale * math.sqrt(self.s2 * math.log(self.n) / n_stage)
+
+    def upper(self, mean: float, n_stage: int) -> float:
+        return mean + self.radius(n_stage)
+
+    def lower(self, mean: float, n_stage: int) -> float:
+        return mean - self.radius(n_stage)
+
     def algorithm(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-        K, L, n = self.K, self.L, self.n
+        K, L = self.K, self.L
         # 1-3: initialization
         gap = 1.0
         C_row, C_col = np.zeros((K, L)), np.zeros((K, L))
         h_row, h_col = list(range(K)), list(range(L))
         n_before = 0
         while True:  # 5
-            n_stage = max(1, math.ceil(4 * self.s2 * gap**-2 * math.log(n)))  # 6
+            n_stage = self.stage_length(gap)  # 6
             rows, cols = sorted(set(h_row)), sorted(set(h_col))  # 7
             self.survivors.append((rows, cols))
             for _ in range(n_stage - n_before):  # 10
@@ -51,11 +63,10 @@ class LiteralRank1Elim:
                     yield i, j
                     C_col[i, j] += self.reward
             # 22-28: confidence intervals
-            radius = self.scale * math.sqrt(self.s2 * math.log(n) / n_stage)
-            U_row = {i: C_row[i].sum() / n_stage + radius for i in rows}
-            L_row = {i: C_row[i].sum() / n_stage - radius for i in rows}
-            U_col = {j: C_col[:, j].sum() / n_stage + radius for j in cols}
-            L_col = {j: C_col[:, j].sum() / n_stage - radius for j in cols}
+            U_row = {i: self.upper(C_row[i].sum() / n_stage, n_stage) for i in rows}
+            L_row = {i: self.lower(C_row[i].sum() / n_stage, n_stage) for i in rows}
+            U_col = {j: self.upper(C_col[:, j].sum() / n_stage, n_stage) for j in cols}
+            L_col = {j: self.lower(C_col[:, j].sum() / n_stage, n_stage) for j in cols}
             # 30-40: elimination
             best_row = max(rows, key=lambda i: (L_row[i], -i))
             h_row = [best_row if U_row[h] <= L_row[best_row] else h for h in h_row]

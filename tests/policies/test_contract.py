@@ -16,7 +16,11 @@ from rank1.policies import POLICIES, Known, Policy, Pull, ask, tell
 from tests.support import known_of, play_compiled
 
 PROBLEM = rank1.Bernoulli([0.9, 0.2, 0.5], [0.3, 0.8])
-EVERY_POLICY = pytest.mark.parametrize("policy", [cls() for cls in POLICIES.values()], ids=str)
+# GLM-UCB divides by the lowest mean, which is 0 in one of the problems.
+NEEDED: dict[str, dict[str, Any]] = {"glm_ucb": {"c_mu": 0.1}}
+EVERY_POLICY = pytest.mark.parametrize(
+    "policy", [cls(**NEEDED.get(name, {})) for name, cls in POLICIES.items()], ids=str
+)
 
 
 def start(policy: Policy, n: int = 2000, problem: rank1.Problem = PROBLEM) -> Any:

@@ -149,3 +149,106 @@ def test_gaussian_choices_are_those_of_algorithm_1(seed: int) -> None:
     expected, _ = play_reference(reference, problem, n, seed)
     pairs, _, _ = play_compiled(rank1.Rank1Elim(0.7), problem, n, seed)
     np.testing.assert_array_equal(pairs, expected)
+
+
+def test_lines_whose_eliminator_is_eliminated_follow_it() -> None:
+    """Row 1 eliminates row 0 in stage 0, and row 2 eliminates row 1 in stage 1."""
+    n = 3000
+    reference = LiteralRank1Elim(3, 2, n)
+    state = rank1.Rank1Elim().start(rank1.Known(3, 2, n))
+    ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    for _ in range(n):
+        row, column, _ = reference.choose(theirs)
+        pull = rank1.ask(state, ours)
+        assert (pull.row, pull.column) == (row, column)
+        stage = (pull.tag >> 1) & 31
+        means = [0.0, 1.0, 0.9] if stage == 0 else [0.0, 0.0, 1.0]
+        reward = means[row] if pull.tag & 1 == 0 else 0.5
+        reference.update(row, column, 0, reward)
+        rank1.tell(state, pull, reward)
+    assert state.h_row[:3].tolist() == [[0, 1, 2], [1, 1, 2], [2, 2, 2]]
+
+
+def test_a_line_that_only_touches_is_eliminated() -> None:
+    """Line 33 has ≤: an upper bound that equals the best lower bound is out."""
+    state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
+    state.n_stage[0], state.width[0] = 8, 0.25
+    rng = np.random.default_rng(1)
+    while state.at[STAGE] == 0:
+        pull = rank1.ask(state, rng)
+        even = (pull.tag >> 6) % 2 == 0
+        rank1.tell(state, pull, 1.0 if pull.row == 0 or even else 0.0)
+    assert state.row_intervals[0].tolist() == [[0.75, 1.25], [0.25, 0.75]]
+    assert state.h_row[1].tolist() == [0, 0]
+
+
+def test_a_pull_of_an_eliminated_line_is_not_waited_for() -> None:
+    """It was given back before its row was eliminated: never issued again, and stages still end."""
+    state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
+    rng = np.random.default_rng(1)
+
+    def tell(pull: rank1.Pull) -> None:
+        rank1.tell(state, pull, 1.0 if pull.row == 0 else 0.0)
+
+    first = rank1.ask(state, rng)
+    given_back = None
+    while given_back is None:
+        pull = rank1.ask(state, rng)
+        if (pull.tag >> 1) & 31 == 0:
+            tell(pull)
+        elif pull.row == 1 and pull.tag & 1 == 0:
+            given_back = pull
+        else:
+            tell(pull)
+    state = state.forget(*given_back)
+    tell(first)
+    assert state.at[STAGE] == 1
+    assert state.h_row[1].tolist() == [0, 0]
+    for _ in range(2000):
+        pull = rank1.ask(state, rng)
+        assert pull != given_back
+        tell(pull)
+    assert state.at[STAGE] >= 3
+
+
+def test_a_pull_given_back_after_its_line_is_gone_is_not_issued_again() -> None:
+    state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
+    rng = np.random.default_rng(1)
+
+    def tell(pull: rank1.Pull) -> None:
+        rank1.tell(state, pull, 1.0 if pull.row == 0 else 0.0)
+
+    first = rank1.ask(state, rng)
+    late = None
+    while late is None:
+        pull = rank1.ask(state, rng)
+        if (pull.tag >> 1) & 31 == 1 and pull.row == 1 and pull.tag & 1 == 0:
+            late = pull
+        else:
+            tell(pull)
+    tell(first)
+    assert state.h_row[1].tolist() == [0, 0]
+    state = state.forget(*late)
+    for _ in range(2000):
+        pull = rank1.ask(state, rng)
+        assert pull != late
+        tell(pull)
+    assert state.at[STAGE] >= 3
+
+
+def test_a_state_that_was_replaced_stays_sound() -> None:
+    """Whoever ignores what `forget` returns loses the pull, and nothing else."""
+    state = rank1.Rank1Elim().start(rank1.Known(2, 3, 1000))
+    rng = np.random.default_rng(1)
+    state.forget(*rank1.ask(state, rng))
+    for _ in range(20):
+        pull = rank1.ask(state, rng)
+        assert 0 <= pull.row < 2
+        assert 0 <= pull.column < 3
+
+
+def test_rewards_of_a_wide_range_have_wide_intervals() -> None:
+    wide = rank1.Rank1Elim().start(rank1.Known(2, 2, 10**6, low=1.0, high=5.0))
+    unit = rank1.Rank1Elim().start(rank1.Known(2, 2, 10**6, low=0.2, high=0.9))
+    assert wide.width[0] * np.sqrt(wide.n_stage[0]) == pytest.approx(4 * np.sqrt(np.log(10**6)))
+    assert unit.width[0] * np.sqrt(unit.n_stage[0]) == pytest.approx(np.sqrt(np.log(10**6)))

@@ -1,8 +1,8 @@
 """The stage-aggregated path is equal in law to playing step by step.
 
 Each comparison has 1500 runs on either side, fixed seeds, and fails at p < 1e-4 or beyond four
-standard errors. Dropping the sharing of a factor, the weights of eliminated lines or the cut sweeps
-turns them red.
+standard errors. Dropping the weights of eliminated lines or the substitution turns them red; that a
+factor is shared is tested in tests/problems.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 # Each adds its command.
-from rank1.cli import listings, paper, plot, simulate, sweep, table  # noqa: F401
+from rank1.cli import bounds, listings, paper, plot, simulate, sweep, table  # noqa: F401
 from rank1.cli.app import app
 
 __all__ = ["app", "main"]
@@ -13,9 +14,12 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line; bad input gives one line and status 2, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that can't show Δ shows something
+            stream.reconfigure(errors="replace")
     try:
         app()
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Jobs", "Json", "Seed", "app", "console", "print_json"]
+__all__ = ["Jobs", "Json", "ProblemName", "Seed", "Set", "app", "console", "print_json"]
 
 app = typer.Typer(
     add_completion=False,
@@ -23,6 +23,12 @@ app = typer.Typer(
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
+]
+ProblemName = Annotated[
+    str, typer.Option("--problem", help="Name of the problem: see `rank1 problems`.")
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the problem, as name=value.")
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same numbers.")]
 Jobs = Annotated[int, typer.Option(help="Runs played side by side; -1 for one on each core.")]

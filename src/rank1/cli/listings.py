@@ -39,6 +39,7 @@ def _list(kind: str, table: Any, json_: bool) -> None:
         print_json({"problems" if kind == "problem" else "policies": entries})
         return
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
     listing = Table(box=box.SIMPLE)
@@ -49,5 +50,5 @@ def _list(kind: str, table: Any, json_: bool) -> None:
             *entry["required"],
             *(f"{key}={value}" for key, value in entry["defaults"].items()),
         ]
-        listing.add_row(str(entry["name"]), str(entry["about"]), ", ".join(words) or "none")
+        listing.add_row(str(entry["name"]), escape(str(entry["about"])), ", ".join(words) or "none")
     console().print(listing)

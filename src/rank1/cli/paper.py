@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import json
+import importlib.util
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,57 +19,132 @@ CHOICES = (*ARTEFACTS, "all")
 @app.command(epilog="Example: rank1 paper table1 --runs 20 --seed 1")
 def paper(
     artefact: Annotated[str, typer.Argument(help=f"One of {', '.join(CHOICES)}.")] = "all",
-    runs: Annotated[int, typer.Option(help="Runs of each cell; the paper has 20.")] = 20,
-    n: Annotated[float, typer.Option(help="Number of steps; the paper has 2 million.")] = 2e6,
+    runs: Annotated[
+        int | None, typer.Option(help="Runs of each cell; the paper's 20 by default.")
+    ] = None,
+    n: Annotated[
+        float | None, typer.Option(help="Number of steps; the paper's 2 million by default.")
+    ] = None,
     seed: Seed = 1,
     jobs: Jobs = -1,
-    out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("report"),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for what is written; by default report, quick: report-quick."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: 5 runs of 200,000 steps, labelled so.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of MovieLens 1M, for figure3.")
+    ] = None,
+    accept_licence: Annotated[
+        bool,
+        typer.Option(
+            "--accept-licence",
+            help="I accept the terms of MovieLens 1M: download it. Else figure3 has stand-in data.",
+        ),
+    ] = False,
     json_: Json = False,
 ) -> None:
-    """Reproduce the paper's experiments, beside the paper's own numbers."""
+    """Reproduce the paper's experiments, beside its own numbers; index.html shows them all."""
     from rank1 import checks
 
     checks.one_of("the artefact", artefact, CHOICES)
+    names = ARTEFACTS if artefact == "all" else (artefact,)
     options = Options(
-        checks.integer("runs", runs, 1), checks.integer("n", n, 1), seed, jobs, out, progress=True
+        checks.integer("runs", runs if runs is not None else 5 if quick else 20, 1),
+        checks.integer("n", n if n is not None else 200_000 if quick else 2_000_000, 1),
+        seed,
+        jobs,
+        out or Path("report-quick" if quick else "report"),
+        progress=True,
+        quick=quick,
+        data_dir=data_dir,
+        accept_licence=accept_licence,
+        command=shlex.join(["rank1", *sys.argv[1:]]),
     )
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        options.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(
-            f"--out must name a folder that may be written to, got {str(out)!r}: {error.strerror}"
+            "--out must name a folder that may be written to, "
+            f"got {str(options.out)!r}: {error.strerror}"
         ) from None
+    if "figure3" in names:
+        options = options._replace(accept_licence=_may_download(options))
     documents: dict[str, Any] = {}
     try:
-        for name in ARTEFACTS if artefact == "all" else [artefact]:
+        for name in names:
             documents[name] = _make(name, options, quiet=json_)
     except KeyboardInterrupt:
         print(
-            f"Interrupted. What was finished is kept in {options.store}; "
-            "the same command goes on from there.",
+            "Interrupted."
+            + (
+                f" Finished cells are kept in {options.store}; the same command goes on from there."
+                if options.store.is_dir()
+                else ""
+            ),
             file=sys.stderr,
         )
         sys.exit(130)
+    _report(options, quiet=json_)
     if json_:
         print_json(documents if artefact == "all" else documents[artefact])
 
 
+def _may_download(options: Options) -> bool:
+    """Whether MovieLens may be fetched. What can go wrong is found out before hours of work."""
+    if options.data_dir is not None:
+        from rank1.movielens.read import files_of
+
+        files_of(options.data_dir)
+        return False
+    from rank1.compiled import cache_directory
+
+    there = (cache_directory() / "movielens" / "ml-1m" / "ratings.dat").is_file()
+    if not there and importlib.util.find_spec("pooch") is None:
+        if options.accept_licence:
+            raise ValueError(
+                "--accept-licence needs pooch to download MovieLens; install it with: "
+                "pip install 'rank1[movielens]'"
+            )
+        return False
+    # Nobody is asked in a script or for a first look, nor twice.
+    somebody = sys.stdin.isatty() and sys.stderr.isatty()
+    if options.accept_licence or options.quick or not somebody:
+        return options.accept_licence
+    if there:
+        return True
+    from rank1.movielens.download import LICENCE
+
+    print(LICENCE, file=sys.stderr)
+    question = "Accept these terms and download it? Otherwise figure3 is made from stand-in data."
+    return typer.confirm(question, default=False, err=True)
+
+
 def _make(name: str, options: Options, quiet: bool) -> dict[str, Any]:
-    from rank1.files import whole_file
+    from rank1.paper import artefact
+    from rank1.paper.claims import claim_line
+    from rank1.plots import save_figure
 
-    module = importlib.import_module(f"rank1.paper.{name}")
-    document: dict[str, Any] = module.compute(options)
+    document = artefact.make(name, options)
     written = [options.out / f"{name}.json"]
-    with whole_file(written[0]) as temporary:
-        temporary.write_text(json.dumps(document, indent=1, allow_nan=False))
-    for title, figure in module.draw(document).items():
-        from rank1.plots import save_figure
-
+    for title, figure in artefact.draw(name, document).items():
         for ending in ("png", "svg"):
             written.append(options.out / f"{title}.{ending}")
             save_figure(figure, written[-1])
     if not quiet:
-        for part in module.show(document):
+        lines = [claim_line(claim) for claim in document["claims"]]
+        for part in [*artefact.show(name, document), *lines]:
             console().print(part)
         print(f"Written: {', '.join(str(path) for path in written)}")
     return document
+
+
+def _report(options: Options, quiet: bool) -> None:
+    """The page of what was made with these options, now and before."""
+    from rank1.paper.report import write
+
+    path = write(options)
+    if not quiet:
+        print(f"Written: {path}")

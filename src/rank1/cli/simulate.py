@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import Jobs, Json, Seed, app, console, print_json
+from rank1.cli.app import Jobs, Json, ProblemName, Seed, Set, app, console, print_json
 
 
 @app.command(
@@ -16,14 +16,12 @@ from rank1.cli.app import Jobs, Json, Seed, app, console, print_json
     "p_v=0.7 --set delta_u=0.2 --set delta_v=0.2 --policy rank1elim --n 2e6 --runs 20"
 )
 def simulate(
-    problem: Annotated[str, typer.Option(help="Name of the problem: see `rank1 problems`.")],
+    problem: ProblemName,
     policy: Annotated[
         list[str],
         typer.Option(help="Name of a policy, settings after a colon: see `rank1 policies`."),
     ],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the problem, as name=value.")
-    ] = None,
+    set_: Set = None,
     n: Annotated[float, typer.Option(help="Number of steps; 2e6 is fine.")] = 2e6,
     runs: Annotated[int, typer.Option(help="Runs of each policy.")] = 20,
     seed: Seed = 1,
@@ -36,6 +34,9 @@ def simulate(
     plot: Annotated[
         Path | None, typer.Option(help="Draw the curves into this .png, .svg or .pdf file.")
     ] = None,
+    bounds: Annotated[
+        bool, typer.Option("--bounds", help="Draw the theoretical bounds into the figure, too.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Play policies on a problem and print their regret."""
@@ -54,6 +55,8 @@ def simulate(
             )
     if plot is not None:
         checked_ending(plot)
+    elif bounds:
+        raise ValueError("--bounds draws into the figure of --plot: name one, as in --plot a.png")
     interrupted = False
     try:
         result = simulation.simulate(
@@ -61,16 +64,17 @@ def simulate(
         )  # fmt: skip
     except simulation.Interrupted as stop:
         if stop.result is None:
-            raise
+            print("Interrupted before any run was finished.", file=sys.stderr)
+            sys.exit(130)
         result, interrupted = stop.result, True
-    if out is not None:
-        result.save(out)
-    if plot is not None:
-        save_figure(result.plot().figure, plot)
     if json_:
         print_json(result.document())
     else:
         _show_result(result)
+    if out is not None:
+        result.save(out)
+    if plot is not None:
+        save_figure(result.plot(bounds=bounds).figure, plot)
     if interrupted:
         print("Interrupted: these are the runs that were finished.", file=sys.stderr)
         sys.exit(130)

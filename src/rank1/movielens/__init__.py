@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rank1.movielens.download import LICENCE, download
+from rank1.movielens.obtain import obtain
 from rank1.movielens.problem import GroupRatings, RatingProblem, group_ratings, rating_problem
 from rank1.movielens.read import DataError, Ratings, read
 from rank1.movielens.stand_in import stand_in
@@ -15,6 +16,7 @@ __all__ = [
     "Ratings",
     "download",
     "group_ratings",
+    "obtain",
     "rating_problem",
     "read",
     "stand_in",

@@ -171,7 +171,9 @@ def rating_problem(
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(len(whole.names), K, replace=False))
     columns = np.sort(rng.choice(len(whole.titles), L, replace=False))
-    completed = completion.matrix[np.ix_(rows, columns)]
+    # The last digits depend on how many threads added them up; the problem, whose seeds and kept
+    # runs go by its every bit, must not.
+    completed = completion.matrix[np.ix_(rows, columns)].round(6)
     problem = Categorical(SCALES[scale], star_probabilities(completed, sigma))
     problem.row_labels = [whole.names[i] for i in rows]
     problem.column_labels = [whole.titles[j] for j in columns]

@@ -108,7 +108,7 @@ def read(directory: str | Path) -> Ratings:
     Harper, Konstan: The MovieLens datasets: history and context. ACM TiiS 5, 2015.
     https://files.grouplens.org/datasets/movielens/ml-1m-README.txt
     """
-    users_file, movies_file, ratings_file = _files(Path(directory))
+    users_file, movies_file, ratings_file = files_of(Path(directory))
 
     # Ids are looked up as they are written: reading a million ratings converts no number.
     user_at: dict[str, int] = {}
@@ -170,7 +170,8 @@ def read(directory: str | Path) -> Ratings:
     )
 
 
-def _files(directory: Path) -> list[Path]:
+def files_of(directory: Path) -> list[Path]:
+    """The three files, in the folder or in its folder `ml-1m`."""
     for folder in (directory, directory / "ml-1m"):
         if any((folder / name).is_file() for name in FILES):
             break

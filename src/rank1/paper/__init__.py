@@ -2,10 +2,14 @@
 
 The module of an artefact has
 
+- a docstring whose first line is its heading in the report;
 - `compute(options)`: its document, plain values that `--json` prints. What takes long is kept cell
-  by cell in `options.store`, so that an interrupted command goes on where it stopped.
-- `show(document)`: what to print, as text and rich tables.
+  by cell in `options.store`, so that an interrupted command goes on where it stopped. Sentences of
+  the paper that it bears on stand in `claims`, see `rank1.paper.claims`.
+- `show(document)`: what to print beside the claims, as text and rich tables.
 - `draw(document)`: figures by name; they are saved as PNG and SVG.
+
+From these the command line prints and saves, and `rank1.paper.report` makes its page.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from typing import NamedTuple
 __all__ = ["ARTEFACTS", "Options"]
 
 #: In the order of the paper.
-ARTEFACTS = ("table1",)
+ARTEFACTS = ("table1", "scaling", "figure2", "discussion", "figure3")
 
 
 class Options(NamedTuple):
@@ -28,8 +32,27 @@ class Options(NamedTuple):
     jobs: int = 1
     out: Path = Path("report")
     progress: bool = False
+    #: A short run to look at; whatever is made in it says so.
+    quick: bool = False
+    #: The folder of MovieLens 1M.
+    data_dir: Path | None = None
+    #: Whether the terms of MovieLens were accepted, so that it may be downloaded.
+    accept_licence: bool = False
+    #: The command line itself, which documents and the page cite.
+    command: str = ""
 
     @property
     def store(self) -> Path:
         """Where finished cells are kept."""
         return self.out / "cells"
+
+    @property
+    def label(self) -> str:
+        """What stands on every table, figure and page of a quick run.
+
+        >>> Options(n=200_000, runs=5, quick=True).label
+        'quick run: n = 200,000, 5 runs'
+        >>> Options().label
+        ''
+        """
+        return f"quick run: n = {self.n:,}, {self.runs} runs" if self.quick else ""

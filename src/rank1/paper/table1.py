@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from rank1.paper import Options
+from rank1.paper.claims import claim
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
@@ -36,8 +37,14 @@ def compute(options: Options) -> dict[str, Any]:
         for cell in TABLE_1:
             cells.append(_cell(cell, options))
             bar.advance(1, f"Table 1, K={cell.K}, L={cell.L}")
-    document: dict[str, Any] = {"cells": cells, "seconds": time.perf_counter() - begin}
-    return document | {"n": options.n, "runs": options.runs, "seed": options.seed}
+    return {
+        "cells": cells,
+        "claims": claims(cells),
+        "n": options.n,
+        "runs": options.runs,
+        "seed": options.seed,
+        "seconds": time.perf_counter() - begin,
+    }
 
 
 def _cell(cell: Cell, options: Options) -> dict[str, Any]:
@@ -45,8 +52,9 @@ def _cell(cell: Cell, options: Options) -> dict[str, Any]:
     settings = cell._asdict()
     table, paper = settings.pop("table"), settings.pop("regret")
     paper_se = settings.pop("se")
-    # A cell takes a few milliseconds: neither threads nor a store would pay.
-    result = simulate(Rank1Elim(), spike(**settings), n, runs, options.seed, checkpoints=1)
+    jobs = options.jobs if runs >= 100 else 1  # else a cell takes less time than a thread's start
+    problem = spike(**settings)
+    result = simulate(Rank1Elim(), problem, n, runs, options.seed, jobs, checkpoints=1)
     regret = mean_and_error(result.outcomes[0].realised[:, -1])
     z = None
     if regret["std"] and regret["mean"] and n == N:
@@ -58,6 +66,57 @@ def _cell(cell: Cell, options: Options) -> dict[str, Any]:
         "paper": {"mean": paper, "se": paper_se},
         "z": z,
     }
+
+
+def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The paper's sentences on Table 1, each with the figures that bear on it."""
+    sizes, means, gaps = (
+        {
+            (cell[first], cell[second]): cell["regret"]["mean"]
+            for cell in cells
+            if cell["table"] == table
+        }
+        for table, ((first, second), _) in CAPTIONS.items()
+    )
+    if min((*sizes.values(), *means.values(), *gaps.values())) <= 0:
+        return []  # a few steps, in which chance decides
+
+    def least(regret: dict[Any, float], factor: float) -> float:
+        """From a cell to the one whose first or second setting is multiplied: the least ratio."""
+        return min(
+            regret[other] / regret[a, b]
+            for a, b in regret
+            for other in ((a * factor, b), (a, b * factor))
+            if other in regret
+        )
+
+    grows = [least(sizes, 2), least(gaps, 0.5)]
+    doubled = [sizes[16, 16] / sizes[8, 8], sizes[32, 32] / sizes[16, 16]]
+    doubled += [gaps[0.1, 0.1] / gaps[0.2, 0.2], gaps[0.05, 0.05] / gaps[0.1, 0.1]]
+    power = math.log(means[0.175, 0.175] / means[0.7, 0.7]) / math.log(4)
+    return [
+        claim(
+            "The regret increases as K and L increase, and as the gaps decrease.",
+            [ratio > 1 for ratio in grows],
+            grows,
+            "the least ratio of two cells of which one has K or L doubled, or a gap halved; above "
+            "1 counts",
+        ),
+        claim(
+            "The regret doubles when K and L are doubled, and when the gaps are halved.",
+            [1.5 <= ratio <= 2.5 for ratio in doubled],
+            doubled,
+            "ratios from K = L = 8 to 16 and on to 32, then from Δ = 0.2 to 0.1 and on to 0.05; "
+            "1.5 to 2.5 counts",
+        ),
+        claim(
+            "The regret is not quadratic in 1/μ.",
+            [power < 1.5],
+            [power],
+            "power of 1/p with which it grows from p = 0.7 to 0.175, where 2 is quadratic; below "
+            "1.5 counts",
+        ),
+    ]
 
 
 def within(document: dict[str, Any], limit: float) -> int:
@@ -96,7 +155,7 @@ def _figures(regret: dict[str, Any]) -> str:
 def _summary(document: dict[str, Any]) -> str:
     runs = f"{document['runs']} runs of {document['n']:,} steps, {document['seconds']:.1f} s"
     if not any(cell["z"] is not None for cell in document["cells"]):
-        return f"{runs}. The paper has n = {N:,}, so there is nothing to compare."
+        return f"{runs}. There is nothing to compare: that takes two runs or more, and n = {N:,}."
     total = len(document["cells"])
     return (
         f"{runs}. {within(document, 2)} of {total} cells lie within 2 standard errors of the "

@@ -69,18 +69,25 @@ class Policy:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        return dataclasses.asdict(self)
+        """The settings as plain values: 1 and 1.0 are the same setting and give the same runs."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: _plain(value) for name, value in values.items()}
 
     @property
     def label(self) -> str:
         """The name with every setting that isn't the default, as the command line takes it."""
+        settings = self.settings
         changed = [
-            f"{field.name}={getattr(self, field.name)}"
+            f"{field.name}={settings[field.name]}"
             for field in dataclasses.fields(self)
-            if getattr(self, field.name) != field.default
+            if settings[field.name] != field.default
         ]
         return self.name + (":" + ",".join(changed) if changed else "")
+
+
+def _plain(value: Any) -> Any:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return float(value) if is_number else value
 
 
 def _choose(state: Any, rng: np.random.Generator) -> Any:

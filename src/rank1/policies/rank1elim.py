@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined, jit, method
+from rank1.compiled import inlined, jit, kernel, method
 from rank1.policies.base import Known, Policy
 
 __all__ = ["EliminationState", "Rank1Elim", "start_elimination"]
@@ -98,13 +98,20 @@ class EliminationState(NamedTuple):
             end_stages(self)
 
     def forget(self, row: int, column: int, tag: int) -> EliminationState:
-        """The same pull is issued again, before any other."""
-        waiting = int(self.at[GIVEN_BACK])
+        """The same pull is issued again, before any other; not if its line is gone."""
+        at = self.at
+        h, line = (self.h_column, column) if tag & 1 else (self.h_row, row)
+        if h[at[STAGE], line] != line:
+            self.awaited[(tag >> 1) & 31] -= 1
+            kernel(_end_stages, self)(self)
+            return self
+        waiting = int(at[GIVEN_BACK])
         state = self
         if waiting == len(self.given_back):
             room = np.empty((max(16, 2 * waiting), 3), np.int64)
             room[:waiting] = self.given_back
-            state = self._replace(given_back=room)
+            # The old state must not see a count that its own room doesn't hold.
+            state = self._replace(given_back=room, at=at.copy())
         state.given_back[waiting] = row, column, tag
         state.at[GIVEN_BACK] += 1
         return state
@@ -121,6 +128,9 @@ class EliminationState(NamedTuple):
     def interval(self, stage: int, mean: float) -> tuple[float, float]:
         """Lower and upper confidence bound (lines 22 to 28)."""
         return mean - self.width[stage], mean + self.width[stage]
+
+
+State = TypeVar("State", bound=EliminationState)
 
 
 @inlined
@@ -170,6 +180,10 @@ def end_stages(state: Any) -> None:
                 next_side(state)
 
 
+def _end_stages(state: Any) -> None:
+    end_stages(state)
+
+
 @jit
 def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals: Floats) -> int:
     """Intervals and elimination on one side (lines 22 to 40); how many lines remain."""
@@ -216,8 +230,8 @@ def drop_eliminated(state: Any) -> None:
 
 
 def start_elimination(
-    kind: type[EliminationState], known: Known, n_stage: list[int], width: list[float]
-) -> EliminationState:
+    kind: type[State], known: Known, n_stage: list[int], width: list[float]
+) -> State:
     """A state before the first step, for stages of the given lengths."""
     K, L = known.K, known.L
     # A sweep has at least two pulls, so a stage with 2·n_ℓ > n can't end within the horizon.
@@ -255,7 +269,8 @@ class Rank1Elim(Policy):
     Notes
     -----
     Unbounded noise of standard deviation σ makes an observation sub-Gaussian with variance proxy
-    1/4 + σ². With s² = 1 + 4σ² the radius is s·√(log n / n_ℓ) and n_ℓ = ⌈4·s²·4^ℓ·log n⌉.
+    1/4 + σ². With s² = 1 + 4σ² the radius is s·√(log n / n_ℓ) and n_ℓ = ⌈4·s²·4^ℓ·log n⌉. Rewards
+    in an interval of width w > 1, such as stars, are sub-Gaussian with w²/4: there s² = w² + 4σ².
 
     When rewards come late, a stage ends with the last of its rewards. What is asked for meanwhile
     are sweeps over the current survivors that count towards the next stage.
@@ -282,7 +297,9 @@ class Rank1Elim(Policy):
 
     def start(self, known: Known) -> EliminationState:
         """The state before the first step."""
-        s2 = 1 + 4 * known.sigma**2
+        reach = known.high - known.low
+        w = max(1.0, reach) if math.isfinite(reach) else 1.0
+        s2 = w**2 + 4 * known.sigma**2
         log_n = math.log(known.n)
         n_stage = [max(1, math.ceil(4 * s2 * 4**stage * log_n)) for stage in range(31)]
         width = [self.confidence_scale * math.sqrt(s2 * log_n / length) for length in n_stage]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from functools import cached_property
 from typing import Any
@@ -34,6 +35,8 @@ class Problem:
     #: The least and the largest reward.
     low: float = 0.0
     high: float = 1.0
+    #: Whether `given` says all, so that finished runs can be found again.
+    storable: bool = True
     row_labels: list[str] | None = None
     column_labels: list[str] | None = None
     #: Steps for which one filling of the law lasts, where Python has to draw for it.
@@ -78,6 +81,30 @@ class Problem:
             return [(i, j) for i in range(self.K) for j in range(self.L)]
         rows, columns = (np.nonzero(side == side.max())[0].tolist() for side in (self.u, self.v))
         return [(i, j) for i in rows for j in columns]
+
+    def is_best(self, row: int, column: int) -> bool:
+        """Whether a pair is one of the best."""
+        tops = self.u[row] == self.u.max() and self.v[column] == self.v.max()
+        return bool(self.best_mean == 0 or tops)
+
+    @property
+    def given(self) -> tuple[str | Floats, ...]:
+        """What tells this problem from others. Only what was given: a derived number's last bit
+        may differ from one machine to another.
+        """
+        return type(self.law).__name__, self.u, self.v
+
+    @cached_property
+    def digest(self) -> int:
+        """A number made of `given`, from which seeds are derived."""
+        digest = hashlib.sha256()
+        for part in self.given:
+            if isinstance(part, str):
+                digest.update(part.encode() + b"\0")
+            else:
+                digest.update(repr(part.shape).encode())
+                digest.update(np.ascontiguousarray(part).data)
+        return int.from_bytes(digest.digest()[:16], "little")
 
     @cached_property
     def facts(self) -> tuple[float, float, float, float, tuple[int, int]]:

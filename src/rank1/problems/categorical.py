@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,8 +109,21 @@ class Categorical(Problem):
         self.probabilities = grid
         self.u, self.v = self.means.mean(axis=1), self.means.mean(axis=0)
         self.low, self.high = float(self.values.min()), float(self.values.max())
-        settings = {"values": self.values.tolist(), "probabilities": grid.tolist()}
-        self.description = {"name": "categorical", "settings": settings}
+
+    @cached_property
+    def description(self) -> dict[str, Any]:  # type: ignore[override]
+        """The grid as plain values; made when it is asked for, because it may be large."""
+        settings = {"values": self.values.tolist(), "probabilities": self.probabilities.tolist()}
+        return {"name": "categorical", "settings": settings}
+
+    @property
+    def given(self) -> tuple[str | Floats, ...]:
+        """The values and their probabilities."""
+        return "CategoricalLaw", self.values, self.probabilities
+
+    def is_best(self, row: int, column: int) -> bool:
+        """Whether a pair is one of the best."""
+        return bool(self.means[row, column] == self.best_mean)
 
     @cached_property
     def means(self) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -51,7 +52,7 @@ class Beta:
 
     def spec(self) -> list[Any]:
         """The entry as plain values."""
-        return ["beta", self.a, self.b]
+        return ["beta", float(self.a), float(self.b)]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Interval:
 
     def spec(self) -> list[Any]:
         """The entry as plain values."""
-        return ["interval", self.low, self.high]
+        return ["interval", float(self.low), float(self.high)]
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,10 @@ class Discrete:
 
     def spec(self) -> list[Any]:
         """The entry as plain values."""
-        return ["discrete", list(self.values), list(self.probabilities)]
+        return [
+            "discrete",
+            *([float(x) for x in part] for part in (self.values, self.probabilities)),
+        ]
 
 
 @dataclass(frozen=True)
@@ -221,8 +225,16 @@ class Factors(Problem):
         self.u_law, self.v_law = _checked("u_law", u_law), _checked("v_law", v_law)
         self.u, self.v = _means("u_law", self.u_law), _means("v_law", self.v_law)
         self.block = max(1, min(2**16, 2**21 // (self.K + self.L)))
+        self.storable = not any(
+            isinstance(law, Sampler) and law.name == "sampler" for law in (self.u_law, self.v_law)
+        )
         settings = {"u_law": _spec(self.u_law), "v_law": _spec(self.v_law)}
         self.description = {"name": "factors", "settings": settings}
+
+    @property
+    def given(self) -> tuple[str | Floats, ...]:
+        """The means, and the laws in words."""
+        return "FactorsLaw", self.u, self.v, json.dumps(self.description)
 
     @property
     def law(self) -> FactorsLaw:

@@ -76,9 +76,14 @@ class Gaussian(Problem):
     def __init__(self, u: ArrayLike, v: ArrayLike, sigma: float) -> None:
         self.u = checks.vector("u", u)
         self.v = checks.vector("v", v)
-        self.sigma = checks.number("sigma", sigma, 0, above=True)
+        self.sigma = checks.number("sigma", sigma, 0, 1e6, above=True)
         settings = {"u": self.u.tolist(), "v": self.v.tolist(), "sigma": self.sigma}
         self.description = {"name": "gaussian", "settings": settings}
+
+    @property
+    def given(self) -> tuple[str | Floats, ...]:
+        """The factors and the noise."""
+        return *super().given, np.array([self.sigma])
 
     @cached_property
     def law(self) -> GaussianLaw:

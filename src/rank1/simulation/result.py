@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -108,7 +109,6 @@ class Result:
         import polars as pl
 
         rows: list[dict[str, Any]] = []
-        best = set(self.problem.best_pairs) if self.problem else None
         for outcome in self.outcomes:
             row: dict[str, Any] = {"policy": outcome.label, "runs": len(outcome.runs)}
             for kind in ("expected", "realised"):
@@ -116,7 +116,9 @@ class Result:
                 row |= {f"{kind}_{name}": value for name, value in figures.items()}
             pairs = outcome.best_pairs
             row["best_pair"] = list(Counter(sorted(pairs)).most_common(1)[0][0])
-            row["found"] = None if best is None else sum(p in best for p in pairs) / len(pairs)
+            row["found"] = None
+            if self.problem is not None:
+                row["found"] = sum(self.problem.is_best(*pair) for pair in pairs) / len(pairs)
             row["seconds"] = outcome.seconds
             rows.append(row)
         floats = [f"{kind}_{name}" for kind in ("expected", "realised") for name in ("std", "se")]
@@ -197,7 +199,25 @@ class Result:
     def plot(
         self, *, regret: str = "expected", bounds: bool = False, ax: Axes | None = None
     ) -> Axes:
-        """Curves of mean regret with bands of one standard error over the runs."""
+        """Curves of mean regret with bands of one standard error over the runs.
+
+        Parameters
+        ----------
+        regret
+            "expected" or "realised".
+        bounds
+            Draw the lower bound's slope·log t (Theorem 2 for Bernoulli rewards, Theorem 3 for
+            Gaussian ones), and Rank1Elim's upper bound (Theorem 1) where it fits in the frame.
+            What can't be drawn is said in the legend.
+        ax
+            Axes to draw into, rather than those of a new figure.
+
+        >>> import rank1
+        >>> problem = rank1.spike(K=8, L=8, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
+        >>> ax = rank1.simulate(rank1.Rank1Elim(), problem, n=100_000, runs=2).plot(bounds=True)
+        >>> [text.get_text() for text in ax.get_legend().get_texts()][1]
+        'Theorem 2: 28.5·log t, for t → ∞'
+        """
         from rank1.plots import plot_result
 
         return plot_result(self, regret=regret, bounds=bounds, ax=ax)
@@ -228,7 +248,10 @@ class Result:
             ],
         }
         with whole_file(path) as temporary:
-            self.to_frame().write_parquet(temporary, metadata={"rank1": json.dumps(facts)})
+            # Through Python, whose errors name a full disk; Polars' own don't.
+            buffer = io.BytesIO()
+            self.to_frame().write_parquet(buffer, metadata={"rank1": json.dumps(facts)})
+            temporary.write_bytes(buffer.getbuffer())
 
 
 def load(path: str | os.PathLike[str]) -> Result:
@@ -250,7 +273,7 @@ def load(path: str | os.PathLike[str]) -> Result:
         raise FileNotFoundError(f"path must name a file of results, got {os.fspath(path)!r}")
     try:
         facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
-        frame = pl.read_parquet(path)
+        frame = pl.read_parquet(path, glob=False)
     except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
         raise ValueError(
             f"{os.fspath(path)!r} is not a whole file of results ({str(error).splitlines()[0]}); "

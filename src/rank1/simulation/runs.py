@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import joblib
@@ -30,7 +32,8 @@ CHUNK = 2**18
 ENGINES = ("auto", "steps", "stages")
 
 #: Calls of `simulate` that were interrupted: their runs in other threads stop at the next chunk.
-_stopped: set[float] = set()
+_stopped: set[int] = set()
+_calls = itertools.count(1)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -67,22 +70,15 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
     return np.array([n * k // count for k in range(1, count + 1)], np.int64)
 
 
-def problem_number(problem: Problem) -> int:
-    """A number that tells what is played: the same for the same law."""
-    # A spike and the Bernoulli problem of the same means are one problem, labelled or not. What
-    # Python draws block by block is known only by its description.
-    law = problem.law._asdict() if problem.block is None else problem.description
-    return _number(type(problem.law).__name__, *(_plain(value) for value in law.values()))
-
-
 def policy_number(policy: Policy) -> int:
     """A number that tells who plays."""
-    return _number(policy.name, sorted(policy.settings.items()))
+    who = repr((policy.name, sorted(policy.settings.items()))).encode()
+    return int.from_bytes(hashlib.sha256(who).digest()[:16], "little")
 
 
 def identity(problem: Problem, policy: Policy) -> tuple[int, int]:
     """What a run depends on beside its number, the seed and n: a number each."""
-    return problem_number(problem), policy_number(policy)
+    return problem.digest, policy_number(policy)
 
 
 def series_key(
@@ -101,14 +97,6 @@ def seeds_of(
         yield np.random.SeedSequence(seed, spawn_key=(*key, run))
 
 
-def _plain(value: Any) -> Any:
-    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
-
-
-def _number(*parts: Any) -> int:
-    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:16], "little")
-
-
 def has_stages(policy: Policy, problem: Problem) -> bool:
     """Whether runs can be played by whole stages."""
     return policy.eliminates and hasattr(problem.law, "draw_many")
@@ -121,7 +109,7 @@ def play_run(
     steps: NDArray[np.int64],
     seed: np.random.SeedSequence,
     engine: str = "auto",
-    call: float = 0.0,
+    call: int = 0,
 ) -> Run:
     """Play one run to the end, in memory that doesn't grow with n."""
     state, law = policy.start(Known(problem.K, problem.L, n, *problem.facts)), problem.law
@@ -150,7 +138,7 @@ def play_block(
     seed: int,
     runs: range,
     engine: str = "auto",
-    call: float = 0.0,
+    call: int = 0,
 ) -> Block:
     """Play several runs of one policy, one after another."""
     begin = time.perf_counter()
@@ -182,7 +170,7 @@ def simulate(
     *,
     engine: str = "auto",
     store: str | os.PathLike[str] | None = None,
-    progress: bool = False,
+    progress: bool | Progress = False,
 ) -> Result:
     """Play each policy on the problem, `runs` times for n steps.
 
@@ -198,7 +186,9 @@ def simulate(
         Number of independent runs of each policy.
     seed
         A whole number. A run's random numbers depend on it, the problem, the policy and the run's
-        number alone: not on `jobs`, nor on what else is simulated beside it.
+        number alone: not on `jobs`, nor on what else is simulated beside it. (With whole stages
+        the checkpoints cut them into the sums that are drawn, so other checkpoints give other
+        runs of the same law.)
     jobs
         Runs played side by side; -1 for one on each core. They share one process unless
         `joblib.parallel_config` names a backend.
@@ -211,7 +201,8 @@ def simulate(
         A folder in which finished runs are kept as they come. The same call reads them back
         instead of playing them again, also after it was interrupted.
     progress
-        Show a progress bar on standard error, if that is a terminal.
+        Show a progress bar on standard error, if that is a terminal; or a bar over more than this
+        call, to be moved on by the steps of this one.
 
     Returns
     -------
@@ -236,13 +227,18 @@ def simulate(
         raise TypeError(f"problem must be a Problem, such as rank1.spike(…), got {problem!r}")
     n = checks.integer("n", n, 1)
     runs = checks.integer("runs", runs, 1)
-    seed = checks.integer("seed", seed, 0)
+    seed = checks.integer("seed", seed, 0, None)
     jobs = joblib.cpu_count() if jobs == -1 else checks.integer("jobs", jobs, 1)
     checks.one_of("engine", engine, ENGINES)
     steps = checkpoints_of(n, checkpoints)
 
+    if store is not None and not problem.storable:
+        raise ValueError(
+            "store needs a Sampler with a name, to tell its runs from those of another one; "
+            "give it as Sampler(…, name=…)"
+        )
     kept = None if store is None else Store(store)
-    call = time.monotonic() + np.random.SeedSequence().generate_state(1)[0] / 2**32
+    call = next(_calls)
     finished: list[dict[int, Block]] = [{} for _ in policies]
     tasks = []
     for k, policy in enumerate(policies):
@@ -257,6 +253,11 @@ def simulate(
         for gap in gaps(range(runs), finished[k]):
             for runs_of in blocks_of(policy, problem, gap, engine):
                 tasks.append((k, runs_of, key))
+        if isinstance(progress, Progress):
+            read = sum(len(block.curves) for block in finished[k].values())
+            progress.advance(n * read, policy.label)
+    # Policies take turns, so that the time left can be told from the time spent.
+    tasks.sort(key=lambda task: task[1][0])
 
     def play(k: int, runs_of: range, key: str) -> tuple[int, range, str, Block]:
         return (
@@ -277,8 +278,10 @@ def simulate(
         return Result(about, problem, n, runs, seed, steps, outcomes, engine)
 
     parallel = joblib.Parallel(n_jobs=jobs, prefer="threads", return_as="generator_unordered")
+    total = n * sum(len(runs_of) for _, runs_of, _ in tasks)
+    bar = progress if isinstance(progress, Progress) else Progress(progress, "steps", total)
     try:
-        with Progress(progress, "steps", n * sum(len(runs_of) for _, runs_of, _ in tasks)) as bar:
+        with nullcontext() if bar is progress else bar:
             for k, runs_of, key, block in parallel(joblib.delayed(play)(*task) for task in tasks):
                 finished[k][runs_of[0]] = block
                 if kept:

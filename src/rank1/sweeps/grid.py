@@ -19,7 +19,7 @@ from rank1.policies import POLICIES
 from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
-from rank1.simulation.runs import checkpoints_of, policy_number, problem_number, series_key
+from rank1.simulation.runs import checkpoints_of, policy_number, series_key
 
 __all__ = ["EXAMPLE", "Grid", "Series", "grid_of", "read_grid"]
 
@@ -99,7 +99,7 @@ class Grid:
         steps = [(n, checkpoints_of(n, self.checkpoints)) for n in self.n]
         return [
             Series(problem, policy, n, marks, series_key((what, who), n, marks, self.seed, "auto"))
-            for problem, what in ((problem, problem_number(problem)) for problem in self.problems)
+            for problem, what in ((problem, problem.digest) for problem in self.problems)
             for policy, who in policies
             for n, marks in steps
         ]

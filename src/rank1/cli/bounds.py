@@ -1,0 +1,114 @@
+"""rank1 bounds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import Annotated, Any
+
+import typer
+
+from rank1.cli.app import Json, ProblemName, Set, app, console, print_json
+
+#: Entries of the document in words; a note begins with the entry it is about.
+WORDS = {
+    "gaps.min_row": "Smallest row gap",
+    "gaps.min_column": "Smallest column gap",
+    "gaps, mu": "Gaps and μ",
+    "upper.theorem1": "Theorem 1",
+    "lower_slope.theorem2": "Theorem 2",
+    "lower_slope.theorem3": "Theorem 3",
+    "lower_slope.graves_lai": "Graves–Lai",
+    "upper_slope.uts": "UTS",
+    "upper_slope.osub": "OSUB",
+}
+#: What each of them says.
+SAYS = {
+    "upper.theorem1": "Rank1Elim's regret is at most",
+    "lower_slope.theorem2": "regret grows at least as, for Bernoulli rewards",
+    "lower_slope.theorem3": "regret grows at least as, for Gaussian rewards",
+    "lower_slope.graves_lai": "the same with no relaxation, solved numerically",
+    "upper_slope.uts": "UTS's regret grows at most as",
+    "upper_slope.osub": "OSUB's regret grows at most as",
+}
+#: Different gaps that a line of the table has room for.
+MAX_GAPS = 6
+
+
+@app.command(
+    epilog="Example: rank1 bounds --problem spike --set K=8 --set L=8 --set p_u=0.7 --set p_v=0.7 "
+    "--set delta_u=0.2 --set delta_v=0.2 --n 2e6"
+)
+def bounds(
+    problem: ProblemName,
+    set_: Set = None,
+    n: Annotated[float, typer.Option(help="Number of steps; 2e6 is fine.")] = 2e6,
+    json_: Json = False,
+) -> None:
+    """Print how hard a problem is, and what the theorems say of regret on it."""
+    from rank1 import checks, theory
+    from rank1.named import build, parse_settings
+    from rank1.problems import PROBLEMS
+
+    chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
+    facts = theory.table(chosen, checks.integer("n", n, 1))
+    if json_:
+        print_json(facts)
+    else:
+        for part in _shown(chosen, facts):
+            console().print(part, markup=False)
+
+
+def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
+    from rich import box
+    from rich.table import Table
+
+    best = f"best pair {problem.best_pair}, mean {problem.best_mean:.4g}"
+    title = f"{problem.description['name']} {problem.K}×{problem.L}, {best}"
+    hardness = Table(title=title, box=box.SIMPLE, title_justify="left", show_header=False)
+    gaps = facts["gaps"]
+    for side in ("row", "column"):
+        hardness.add_row(f"{side} gaps", _counted(gaps[f"{side}s"]))
+        hardness.add_row(f"smallest {side} gap above 0", _short(gaps[f"min_{side}"]))
+    hardness.add_row("μ, the smaller of the average row and column", _short(facts["mu"]))
+
+    n = facts["n"]
+    table = Table(box=box.SIMPLE)
+    table.add_column("")
+    table.add_column("says")
+    table.add_column("× log n", justify="right")
+    table.add_column(f"at n = {n:,}", justify="right")
+    for entry, says in SAYS.items():
+        kind, name = entry.split(".")
+        value = facts[kind][name]
+        slope = value if kind.endswith("slope") else None
+        total = value if slope is None else slope * math.log(n)
+        table.add_row(WORDS[entry], says, _short(slope), "–" if total is None else f"{total:,.2f}")
+
+    asymptotic = "Factors of log n are about n → ∞: at a given n, regret may lie below them."
+    return [hardness, table, *_in_words(facts["notes"]), asymptotic]
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.6g}"
+
+
+def _counted(gaps: list[float]) -> str:
+    """Equal gaps together, as 7 × 0.2."""
+    counts = Counter(f"{gap:.4g}" for gap in sorted(gaps))
+    shown = [f"{count} × {gap}" for gap, count in list(counts.items())[:MAX_GAPS]]
+    if len(counts) > MAX_GAPS:
+        rest = len(gaps) - sum(list(counts.values())[:MAX_GAPS])
+        shown.append(f"and {rest} more, up to {max(gaps):.4g}")
+    return ", ".join(shown)
+
+
+def _in_words(notes: list[str]) -> list[str]:
+    """Notes for a person, those of one text together; the title has said which problem it is."""
+    about: dict[str, list[str]] = {}
+    for note in notes:
+        entry, _, text = note.partition(": ")
+        text = re.sub(r"got <[^>]*>", "got this one", text.removeprefix("is "))
+        about.setdefault(re.sub(r"^problem", "the problem", text), []).append(WORDS[entry])
+    return [f"{', '.join(entries)}: {text}." for text, entries in about.items()]

@@ -1,0 +1,96 @@
+"""What all artefacts share: how a document says what it was made with, and labels."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from rank1 import __version__
+from rank1.files import whole_file
+from rank1.paper import ARTEFACTS, Options
+from rank1.paper.claims import judged
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw", "heading", "make", "read_all", "show"]
+
+#: Raised when documents change their layout, so that an old one is made anew rather than misread.
+FORMAT = 1
+
+
+def make(name: str, options: Options) -> dict[str, Any]:
+    """Compute an artefact, and write its document to `options.out`.
+
+    Under "made" the document says what was asked for; "label" is empty unless the run is a quick
+    one, and stands on whatever is made of the document.
+    """
+    document: dict[str, Any] = _module(name).compute(options)
+    document["claims"] = judged(document.get("claims", []), options.n)
+    document["made"] = _asked(options) | {"command": options.command, "date": _now()}
+    with whole_file(options.out / f"{name}.json") as temporary:
+        temporary.write_text(json.dumps(document, indent=1, allow_nan=False))
+    return document
+
+
+def read_all(options: Options) -> dict[str, dict[str, Any]]:
+    """The documents in `options.out` that were made with the same options, in the paper's order."""
+    documents = {}
+    for name in ARTEFACTS:
+        try:
+            document = json.loads((options.out / f"{name}.json").read_text())
+            made = document["made"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # not made yet, or damaged
+        if _asked(options).items() <= made.items():
+            documents[name] = document
+    return documents
+
+
+def show(name: str, document: dict[str, Any]) -> list[Any]:
+    """What the artefact prints beside its claims, with the label on every table."""
+    from rich.table import Table
+
+    parts: list[Any] = _module(name).show(document)
+    if label := document["made"]["label"]:
+        for part in parts:
+            if isinstance(part, Table):
+                part.title = f"{part.title} ({label})" if part.title else label.capitalize()
+                part.title_justify = "left"
+    return parts
+
+
+def draw(name: str, document: dict[str, Any]) -> dict[str, Figure]:
+    """The artefact's figures by name, with the label on each."""
+    figures: dict[str, Figure] = _module(name).draw(document)
+    if label := document["made"]["label"]:
+        for figure in figures.values():
+            figure.supxlabel(label.capitalize(), fontsize=9, x=0.99, ha="right", color="#B00020")
+    return figures
+
+
+def heading(name: str) -> str:
+    """What the artefact is called in the report."""
+    return (_module(name).__doc__ or name).splitlines()[0].rstrip(".")
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"rank1.paper.{name}")
+
+
+def _asked(options: Options) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "rank1": __version__,
+        "n": options.n,
+        "runs": options.runs,
+        "seed": options.seed,
+        "quick": options.quick,
+        "label": options.label,
+    }
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,83 @@
+"""Sentences of the paper, each with the figures that speak for or against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rank1.paper.published import N
+
+__all__ = ["claim", "claim_line", "figures_of", "judged", "verdict"]
+
+VERDICTS = ("holds", "holds in part", "doesn't hold", "not judged")
+
+
+def claim(
+    claim: str, each: list[bool], figures: list[float], meaning: str, *, any_n: bool = False
+) -> dict[str, Any]:
+    """A sentence of the paper as plain values.
+
+    Parameters
+    ----------
+    claim
+        What the paper says.
+    each
+        Whether each part of it holds, or whether it holds in each case.
+    figures
+        What was measured.
+    meaning
+        What the figures are, and from where on the sentence counts as true.
+    any_n
+        Whether it can be judged whatever the number of steps.
+    """
+    return {
+        "claim": claim,
+        "holds": all(each),
+        "each": each,
+        "figures": figures,
+        "meaning": meaning,
+        "any_n": any_n,
+    }
+
+
+def judged(claims: list[dict[str, Any]], n: int) -> list[dict[str, Any]]:
+    """The claims without verdicts on those for which n is too short.
+
+    The paper speaks of two million steps: nothing flattens in a few.
+
+    >>> short = judged([claim("It flattens.", [False], [0.9], "slope")], 1000)
+    >>> verdict(short[0])
+    'not judged'
+    """
+    return [each if n >= N or each.get("any_n") else each | {"holds": None} for each in claims]
+
+
+def verdict(claim: dict[str, Any]) -> str:
+    """One of `VERDICTS`.
+
+    >>> verdict({"holds": False, "each": [True, False]})
+    'holds in part'
+    >>> verdict({"holds": None})
+    'not judged'
+    """
+    if claim["holds"] is None:
+        return "not judged"
+    if claim["holds"]:
+        return "holds"
+    return "holds in part" if any(claim.get("each", [])) else "doesn't hold"
+
+
+def figures_of(claim: dict[str, Any]) -> str:
+    """The figures in a few digits, and what they are.
+
+    >>> figures_of({"figures": [2.0431, 12.5], "meaning": "factors"})
+    '2.04, 12.5: factors'
+    """
+    figures = claim.get("figures", [claim[name] for name in ("figure",) if name in claim])
+    meaning = claim.get("meaning") or claim.get("criterion", "")
+    numbers = ", ".join("–" if figure is None else f"{figure:.3g}" for figure in figures)
+    return f"{numbers}: {meaning}" if meaning else numbers
+
+
+def claim_line(claim: dict[str, Any]) -> str:
+    """A claim with its verdict and figures, in one line."""
+    return f"{verdict(claim)}: {claim['claim']} ({figures_of(claim)})"

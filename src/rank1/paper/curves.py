@@ -1,0 +1,48 @@
+"""How a curve of regret bends: its slope at both ends, and whether it is concave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.simulation import mean_and_error
+from rank1.simulation.result import Outcome
+
+__all__ = ["EARLY", "LATE", "concave", "mark", "slopes"]
+
+#: The beginning lasts until this share of the steps, the end begins at that one.
+EARLY, LATE = 0.05, 0.75
+
+
+def mark(steps: Sequence[int] | NDArray[np.int64], share: float) -> int:
+    """The checkpoint at a share of the steps: the last one up to it, or else the first.
+
+    >>> mark([10, 20, 30, 40], 0.5), mark([10, 20, 30, 40], 0.6), mark([10, 20, 30, 40], 0.1)
+    (1, 1, 0)
+    """
+    return max(0, int(np.searchsorted(steps, share * steps[-1], side="right")) - 1)
+
+
+def slopes(outcome: Outcome, steps: NDArray[np.int64]) -> dict[str, Any]:
+    """Expected regret a step at the beginning and at the end, over the runs."""
+    first, last = mark(steps, EARLY), mark(steps, LATE)
+    early = outcome.expected[:, first] / steps[first]
+    late = early  # with a single checkpoint there is but one slope
+    if last < len(steps) - 1:
+        late = (outcome.expected[:, -1] - outcome.expected[:, last]) / (steps[-1] - steps[last])
+    return {
+        "early": mean_and_error(early) | {"until": int(steps[first])},
+        "late": mean_and_error(late) | {"from": int(steps[last])},
+    }
+
+
+def concave(outcome: Outcome, steps: NDArray[np.int64]) -> bool:
+    """Whether no tenth of the steps has a slope of over three standard errors above the last's."""
+    marks = sorted({0, *(1 + mark(steps, k / 10) for k in range(1, 11))})
+    regret = np.insert(outcome.expected, 0, 0.0, axis=1)[:, marks]
+    slope = np.diff(regret) / np.diff(np.insert(steps, 0, 0)[marks])
+    rises = [mean_and_error(rise) for rise in np.diff(slope).T]
+    return all((rise["mean"] or 0.0) <= 3 * (rise["se"] or 0.0) for rise in rises)

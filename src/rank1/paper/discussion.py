@@ -1,0 +1,155 @@
+"""The last remark of the paper's discussion: where Rank1Elim is worse than UCB1."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rank1.paper import Options
+from rank1.paper.claims import claim
+from rank1.paper.published import N
+from rank1.policies import UCB1, UTS, Policy, Rank1Elim, Rank1ElimKL
+from rank1.problems import spike
+from rank1.progress import Progress
+from rank1.simulation import simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["compute", "draw", "show"]
+
+#: A spike of 0.5 over zeros: K = L, p = 0, Δ = 0.5. A row seen over random columns has a gap of
+#: 1/(4K), which takes about 64·K²·log n sweeps of 2K pulls to find: 7·10⁹ steps for K = 128 and
+#: n = 10¹². UCB1 pulls each of K² pairs about 32·log n times: 2·10⁶ steps for K = 64. Each policy
+#: gets an n far beyond what it needs, so that its curve is flat but for the growth with log n.
+#: Stages quadruple, so that the regret of elimination goes up in leaps: many sizes even them out.
+DENSE = (8, 12, 16, 24, 32, 48, 64, 96, 128)
+CASES: tuple[tuple[Policy, int, tuple[int, ...]], ...] = (
+    (Rank1Elim(), 10**12, DENSE),
+    (Rank1ElimKL(), 10**12, DENSE),
+    (UCB1(), 2 * 10**7, (8, 16, 32, 64)),
+    (UTS(), 2 * 10**6, (8, 16, 32, 64)),
+)
+SHOWN = (8, 16, 32, 64, 128)
+#: What the paper says of the exponent of K.
+EXPECTED = {"rank1elim": 3, "ucb1": 2}
+
+
+def compute(options: Options) -> dict[str, Any]:
+    """Regret over K for each policy, and the exponent of K with its standard error."""
+    begin = time.perf_counter()
+    cells = []
+    total = sum(min(n, 10**8) * _runs(policy, options) * len(K) for policy, n, K in CASES)
+    with Progress(options.progress, "steps", total) as bar:
+        for policy, asked, sizes in CASES:
+            # A quick run shortens all horizons alike.
+            n = max(1000, asked * options.n // N) if options.n < N else asked
+            runs = _runs(policy, options)
+            for K in sizes:
+                bar.title, bar.scale = f"Discussion, K = L = {K}", min(1.0, 10**8 / n)
+                result = simulate(
+                    policy,
+                    spike(K, K, 0.0, 0.0, 0.5, 0.5),
+                    n,
+                    runs,
+                    options.seed,
+                    options.jobs,
+                    checkpoints=2,
+                    store=options.store,
+                    progress=bar,
+                )
+                entry = result.document()["policies"][0]
+                half, end = entry["expected_curve"]["mean"]
+                cells.append(
+                    {
+                        "policy": policy.name,
+                        "K": K,
+                        "n": n,
+                        "runs": runs,
+                        "regret": entry["expected_regret"],
+                        "late": (end - half) / end,
+                        "found": sum(pair == [0, 0] for pair in entry["best_pair"]) / runs,
+                    }
+                )
+    fits = {
+        policy.name: fit([c for c in cells if c["policy"] == policy.name]) for policy, _, _ in CASES
+    }
+    return {
+        "cells": cells,
+        "fits": fits,
+        "claims": [
+            claim(
+                f"The regret of {name} grows like K^{exponent}.",
+                [abs(fits[name]["exponent"] - exponent) < 0.25],
+                [fits[name]["exponent"]],
+                f"fitted exponent, standard error {fits[name]['se']:.2g}; within 0.25 agrees",
+            )
+            for name, exponent in EXPECTED.items()
+        ],
+        "n": options.n,
+        "runs": options.runs,
+        "seed": options.seed,
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def _runs(policy: Policy, options: Options) -> int:
+    """Elimination takes no time but is noisy; the others are the reverse."""
+    return 5 * options.runs if policy.eliminates else max(2, options.runs // 4)
+
+
+def fit(cells: list[dict[str, Any]]) -> dict[str, float]:
+    """Least squares of log regret on log K; the error is that of the residuals."""
+    x = np.log([cell["K"] for cell in cells])
+    y = np.log([cell["regret"]["mean"] for cell in cells])
+    slope, constant = np.polyfit(x, y, 1)
+    residual = y - slope * x - constant
+    se = math.sqrt(residual @ residual / (len(x) - 2) / ((x - x.mean()) ** 2).sum())
+    return {"exponent": float(slope), "se": se, "constant": float(constant)}
+
+
+def show(document: dict[str, Any]) -> list[Any]:
+    """A table over K, and the exponents."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, title="Expected regret, p = 0, Δ = 0.5", title_justify="left")
+    for name in ("policy", "n", *(f"K = {K}" for K in SHOWN), "exponent of K", "last half"):
+        table.add_column(name, justify="left" if name == "policy" else "right")
+    for name, fitted in document["fits"].items():
+        cells = [cell for cell in document["cells"] if cell["policy"] == name]
+        regret = {cell["K"]: cell["regret"]["mean"] for cell in cells}
+        table.add_row(
+            name,
+            f"{cells[0]['n']:.0e}",
+            *(f"{regret[K]:,.0f}" if K in regret else "" for K in SHOWN),
+            f"{fitted['exponent']:.2f} ± {fitted['se']:.2f}",
+            f"{max(cell['late'] for cell in cells):.1%}",
+        )
+    note = "last half: the largest share of the regret that came in the second half of the steps."
+    return [table, note]
+
+
+def draw(document: dict[str, Any]) -> dict[str, Figure]:
+    """Regret over K on logarithmic axes, with the fitted lines."""
+    from rank1.plots import colour_of, new_figure, plain_axes
+
+    figure, ax = new_figure(6, 4.2)
+    for name, fitted in document["fits"].items():
+        cells = [cell for cell in document["cells"] if cell["policy"] == name]
+        sizes = np.array([cell["K"] for cell in cells])
+        means = [cell["regret"]["mean"] for cell in cells]
+        label = f"{name}: K^{fitted['exponent']:.2f}"
+        ax.plot(sizes, means, "o", color=colour_of(name), label=label)
+        line = np.exp(fitted["constant"]) * sizes ** fitted["exponent"]
+        ax.plot(sizes, line, color=colour_of(name), lw=1)
+    ax.set(xscale="log", yscale="log", xlabel="K = L", ylabel="Expected regret")
+    plain_axes(ax)
+    ax.set_xticks(SHOWN, [str(K) for K in SHOWN])
+    ax.minorticks_off()
+    ax.legend(frameon=False, fontsize=8)
+    ax.set_title("A spike of 0.5 over zeros", loc="left", fontsize=10)
+    return {"discussion": figure}

@@ -1,0 +1,209 @@
+"""Figure 2: Rank1Elim against UCB1, LinUCB and GLM-UCB, and against what came later."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from rank1 import theory
+from rank1.paper import Options
+from rank1.paper.claims import claim
+from rank1.policies import (
+    GLMUCB,
+    KLUCB,
+    OSUB,
+    UCB1,
+    UTS,
+    LinUCB,
+    Policy,
+    Rank1Elim,
+    Rank1ElimKL,
+    ThompsonSampling,
+)
+from rank1.problems import spike
+from rank1.progress import Progress
+from rank1.simulation import simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["compute", "draw", "show"]
+
+SIZES = (16, 32, 64)
+
+#: The paper's four, in the upper row of panels.
+PAPER: tuple[Policy, ...] = (Rank1Elim(), UCB1(), LinUCB(), GLMUCB())
+#: The paper's two other readings of the confidence radius.
+SCALED: tuple[Policy, ...] = (LinUCB(confidence_scale=1 / 3), GLMUCB(confidence_scale=1 / 100))
+#: What came later, in the lower row.
+LATER: tuple[Policy, ...] = (Rank1ElimKL(), KLUCB(), ThompsonSampling(), OSUB(), UTS())
+
+
+def compute(options: Options) -> dict[str, Any]:
+    """Regret curves of every policy for K = L = 16, 32 and 64, and the paper's claims on them."""
+    begin = time.perf_counter()
+    fewer = max(2, options.runs // 4)  # their figures differ by far more than the standard errors
+    work = options.n * (options.runs * len(PAPER) + fewer * len(SCALED + LATER))
+    problems = []
+    with Progress(options.progress, "steps", work * sum(SIZES)) as bar:
+        for K in SIZES:
+            problem = spike(K, K, 0.7, 0.7, 0.2, 0.2)
+            bar.title, bar.scale = f"Figure 2, K = L = {K}", float(K)
+            entries: list[dict[str, Any]] = []
+            for group, policies, runs in (
+                ("paper", PAPER, options.runs),
+                ("scaled", SCALED, fewer),
+                ("later", LATER, fewer),
+            ):
+                result = simulate(
+                    policies,
+                    problem,
+                    options.n,
+                    runs,
+                    options.seed,
+                    options.jobs,
+                    store=options.store,
+                    progress=bar,
+                )
+                for policy, entry in zip(policies, result.document()["policies"], strict=True):
+                    entries.append(entry | {"label": policy.label, "group": group, "runs": runs})
+            slope = theory.lower_bound(problem)
+            problems.append({"K": K, "L": K, "policies": entries, "lower_slope": slope})
+    return {
+        "problems": problems,
+        "claims": claims(problems),
+        "n": options.n,
+        "runs": options.runs,
+        "seed": options.seed,
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The paper's sentences on Figure 2, each with the figures that bear on it, one a size."""
+
+    def entry(problem: dict[str, Any], policy: Policy) -> dict[str, Any]:
+        found: dict[str, Any] = next(
+            e for e in problem["policies"] if e["label"] == policy.label
+        )  # fmt: skip
+        return found
+
+    def ratios(policy: Policy, *others: Policy) -> list[float]:
+        """Regret at the end over the least of the others'."""
+        return [
+            entry(problem, policy)["expected_regret"]["mean"]
+            / min(entry(problem, other)["expected_regret"]["mean"] for other in others)
+            for problem in problems
+        ]
+
+    late = [
+        _late_slope(entry(problem, Rank1Elim())["expected_curve"]["mean"]) for problem in problems
+    ]
+    ucb1 = ratios(UCB1(), Rank1Elim())
+    linucb, glm_ucb = (ratios(policy, Rank1Elim()) for policy in (LinUCB(), GLMUCB()))
+    third, hundredth = (ratios(policy, Rank1Elim()) for policy in SCALED)
+    best = ratios(SCALED[1], Rank1Elim(), UCB1())
+    reading = "regret over Rank1Elim's, for K = L = 16, 32, 64"
+    return [
+        claim(
+            "The regret of Rank1Elim flattens in all three problems.",
+            [slope < 0.05 for slope in late],
+            late,
+            "slope in the last tenth over slope in the first tenth, for K = L = 16, 32, 64",
+        ),
+        claim(
+            "When K = 16, UCB1 has a lower regret than Rank1Elim; when K = 32 both perform "
+            "similarly; when K = 64, Rank1Elim clearly outperforms UCB1.",
+            [ucb1[0] < 1, 2 / 3 < ucb1[1] < 3 / 2, ucb1[2] > 3 / 2],
+            ucb1,
+            f"UCB1's {reading}; similar means within a factor of 1.5",
+        ),
+        claim(
+            "LinUCB isn't competitive on any of the problems.",
+            [ratio > 1 for ratio in linucb],
+            linucb,
+            f"LinUCB's {reading}",
+        ),
+        claim(
+            "GLM-UCB isn't competitive on any of the problems.",
+            [ratio > 1 for ratio in glm_ucb],
+            glm_ucb,
+            f"GLM-UCB's {reading}",
+        ),
+        claim(
+            "With its radius multiplied by 1/3, LinUCB becomes competitive on all problems.",
+            [ratio < 1 for ratio in third],
+            third,
+            f"LinUCB's {reading}",
+        ),
+        claim(
+            "With its radius multiplied by 1/100, GLM-UCB is still not competitive on any of them.",
+            [ratio > 1 for ratio in hundredth],
+            hundredth,
+            f"GLM-UCB's {reading}; over the better of Rank1Elim and UCB1: "
+            + ", ".join(f"{ratio:.2f}" for ratio in best),
+        ),
+    ]
+
+
+def _late_slope(curve: list[float]) -> float:
+    tenth = max(1, len(curve) // 10)
+    return (curve[-1] - curve[-1 - tenth]) / curve[tenth - 1] if len(curve) > tenth else 1.0
+
+
+def show(document: dict[str, Any]) -> list[Any]:
+    """Regret at the end."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        box=box.SIMPLE, title=f"Expected regret in {document['n']:,} steps", title_justify="left"
+    )
+    table.add_column("policy")
+    for problem in document["problems"]:
+        table.add_column(f"K = L = {problem['K']}", justify="right")
+    table.add_column("runs", justify="right")
+    for row in zip(*(problem["policies"] for problem in document["problems"]), strict=True):
+        cells = [
+            f"{e['expected_regret']['mean']:,.0f} ± {e['expected_regret']['se'] or 0:,.0f}"
+            for e in row
+        ]
+        table.add_row(row[0]["label"], *cells, str(row[0]["runs"]))
+    return [table]
+
+
+def draw(document: dict[str, Any]) -> dict[str, Figure]:
+    """The paper's panels above; below, what came later and the slope of the lower bound."""
+    import numpy as np
+
+    from rank1.plots import colour_of, new_figure, plain_axes
+
+    figure, axes = new_figure(12, 7, nrows=2, ncols=3)
+    for column, problem in zip(axes.T, document["problems"], strict=True):
+        for ax, groups in zip(column, (("paper",), ("paper", "scaled", "later")), strict=True):
+            for entry in problem["policies"]:
+                if entry["group"] not in groups:
+                    continue
+                steps, mean = np.array(entry["steps"]), np.array(entry["expected_curve"]["mean"])
+                error = np.array([se or 0.0 for se in entry["expected_curve"]["se"]])
+                style = "--" if entry["group"] == "scaled" else "-"
+                colour = colour_of(entry["policy"])
+                ax.plot(steps, mean, style, color=colour, label=entry["label"])
+                ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
+            ax.set(xlim=(0, document["n"]), xlabel="Step")
+            plain_axes(ax)
+        steps = np.geomspace(10, document["n"], 200)
+        column[1].plot(
+            steps, problem["lower_slope"] * np.log(steps), "k:", lw=1, label="lower bound's slope"
+        )
+        column[1].set(yscale="log", ylim=(100, None))
+        top = next(e for e in problem["policies"] if e["policy"] == "glm_ucb")
+        column[0].set_ylim(0, top["expected_regret"]["mean"] * 1.05)
+        column[0].set_title(f"K = L = {problem['K']}", loc="left", fontsize=10)
+    axes[0, 0].set_ylabel("Expected regret")
+    axes[1, 0].set_ylabel("Expected regret (log scale)")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    axes[1, 2].legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    runs = f"{document['runs']} runs (others {document['problems'][0]['policies'][-1]['runs']})"
+    figure.suptitle(f"Figure 2: n = {document['n']:,}, {runs}", x=0.01, ha="left", fontsize=11)
+    return {"figure2": figure}

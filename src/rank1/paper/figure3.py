@@ -1,0 +1,277 @@
+"""Figure 3: does it work on ratings of movies, which are not of rank one?"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.movielens import RatingProblem, Ratings, obtain, rating_problem
+from rank1.movielens.problem import STARS
+from rank1.paper import Options
+from rank1.paper.claims import claim
+from rank1.paper.curves import EARLY, LATE, concave, mark, slopes
+from rank1.paper.figure3_panels import draw
+from rank1.policies import POLICIES
+from rank1.progress import Progress
+from rank1.simulation import mean_and_error, simulate
+from rank1.simulation.result import Outcome
+
+__all__ = ["compute", "draw", "show"]
+
+Floats = NDArray[np.float64]
+
+#: The paper's two, and two that came later.
+NAMES = ("rank1elim", "ucb1", "uts", "rank1elim_kl")
+#: The shares of the steps at which regret is printed.
+MARKS = (EARLY, 0.25, 0.5, LATE, 1.0)
+
+
+def compute(options: Options) -> dict[str, Any]:
+    """The grid of ratings, the regret of each policy on it, and the paper's claims on them."""
+    begin = time.perf_counter()
+    data = obtain(options.data_dir, accept_licence=options.accept_licence)
+    grid = rating_problem(data, seed=options.seed)
+    policies = [POLICIES[name]() for name in NAMES if name in POLICIES]
+    steps = options.n * options.runs * len(policies)
+    with Progress(options.progress, "steps", steps) as bar:
+        bar.title = f"Figure 3, {grid.label}"
+        result = simulate(
+            policies,
+            grid.problem,
+            options.n,
+            options.runs,
+            options.seed,
+            options.jobs,
+            store=options.store,
+            progress=bar,
+        )
+    entries = [
+        entry | {"label": outcome.label} | slopes(outcome, result.steps) | _ends(outcome, grid)
+        for entry, outcome in zip(result.document()["policies"], result.outcomes, strict=True)
+    ]
+    return {
+        "data": _about(data, grid),
+        # The problem by what it was made with; its probabilities would fill a book.
+        "problem": {
+            "name": "ratings",
+            "K": grid.problem.K,
+            "L": grid.problem.L,
+            "settings": {"seed": options.seed, "sigma": grid.sigma, "scale": grid.scale},
+        },
+        "completion": grid.completion.report(),
+        "singular_values": grid.singular_values[: grid.rank].tolist(),
+        "best": _pair(grid, grid.problem.best_pair),
+        "policies": entries,
+        "claims": _claims(entries, grid, concave(result["rank1elim"], result.steps)),
+        "groups": grid.groups,
+        "titles": grid.titles,
+        "observed": _rounded(grid.observed),
+        "completed": _rounded(grid.completed),
+        "n": options.n,
+        "runs": options.runs,
+        "seed": options.seed,
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def _about(data: Ratings, grid: RatingProblem) -> dict[str, Any]:
+    completion = grid.completion
+    cells = len(completion.U) * len(completion.V)
+    return {
+        "label": grid.label,
+        "stand_in": grid.stand_in,
+        "users": len(data.genders),
+        "ratings": len(data.stars),
+        "groups": len(completion.U),
+        "movies": len(completion.V),
+        "seen": completion.entries / cells,
+        "seen_in_block": float(np.isfinite(grid.observed).mean()),
+    }
+
+
+def _ends(outcome: Outcome, grid: RatingProblem) -> dict[str, Any]:
+    """The pairs that runs end on, the most frequent first, and what they miss in stars."""
+    pairs = Counter(sorted(outcome.best_pairs)).most_common()
+    found = [_pair(grid, pair) | {"runs": runs} for pair, runs in pairs]
+    missed = np.repeat([pair["gap"] for pair in found], [pair["runs"] for pair in found])
+    return {"pairs": found, "gap": mean_and_error(missed)}
+
+
+def _pair(grid: RatingProblem, pair: tuple[int, int]) -> dict[str, Any]:
+    """A pair by its names, its mean rating in stars, and how far that is below the best."""
+    stars = grid.problem.probabilities @ STARS
+    return {
+        "pair": list(pair),
+        "group": grid.groups[pair[0]],
+        "title": grid.titles[pair[1]],
+        "stars": float(stars[pair]),
+        "gap": float(stars[grid.problem.best_pair] - stars[pair]),
+    }
+
+
+def _rounded(matrix: Floats) -> list[list[float | None]]:
+    return [
+        [None if np.isnan(value) else round(value, 3) for value in row] for row in matrix.tolist()
+    ]
+
+
+def _claims(
+    entries: list[dict[str, Any]], grid: RatingProblem, is_concave: bool
+) -> list[dict[str, Any]]:
+    """The paper's sentences on Figure 3; each says which data it was judged on."""
+    by_name = {entry["policy"]: entry for entry in entries}
+
+    def slopes_of(name: str) -> list[float]:
+        return [by_name[name][when]["mean"] for when in ("early", "late")]
+
+    early, late = slopes_of("rank1elim")
+    values = grid.singular_values
+    reading = "regret a step in the first 5% and the last 25% of the steps"
+    claims = [
+        claim(
+            "The algorithm automatically detects the rank of the matrix to be 5.",
+            [grid.rank == 5],
+            [grid.rank],
+            "detected rank",
+            any_n=True,
+        ),
+        claim(
+            "The first eigenvalue is an order of magnitude larger than the remaining ones.",
+            [bool(values[0] >= 10 * values[1])],
+            [float(values[0] / values[1])],
+            "first over second singular value of the completed block; 10 or more counts",
+            any_n=True,
+        ),
+        claim(
+            "The regret of Rank1Elim is concave in the number of steps, and flattens.",
+            [is_concave, late <= early / 4],
+            [early, late],
+            f"{reading}. Concave if no tenth of the steps has a slope of over three standard "
+            "errors above the one before, flat if the slope falls to a quarter or less",
+        ),
+        claim(
+            "Rank1Elim learns a near-optimal solution.",
+            [by_name["rank1elim"]["gap"]["mean"] <= 0.1],
+            [by_name["rank1elim"]["gap"]["mean"]],
+            "how far the pair it ends on is below the best, in stars, on average over the runs; "
+            "0.1 or less counts",
+        ),
+    ]
+    if "ucb1" in by_name:
+        early, late = slopes_of("ucb1")
+        claims.append(
+            claim(
+                "UCB1 explores throughout.",
+                [late >= early / 2],
+                [early, late],
+                f"{reading}; half of the slope or more at the end counts",
+            )
+        )
+    return [
+        each | {"data": grid.label, "meaning": f"{each['meaning']}; on {grid.label}"}
+        for each in claims
+    ]
+
+
+def show(document: dict[str, Any]) -> list[Any]:
+    """The grid, regret and slopes, and what was recommended."""
+    data = document["data"]
+    note = "Stand-in data: generated ratings. They say nothing about MovieLens."
+    runs = f"{document['runs']} runs of {document['n']:,} steps, {document['seconds']:.1f} s"
+    return [
+        *([note] if data["stand_in"] else []),
+        _show_grid(document),
+        _show_regret(document),
+        _show_slopes(document),
+        _show_pairs(document),
+        f"{runs}, {data['label']}.",
+    ]
+
+
+def _table(title: str, document: dict[str, Any], *columns: str) -> Any:
+    """A table that says what it was made from; columns that begin with a + are numbers."""
+    from rich import box
+    from rich.table import Table
+
+    label = document["data"]["label"]
+    table = Table(box=box.SIMPLE, title=f"{title}, {label}", title_justify="left")
+    for column in columns:
+        table.add_column(column.lstrip("+"), justify="right" if column[0] == "+" else "left")
+    return table
+
+
+def _show_grid(document: dict[str, Any]) -> Any:
+    data, completion = document["data"], document["completion"]
+    problem, settings = document["problem"], document["problem"]["settings"]
+    values = document["singular_values"]
+    table = _table("The grid", document, "what", "figure")
+    rows = {
+        "ratings": f"{data['ratings']:,} by {data['users']:,} users",
+        "groups of gender, age and occupation": f"{data['groups']} (the paper: 241)",
+        "movies": f"{data['movies']:,}",
+        "pairs with a rating": f"{data['seen']:.0%}",
+        "detected rank": f"{completion['rank']} (the paper: 5)",
+        "residual of the completion, stars": f"{completion['residual_start']:.2f} → "
+        f"{completion['residual']:.2f} in {completion['iterations']} iterations",
+        "random block": f"{problem['K']} groups × {problem['L']} movies",
+        "its singular values": ", ".join(f"{value:.1f}" for value in values),
+        "first over second": f"{values[0] / values[1]:.1f}" if len(values) > 1 else "–",
+        "a rating's standard deviation, stars": f"{settings['sigma']:.2f}",
+        "best pair": "{group}; {title}; {stars:.2f} stars".format(**document["best"]),
+    }
+    for name, figure in rows.items():
+        table.add_row(name, figure)
+    return table
+
+
+def _show_regret(document: dict[str, Any]) -> Any:
+    entries = document["policies"]
+    steps = entries[0]["steps"]
+    marks = sorted({mark(steps, share) for share in MARKS})
+    columns = [f"+{steps[k]:,}" for k in marks]
+    table = _table("Expected regret after so many steps", document, "policy", *columns)
+    for entry in entries:
+        curve = entry["expected_curve"]
+        table.add_row(
+            entry["label"],
+            *(f"{curve['mean'][k]:,.0f}{_error(curve['se'][k], ',.0f')}" for k in marks),
+        )
+    return table
+
+
+def _show_slopes(document: dict[str, Any]) -> Any:
+    entries = document["policies"]
+    until, rest = entries[0]["early"]["until"], document["n"] - entries[0]["late"]["from"]
+    columns = (f"+first {until:,} steps", f"+last {rest:,} steps")
+    table = _table("Expected regret a step", document, "policy", *columns)
+    for entry in entries:
+        figures = [entry[when] for when in ("early", "late")]
+        table.add_row(
+            entry["label"],
+            *(f"{each['mean']:.4f}{_error(each['se'], '.4f')}" for each in figures),
+        )
+    return table
+
+
+def _error(se: float | None, form: str) -> str:
+    return "" if se is None else f" ± {se:{form}}"
+
+
+def _show_pairs(document: dict[str, Any]) -> Any:
+    columns = ("policy", "ends on: group", "movie", "+runs", "+stars below the best")
+    table = _table("What was recommended", document, *columns, "+on average")
+    for entry in document["policies"]:
+        pair = entry["pairs"][0]
+        table.add_row(
+            entry["label"],
+            pair["group"],
+            pair["title"],
+            f"{pair['runs']} of {document['runs']}",
+            f"{pair['gap']:.3f}",
+            f"{entry['gap']['mean']:.3f}{_error(entry['gap']['se'], '.3f')}",
+        )
+    return table

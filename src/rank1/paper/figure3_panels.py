@@ -1,0 +1,69 @@
+"""The three panels of Figure 3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw"]
+
+Floats = NDArray[np.float64]
+
+
+def draw(document: dict[str, Any]) -> dict[str, Figure]:
+    """The ratings seen, those completed, and regret over the steps."""
+    from rank1.plots import colour_of, new_figure, plain_axes
+
+    observed, completed = (
+        np.array(document[name], dtype=np.float64) for name in ("observed", "completed")
+    )
+    rows, columns = (_by_average(observed, completed, axis) for axis in (1, 0))
+    figure, axes = new_figure(12, 4.1, ncols=3, width_ratios=[1, 1, 1.25])
+    rank = document["completion"]["rank"]
+    names = ("a. Average ratings (yellow: none)", f"b. Completed, rank {rank}")
+    for ax, name, matrix in zip(axes, names, (observed, completed), strict=False):
+        image = ax.imshow(
+            matrix[np.ix_(rows, columns)],
+            cmap=_colours(),
+            vmin=1,
+            vmax=5,
+            interpolation="nearest",
+        )
+        ax.set(xticks=[], yticks=[], xlabel="Movie", ylabel="Group of users")
+        ax.set_title(name, loc="left", fontsize=10)
+    bar = figure.colorbar(image, ax=axes[:2].tolist(), shrink=0.8, pad=0.02, ticks=range(1, 6))
+    bar.set_label("Stars")
+    for entry in document["policies"]:
+        steps = np.array([0, *entry["steps"]])
+        mean = np.array([0.0, *entry["expected_curve"]["mean"]])
+        error = np.array([0.0, *(se or 0.0 for se in entry["expected_curve"]["se"])])
+        colour = colour_of(entry["policy"])
+        axes[2].plot(steps, mean, color=colour, label=entry["label"])
+        axes[2].fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
+    axes[2].set(xlim=(0, document["n"]), ylim=(0, None), xlabel="Step", ylabel="Expected regret")
+    axes[2].set_title(f"c. Regret, mean of {document['runs']} runs", loc="left", fontsize=10)
+    plain_axes(axes[2])
+    axes[2].legend(frameon=False, fontsize=9)
+    figure.suptitle(f"Figure 3: {document['data']['label']}", x=0.01, ha="left", fontsize=11)
+    return {"figure3": figure}
+
+
+def _by_average(observed: Floats, completed: Floats, axis: int) -> NDArray[np.int64]:
+    """Lines by their average rating, the highest first; the completed one where none was seen."""
+    seen = np.isfinite(observed)
+    count = seen.sum(axis=axis)
+    total = np.where(seen, observed, 0.0).sum(axis=axis)
+    average = np.where(count > 0, total / np.maximum(count, 1), completed.mean(axis=axis))
+    return np.argsort(-average, kind="stable")
+
+
+def _colours() -> Any:
+    """Darker is higher; what is missing is yellow."""
+    from matplotlib import colormaps
+
+    return colormaps["Greys"].with_extremes(bad="#F2D94E")

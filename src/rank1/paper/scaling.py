@@ -1,0 +1,257 @@
+"""How Rank1Elim's regret grows with K + L, 1/Δ and 1/μ, over a wider range than Table 1.
+
+All cells have the same n, so that the factor log n drops out of every comparison. It is so large
+that elimination ends in every run, which is checked: then regret no longer grows in the second
+half of the run. `Options.n` is taken instead only where it is less than the paper's two million,
+for a quick look; then elimination doesn't end everywhere, the document says in how many runs it
+did, and no claim is judged.
+
+An exponent is the slope of an ordinary least-squares line through log mean regret over log x, one
+point a cell. Cells are not weighted by their standard errors, because chance is not what moves
+them off the line: stages end at fixed lengths 4·4^ℓ·log n, so that regret over 1/Δ or 1/μ is a saw
+with a tooth for every doubling, and in some cells all runs agree to four digits. So an exponent has
+two standard errors: `se` from the scatter of the cells about the line, in which the saw shows, and
+`se_runs` from chance alone, by propagating the standard errors of the cells.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from rank1.paper import Options, published
+from rank1.policies import Rank1Elim
+from rank1.problems import spike
+from rank1.progress import Progress
+from rank1.simulation import mean_and_error, simulate
+from rank1.theory import lower_bound, upper_bound
+
+__all__ = ["SWEEPS", "N", "compute", "draw", "fit", "show"]
+
+#: In the hardest cell elimination ends after less than a tenth of it.
+N = 10**9
+#: Cells from one doubling of 1/Δ or 1/p to the next.
+OCTAVE = 8
+
+_SIZES = (8, 16, 32, 64, 128, 256)
+#: What each sweep varies, as (K, L, p, Δ) of the spike; each begins where Table 1 does.
+SWEEPS: dict[str, list[tuple[int, int, float, float]]] = {
+    "K+L": [(K, L, 0.7, 0.2) for K, L in itertools.product(_SIZES, _SIZES)],
+    "1/delta": [(8, 8, 0.7, 0.2 * 2 ** (-k / OCTAVE)) for k in range(4 * OCTAVE + 1)],
+    "1/mu": [(8, 8, 0.7 * 2 ** (-k / OCTAVE), 0.2) for k in range(4 * OCTAVE)],
+}
+#: A factor this close to 2 counts as doubling.
+TOLERANCE = 0.1
+
+
+def compute(options: Options) -> dict[str, Any]:
+    """Cells, fitted exponents, and whether the paper's sentences on Table 1 hold.
+
+    Regret is the expected one, which has the mean of the realised one and less noise.
+    """
+    begin = time.perf_counter()
+    n = options.n if options.n < published.N else N
+    cells = []
+    with Progress(options.progress, "cells", sum(map(len, SWEEPS.values()))) as bar:
+        for sweep, settings in SWEEPS.items():
+            for K, L, p, delta in settings:
+                cells.append(_cell(sweep, K, L, p, delta, n, options))
+                bar.advance(1, f"Scaling with {sweep}")
+    fits = {sweep: fit([cell for cell in cells if cell["sweep"] == sweep]) for sweep in SWEEPS}
+    return {
+        "fits": fits,
+        "claims": _claims(cells, fits, all(cell["ended"] == options.runs for cell in cells)),
+        "cells": cells,
+        "n": n,
+        "runs": options.runs,
+        "seed": options.seed,
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def _cell(
+    sweep: str, K: int, L: int, p: float, delta: float, n: int, options: Options
+) -> dict[str, Any]:
+    problem = spike(K, L, p, p, delta, delta)
+    # A cell takes some milliseconds: neither threads nor a store would pay.
+    result = simulate(
+        Rank1Elim(), problem, n, options.runs, options.seed, checkpoints=[(n + 1) // 2]
+    )
+    half, end = result.outcomes[0].expected[:, 0], result.outcomes[0].expected[:, -1]
+    return {
+        "sweep": sweep,
+        "x": {"K+L": K + L, "1/delta": 1 / delta, "1/mu": 1 / problem.mu}[sweep],
+        "K": K,
+        "L": L,
+        "p": p,
+        "delta": delta,
+        "mu": problem.mu,
+        "regret": mean_and_error(end),
+        # Only the best pair costs nothing.
+        "ended": int((half == end).sum()),
+        "theorem1": upper_bound(problem, n),
+        "theorem2": lower_bound(problem) * math.log(n),
+    }
+
+
+def fit(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """The power of x that the mean regret follows, by least squares on logarithms.
+
+    >>> exact = [{"x": x, "regret": {"mean": 3 * x**2, "se": 0.0}} for x in (1, 2, 4)]
+    >>> {name: round(value, 6) for name, value in fit(exact).items()}
+    {'exponent': 2.0, 'se': 0.0, 'se_runs': 0.0, 'scatter': 1.0, 'at_1': 3.0, 'cells': 3}
+    """
+    # With a handful of steps, chance may leave a cell without regret.
+    cells = [cell for cell in cells if cell["regret"]["mean"] > 0]
+    x = np.log([cell["x"] for cell in cells])
+    means = np.array([cell["regret"]["mean"] for cell in cells])
+    y = np.log(means)
+    centred = x - x.mean()
+    weights = centred / (centred @ centred)  # the exponent is linear in y
+    exponent = weights @ y
+    residuals = y - y.mean() - exponent * centred
+    scatter = math.sqrt(residuals @ residuals / (len(cells) - 2))
+    errors = [cell["regret"]["se"] for cell in cells]
+    chance = None
+    if None not in errors:
+        chance = float(np.linalg.norm(weights * np.array(errors) / means))
+    return {
+        "exponent": float(exponent),
+        "se": float(scatter * np.linalg.norm(weights)),
+        "se_runs": chance,
+        #: A cell lies off the line by about this factor.
+        "scatter": math.exp(scatter),
+        "at_1": math.exp(y.mean() - exponent * x.mean()),
+        "cells": len(cells),
+    }
+
+
+def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> list[dict[str, Any]]:
+    """The paper's sentences; `holds` is None where elimination didn't end: none is meant."""
+    of = {
+        sweep: [cell["regret"]["mean"] for cell in cells if cell["sweep"] == sweep]
+        for sweep in SWEEPS
+    }
+    sizes = {(K, L): mean for (K, L, *_), mean in zip(SWEEPS["K+L"], of["K+L"], strict=True)}
+    doubled = [(mean, sizes.get((2 * K, 2 * L), 0.0)) for (K, L), mean in sizes.items()]
+    halved = list(zip(of["1/delta"], of["1/delta"][OCTAVE:], strict=False))
+    quadratic = fits["1/mu"]
+    claims = [
+        _doubling("regret doubles when K and L are doubled", doubled),
+        _doubling("regret doubles when the gaps are halved", halved),
+        {
+            "claim": "regret is not quadratic in 1/mu",
+            "holds": quadratic["exponent"] + 2 * quadratic["se"] < 2,
+            "figure": quadratic["exponent"],
+            "of": "exponent",
+            "criterion": "more than two standard errors below 2",
+        },
+    ]
+    return [claim | {"holds": claim["holds"] if ended else None} for claim in claims]
+
+
+def _doubling(claim: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
+    """From each cell to the one of twice its size or half its gaps; the geometric mean."""
+    factors = [after / before for before, after in pairs if before > 0 and after > 0]
+    mean = math.exp(sum(map(math.log, factors)) / len(factors))
+    return {
+        "claim": claim,
+        "holds": abs(mean - 2) <= 2 * TOLERANCE,
+        "figure": mean,
+        "of": "factor",
+        "criterion": f"within {TOLERANCE:.0%} of 2",
+        "pairs": len(factors),
+        "least": min(factors),
+        "largest": max(factors),
+    }
+
+
+def show(document: dict[str, Any]) -> list[Any]:
+    """The exponents, and where the figures come from."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE)
+    table.add_column("regret grows as")
+    for name in ("cells", "from", "to", "exponent", "chance alone", "a cell is off by"):
+        table.add_column(name, justify="right")
+    for sweep, fitted in document["fits"].items():
+        x = [cell["x"] for cell in document["cells"] if cell["sweep"] == sweep]
+        chance = fitted["se_runs"]
+        table.add_row(
+            f"({sweep.replace('delta', 'Δ').replace('mu', 'μ')})^exponent",
+            str(fitted["cells"]),
+            f"{min(x):.3g}",
+            f"{max(x):.3g}",
+            f"{fitted['exponent']:.3f} ± {fitted['se']:.3f}",
+            "?" if chance is None else f"± {chance:.3f}",
+            f"× {fitted['scatter']:.2f}",
+        )
+    return [table, _summary(document)]
+
+
+def _summary(document: dict[str, Any]) -> str:
+    runs, cells = document["runs"], document["cells"]
+    ended, played = sum(cell["ended"] for cell in cells), runs * len(cells)
+    return (
+        f"{runs} runs of {document['n']:,} steps a cell, {document['seconds']:.1f} s. Elimination "
+        f"ended in {'all' if ended == played else f'{ended:,} of'} {played:,} runs. The exponent's "
+        "± is from the cells' scatter about the line, which is a saw rather than chance: stages "
+        "end at fixed lengths, four times longer each."
+    )
+
+
+def draw(document: dict[str, Any]) -> dict[str, Any]:
+    """Regret with the fitted lines, and regret between the bounds; all on log axes."""
+    return {"scaling": _draw(document, False), "scaling-bounds": _draw(document, True)}
+
+
+def _draw(document: dict[str, Any], bounds: bool) -> Any:
+    from matplotlib.ticker import EngFormatter, FixedLocator, LogLocator, NullLocator
+
+    from rank1.plots import colour_of, new_figure
+
+    figure, axes = new_figure(10.0, 4.0, ncols=len(SWEEPS), sharey=True)
+    for ax, (sweep, fitted) in zip(axes, document["fits"].items(), strict=True):
+        cells = [cell for cell in document["cells"] if cell["sweep"] == sweep]
+        cells.sort(key=lambda cell: cell["x"])
+        x = np.array([cell["x"] for cell in cells])
+        y = np.array([cell["regret"]["mean"] for cell in cells])
+        colour = colour_of("rank1elim")
+        ax.plot(x, y, "o", ms=4, mew=0, color=colour, label="Rank1Elim, measured")
+        name = sweep.replace("+", " + ").replace("delta", "Δ").replace("mu", "μ")
+        if bounds:
+            above, below = ([cell[name] for cell in cells] for name in ("theorem1", "theorem2"))
+            ax.plot(x, above, ":", color="0.2", lw=1.4, label="Theorem 1: at most")
+            ax.plot(x, below, "--", color="0.2", lw=1.2, label="Theorem 2: slope · log n")
+        else:
+            line = fitted["at_1"] * x ** fitted["exponent"]
+            ax.plot(x, line, color="0.2", lw=1, label="fit")
+            known = [_in_table1(cell) for cell in cells]
+            ring = {"ms": 8, "mfc": "none", "color": "#D55E00", "label": "settings of Table 1"}
+            ax.plot(x[known], y[known], "o", **ring)
+            power = f"{fitted['exponent']:.2f} ± {fitted['se']:.2f}"
+            ax.set_title(f"exponent {power}", loc="left", fontsize=10)
+        ax.set(xscale="log", yscale="log", xlabel=name)
+        first = 1.25 if sweep == "1/mu" else x[0]
+        doublings = int(math.log2(1.01 * x[-1] / first))
+        ax.xaxis.set_major_locator(FixedLocator([first * 2**k for k in range(doublings + 1)]))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.yaxis.set_major_locator(LogLocator(subs=(1,) if bounds else (1, 2, 5)))
+        ax.yaxis.set_minor_locator(NullLocator())
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(EngFormatter(sep=""))
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel(f"Regret in {document['n']:,} steps")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _in_table1(cell: dict[str, Any]) -> bool:
+    settings = (cell["K"], cell["L"], cell["p"], cell["p"], cell["delta"], cell["delta"])
+    return any(np.allclose(settings, known[1:7], atol=0) for known in published.TABLE_1)

@@ -1,0 +1,193 @@
+"""KL-UCB on the K·L pairs, solving one or two of the K·L equations in a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.compiled import inlined
+from rank1.policies.base import Known, Policy
+from rank1.policies.first_round import REPORTED, WINNER, best_mean, first_pulls, issue_again
+from rank1.policies.klindex import kl_level, kl_upper
+from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
+from rank1.policies.unit import require_unit_rewards
+
+__all__ = ["KLUCB"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SETTLED = 4  # an entry of `at`: t when the winner was found
+
+# What the entries of `KLUCBState.scalars` are.
+C = 0  # c
+LEVEL = 1  # f
+
+# `kl_upper` is right to some 1e-15, and so are the tangents made from it: a pair whose line lies
+# this far below an index has a smaller index, as computed.
+MARGIN = 1e-12
+
+
+class KLUCBState(NamedTuple):
+    """Counts and sums of each pair, and the tournament of bounds on their indices.
+
+    The index U(f) = max{q : T·kl(mean, q) ≤ f} is concave in the level f = log t + c·log log t,
+    and so lies below each of its tangents. A pair's line is the tangent at the level at which its
+    index was last computed: a bound for all levels, and after few steps hardly above the index.
+    """
+
+    at: Ints
+    scalars: Floats
+    issued: NDArray[np.bool_]
+    counts: Ints  # T
+    sums: Floats
+    intercept: Floats
+    slope: Floats
+    until: Floats
+    winner: Ints
+    close: NDArray[np.bool_]
+    offset: NDArray[np.uint64]
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        """Every pair once, then the pair of the largest index."""
+        at, L = self.at, self.counts.shape[1]
+        k, tag = first_pulls(at, self.issued)
+        if k < 0:
+            if at[SETTLED] != at[REPORTED]:
+                at[SETTLED] = at[REPORTED]
+                lines = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
+                at[WINNER] = largest_index(self.counts, self.sums, self.scalars[LEVEL], *lines)
+            k = at[WINNER]
+        return k // L, k % L, tag
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        """Give the pair a new line."""
+        self.at[REPORTED] += 1
+        self.counts[row, column] += 1
+        self.sums[row, column] += reward
+        f = kl_level(self.at[REPORTED], self.scalars[C])
+        self.scalars[LEVEL] = f
+        k = row * self.counts.shape[1] + column
+        T, mean, q = index_of(self.counts, self.sums, k, f)
+        a, b = tangent(T, mean, q, f)
+        lines = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
+        put(*lines, k, a, b, f, 0.0)
+
+    def forget(self, row: int, column: int, tag: int) -> KLUCBState:
+        """A pair of the first round is issued again; nothing else depends on the pull."""
+        issue_again(self.at, self.issued, row * self.counts.shape[1] + column, tag)
+        return self
+
+    def best(self) -> tuple[int, int]:
+        """The pair of the largest average reward."""
+        return best_mean(self.sums, self.counts)
+
+
+@inlined
+def index_of(counts: Ints, sums: Floats, k: int, f: float) -> tuple[int, float, float]:
+    """T, mean and index of pair k at level f."""
+    L = counts.shape[1]
+    T = counts[k // L, k % L]
+    mean = min(sums[k // L, k % L] / T, 1.0)
+    return T, mean, kl_upper(mean, f / T)
+
+
+@inlined
+def tangent(T: int, mean: float, q: float, f: float) -> tuple[float, float]:
+    """Intercept and slope of the line that touches the index q at level f."""
+    if not mean < q < 1.0:
+        return 1.0, 0.0  # no index is larger than 1
+    b = q * (1.0 - q) / (T * (q - mean))  # dU/df, from T·kl(mean, U) = f
+    return q - b * f, b
+
+
+@inlined
+def largest_index(
+    counts: Ints,
+    sums: Floats,
+    f: float,
+    intercept: Floats,
+    slope: Floats,
+    until: Floats,
+    winner: Ints,
+    close: NDArray[np.bool_],
+    offset: NDArray[np.uint64],
+) -> int:
+    """The argmax of the indices at level f.
+
+    The index of the pair of the highest line is computed, then those of all pairs whose lines are
+    not below it: rarely any. Pairs of the same sum and count have the same index, whatever their
+    lines are; and once an index is 1, a later pair can't have a larger one.
+    """
+    L, pairs = counts.shape[1], counts.size
+    refresh(intercept, slope, until, winner, close, offset, f, 0.0)
+    best = winner[root_of(offset)]
+    _, _, largest = index_of(counts, sums, best, f)
+    k = next_above(intercept, slope, offset, 0, pairs, f, largest - MARGIN)
+    while k < pairs and not (largest >= 1.0 and k > best):
+        i, j, p, q = k // L, k % L, best // L, best % L
+        if counts[i, j] == counts[p, q] and sums[i, j] == sums[p, q]:
+            best = min(best, k)
+        else:
+            T, mean, value = index_of(counts, sums, k, f)
+            a, b = tangent(T, mean, value, f)
+            put(intercept, slope, until, winner, close, offset, k, a, b, f, 0.0)
+            if value > largest or (value == largest and k < best):
+                best, largest = k, value
+        k = next_above(intercept, slope, offset, k + 1, pairs, f, largest - MARGIN)
+    return best
+
+
+@dataclass(frozen=True)
+class KLUCB(Policy):
+    """Every pair once, then the largest mean not ruled out by rewards; ties go to the lowest pair.
+
+    The index of a pair is max{q : T·kl(mean, q) ≤ log t + c·log log t}, kl being the divergence of
+    Bernoulli laws, T the number of the pair's rewards and t that of all. The K·L pairs are arms of
+    their own. A step's choice is that of the plain argmax.
+
+    Parameters
+    ----------
+    c
+        Factor of log log t: 3 in the analysis; 0 is better in practice.
+
+    Notes
+    -----
+    At t = 1, where log log t is not defined, and at t = 2, if the level log t + c·log log t is
+    negative, the level is 0 and an index is the mean. A pair whose mean is 1 has the index 1.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+    >>> result = rank1.simulate(rank1.KLUCB(), problem, n=20_000, runs=3, seed=1)
+    >>> result.best_pairs("kl_ucb")
+    [(0, 0), (0, 0), (0, 0)]
+
+    References
+    ----------
+    Garivier, Cappé: The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT 2011.
+    """
+
+    name = "kl_ucb"
+    c: float = 3.0
+
+    def __post_init__(self) -> None:
+        checks.number("c", self.c, 0)
+
+    def start(self, known: Known) -> KLUCBState:
+        """The state before the first step."""
+        require_unit_rewards(self.name, known)
+        K, L = known.K, known.L
+        return KLUCBState(
+            np.zeros(5, np.int64),
+            np.array([self.c, 0.0]),
+            np.zeros(K * L, np.bool_),
+            np.zeros((K, L), np.int64),
+            np.zeros((K, L)),
+            *start_tournament(np.arange(K * L)),
+        )

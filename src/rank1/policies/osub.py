@@ -1,0 +1,177 @@
+"""OSUB: KL-UCB among the leader's row and column."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.compiled import inlined
+from rank1.policies.base import Known, Policy
+from rank1.policies.klindex import kl_level, kl_upper
+from rank1.policies.unimodal import (
+    SHARED,
+    first_leader,
+    first_round,
+    issue_again,
+    report_mean,
+    spare,
+    start_unimodal,
+    tied_leader,
+)
+from rank1.policies.unit import require_unit_rewards
+
+__all__ = ["OSUB"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# What OSUB's own entries of `at` are.
+REPORTED = SHARED  # t: rewards that came in
+L = SHARED + 1  # how many columns there are
+
+
+class OSUBState(NamedTuple):
+    """Means and leaders of the pairs in row-major order; see `unimodal`."""
+
+    at: Ints
+    issued: NDArray[np.bool_]
+    top: Floats
+    ties: Ints
+    sums: Floats  # of rewards
+    counts: Ints  # T
+    entropies: Floats  # T·(m·log m + (1 − m)·log(1 − m)) for the mean m
+    led: Ints  # how often a pair has been the leader
+    c: Floats  # the setting
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        """The tag is 1 for a pull of the first round, else 0."""
+        first = first_round(self)
+        k = first if first >= 0 else play_leader(self)
+        row = k // self.at[L]
+        return row, k - row * self.at[L], (1 if first >= 0 else 0)
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        """Add the reward to its pair."""
+        k = row * self.at[L] + column
+        self.at[REPORTED] += 1
+        self.counts[k] += 1
+        self.sums[k] += reward
+        won, lost = self.sums[k], self.counts[k] - self.sums[k]
+        mean = won / self.counts[k]
+        entropy = 0.0
+        if won > 0.0:
+            entropy += won * math.log(mean)
+        if lost > 0.0:
+            entropy += lost * math.log1p(-mean)
+        self.entropies[k] = entropy
+        report_mean(self, k, mean)
+
+    def forget(self, row: int, column: int, tag: int) -> OSUBState:
+        """A pair of the first round is issued again."""
+        if tag == 1:
+            issue_again(self, row * int(self.at[L]) + column)
+        return self
+
+    def best(self) -> tuple[int, int]:
+        """The leader."""
+        row, column = divmod(first_leader(self), int(self.at[L]))
+        return row, column
+
+
+@inlined
+def play_leader(state: OSUBState) -> int:
+    """The leader, or the largest index among it, its row and its column."""
+    if state.ties[1] == 0:
+        return spare(state)
+    leader = tied_leader(state.top, state.ties, 0)
+    columns = state.at[L]
+    rows = len(state.counts) // columns
+    state.led[leader] += 1
+    if state.led[leader] % (rows + columns - 1) == 0:
+        return leader
+    level = kl_level(state.at[REPORTED], state.c[0])
+    row = leader // columns
+    column = leader - row * columns
+    winner, best = leader, -1.0
+    log_best, log_rest = 0.0, 0.0
+    for place in range(-1, columns + rows):
+        if place < 0:
+            k = leader  # first, as it mostly wins: then nothing else has to be solved for
+        elif place < columns:
+            k = row * columns + place
+        else:
+            k = (place - columns) * columns + column
+        count, won = state.counts[k], state.sums[k]
+        if count == 0 or (k == leader and place >= 0):
+            continue
+        # The index is at most `best` where T·kl(mean, best) ≥ level. This test costs no logarithm.
+        divergence = state.entropies[k] - won * log_best - (count - won) * log_rest
+        if won < best * count and divergence > level + 1e-12 * count:
+            continue
+        index = kl_upper(won / count, level / count)
+        if index > best or (index == best and k < winner):
+            winner, best = k, index
+            # A little below, so that rounding can't hide an index that is larger.
+            below = best * (1.0 - 1e-14)
+            log_best, log_rest = np.log(below), np.log1p(-below)
+    return winner
+
+
+@dataclass(frozen=True)
+class OSUB(Policy):
+    """KL-UCB among the pairs that share a row or a column with the leader.
+
+    Every pair once; then the leader is the pair of the largest average reward, the first of
+    several. Each (K + L − 1)-th time that a pair leads it is played itself, else the pair of the
+    largest index max{q : T·kl(mean, q) ≤ log t + c·log log t} among the leader, its row and its
+    column, the first of several; t counts the rewards so far.
+
+    Parameters
+    ----------
+    c
+        Factor of log log t, at least 0.
+
+    Notes
+    -----
+    An index is solved for only where it may win: T·kl(mean, q) at the largest index q so far is
+    compared with the level first. Choices are those of solving for all K + L − 1.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+    >>> result = rank1.simulate(rank1.OSUB(), problem, n=100_000, runs=3, seed=1)
+    >>> result.best_pairs("osub")
+    [(0, 0), (0, 0), (0, 0)]
+
+    References
+    ----------
+    Combes, Proutière: Unimodal bandits: regret lower bounds and optimal algorithms. ICML 2014.
+    Garivier, Cappé: The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT 2011.
+    """
+
+    name = "osub"
+    c: float = 3.0
+
+    def __post_init__(self) -> None:
+        checks.number("c", self.c, 0)
+
+    def start(self, known: Known) -> OSUBState:
+        """The state before the first step."""
+        require_unit_rewards(self.name, known)
+        pairs = known.K * known.L
+        fields = start_unimodal(pairs, own=2)
+        fields["at"][L] = known.L
+        return OSUBState(
+            **fields,
+            sums=np.zeros(pairs),
+            counts=np.zeros(pairs, np.int64),
+            entropies=np.zeros(pairs),
+            led=np.zeros(pairs, np.int64),
+            c=np.array([float(self.c)]),
+        )

@@ -1,0 +1,155 @@
+"""UCB1 on the K·L pairs, without looking at all of them in every step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.compiled import jit
+from rank1.policies.base import Known, Policy
+from rank1.policies.first_round import REPORTED, WINNER, best_mean, first_pulls, issue_again
+from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
+
+__all__ = ["UCB1"]
+
+# What the entries of `UCB1State.scalars` are.
+CONFIDENCE = 0  # a
+SCALE = 1  # no mean and no radius was ever larger
+
+# A pair is named row·2³² + column: a division by L would cost as much as a match.
+SHIFT = 32
+COLUMN = 2**32 - 1
+
+# A line's value and the index as it is written differ by rounding: by less than 10·2⁻⁵³·scale, and
+# each of the at most 26 matches on the way to the root adds as much. Pairs whose lines are further
+# apart than this times the scale are in the order of their indices; between others the indices
+# themselves decide.
+ROUNDING = 1e-13
+
+
+class UCB1State(NamedTuple):
+    """Counts and sums of each pair, and the tournament of their indices.
+
+    With x = √(a·log t) the index mean + √(a·log t / T) is the line mean + x/√T, and x only grows.
+    """
+
+    at: NDArray[np.int64]
+    scalars: NDArray[np.float64]
+    issued: NDArray[np.bool_]
+    counts: NDArray[np.int64]  # T
+    sums: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    until: NDArray[np.float64]
+    winner: NDArray[np.int64]
+    close: NDArray[np.bool_]
+    offset: NDArray[np.uint64]
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        """Every pair once, then the pair of the largest index."""
+        k, tag = first_pulls(self.at, self.issued)
+        pair = self.at[WINNER] if k < 0 else self.winner[k]
+        return pair >> SHIFT, pair & COLUMN, tag
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        """Give the pair its new line, and find the highest of all."""
+        at, scalars = self.at, self.scalars
+        at[REPORTED] += 1
+        self.counts[row, column] += 1
+        self.sums[row, column] += reward
+        T = self.counts[row, column]
+        mean = self.sums[row, column] / T
+        scalars[SCALE] = max(scalars[SCALE], abs(mean))
+        margin = ROUNDING * scalars[SCALE]
+        a_log_t = scalars[CONFIDENCE] * math.log(at[REPORTED])
+        x = math.sqrt(a_log_t)
+        lines = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
+        leaf = row * self.counts.shape[1] + column
+        put(*lines, leaf, mean, 1.0 / math.sqrt(T), x, margin)
+        root = root_of(self.offset)
+        if self.until[root] <= x:
+            refresh(*lines, x, margin)
+        at[WINNER] = self.winner[root]
+        if self.close[root]:
+            highest = self.intercept[root] + self.slope[root] * x
+            k = largest_index(
+                self.intercept, self.slope, self.offset, self.counts, x, highest - margin, a_log_t
+            )
+            at[WINNER] = self.winner[k]
+
+    def forget(self, row: int, column: int, tag: int) -> UCB1State:
+        """A pair of the first round is issued again; nothing else depends on the pull."""
+        issue_again(self.at, self.issued, row * self.counts.shape[1] + column, tag)
+        return self
+
+    def best(self) -> tuple[int, int]:
+        """The pair of the largest average reward."""
+        return best_mean(self.sums, self.counts)
+
+
+@jit
+def largest_index(
+    intercept: Any, slope: Any, offset: Any, counts: Any, x: float, threshold: float, a_log_t: float
+) -> int:
+    """The argmax of the indices as they are written, among all pairs that rounding allows."""
+    K, L = counts.shape
+    best, largest = 0, -math.inf
+    k = next_above(intercept, slope, offset, 0, K * L, x, threshold)
+    while k < K * L:
+        index = intercept[k] + math.sqrt(a_log_t / counts[k // L, k % L])
+        if index > largest:
+            best, largest = k, index
+        k = next_above(intercept, slope, offset, k + 1, K * L, x, threshold)
+    return best
+
+
+@dataclass(frozen=True)
+class UCB1(Policy):
+    """Every pair once, then the largest mean + √(a·log t / T); ties go to the lowest pair.
+
+    T counts a pair's rewards and t all of them. Rows and columns are not told apart: the K·L pairs
+    are arms of their own. A step costs log(K·L), and its choice is that of the plain argmax.
+
+    Parameters
+    ----------
+    confidence
+        a, the width of the confidence interval: 2 in the original.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+    >>> result = rank1.simulate(rank1.UCB1(), problem, n=20_000, runs=3, seed=1)
+    >>> result.best_pairs("ucb1")
+    [(0, 0), (0, 0), (0, 0)]
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Fischer: Finite-time analysis of the multiarmed bandit problem. Machine
+    Learning 2002.
+    """
+
+    name = "ucb1"
+    confidence: float = 2.0
+
+    def __post_init__(self) -> None:
+        checks.number("confidence", self.confidence, 0, above=True)
+
+    def start(self, known: Known) -> UCB1State:
+        """The state before the first step."""
+        K, L = known.K, known.L
+        names = (np.arange(K)[:, None] << SHIFT) + np.arange(L)
+        largest_radius = math.sqrt(self.confidence * math.log(checks.MAX_STEPS))
+        return UCB1State(
+            np.zeros(4, np.int64),
+            np.array([self.confidence, largest_radius]),
+            np.zeros(K * L, np.bool_),
+            np.zeros((K, L), np.int64),
+            np.zeros((K, L)),
+            *start_tournament(names.ravel()),
+        )

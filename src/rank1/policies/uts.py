@@ -1,0 +1,176 @@
+"""UTS: unimodal Thompson sampling for rank-one bandits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.compiled import inlined, jit
+from rank1.policies.base import Known, Policy
+from rank1.policies.betas import count, largest, refresh, restart, start_betas
+from rank1.policies.unimodal import (
+    SHARED,
+    first_leader,
+    first_round,
+    issue_again,
+    report_mean,
+    spare,
+    start_unimodal,
+    tied_leader,
+)
+from rank1.policies.unit import require_unit_rewards
+
+__all__ = ["UTS"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# What UTS's own entries of `at` are.
+GAMMA = SHARED  # γ
+L = SHARED + 1  # how many columns there are
+ROW = SHARED + 2  # row of the pair whose row and column are in the slots; −1 at first
+COLUMN = SHARED + 3  # its column
+
+
+class UTSState(NamedTuple):
+    """Posteriors, means and leaders; see `betas` and `unimodal`.
+
+    Slots 0 … L − 1 have the pairs of the leader's row, slots L … L + K − 1 the other pairs of its
+    column; the leader's own slot among the latter is empty.
+    """
+
+    successes: Ints
+    failures: Ints
+    log_beta: Floats
+    arms: Ints
+    rates: Floats
+    block_rates: Floats
+    level: Floats
+    window: Ints
+    at: Ints
+    issued: NDArray[np.bool_]
+    top: Floats
+    ties: Ints
+    sums: Floats  # of rewards
+    led: Ints  # ℓ: how often a pair has been the leader
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        """Random numbers: one if leaders are tied, the samples, one for the Bernoulli trick.
+
+        The tag is twice the latter, plus one for a pull of the first round.
+        """
+        first = first_round(self)
+        k = first if first >= 0 else play_leader(self, rng)
+        row = k // self.at[L]
+        tag = 2 * int(rng.random() * 2.0**52) + (1 if first >= 0 else 0)
+        return row, k - row * self.at[L], tag
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        """A success with probability `reward`, and a new mean."""
+        at = self.at
+        k = row * at[L] + column
+        count(self, k, tag >> 1 < reward * 2.0**52)
+        self.sums[k] += reward
+        report_mean(self, k, self.sums[k] / (self.successes[k] + self.failures[k]))
+        if row == at[ROW]:
+            refresh(self, column)
+        elif column == at[COLUMN]:
+            refresh(self, at[L] + row)
+
+    def forget(self, row: int, column: int, tag: int) -> UTSState:
+        """A pair of the first round is issued again."""
+        if tag & 1:
+            issue_again(self, row * int(self.at[L]) + column)
+        return self
+
+    def best(self) -> tuple[int, int]:
+        """The leader; of several, the first."""
+        row, column = divmod(first_leader(self), int(self.at[L]))
+        return row, column
+
+
+@inlined
+def play_leader(state: UTSState, rng: np.random.Generator) -> int:
+    """The leader, or the largest sample among it, its row and its column."""
+    tied = state.ties[1]
+    if tied == 0:
+        return spare(state)
+    place = int(rng.random() * tied) if tied > 1 else 0
+    leader = tied_leader(state.top, state.ties, place)
+    state.led[leader] += 1
+    if state.led[leader] % state.at[GAMMA] == 0:
+        return leader
+    row = leader // state.at[L]
+    column = leader - row * state.at[L]
+    if row != state.at[ROW] or column != state.at[COLUMN]:
+        gather(state.arms, state.at, len(state.issued), row, column)
+        restart(state)
+    return largest(state, rng)
+
+
+@jit
+def gather(arms: Ints, at: Ints, pairs: int, row: int, column: int) -> None:
+    """Put the pairs of this row and this column into the slots."""
+    columns = at[L]
+    at[ROW], at[COLUMN] = row, column
+    for j in range(columns):
+        arms[j] = row * columns + j
+    for i in range(pairs // columns):
+        arms[columns + i] = i * columns + column if i != row else -1
+
+
+@dataclass(frozen=True)
+class UTS(Policy):
+    """Thompson sampling among the pairs that share a row or a column with the leader.
+
+    Every pair once; then the leader is the pair of the largest average reward, ties at random. Each
+    γ-th time that a pair leads it is played itself, else the pair of the largest Beta sample among
+    the leader, its row and its column: in a rank-one grid one of these is better than the leader
+    unless the leader is best. A reward between 0 and 1 counts for the Beta posterior as a success
+    with that probability.
+
+    Parameters
+    ----------
+    gamma
+        γ, at least 2.
+
+    Notes
+    -----
+    Only samples that may win are drawn, see `rank1.policies.betas`, and the leader is found by a
+    tournament, so that a step costs little more than half a Beta sample on any grid; the law of
+    the choices is exactly that of drawing all K + L − 1.
+
+    A pair of the leader's row or column whose reward is not reported yet has the posterior
+    Beta(1, 1); it can't be the leader.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+    >>> result = rank1.simulate(rank1.UTS(), problem, n=100_000, runs=3, seed=1)
+    >>> result.best_pairs("uts")
+    [(0, 0), (0, 0), (0, 0)]
+
+    References
+    ----------
+    Trinh, Kaufmann, Vernade, Combes: Solving Bernoulli rank-one bandits with unimodal Thompson
+    sampling. ALT 2020.
+    """
+
+    name = "uts"
+    gamma: int = 2
+
+    def __post_init__(self) -> None:
+        checks.integer("gamma", self.gamma, 2)
+
+    def start(self, known: Known) -> UTSState:
+        """The state before the first step."""
+        require_unit_rewards(self.name, known)
+        pairs = known.K * known.L
+        fields = start_betas(pairs, known.K + known.L) | start_unimodal(pairs, own=4)
+        fields["at"][GAMMA:] = self.gamma, known.L, -1, -1
+        return UTSState(**fields, sums=np.zeros(pairs), led=np.zeros(pairs, np.int64))

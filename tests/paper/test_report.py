@@ -1,0 +1,349 @@
+"""The page: well-formed, needs nothing from outside, and everything is on it."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import re
+import sys
+import types
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rank1 import cli, paper
+from rank1.paper import Options, artefact, introduction, report
+from rank1.paper.inline import svg_of
+
+Documents = dict[str, dict[str, Any]]
+
+VOID = {"meta", "link", "input", "br", "hr", "img"}
+
+
+class Page(HTMLParser):
+    """All elements of a page with what encloses them; an error where tags don't match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+        self.open: list[str] = []
+        #: Name, attributes, names of the enclosing elements, and the text within.
+        self.elements: list[tuple[str, dict[str, str], list[str], list[str]]] = []
+        self._within: list[list[str]] = []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), (tag, names)
+        words: list[str] = []
+        found = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, found, list(self.open), words))
+        if tag not in VOID:
+            self.open.append(tag)
+            self._within.append(words)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {n: v or "" for n, v in attrs}, list(self.open), []))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+        self._within.pop()
+
+    def handle_data(self, data: str) -> None:
+        for words in self._within:
+            words.append(data)
+
+    def all(self, tag: str) -> list[tuple[dict[str, str], str]]:
+        """Attributes and text of every element of that name."""
+        return [(found, "".join(words)) for name, found, _, words in self.elements if name == tag]
+
+
+def section(page: Page, name: str) -> str:
+    """The source of a section."""
+    found = re.search(rf"<section id='{name}'.*?</section>", page.text, re.DOTALL)
+    assert found
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def page(documents: Documents, options: Options) -> Page:
+    return Page(report.page(documents, options))
+
+
+def test_it_loads_nothing(page: Page) -> None:
+    for _, found, _, _ in page.elements:
+        for name in ("src", "href", "xlink:href", "srcset", "data", "action"):
+            assert found.get(name, "#").startswith(("#", "data:")), found
+    assert not re.search(r"url\((?!#)|@import|fetch\(|XMLHttpRequest|import\(", page.text)
+    assert len(page.text) < 6e6
+
+
+def test_ids_are_unique_and_links_lead_somewhere(page: Page) -> None:
+    ids = [found["id"] for _, found, _, _ in page.elements if "id" in found]
+    assert len(ids) == len(set(ids))
+    links = [
+        found[name]
+        for _, found, _, _ in page.elements
+        for name in ("href", "xlink:href")
+        if found.get(name, "").startswith("#")
+    ]
+    assert len(links) > 10
+    links += [f"#{name}" for name in re.findall(r"url\(#([^)]+)\)", page.text)]
+    named = [v for _, found, _, _ in page.elements if (v := found.get("aria-labelledby"))]
+    assert {link[1:] for link in links} | set(named) <= set(ids)
+
+
+def test_it_can_be_read_without_seeing_it(page: Page) -> None:
+    assert all("alt" in found for found, _ in page.all("img"))
+    pictures = [(f, o) for name, f, o, _ in page.elements if name == "svg" and "svg" not in o]
+    assert len(pictures) >= 7
+    for found, _ in pictures:
+        assert found["role"] == "img"
+        assert len(found["aria-label"]) > 40
+    for found, _ in page.all("th"):
+        assert found["scope"] in ("row", "col")
+    assert len(page.all("table")) == len(page.all("caption")) >= 8
+    assert all(text.strip() for _, text in page.all("caption"))
+    levels = [int(name[1]) for name, _, _, _ in page.elements if re.fullmatch("h[1-6]", name)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
+    assert page.all("html")[0][0] == {"lang": "en"}
+    for name in ("button", "input"):
+        assert all(text or found["aria-label"] for found, text in page.all(name))
+
+
+def test_every_artefact_is_there(page: Page, documents: Documents) -> None:
+    for name in documents:
+        assert escape(artefact.heading(name)) in section(page, name)
+        assert f'href="#{name}"' in page.text
+    captions = [text for _, text in page.all("caption")]
+    for settings in ("p_u = p_v = 0.7, Δ_u", "K = L = 8, Δ_u", "K = L = 8, p_u"):
+        assert sum(settings in caption for caption in captions) == 1
+    assert "95,586 ± 99" in section(page, "table1")
+    best = documents["figure3"]["policies"][0]["pairs"][0]
+    assert best["group"] in section(page, "figure3")
+    assert escape(best["title"]) in section(page, "figure3")
+
+
+def test_every_claim_is_in_the_list(page: Page, documents: Documents) -> None:
+    rows = re.findall(r"<tr>(.*?)</tr>", page.text, re.DOTALL)
+    claims = [(name, claim) for name in documents for claim in documents[name]["claims"]]
+    assert len(claims) >= 7
+    for name, claim in claims:
+        row = next(row for row in rows if claim["claim"] in row)
+        assert f"href='#{name}'" in row
+        assert "quick run" in row
+        assert ("not judged" in row) == (claim["holds"] is None)
+        assert ("on stand-in data" in row) == (name == "figure3")
+        assert f"{claim['figures'][0]:.3g}" in row
+
+
+def test_the_labels_are_everywhere(page: Page, documents: Documents) -> None:
+    label = "uick run: n = 20,000, 2 runs"
+    for name in documents:
+        inside = section(page, name)
+        heading = re.search("<h2.*?</h2>", inside)
+        assert heading
+        assert label in heading[0]
+        assert all(label in text for text in re.findall("<caption>(.*?)</caption>", inside))
+        assert ("stand-in data" in heading[0]) == (name == "figure3")
+    inside = section(page, "figure3")
+    captions = re.findall("<caption>(.*?)</caption>", inside)
+    assert len(captions) == 4
+    assert all("stand-in data" in text for text in captions)
+    picture = re.search("<svg.*?</svg>", inside, re.DOTALL)
+    assert picture
+    assert "Figure 3: stand-in data" in picture[0]
+    assert label in picture[0]
+    notes = re.findall('<p class="note">(.*?)</p>', page.text)
+    assert label in notes[0]
+    assert "stand-in data" in notes[1]
+
+
+def test_a_whole_run_on_real_data_has_no_labels(documents: Documents) -> None:
+    documents = copy.deepcopy(documents)
+    for document in documents.values():
+        document["made"]["label"] = ""
+    documents["figure3"]["data"] |= {"label": "MovieLens 1M", "stand_in": False}
+    titles = documents["figure3"]["titles"]
+    documents["figure3"]["titles"] = [title.replace("Stand-in", "Film") for title in titles]
+    for claim in documents["figure3"]["claims"]:
+        claim |= {"data": "MovieLens 1M", "meaning": "a figure"}
+    text = report.page(documents, Options())
+    assert "uick run" not in text
+    assert '<p class="note">' not in text
+    assert "on MovieLens 1M" in text
+    assert "stand-in data" not in text
+
+
+def test_what_it_was_made_with(page: Page) -> None:
+    import platform
+
+    import numpy
+
+    import rank1
+
+    made = page.text[page.text.index('<footer id="made">') :]
+    assert f"rank1 {rank1.__version__}, Python {platform.python_version()}" in made
+    assert f"numpy {numpy.__version__}" in made
+    assert "2 runs of 20,000 steps, seed 1" in made
+    assert "<code>rank1 …</code>" in made
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", made)
+    assert re.search(r"\d+ cores?, \w+", made)
+
+
+def test_names_from_data_can_not_break_the_page(documents: Documents, options: Options) -> None:
+    documents = copy.deepcopy(documents)
+    for entry in documents["figure3"]["policies"]:
+        entry["pairs"][0]["title"] = '<script>alert("1")</script> & "Co"'
+    text = report.page(documents, options)
+    Page(text)
+    assert text.count("<script>") == 1
+    assert "&lt;script&gt;" in text
+
+
+def test_the_same_documents_give_the_same_page(documents: Documents, options: Options) -> None:
+    assert report.page(documents, options) == report.page(documents, options)
+
+
+def test_one_artefact_alone_gives_a_page(documents: Documents, options: Options) -> None:
+    alone = Page(report.page({"table1": documents["table1"]}, options))
+    assert escape(artefact.heading("table1")) in alone.text
+    assert "figure3" not in alone.text
+    assert "stand-in" not in alone.text
+
+
+def test_a_new_artefact_appears_by_itself(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever has compute, show and draw, and claims with or without a verdict."""
+    from rich.table import Table
+
+    from rank1.plots import new_figure
+
+    def show(document: dict[str, Any]) -> list[Any]:
+        table = Table("K", "regret")
+        table.add_row("8", "1 < 2")
+        return [table, "A remark.", "holds: It grows. (said twice)"]
+
+    def draw(document: dict[str, Any]) -> dict[str, Any]:
+        figure, ax = new_figure(4, 3)
+        ax.plot([1, 2], [3, 4], color="0.2")
+        return {"first": figure, "second": draw_one()}
+
+    def draw_one() -> Any:
+        figure, ax = new_figure(4, 3)
+        ax.plot([1, 2], [3, 4])
+        return figure
+
+    claims: list[dict[str, Any]] = [
+        {"claim": "It grows.", "holds": True, "each": [True], "figures": [3.14159], "meaning": "π"},
+        {"claim": "It shrinks.", "holds": None, "figure": 2.5, "criterion": "within 10% of 2"},
+        {"claim": "It does both.", "holds": False, "each": [True, False], "figures": [1, 0]},
+    ]
+    module: Any = types.ModuleType("rank1.paper.novel", "Novel things: how they grow.\n\nMore.")
+    module.compute = lambda options: {"claims": claims, "seconds": 0.5}
+    module.show, module.draw = show, draw
+    monkeypatch.setitem(sys.modules, "rank1.paper.novel", module)
+    monkeypatch.setattr(artefact, "ARTEFACTS", (*paper.ARTEFACTS, "novel"))
+    whole = options._replace(n=2_000_000, quick=False)
+    assert artefact.make("novel", whole)["claims"] == claims
+    page = Page(report.page(artefact.read_all(whole), whole))
+    assert "Novel things: how they grow</h2>" in section(page, "novel")
+    assert "1 &lt; 2" in section(page, "novel")
+    assert "A remark." in section(page, "novel")
+    assert "said twice" not in page.text
+    assert section(page, "novel").count("<svg") == 2
+    assert "#333333" not in page.text
+    for words in ("✓ holds", "– not judged", "◐ holds in part", "3.14: π", "2.5: within 10%"):
+        assert words in page.text
+    assert ">Novel things</a>" in page.text
+    short = options._replace(seed=7)
+    assert [claim["holds"] for claim in artefact.make("novel", short)["claims"]] == [None] * 3
+
+
+def test_only_documents_of_these_options_are_on_the_page(
+    documents: Documents, options: Options
+) -> None:
+    assert list(artefact.read_all(options)) == ["table1", "figure3"]
+    assert artefact.read_all(options) == documents
+    for change in ({"n": 5}, {"runs": 3}, {"seed": 2}, {"quick": False}):
+        assert artefact.read_all(options._replace(**change)) == {}
+    path = options.out / "table1.json"
+    whole = path.read_text()
+    for damaged in (whole[:-5], "[]", "{}"):
+        path.write_text(damaged)
+        assert list(artefact.read_all(options)) == ["figure3"]
+    path.write_text(whole)
+
+
+def test_the_introduction_tells_a_real_run() -> None:
+    import rank1
+
+    campaign = rank1.Campaign(introduction.SEGMENTS, introduction.CHANNELS)
+    result = rank1.simulate(rank1.Rank1Elim(), campaign, introduction.STEPS, 1, seed=1)
+    trace = result.trace()
+    told = introduction.introduction()
+    frames = re.findall("<figcaption>(.*?)</figcaption>", told["frames"])
+    assert len(frames) == int(told["last_frame"]) + 1 >= 5
+    alive = {*introduction.SEGMENTS, *introduction.CHANNELS}
+    for stage, text in zip(trace.stages, frames[1:], strict=False):
+        assert f"Stage {stage.number} ends after {stage.step:,} steps" in text
+        out = {list(introduction.SEGMENTS)[i] for i in stage.rows.eliminated}
+        out |= {list(introduction.CHANNELS)[j] for j in stage.columns.eliminated}
+        named = re.search(r"Out: ([^.]*)\.", text)
+        assert out == (set(named[1].split(", ")) if named else set())
+        alive -= out
+    # The last frame is the one in which a single pair is left, and that is the best one.
+    assert alive == set(campaign.best_labels)
+    assert f"Left: {' by '.join(campaign.best_labels)}, the best pair." in frames[-1]
+    cells = [frame.count('class="cell"') for frame in told["frames"].split("</figure>")][:-1]
+    assert cells[0] == 36
+    assert cells == sorted(cells, reverse=True)
+    assert cells[-1] == 1
+    assert told["lost"] == f"{result.outcomes[0].expected[0, -1]:,.0f}"
+
+
+def test_two_figures_share_no_id() -> None:
+    from rank1.plots import new_figure
+
+    drawn = []
+    for name in ("one", "two"):
+        figure, ax = new_figure(4, 3)
+        ax.plot([1, 2, 3])
+        drawn.append(svg_of(figure, name, 'a "figure" <here>'))
+    ids = [set(re.findall(r'\bid="([^"]+)"', text)) for text in drawn]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    assert 'aria-label="a &quot;figure&quot; &lt;here&gt;"' in drawn[0]
+    assert "#000000" not in drawn[0]
+
+
+def test_the_command_writes_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rank1", "paper", "table1", "--quick"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0
+    out = capsys.readouterr().out
+    assert out.count("Quick run: n = 200,000, 5 runs") == 3
+    assert "not judged: The regret doubles" in out
+    assert sorted(path.name for path in (tmp_path / "report-quick").iterdir()) == [
+        "index.html",
+        "table1.json",
+    ]
+    page = Page((tmp_path / "report-quick" / "index.html").read_text(encoding="utf-8"))
+    assert "<code>rank1 paper table1 --quick</code>" in page.text
+    document = json.loads((tmp_path / "report-quick" / "table1.json").read_text())
+    assert document["made"]["label"] == "quick run: n = 200,000, 5 runs"
+    assert (document["made"]["n"], document["made"]["runs"]) == (200_000, 5)

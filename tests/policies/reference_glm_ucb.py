@@ -1,0 +1,47 @@
+"""GLM-UCB by its definition: M is inverted in every step, and all indices are computed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.policies.reference_linucb import first_largest, widths
+
+Floats = NDArray[np.float64]
+
+
+class LiteralGLMUCB:
+    def __init__(
+        self, K: int, L: int, n: int, confidence_scale: float, c_mu: float, step: float = 0.6
+    ) -> None:
+        self.K, self.L, self.alpha = K, L, step
+        d = K + L
+        k_mu = R_max = lambda_0 = 1.0
+        c_m2, delta = 2.0, 1 / n
+        kappa = math.sqrt(3 + 2 * math.log(1 + 2 * c_m2 / lambda_0))
+        root = math.sqrt(2 * d * math.log(n) * math.log(2 * d * n / delta))
+        self.c = confidence_scale * 2 * k_mu * kappa * R_max / c_mu * root
+        self.M = np.eye(d)
+        self.u, self.v = np.full(K, 0.5), np.full(L, 0.5)
+        self.N_u, self.N_v = np.zeros(K), np.zeros(L)
+
+    def means_and_bonuses(self) -> tuple[Floats, Floats]:
+        return np.outer(self.u, self.v), self.c * widths(self.M, self.K)
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        return first_largest(*self.means_and_bonuses())
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        u, v = self.u[row], self.v[column]
+        # E[u] and E[v] after a failure; a reward in between is in part a success
+        u_0 = u * (1 - v) / (1 - u * v) if u * v < 1 else 0.5
+        v_0 = v * (1 - u) / (1 - u * v) if u * v < 1 else 0.5
+        self.N_u[row] += 1
+        self.N_v[column] += 1
+        self.u[row] += (self.N_u[row] + 1) ** -self.alpha * (reward + (1 - reward) * u_0 - u)
+        self.v[column] += (self.N_v[column] + 1) ** -self.alpha * (reward + (1 - reward) * v_0 - v)
+        x = np.zeros(self.K + self.L)
+        x[row] = x[self.K + column] = 1
+        self.M += np.outer(x, x)

@@ -1,0 +1,78 @@
+"""LinUCB by its definition: V is inverted in every step, and all indices are computed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class LiteralLinUCB:
+    """The settings are those of `rank1.LinUCB`."""
+
+    def __init__(
+        self,
+        K: int,
+        L: int,
+        n: int,
+        confidence_scale: float = 1.0,
+        radius: str = "horizon",
+        noise: float = 0.5,
+        ridge: float = 1.0,
+        reward: str = "product",
+        epsilon: float = 0.01,
+    ) -> None:
+        self.K, self.L, self.n, self.d = K, L, n, K + L
+        self.scale, self.radius, self.ridge = confidence_scale, radius, ridge
+        self.epsilon = epsilon if reward == "log" else None
+        unit = abs(math.log(epsilon)) if reward == "log" else 1.0
+        self.R, self.S = unit * noise, unit * math.sqrt(self.d)
+        self.V = ridge * np.eye(self.d)
+        self.b = np.zeros(self.d)
+
+    def x(self, row: int, column: int) -> Floats:
+        x = np.zeros(self.d)
+        x[row] = x[self.K + column] = 1
+        return x
+
+    def beta(self) -> float:
+        delta = 1 / self.n
+        if self.radius == "horizon":
+            root = math.sqrt(self.d * math.log((1 + 2 * self.n / self.ridge) / delta))
+        else:
+            log_det = np.linalg.slogdet(self.V / self.ridge).logabsdet
+            root = math.sqrt(log_det + 2 * math.log(1 / delta))
+        return self.R * root + math.sqrt(self.ridge) * self.S
+
+    def means_and_bonuses(self) -> tuple[Floats, Floats]:
+        theta = np.linalg.solve(self.V, self.b)
+        means = theta[: self.K, None] + theta[self.K :]
+        return means, self.scale * self.beta() * widths(self.V, self.K)
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        return first_largest(*self.means_and_bonuses())
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        y = reward if self.epsilon is None else math.log(max(reward, self.epsilon))
+        x = self.x(row, column)
+        self.V += np.outer(x, x)
+        self.b += y * x
+
+
+def widths(V: Floats, K: int) -> Floats:
+    """The root of xᵀV⁻¹x for every pair."""
+    inverse = np.linalg.inv(V)
+    diagonal = np.diag(inverse)
+    return np.sqrt(diagonal[:K, None] + diagonal[K:] + 2 * inverse[:K, K:])
+
+
+def first_largest(means: Floats, bonuses: Floats) -> tuple[int, int, int]:
+    """The first of the pairs whose index is the largest but for rounding errors."""
+    indices = means + bonuses
+    at = np.unravel_index(int(indices.argmax()), indices.shape)
+    near = indices >= indices[at] - 1e-11 * (abs(indices[at]) + bonuses[at])
+    row, column = np.unravel_index(int(near.argmax()), near.shape)
+    return int(row), int(column), 0

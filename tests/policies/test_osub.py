@@ -1,0 +1,65 @@
+"""OSUB against all indices in every step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rank1
+from rank1.policies.base import Known, ask, tell
+from tests.policies.reference_osub import LiteralOSUB
+from tests.policies.test_thompson import EVERY_PROBLEM
+from tests.support import play_compiled, play_reference
+
+
+@pytest.mark.parametrize("c", [3.0, 0.0])
+@EVERY_PROBLEM
+def test_makes_the_literal_choices(problem: rank1.Problem, c: float) -> None:
+    n = 10_000
+    expected, rewards = play_reference(LiteralOSUB(problem.K, problem.L, c), problem, n, seed=3)
+    pairs, got, _ = play_compiled(rank1.OSUB(c=c), problem, n, seed=3)
+    np.testing.assert_array_equal(pairs, expected)
+    np.testing.assert_array_equal(got, rewards)
+
+
+def test_makes_the_literal_choices_for_long() -> None:
+    problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
+    expected, _ = play_reference(LiteralOSUB(8, 8), problem, 100_000, seed=4)
+    pairs, _, _ = play_compiled(rank1.OSUB(), problem, 100_000, seed=4)
+    np.testing.assert_array_equal(pairs, expected)
+
+
+def test_regret_is_that_of_an_independent_implementation() -> None:
+    """677 ± 21 over 10 runs."""
+    problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
+    result = rank1.simulate(rank1.OSUB(), problem, n=2_000_000, runs=10, seed=1)
+    regret = result["osub"].expected[:, -1]
+    assert abs(regret.mean() - 677) <= 4 * np.hypot(21, regret.std(ddof=1) / np.sqrt(10))
+
+
+def test_settings_and_range_are_checked() -> None:
+    with pytest.raises(ValueError, match="c must be a number of at least 0, got -1"):
+        rank1.OSUB(c=-1)
+    with pytest.raises(ValueError, match=r"osub needs rewards in \[0, 1\]"):
+        rank1.OSUB().start(Known(2, 2, 10, high=2.0))
+
+
+def test_late_rewards() -> None:
+    """Each pair is issued once; then the reported ones alone can be played."""
+    state, rng = rank1.OSUB().start(Known(2, 3, 100)), np.random.default_rng(1)
+    pulls = [ask(state, rng) for _ in range(6)]
+    assert [pull[:2] for pull in pulls] == [(i, j) for i in range(2) for j in range(3)]
+    # Nothing is known: go on in order.
+    assert [ask(state, rng)[:2] for _ in range(7)] == [*(pull[:2] for pull in pulls), (0, 0)]
+    assert state.best() == (0, 0)
+    # The leader (0, 1) and no other pair has a report.
+    tell(state, pulls[1], 0.5)
+    assert {ask(state, rng)[:2] for _ in range(10)} == {(0, 1)}
+    # A pull of the first round that is given back is issued again, a later one isn't.
+    state = state.forget(*pulls[4])
+    again = ask(state, rng)
+    assert again == pulls[4]
+    later = ask(state, rng)
+    assert later.tag == 0
+    state = state.forget(*later)
+    assert ask(state, rng)[:2] == (0, 1)

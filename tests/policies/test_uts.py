@@ -1,0 +1,114 @@
+"""UTS against all means and all samples in every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rank1
+from rank1.compiled import kernel
+from rank1.policies.base import Known, ask, choose, tell
+from rank1.policies.unimodal import first_leader
+from tests.policies.reference_uts import LiteralUTS
+from tests.policies.test_betas import assert_frequencies, chances
+from tests.policies.test_thompson import EVERY_PROBLEM, assert_same_regret
+from tests.support import play_compiled, play_reference
+
+
+@dataclass(frozen=True)
+class PlainUTS(rank1.UTS):
+    """The first window, in which every arm is drawn, never ends."""
+
+    def start(self, known: Known) -> Any:
+        state = super().start(known)
+        state.window[:] = 2**62
+        return state
+
+
+@pytest.mark.parametrize("gamma", [2, 5])
+@EVERY_PROBLEM
+def test_the_plain_way_makes_the_literal_choices(problem: rank1.Problem, gamma: int) -> None:
+    n = 5000
+    reference = LiteralUTS(problem.K, problem.L, gamma)
+    expected, rewards = play_reference(reference, problem, n, seed=3)
+    pairs, got, state = play_compiled(PlainUTS(gamma=gamma), problem, n, seed=3)
+    np.testing.assert_array_equal(pairs, expected)
+    np.testing.assert_array_equal(got, rewards)
+    assert state.led.tolist() == [reference.led[pair] for pair in reference.pairs]
+
+
+@EVERY_PROBLEM
+def test_regret_has_the_law_of_the_plain_way(problem: rank1.Problem) -> None:
+    assert_same_regret(rank1.UTS(), PlainUTS(), problem)
+
+
+def ask_only(state: Any, rng: Any, columns: int, chosen: Any) -> None:
+    """Every second choice, where a pair that stays the leader is not played itself."""
+    for k in range(len(chosen)):
+        row, column, _ = choose(state, rng)
+        chosen[k] = row * columns + column
+        choose(state, rng)
+
+
+@pytest.mark.parametrize("n", [300, 1000, 20_000])
+def test_choices_have_their_exact_law_after_a_run(n: int) -> None:
+    """With levels and windows as they come about."""
+    K, L = 6, 9
+    _, _, state = play_compiled(rank1.UTS(), rank1.spike(K, L, 0.5, 0.6, 0.2, 0.2), n, seed=1)
+    assert state.ties[1] == 1
+    leader = first_leader(state)
+    state.led[leader] = 0
+    chosen = np.zeros(200_000, np.int64)
+    kernel(ask_only, state)(state, np.random.default_rng(2), L, chosen)
+    row, column = divmod(leader, L)
+    near = [k for k in range(K * L) if k // L == row or k % L == column]
+    expected = np.zeros(K * L)
+    expected[near] = chances(tuple((int(state.successes[k]), int(state.failures[k])) for k in near))
+    assert np.all(np.isin(chosen, near))
+    assert_frequencies(chosen, expected)
+
+
+def test_regret_is_that_of_an_independent_implementation() -> None:
+    """299 ± 7 over 20 runs."""
+    problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
+    result = rank1.simulate(rank1.UTS(), problem, n=2_000_000, runs=30, seed=1)
+    regret = result["uts"].expected[:, -1]
+    assert abs(regret.mean() - 299) <= 4 * np.hypot(7, regret.std(ddof=1) / np.sqrt(30))
+
+
+def test_leads_by_average_rewards_not_by_drawn_successes() -> None:
+    """Rewards of 0.6 and 0.5 that are always the same: the first round decides on the leader."""
+    state, rng = rank1.UTS().start(Known(2, 2, 100)), np.random.default_rng(1)
+    for reward in (0.5, 0.5, 0.6, 0.5):
+        tell(state, ask(state, rng), reward)
+    assert state.best() == (1, 0)
+
+
+def test_settings_and_range_are_checked() -> None:
+    with pytest.raises(ValueError, match="gamma must be a whole number of at least 2, got 1"):
+        rank1.UTS(gamma=1)
+    with pytest.raises(ValueError, match=r"uts needs rewards in \[0, 1\]"):
+        rank1.UTS().start(Known(2, 2, 10, low=-np.inf, high=np.inf))
+
+
+def test_late_rewards() -> None:
+    """Each pair is issued once; a pair with no report can be sampled but can't lead."""
+    state, rng = rank1.UTS().start(Known(2, 3, 100)), np.random.default_rng(1)
+    pulls = [ask(state, rng) for _ in range(6)]
+    assert [pull[:2] for pull in pulls] == [(i, j) for i in range(2) for j in range(3)]
+    # Nothing is known: go on in order.
+    assert [ask(state, rng)[:2] for _ in range(7)] == [*(pull[:2] for pull in pulls), (0, 0)]
+    assert state.best() == (0, 0)
+    tell(state, pulls[1], 0.0)
+    assert state.best() == (0, 1)
+    played = {ask(state, rng)[:2] for _ in range(100)}
+    assert played == {(0, 0), (0, 1), (0, 2), (1, 1)}
+    # A pull of the first round that is given back is issued again, a later one isn't.
+    state = state.forget(*pulls[5])
+    again = ask(state, rng)
+    assert again[:2] == (1, 2)
+    assert again.tag & 1 == 1
+    assert ask(state, rng).tag & 1 == 0

@@ -1,0 +1,60 @@
+"""The pictures of the gallery show every policy there is."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rank1
+from rank1 import theory
+from rank1.policies import POLICIES
+
+SCRIPT = Path(__file__).parent.parent / "docs" / "gallery_figures.py"
+
+
+@pytest.fixture(scope="module")
+def gallery() -> Any:
+    spec = importlib.util.spec_from_file_location("gallery_figures", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_policy_is_drawn_with_its_ratio(gallery: Any) -> None:
+    results = gallery.all_policies(gallery.PROBLEM, n=2000, runs=2, jobs=1)
+    assert [result.outcomes[0].policy for result in results] == list(POLICIES)
+    over_time, at_end = gallery.draw_ratios(results).axes
+    labels = [tick.get_text() for tick in at_end.get_yticklabels()]
+    assert sorted(labels) == sorted(POLICIES)
+    shown = dict(zip(labels, (text.get_text() for text in at_end.texts), strict=True))
+    bound = theory.lower_bound(gallery.PROBLEM) * np.log(2000)
+    for result in results:
+        outcome = result.outcomes[0]
+        ratio = outcome.expected[:, -1].mean() / bound
+        number = float(shown[outcome.policy].split(" ± ")[0].replace(",", ""))
+        assert number == pytest.approx(
+            ratio, abs=0.5 if ratio >= 100 else 0.05 if ratio >= 10 else 0.005
+        )
+    assert shown["oracle"] == "0"
+    assert len(over_time.lines) == len(POLICIES)  # all but the oracle, and the bound
+
+
+def test_a_policy_that_can_not_play_is_left_out_and_named(
+    gallery: Any, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Picky(rank1.Policy):
+        name = "picky"
+
+        def start(self, known: rank1.Known) -> Any:
+            raise ValueError("rewards must be temperatures")
+
+    monkeypatch.setattr(gallery, "POLICIES", {"picky": Picky, "uniform": rank1.Uniform})
+    results = gallery.all_policies(gallery.PROBLEM, n=200, runs=1, jobs=1)
+    assert [result.outcomes[0].policy for result in results] == ["uniform"]
+    assert "picky is left out: rewards must be temperatures" in capsys.readouterr().out

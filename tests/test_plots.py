@@ -1,0 +1,116 @@
+"""Bounds in a plot of regret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+
+import rank1
+from rank1 import theory
+from rank1.plots import save_figure
+
+SPIKE = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)
+
+
+def legend(ax: Axes) -> list[str]:
+    box = ax.get_legend()
+    assert box
+    return [text.get_text() for text in box.get_texts()]
+
+
+def drawn(
+    problem: rank1.Problem, *policies: rank1.Policy, n: int = 20_000
+) -> tuple[dict[str, Any], Any]:
+    """Lines of a plot by their label, which may be broken into several lines of text."""
+    result = rank1.simulate(policies or rank1.Rank1Elim(), problem, n, 2, seed=1)
+    ax = result.plot(bounds=True)
+    texts = {" ".join(text.split()) for text in legend(ax)}
+    lines = {" ".join(str(line.get_label()).split()): line for line in ax.lines}
+    assert texts <= set(lines)
+    return {label: lines[label] for label in texts}, ax
+
+
+def of(lines: dict[str, Any], start: str) -> Any:
+    (found,) = (line for label, line in lines.items() if label.startswith(start))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("problem", "name"),
+    [(SPIKE, "Theorem 2"), (rank1.Gaussian(SPIKE.u, SPIKE.v, sigma=0.5), "Theorem 3")],
+)
+def test_the_lower_bound_is_a_dashed_line(problem: rank1.Problem, name: str) -> None:
+    lines, ax = drawn(problem)
+    line = of(lines, name)
+    x, y = line.get_data()
+    assert line.get_linestyle() == "--"
+    assert (x[0], x[-1]) == pytest.approx((1, 20_000))
+    assert y == pytest.approx(theory.lower_bound(problem) * np.log(x))
+    assert y.max() <= ax.get_ylim()[1]
+
+
+def test_the_lower_bound_makes_room_for_itself() -> None:
+    lines, ax = drawn(SPIKE, rank1.Oracle())
+    assert of(lines, "Theorem 2").get_ydata().max() <= ax.get_ylim()[1]
+    assert len(lines) == 2  # Theorem 1 says nothing of other policies
+
+
+def test_the_upper_bound_is_drawn_where_it_fits() -> None:
+    easy = rank1.Bernoulli([0.9, 0.1], [0.9, 0.1])
+    lines, _ = drawn(easy, rank1.Rank1Elim(), rank1.Uniform(), n=1_000_000)
+    most = theory.upper_bound(easy, 1_000_000)
+    line = lines[f"Theorem 1: rank1elim at most {most:,.0f}"]
+    assert list(line.get_ydata()) == [most, most]
+    assert line.get_linestyle() == ":"
+
+    lines, ax = drawn(easy, rank1.Rank1Elim(), n=1_000_000)
+    note = lines[f"Theorem 1: rank1elim at most {most:,.0f}, above the frame"]
+    assert len(note.get_xdata()) == 0
+    assert ax.get_ylim()[1] < most
+    # The theorem is about the paper's radius.
+    lines, _ = drawn(easy, rank1.Rank1Elim(confidence_scale=0.5), rank1.Uniform(), n=1_000_000)
+    assert not any(label.startswith("Theorem 1") for label in lines)
+
+
+@pytest.mark.parametrize(
+    ("problem", "notes"),
+    [
+        (
+            rank1.Factors([["beta", 3, 1], 0.2], [0.5]),
+            ["no lower bound: problem must be a rank1.Bernoulli", "Theorem 1: rank1elim at most"],
+        ),
+        (
+            rank1.Categorical([0, 1], [[[0.5, 0.5], [0.1, 0.9]]]),
+            ["no lower bound: problem must be a rank1.Bernoulli", "no upper bound: problem must"],
+        ),
+        (
+            rank1.spike(3, 3, 0.5, 0.5, 0.0, 0.3),
+            ["no lower bound: problem must have one best pair", "Theorem 1: rank1elim at most"],
+        ),
+        (
+            rank1.Bernoulli([0.0, 0.0], [0.5, 0.1]),
+            ["no lower bound: problem must have one best pair", "Theorem 1: rank1elim at most ∞"],
+        ),
+    ],
+    ids=repr,
+)
+def test_what_does_not_apply_is_said(
+    problem: rank1.Problem, notes: list[str], tmp_path: Path
+) -> None:
+    lines, ax = drawn(problem)
+    for note in notes:
+        assert len(of(lines, note).get_xdata()) == 0
+    assert not any(line.get_linestyle() == "--" for line in ax.lines)
+    save_figure(ax.figure, tmp_path / "a.png")
+
+
+def test_a_problem_that_is_not_in_the_file(tmp_path: Path) -> None:
+    sampler = rank1.Sampler(lambda size, rng: rng.random((size, 2)), mean=[0.5, 0.5])
+    result = rank1.simulate(rank1.Uniform(), rank1.Factors(sampler, [0.5]), 100, 1)
+    result.save(tmp_path / "a.parquet")
+    ax = rank1.load(tmp_path / "a.parquet").plot(bounds=True)
+    assert legend(ax)[1] == "no bounds: factors can't be built from a file"
