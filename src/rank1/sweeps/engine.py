@@ -102,10 +102,14 @@ def _lost(task: Task, reason: str) -> list[Block | Failure]:
     return [Failure(reason)] * len(task)
 
 
-def _fetched(fetch: Callable[[], list[Block | Failure]], task: Task) -> list[Block | Failure]:
+def _fetched(
+    fetch: Callable[[], list[Block | Failure]], task: Task, but: Any = ()
+) -> list[Block | Failure]:
     """What there is for a task; an error that isn't a cell's own counts against all of them."""
     try:
         return fetch()
+    except but:
+        raise
     except Exception as error:
         return _lost(task, f"{type(error).__name__}: {error}")
 
@@ -173,10 +177,11 @@ def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         raise _missing("dask", "distributed") from None
     where: dict[str, Any] = {"address": setup.address, "timeout": 20}
     if setup.address is None:
-        where = {"n_workers": setup.jobs, "threads_per_worker": 1, "dashboard_address": None}
+        where = {"n_workers": setup.jobs, "threads_per_worker": 1}
+        where["dashboard_address"] = "127.0.0.1:0"  # any port that is free
     try:
         client = Client(**where, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise _unreachable("dask", "tcp://10.0.0.1:8786", setup, error) from None
     with client:
         threads = client.nthreads()
@@ -198,10 +203,12 @@ def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         for future in done:
             k = numbers.pop(future.key)
             done.update(map(submit, itertools.islice(waiting, 1)))
-            if future.status == "error" and isinstance(future.exception(), KilledWorker):
+            try:
+                played = _fetched(future.result, tasks[k], but=KilledWorker)
+            except KilledWorker:
                 suspects.append(k)
             else:
-                yield k, _fetched(future.result, tasks[k])
+                yield k, played
         # Dask holds a worker's death against all that waited there: now each shows itself alone.
         for k in suspects:
             yield k, _fetched(submit(k).result, tasks[k])
@@ -249,6 +256,8 @@ def _missing(engine: str, package: str) -> ValueError:
 
 def _unreachable(engine: str, example: str, setup: Setup, error: Exception) -> ValueError:
     reason = (str(error) or type(error).__name__).splitlines()[0]
+    if setup.address is None:
+        return ValueError(f"--engine {engine} could not start on this machine: {reason}")
     return ValueError(
         f"--address must be that of a {engine} cluster, such as {example}, "
         f"got {setup.address!r}: {reason}"
