@@ -48,7 +48,7 @@ def sweep(grid: Grid, folder: Path, jobs: int) -> tuple[float, Cost]:
 
     def everything() -> Any:
         todo = plan(grid, store)
-        play(todo, store, "local", Setup(grid.seed, jobs, note=lambda line: None))
+        play(todo, store, "local", Setup(grid.seed, jobs))
         write_sweep(folder / "result.parquet", grid, todo.series, todo.blocks)
         return todo
 

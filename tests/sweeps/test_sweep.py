@@ -27,7 +27,7 @@ def sweep(
     """The bytes of the result's file, and what failed."""
     kept = Store(store)
     todo = plan(some, kept, cell_seconds)
-    setup = Setup(some.seed, jobs, note=lambda line: None)
+    setup = Setup(some.seed, jobs)
     failed = play(todo, kept, engine, setup) if todo.tasks else []
     out = store.parent / "result.parquet"
     write_sweep(out, some, todo.series, todo.blocks)
@@ -182,7 +182,7 @@ def test_two_sweeps_share_a_store_at_once(tmp_path: Path) -> None:
     def one(name: str) -> None:
         store = Store(tmp_path / "shared")
         todo = plan(some, store, 1e-9 if name == "a" else 1e-4)
-        play(todo, store, "local", Setup(some.seed, 1, note=lambda line: None))
+        play(todo, store, "local", Setup(some.seed, 1))
         write_sweep(tmp_path / name, some, todo.series, todo.blocks)
         results.append((tmp_path / name).read_bytes())
 
