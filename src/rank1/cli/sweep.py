@@ -139,9 +139,13 @@ def _clock(seconds: float) -> str:
 
 
 def _report(failed: list[tuple[Cell, Failure]], limit: int = 20) -> None:
-    print(f"{len(failed):,} cells failed; the others are written:", file=sys.stderr)
+    print(
+        f"{len(failed):,} cells failed; the others are written, and the same command tries these "
+        "again:",
+        file=sys.stderr,
+    )
     for cell, why in failed[:limit]:
         runs = f"runs {cell.runs.start} to {cell.runs.stop - 1}"
-        print(f"  {cell.series}, {runs}: {why.error}", file=sys.stderr)
+        print(f"  {cell.series}, {runs}: {' '.join(why.error.split())}", file=sys.stderr)
     if len(failed) > limit:
         print(f"  and {len(failed) - limit:,} more: see --json", file=sys.stderr)
