@@ -191,10 +191,6 @@ def entry(policy: str, early: float, late: float, gap: float) -> Document:
 def test_from_where_on_the_claims_count_as_true(changes: dict[str, Any], verdicts: str) -> None:
     import types
 
-<<<<<<< HEAD
-    given: dict[str, Any] = {"rank": 5, "values": [100, 10], "concave": True}
-    given |= {"late": 0.1, "gap": 0.1, "ucb1": 0.2} | changes
-=======
     given: dict[str, Any] = {
         "rank": 5,
         "values": [100, 10],
@@ -204,7 +200,6 @@ def test_from_where_on_the_claims_count_as_true(changes: dict[str, Any], verdict
         "ucb1": 0.2,
     }
     given |= changes
->>>>>>> main
     grid: Any = types.SimpleNamespace(
         rank=given["rank"], singular_values=np.array(given["values"]), label="stand-in data"
     )
