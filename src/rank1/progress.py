@@ -80,8 +80,8 @@ class Progress:
         if self._bar:
             self._bar.update(self._task, advance=done, description=what)
         self._done, self._what, now = self._done + done, what, time.monotonic()
-        if self._lines and now - self._printed >= PAUSE:
-            left = (now - self._begin) * max(self._total / max(self._done, 1e-9) - 1, 0)
+        left = (now - self._begin) * (self._total / max(self._done, 1e-9) - 1)
+        if self._lines and now - self._printed >= PAUSE and left > 0:
             print(f"{what}, {_clock(left)} left", file=sys.stderr, flush=True)
             self._printed = now
 

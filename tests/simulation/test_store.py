@@ -55,7 +55,7 @@ def test_a_series_has_its_own_cells(tmp_path: Path) -> None:
 def test_a_cell_that_was_cut_short_is_not_there(tmp_path: Path, size: int) -> None:
     store = Store(tmp_path)
     store.put(KEY, range(4), block(range(4)))
-    path = store.path(KEY, range(4))
+    path = Path(store.path(KEY, range(4)))
     whole = path.read_bytes()
     path.write_bytes(whole[:size])
     assert store.load(KEY, range(4)) == {}
@@ -69,7 +69,7 @@ def test_a_cell_that_was_cut_short_is_not_there(tmp_path: Path, size: int) -> No
 def test_one_changed_bit_is_noticed(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.put(KEY, range(4), block(range(4)))
-    path = store.path(KEY, range(4))
+    path = Path(store.path(KEY, range(4)))
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)
@@ -83,7 +83,7 @@ def test_one_changed_bit_is_noticed(tmp_path: Path) -> None:
 def test_what_was_being_written_is_not_read(tmp_path: Path) -> None:
     """A process that is killed in `put` leaves a file of another name."""
     store = Store(tmp_path)
-    path = store.path(KEY, range(4))
+    path = Path(store.path(KEY, range(4)))
     path.parent.mkdir()
     (path.parent / f".{path.name}.abcdef").write_bytes(b"half")
     (path.parent / "notes.txt").write_text("somebody's own")

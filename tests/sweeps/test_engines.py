@@ -25,7 +25,8 @@ from tests.sweeps.support import DRIVER, LONG, ROOT, Deadly, grid
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+PATHS = [str(ROOT / "src"), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, PATHS))}
 
 
 @contextmanager
@@ -166,7 +167,7 @@ def beside_an_innocent(policy: rank1.Policy, folder: Path, engine: str) -> tuple
     todo = plan(some, store, cell_seconds=1e-9)
     # Pretend that it takes long: else no process would be started.
     todo.tasks[:] = [[cell._replace(seconds=1.0)] for cell in todo.cells]
-    failed = play(todo, store, engine, Setup(some.seed, 2, note=lambda line: None))
+    failed = play(todo, store, engine, Setup(some.seed, 2))
     return failed, sum(map(len, todo.blocks.values()))
 
 

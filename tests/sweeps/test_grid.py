@@ -12,9 +12,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import rank1
+from rank1.policies import POLICIES
 from rank1.sweeps import grid_of, read_grid
 from rank1.sweeps.grid import EXAMPLE
 from rank1.sweeps.sweep import cut
+from tests.sweeps.support import Named
 
 SPIKE = """
 n = 1000
@@ -118,9 +120,17 @@ def test_a_list_of_what_is_itself_a_list_is_a_dimension() -> None:
 
 def test_policies_have_dimensions_and_defaults() -> None:
     some = grid(SPIKE.replace('"uniform"', '"rank1elim"\nconfidence_scale = [0.5, 1, 2]'))
-    labels = ["rank1elim:confidence_scale=0.5", "rank1elim", "rank1elim:confidence_scale=2"]
+    labels = ["rank1elim:confidence_scale=0.5", "rank1elim", "rank1elim:confidence_scale=2.0"]
     assert [policy.label for policy in some.policies] == labels
     assert (some.runs, some.seed, some.checkpoints) == (20, 1, 100)
+
+
+def test_words_are_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES, "named", Named)
+    some = grid(SPIKE.replace('"uniform"', '"named"\nK = ["few", "many"]\nexact = [true, false]'))
+    assert [tuple(policy.settings.values()) for policy in some.policies] == [
+        (0.6, "few", True), (0.6, "few", False), (0.6, "many", True), (0.6, "many", False)
+    ]  # fmt: skip
 
 
 def test_the_example_is_a_grid(tmp_path: Path) -> None:
@@ -165,7 +175,7 @@ def test_cells_are_aligned_powers_of_two(
         ({"checkpoints": "[10, 5000]"}, "checkpoints must be .* at most 1000, got 5000"),
         ({"K": "[4, 0]"}, r"problem spike \(K=0, L=4, .*K must be a whole number"),
         ({"K": "[]"}, "problem spike: K must have at least one value"),
-        ({"K": "[[4]]"}, r"K must be a whole number of at least 1 .*got \[4\]"),
+        ({"K": "[[4]]"}, r"K must be a whole number of at least 1.*got \[4\]"),
         ({"K": "[4, 4]"}, r"problem spike \(K=4.* is in the grid twice"),
         ({"L": '"=M"'}, r"L must equal a setting that has values of its own \(K, p_u"),
         ({"L": '"=L"'}, "L must equal a setting that has values of its own"),

@@ -27,7 +27,7 @@ def sweep(
     """The bytes of the result's file, and what failed."""
     kept = Store(store)
     todo = plan(some, kept, cell_seconds)
-    setup = Setup(some.seed, jobs, note=lambda line: None)
+    setup = Setup(some.seed, jobs)
     failed = play(todo, kept, engine, setup) if todo.tasks else []
     out = store.parent / "result.parquet"
     write_sweep(out, some, todo.series, todo.blocks)
@@ -67,6 +67,11 @@ def test_same_bytes_however_it_is_cut(tmp_path: Path, monkeypatch: pytest.Monkey
         folder = tmp_path / str(seconds)
         assert sweep(some, folder, seconds)[0] == whole
         assert len(list(folder.rglob("*.cell"))) == 4 * cells
+    # Nor does it matter in which order the cells came.
+    todo = plan(some, Store(tmp_path / "0.001"))
+    late = {key: dict(reversed(blocks.items())) for key, blocks in todo.blocks.items()}
+    write_sweep(tmp_path / "late.parquet", some, todo.series, late)
+    assert (tmp_path / "late.parquet").read_bytes() == whole
 
 
 def test_a_sweep_goes_on_where_it_stopped(
@@ -177,7 +182,7 @@ def test_two_sweeps_share_a_store_at_once(tmp_path: Path) -> None:
     def one(name: str) -> None:
         store = Store(tmp_path / "shared")
         todo = plan(some, store, 1e-9 if name == "a" else 1e-4)
-        play(todo, store, "local", Setup(some.seed, 1, note=lambda line: None))
+        play(todo, store, "local", Setup(some.seed, 1))
         write_sweep(tmp_path / name, some, todo.series, todo.blocks)
         results.append((tmp_path / name).read_bytes())
 
@@ -189,3 +194,10 @@ def test_two_sweeps_share_a_store_at_once(tmp_path: Path) -> None:
     assert results == [alone] * 2
     assert sweep(some, tmp_path / "shared")[0] == alone
     assert not [name for name in os.listdir(tmp_path / "shared") if name.startswith(".")]
+
+
+def test_a_problem_that_can_not_be_told_from_another_is_not_kept(tmp_path: Path) -> None:
+    sampler = rank1.Sampler(lambda size, rng: rng.random((size, 2)), mean=[0.5, 0.5])
+    some = Grid([rank1.Factors(sampler, [0.5])], BOTH, [100], 1, 1, 1)
+    with pytest.raises(ValueError, match="a sweep needs Samplers with a name"):
+        plan(some, Store(tmp_path))

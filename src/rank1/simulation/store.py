@@ -79,9 +79,9 @@ class Store:
         """A name made of all that the runs of a series have in common."""
         return hashlib.sha256(repr((VERSION, *parts)).encode()).hexdigest()[:40]
 
-    def path(self, key: str, runs: range) -> Path:
+    def path(self, key: str, runs: range) -> str:
         """Where a cell lies."""
-        return self.folder / key[:2] / f"{key[2:]}.{runs.start}-{runs.stop}.cell"
+        return f"{self.folder}{os.sep}{key[:2]}{os.sep}{key[2:]}.{runs.start}-{runs.stop}.cell"
 
     def finished(self, keys: Iterable[str]) -> dict[str, list[range]]:
         """The runs of each series that are kept, as the names of the files say."""
@@ -142,7 +142,7 @@ class Store:
         It isn't forced onto the disk, which would take longer than many a cell: if the power fails,
         the digest tells what was cut short.
         """
-        path = self.path(key, runs)
+        path = Path(self.path(key, runs))
         path.parent.mkdir(exist_ok=True)
         body = b"".join(
             [

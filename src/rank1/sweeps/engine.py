@@ -10,9 +10,11 @@ with it, and plays everything in the client if the cluster has only one core.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import math
+import sys
 import traceback
 import warnings
 from collections import Counter
@@ -75,7 +77,7 @@ class Setup:
     #: Of a cluster that runs already.
     address: str | None = None
     #: Called with a line that says where tasks are played.
-    note: Callable[[str], None] = print
+    note: Callable[[str], None] = lambda line: None
 
 
 def play_task(task: Task, seed: int, digest: bytes) -> list[Block | Failure]:
@@ -100,10 +102,14 @@ def _lost(task: Task, reason: str) -> list[Block | Failure]:
     return [Failure(reason)] * len(task)
 
 
-def _fetched(fetch: Callable[[], list[Block | Failure]], task: Task) -> list[Block | Failure]:
+def _fetched(
+    fetch: Callable[[], list[Block | Failure]], task: Task, but: Any = ()
+) -> list[Block | Failure]:
     """What there is for a task; an error that isn't a cell's own counts against all of them."""
     try:
         return fetch()
+    except but:
+        raise
     except Exception as error:
         return _lost(task, f"{type(error).__name__}: {error}")
 
@@ -171,10 +177,11 @@ def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         raise _missing("dask", "distributed") from None
     where: dict[str, Any] = {"address": setup.address, "timeout": 20}
     if setup.address is None:
-        where = {"n_workers": setup.jobs, "threads_per_worker": 1, "dashboard_address": None}
+        where = {"n_workers": setup.jobs, "threads_per_worker": 1}
+        where["dashboard_address"] = "127.0.0.1:0"  # any port that is free
     try:
         client = Client(**where, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise _unreachable("dask", "tcp://10.0.0.1:8786", setup, error) from None
     with client:
         threads = client.nthreads()
@@ -196,10 +203,12 @@ def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         for future in done:
             k = numbers.pop(future.key)
             done.update(map(submit, itertools.islice(waiting, 1)))
-            if future.status == "error" and isinstance(future.exception(), KilledWorker):
+            try:
+                played = _fetched(future.result, tasks[k], but=KilledWorker)
+            except KilledWorker:
                 suspects.append(k)
             else:
-                yield k, _fetched(future.result, tasks[k])
+                yield k, played
         # Dask holds a worker's death against all that waited there: now each shows itself alone.
         for k in suspects:
             yield k, _fetched(submit(k).result, tasks[k])
@@ -214,29 +223,29 @@ def ray(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     where: dict[str, Any] = {"address": setup.address}
     if setup.address is None:
         where = {"num_cpus": setup.jobs, "include_dashboard": False}
-    try:
-        cluster.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _unreachable("ray", "auto or ray://10.0.0.1:10001", setup, error) from None
-    try:
+    # Ray writes about dead workers to standard output, which is for results.
+    with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as stack:
+        try:
+            cluster.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise _unreachable("ray", "auto or 10.0.0.1:6379", setup, error) from None
+        stack.callback(cluster.shutdown)
         cores = cluster.cluster_resources().get("CPU", 0)
         setup.note(f"Ray at {setup.address or 'this machine'}: {cores:.0f} cores")
         play = cluster.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(play_task)
         waiting = iter(enumerate(tasks))
         numbers: dict[Any, int] = {}
 
-        def more(count: int) -> None:
+        def submit(count: int) -> None:
             for k, task in itertools.islice(waiting, count):
                 numbers[play.remote(task, setup.seed, package_digest())] = k
 
-        more(WINDOW)
+        submit(WINDOW)
         while numbers:
             (done,), _ = cluster.wait(list(numbers))
             k = numbers.pop(done)
-            more(1)
+            submit(1)
             yield k, _fetched(partial(cluster.get, done), tasks[k])
-    finally:
-        cluster.shutdown()
 
 
 def _missing(engine: str, package: str) -> ValueError:
@@ -247,6 +256,8 @@ def _missing(engine: str, package: str) -> ValueError:
 
 def _unreachable(engine: str, example: str, setup: Setup, error: Exception) -> ValueError:
     reason = (str(error) or type(error).__name__).splitlines()[0]
+    if setup.address is None:
+        return ValueError(f"--engine {engine} could not start on this machine: {reason}")
     return ValueError(
         f"--address must be that of a {engine} cluster, such as {example}, "
         f"got {setup.address!r}: {reason}"

@@ -171,7 +171,7 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
         _made("policy", POLICIES, tables["policy"]),
         n,
         checks.integer("runs", plain["runs"], 1),
-        checks.integer("seed", plain["seed"], 0),
+        checks.integer("seed", plain["seed"], 0, None),
         marks,
     )
 

@@ -115,8 +115,8 @@ def winners(rows: pl.DataFrame, by: list[str], regret: str = "expected") -> pl.D
     import polars as pl
 
     mean, se, label = pl.col(f"{regret}_mean"), pl.col(f"{regret}_se"), pl.col("label")
-    second = mean.get(1, null_on_oob=True)
-    error = (se.first() ** 2 + se.get(1, null_on_oob=True) ** 2).sqrt()
+    second = mean.slice(1, 1).first()
+    error = (se.first() ** 2 + se.slice(1, 1).first() ** 2).sqrt()
     clear = (second > mean.first()) & (second - mean.first() >= CLEAR * error)
     return (
         rows.sort(f"{regret}_mean", maintain_order=True)
@@ -126,7 +126,7 @@ def winners(rows: pl.DataFrame, by: list[str], regret: str = "expected") -> pl.D
             pl.col("policy").first(),
             mean.first().alias("mean"),
             se.first().alias("se"),
-            label.get(1, null_on_oob=True).alias("second"),
+            label.slice(1, 1).first().alias("second"),
             second.alias("second_mean"),
             pl.when(pl.len() == 1).then(True).otherwise(clear.fill_null(False)).alias("clear"),
         )

@@ -20,6 +20,8 @@ __all__ = ["Plan", "cut", "plan", "play"]
 CELL_SECONDS = 1.0
 #: Time for probing beyond one look at each policy on each kind of problem.
 PROBE_SECONDS = 5.0
+#: One look takes at least so long, or a whole run.
+PROBE_LEAST = 0.03
 #: Cells of no cost that are sent together at most.
 MAX_TASK = 500
 
@@ -67,6 +69,8 @@ def plan(
     single = {one.key: one for one in series}
     blocks: dict[str, dict[int, Block]] = {key: {} for key in single}
     if store is not None:
+        if not all(problem.storable for problem in grid.problems):
+            raise ValueError("a sweep needs Samplers with a name: give them as Sampler(…, name=…)")
         kept = store.finished(single)
         blocks = {key: store.load(key, runs, kept[key]) for key in single}
     left = {key: gaps(runs, blocks[key]) for key in single}
@@ -125,9 +129,9 @@ def probe(series: list[Series], progress: bool = False) -> Callable[[Series], fl
     with Progress(progress, "probing", len(kinds)) as bar:
         for kind, one in kinds.items():
             if kind[:2] not in known or budget > 0:
-                begin = time.perf_counter()
-                known[kind] = known[kind[:2]] = _seconds_a_step(one)
-                budget -= time.perf_counter() - begin
+                known[kind], spent = _seconds_a_step(one)
+                known[kind[:2]] = known[kind]
+                budget -= spent
             bar.advance(1, f"probing {one.policy.name}")
     return lambda one: one.n * known.get(_kind(one), known[_kind(one)[:2]])
 
@@ -139,24 +143,28 @@ def _kind(one: Series) -> tuple[object, ...]:
     return one.policy.name, type(problem.law), problem.K, problem.L, n
 
 
-def _seconds_a_step(one: Series) -> float:
+def _seconds_a_step(one: Series) -> tuple[float, float]:
+    """Also, how long it took to find out: without compiling, which has to be done anyway."""
+
     def seconds(n: int) -> float:
         steps = checkpoints_of(n, len(one.steps))
         begin = time.thread_time()  # whatever else the machine does
         play_block(one.policy, one.problem, n, steps, 0, range(1))
         return time.thread_time() - begin
 
-    problem = one.problem
     n = one.n
-    if not has_stages(one.policy, problem):
-        n = min(n, 1000 + 4 * problem.K * problem.L)
+    if not has_stages(one.policy, one.problem):
+        n = min(n, 1000 + 4 * one.problem.K * one.problem.L)
     try:
         seconds(min(n, 16))  # compiles
-        while (took := seconds(n)) < 0.01 and n < one.n:
+        spent = took = seconds(n)
+        while took < PROBE_LEAST and n < one.n:
             n = min(4 * n, one.n)
-        return min(took, seconds(n), seconds(n)) / n
+            took = seconds(n)
+            spent += took
     except Exception:  # its cells will say why
-        return 0.0
+        return 0.0, 0.0
+    return took / n, spent
 
 
 def play(

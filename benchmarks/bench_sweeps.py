@@ -1,0 +1,128 @@
+"""What the machinery of sweeps costs: handing out cells, two processes, a large store.
+
+python -m benchmarks.bench_sweeps
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import rank1
+from rank1.simulation.runs import play_block
+from rank1.simulation.store import Block, Store
+from rank1.sweeps import Grid, Setup, grid_of, plan, play, write_sweep
+
+CELLS = 20
+
+
+class Cost(NamedTuple):
+    """Seconds on the clock, and of this process's CPU."""
+
+    wall: float
+    cpu: float
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, Cost]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    return result, Cost(time.perf_counter() - wall, time.process_time() - cpu)
+
+
+def seconds_cells() -> Grid:
+    """A grid of cells that take about a second: one run each, of uniform play."""
+    problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
+    probe = plan(Grid([problem], [rank1.Uniform()], [10**6], 1, 1, 20), None)
+    return Grid([problem], [rank1.Uniform()], [int(10**6 / probe.seconds)], CELLS, 1, 20)
+
+
+def sweep(grid: Grid, folder: Path, jobs: int) -> tuple[float, Cost]:
+    """A whole sweep: seconds of its cells, and what it took."""
+    store = Store(folder / f"cells-{jobs}")
+
+    def everything() -> Any:
+        todo = plan(grid, store)
+        play(todo, store, "local", Setup(grid.seed, jobs))
+        write_sweep(folder / "result.parquet", grid, todo.series, todo.blocks)
+        return todo
+
+    todo, cost = timed(everything)
+    (blocks,) = todo.blocks.values()
+    return sum(block.seconds for block in blocks.values()), cost
+
+
+def hand_out(folder: Path) -> None:
+    grid = seconds_cells()
+    (one,) = grid.series()
+    _, bare = timed(
+        lambda: [
+            play_block(one.policy, one.problem, one.n, one.steps, 1, range(k, k + 1))
+            for k in range(CELLS)
+        ]
+    )
+    _, alone = sweep(grid, folder, jobs=1)
+    print(f"{CELLS} cells of {bare.cpu / CELLS:.2f} s; the same runs without a sweep are 100%")
+    print(f"  sweep in this process, CPU time:      {alone.cpu / bare.cpu:8.1%}   (at most 105%)")
+    warm = Grid(grid.problems, grid.policies, [grid.n[0] // 20], 80, 2, 20)
+    sweep(warm, folder / "warm", jobs=2)  # the processes start
+    computed, two = sweep(grid, folder, jobs=2)
+    print(f"  client of two processes, CPU a cell:  {two.cpu / CELLS * 1e3:8.1f} ms")
+    print(f"  two processes were busy:              {computed / 2 / two.wall:8.1%}   of the time")
+    print(f"  two processes, compared with one:     {alone.wall / two.wall:8.2f}×  (at least 1.8)")
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    print(f"  (load {load:.1f} on {os.cpu_count()} cores: the last two need an idle machine)")
+
+
+def large_store(folder: Path, problems: int, policies: int, cells: int) -> None:
+    scale = {"from": 0.1, "to": 1.0, "count": policies}
+    grid = grid_of(
+        {
+            "n": 10**6,
+            "runs": 4 * cells,
+            "checkpoints": 20,
+            "problem": [
+                {"name": "spike", "K": 16, "L": 16, "p_u": 0.5, "p_v": 0.5, "delta_u": 0.2,
+                 "delta_v": {"from": 0.1, "to": 0.4, "count": problems}}
+            ],
+            "policy": [{"name": "rank1elim", "confidence_scale": scale}],
+        }
+    )  # fmt: skip
+    store = Store(folder)
+    block = Block(np.random.default_rng(1).random((4, 20, 2)), np.zeros((4, 2), np.int64), 1.0)
+    series = grid.series()
+
+    def fill() -> None:
+        for one in series:
+            for first in range(0, 4 * cells, 4):
+                store.put(one.key, range(first, first + 4), block)
+
+    _, put = timed(fill)
+    plan(Grid(grid.problems[:1], grid.policies[:1], grid.n, 1, 2, 20), None)  # compiles
+    # The last cell is missing, as if the sweep had been stopped there.
+    os.unlink(store.path(series[-1].key, range(4 * cells - 4, 4 * cells)))
+    todo, cost = timed(lambda: plan(grid, store))
+    assert len(todo.cells) == 1
+    total = len(series) * cells
+    print(f"{total:,} cells, {cells} of each of {len(series):,} series")
+    print(f"  kept, each:                           {put.cpu / total * 1e6:8.0f} µs of CPU")
+    print(f"  listed, read and checked:             {cost.wall:8.2f} s   (at most 5)")
+    print(f"  CPU time of that:                     {cost.cpu:8.2f} s")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "warm").mkdir()
+        hand_out(folder)
+        large_store(folder / "few", 10, 10, 1000)
+        large_store(folder / "many", 1000, 20, 5)
+
+
+if __name__ == "__main__":
+    main()
