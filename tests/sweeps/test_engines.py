@@ -23,7 +23,11 @@ from rank1.sweeps import ENGINES, Failure, Setup, plan, play, read_grid, write_s
 from rank1.sweeps import engine as engine_module
 from tests.sweeps.support import DRIVER, LONG, ROOT, Deadly, grid
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+# Real clusters, workers that are killed, and waits for both: for `make validate`.
+pytestmark = [
+    pytest.mark.validate,
+    pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL"),
+]
 
 PATHS = [str(ROOT / "src"), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, PATHS))}

@@ -72,9 +72,11 @@ def figures_of(claim: dict[str, Any]) -> str:
     >>> figures_of({"figures": [2.0431, 12.5], "meaning": "factors"})
     '2.04, 12.5: factors'
     """
-    figures = claim.get("figures", [claim[name] for name in ("figure",) if name in claim])
-    meaning = claim.get("meaning") or claim.get("criterion", "")
-    numbers = ", ".join("–" if figure is None else f"{figure:.3g}" for figure in figures)
+    figures, meaning = claim.get("figures"), claim.get("meaning", "")
+    if figures is None:  # one figure, its name, and where it should lie
+        figures = [claim["figure"]]
+        meaning = f"{claim['of']}; it should be {claim['criterion']}"
+    numbers = ", ".join(f"{figure:.3g}" for figure in figures)
     return f"{numbers}: {meaning}" if meaning else numbers
 
 

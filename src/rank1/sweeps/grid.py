@@ -113,8 +113,9 @@ class Grid:
 def read_grid(path: str | os.PathLike[str]) -> Grid:
     """Read a grid from a TOML file; every value is checked before anything is played.
 
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "grid.toml"
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "grid.toml"
     >>> size = path.write_text(EXAMPLE)
     >>> len(read_grid(path).series())
     18
