@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import gallery_figures
@@ -11,6 +15,7 @@ import rank1
 from rank1.plots import save_figure
 
 FOLDER = Path(__file__).parent / "figures"
+ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
@@ -27,6 +32,14 @@ def main() -> None:
     save_figure(result.trace(run=0).plot(), FOLDER / "trace.png")
 
     gallery_figures.main()
+    phase_diagram()
+
+
+def phase_diagram() -> None:
+    """Run the commands that the page on sweeps shows."""
+    page = (FOLDER.parent / "sweeps.md").read_text()
+    for command in re.findall(r"^rank1 ((?:sweep|plot) .*phase.*)$", page, re.M):
+        subprocess.run([sys.executable, "-m", "rank1", *shlex.split(command)], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ import pytest
 
 import rank1
 from rank1.simulation.store import Store
-from rank1.sweeps import ENGINES, Failure, Setup, plan, play, read_grid, write_sweep
-from rank1.sweeps import engine as engine_module
+from rank1.sweeps import Setup, plan, play, read_grid, write_sweep
 from tests.sweeps.support import DRIVER, LONG, ROOT, Deadly, grid
 
 # Real clusters, workers that are killed, and waits for both: for `make validate`.
@@ -194,20 +193,3 @@ def test_a_cell_that_kills_is_given_up_and_the_others_finish(
     assert finished == 2
     for _, why in failed:
         assert re.match(message, why.error)
-
-
-def test_a_worker_with_other_sources_does_not_play() -> None:
-    (task,) = plan(grid([rank1.Uniform()], problems=1), None).tasks
-    _, (failure,) = engine_module._numbered(0, task, 5, b"of another version")
-    assert isinstance(failure, Failure)
-    assert "another version of rank1" in failure.error
-
-
-@pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("ray", "ray")])
-def test_an_engine_that_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch, engine: str, package: str
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    message = rf"--engine {engine} needs the package {package}: pip install 'rank1\[{engine}\]'"
-    with pytest.raises(ValueError, match=message):
-        next(ENGINES[engine]([], Setup(0, 1)))

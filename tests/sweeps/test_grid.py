@@ -120,7 +120,7 @@ def test_a_list_of_what_is_itself_a_list_is_a_dimension() -> None:
 
 def test_policies_have_dimensions_and_defaults() -> None:
     some = grid(SPIKE.replace('"uniform"', '"rank1elim"\nconfidence_scale = [0.5, 1, 2]'))
-    labels = ["rank1elim:confidence_scale=0.5", "rank1elim", "rank1elim:confidence_scale=2.0"]
+    labels = ["rank1elim:confidence_scale=0.5", "rank1elim", "rank1elim:confidence_scale=2"]
     assert [policy.label for policy in some.policies] == labels
     assert (some.runs, some.seed, some.checkpoints) == (20, 1, 100)
 

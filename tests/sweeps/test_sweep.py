@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,21 @@ import pytest
 import rank1
 from rank1.simulation import runs as runs_module
 from rank1.simulation.store import Store
-from rank1.sweeps import Cell, Failure, Grid, Setup, plan, play, read_sweep, write_sweep
+from rank1.sweeps import (
+    ENGINES,
+    Cell,
+    Failure,
+    Grid,
+    Setup,
+    plan,
+    play,
+    read_grid,
+    read_sweep,
+    write_sweep,
+)
 from rank1.sweeps import engine as engine_module
 from rank1.sweeps import sweep as sweep_module
-from tests.sweeps.support import PROBLEMS, Broken, grid, simulated
+from tests.sweeps.support import PROBLEMS, ROOT, Broken, grid, simulated
 
 BOTH = [rank1.Rank1Elim(), rank1.Uniform()]
 NUMBERS = ["run", "step", "expected_regret", "realised_regret"]
@@ -201,3 +213,26 @@ def test_a_problem_that_can_not_be_told_from_another_is_not_kept(tmp_path: Path)
     some = Grid([rank1.Factors(sampler, [0.5])], BOTH, [100], 1, 1, 1)
     with pytest.raises(ValueError, match="a sweep needs Samplers with a name"):
         plan(some, Store(tmp_path))
+
+
+def test_a_worker_with_other_sources_does_not_play() -> None:
+    (task,) = plan(grid([rank1.Uniform()], problems=1), None).tasks
+    _, (failure,) = engine_module._numbered(0, task, 5, b"of another version")
+    assert isinstance(failure, Failure)
+    assert "another version of rank1" in failure.error
+
+
+@pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("ray", "ray")])
+def test_an_engine_that_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, engine: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    message = rf"--engine {engine} needs the package {package}: pip install 'rank1\[{engine}\]'"
+    with pytest.raises(ValueError, match=message):
+        next(ENGINES[engine]([], Setup(0, 1)))
+
+
+def test_the_grid_of_the_page_on_sweeps() -> None:
+    some = read_grid(ROOT / "docs" / "phase.toml")
+    assert len(some.problems) == 64
+    assert all(problem.K == problem.L for problem in some.problems)

@@ -78,7 +78,7 @@ class Policy:
         """The name with every setting that isn't the default, as the command line takes it."""
         settings = self.settings
         changed = [
-            f"{field.name}={_short(settings[field.name])}"
+            f"{field.name}={setting_text(settings[field.name])}"
             for field in dataclasses.fields(self)
             if settings[field.name] != field.default
         ]
@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
     return float(value) if is_number else value
 
 
-def _short(value: Any) -> str:
+def setting_text(value: Any) -> str:
     """0 for 0.0, where nothing is lost."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 

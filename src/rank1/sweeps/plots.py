@@ -9,6 +9,7 @@ import numpy as np
 
 from rank1 import checks
 from rank1.plots import colour_of, new_figure
+from rank1.progress import short
 from rank1.sweeps.output import Sweep
 from rank1.sweeps.summary import check_points, summary, winners
 
@@ -21,6 +22,8 @@ __all__ = ["plot_lines", "plot_winners"]
 _DASHES = ("-", "--", ":", "-.")
 #: Panels side by side where there is one facet.
 _ACROSS = 4
+#: So many values of a setting have a tick each.
+_TICKS = 8
 
 
 def plot_lines(
@@ -37,6 +40,8 @@ def plot_lines(
     A panel for each value of the facets: the first goes across, a second one down. A policy that
     doesn't have the setting is a level line. Returns the figure, and what it shows as one document.
     """
+    from matplotlib.ticker import NullLocator
+
     settings = [*sweep.problem_settings, *sweep.policy_settings, "n", "step"]
     schema = sweep.frame.collect_schema()
     checks.one_of("--x", x, [name for name in settings if schema[name].is_numeric()])
@@ -69,6 +74,9 @@ def plot_lines(
                 | {"se": line["se"].to_list(), "runs": line["runs"].to_list()}
             )
         ax.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
+        if x != "step" and rows[x].n_unique() <= _TICKS:
+            ax.set_xticks(values := rows[x].unique().drop_nulls().to_list(), map(_text, values))
+            ax.xaxis.set_minor_locator(NullLocator())
         ax.spines[["top", "right"]].set_visible(False)
         document.append({"facet": facet, "lines": lines})
     if not log_y:  # when everything is drawn: panels share the axis
@@ -116,8 +124,8 @@ def plot_winners(
         ax.spines[:].set_visible(False)
         ax.vlines(np.arange(1, len(xs)) - 0.5, -0.5, len(ys) - 0.5, color="w", lw=1)
         ax.hlines(np.arange(1, len(ys)) - 0.5, -0.5, len(xs) - 0.5, color="w", lw=1)
-        ax.set_xticks(range(len(xs)), [f"{v:g}" if isinstance(v, float) else v for v in xs])
-        ax.set_yticks(range(len(ys)), [f"{v:g}" if isinstance(v, float) else v for v in ys])
+        ax.set_xticks(range(len(xs)), map(_text, xs))
+        ax.set_yticks(range(len(ys)), map(_text, ys))
         document.append({"facet": facet, "cells": own.drop(*facets, "policy").to_dicts()})
     figure.supxlabel(x, fontsize=10)
     figure.supylabel(y, fontsize=10)
@@ -183,6 +191,11 @@ def _panels(
     for ax in grid.ravel()[len(panels) :]:
         ax.set_axis_off()
     return figure, panels
+
+
+def _text(value: Any) -> str:
+    """A value of a setting, in few characters."""
+    return short(value) if isinstance(value, int | float) else str(value)
 
 
 def _span(values: pl.Series) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rank1 import checks
+from rank1.policies.base import setting_text
 from rank1.sweeps.output import REGRETS, Sweep
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def _labels(rows: pl.DataFrame, sweep: Sweep, shown: Collection[str]) -> list[st
     labels = []
     for row in rows.iter_rows(named=True):
         settings = [
-            f"{name.removeprefix('policy_')}={row[name]}" for name in varying[row["policy"]]
+            f"{name.removeprefix('policy_')}={setting_text(row[name])}"
+            for name in varying[row["policy"]]
         ]
         labels.append(row["policy"] + (":" + ",".join(settings) if settings else ""))
     return labels
