@@ -107,7 +107,8 @@ def test_table1_with_another_n_compares_nothing(
         ([*SIMULATE, "--set", "p=1"], "problem spike has no setting 'p'; it takes K, L, p_u"),
         ([*SIMULATE, "--set", "p"], "--set must look like name=value, got 'p'"),
         ([*SIMULATE, "--set", "K=3"], "--set must set K once"),
-        ([*SIMULATE, "--out", "/no/such/folder/a.parquet"], "folder that exists, got '/no/such"),
+        ([*SIMULATE, "--out", "/no/such/folder/a.parquet"], "can't write '/no/such/folder/"),
+        (["paper", "--jobs", "-7"], "--jobs must be a whole number of at least 1, got -7"),
         ([*SIMULATE, "--plot", "a.gif"], "must be one of png, svg, pdf, got 'gif'"),
         (["simulate", "--problem", "spik", "--policy", "uniform"], "did you mean spike"),
         (["simulate", "--problem", "spike", "--policy", "uniform"], "spike needs K, L, p_u"),
@@ -119,7 +120,7 @@ def test_table1_with_another_n_compares_nothing(
         (["nonsense"], "No such command 'nonsense'"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line(
+def test_bad_input_is_told(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     ran = Output(capsys, *arguments)

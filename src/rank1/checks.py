@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["integer", "number", "one_of", "vector"]
+__all__ = ["integer", "jobs", "number", "one_of", "vector"]
 
 #: The largest step count: counters are 64-bit, and a double counts exactly up to 2**53.
 MAX_STEPS = 2**53
@@ -45,6 +45,13 @@ def integer(name: str, value: Any, low: int, high: int | None = MAX_STEPS) -> in
     if not whole or value < low or (high is not None and value > high):
         raise ValueError(f"{asked}, got {shown(value)}")
     return int(value)
+
+
+def jobs(name: str, value: Any) -> int:
+    """How much is done side by side: at least 1, or -1 for one on each core."""
+    import joblib
+
+    return int(joblib.cpu_count()) if value == -1 else integer(name, value, 1)
 
 
 def number(

@@ -87,6 +87,7 @@ def plot_result(
     if ax is None:
         _, ax = new_figure()
     dashes = ("-", "--", ":", "-.")
+    lowest = 0.0
     seen: dict[str, int] = {}
     for outcome in result.outcomes:
         curves: NDArray[np.float64] = getattr(outcome, regret)
@@ -96,15 +97,15 @@ def plot_result(
         seen[outcome.policy] = seen.get(outcome.policy, 0) + 1
         colour = colour_of(outcome.policy)
         ax.plot(steps, mean, style, color=colour, label=outcome.label)
+        lowest = min(lowest, mean.min())
         if len(curves) > 1:
             error = curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
             error = np.concatenate([[0.0], error])
             ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
     K, L = result.about["K"], result.about["L"]
     runs = f"{result.runs} runs" if result.runs > 1 else "one run"
-    ax.set(
-        xlabel="Step", ylabel=f"{regret.capitalize()} regret", xlim=(0, result.n), ylim=(0, None)
-    )
+    ax.set(xlabel="Step", ylabel=f"{regret.capitalize()} regret", xlim=(0, result.n))
+    ax.set_ylim(1.05 * lowest, None)  # realised regret may be negative
     ax.set_title(f"{result.about['name']}, {K}×{L}, mean of {runs}", loc="left", fontsize=10)
     plain_axes(ax)
     if bounds:
@@ -138,7 +139,7 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
         t = np.geomspace(1, n, 500)
         label = f"{name}: {slope:.3g}·log t, for t → ∞"
         ax.plot(t, slope * np.log(t), color="0.2", ls="--", lw=1, label=label)
-        ax.set_ylim(0, max(ax.get_ylim()[1], 1.05 * slope * np.log(n)))
+        ax.set_ylim(ax.get_ylim()[0], max(ax.get_ylim()[1], 1.05 * slope * np.log(n)))
     # Theorem 1 is about Rank1Elim as the paper has it.
     if "rank1elim" not in (outcome.label for outcome in result.outcomes):
         return

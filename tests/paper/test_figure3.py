@@ -145,7 +145,7 @@ def test_finished_runs_are_kept(
 
 def outcome(*curves: list[float]) -> Outcome:
     regret = np.array(curves, float)
-    return Outcome("a", "a", {}, 0.0, list(range(len(curves))), [(0, 0)], regret, regret)
+    return Outcome("a", "a", {}, 0.0, list(range(len(curves))), [(0, 0)], regret, regret, None)
 
 
 def test_slopes_and_concavity() -> None:

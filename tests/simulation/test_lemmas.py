@@ -94,5 +94,7 @@ def test_a_trace_is_the_run_itself() -> None:
     assert [stage.step for stage in a.stages] == [stage.step for stage in b.stages]
     with pytest.raises(ValueError, match="elimination policy to be traced, got uniform"):
         beside.trace(0, policy="uniform")
-    with pytest.raises(ValueError, match="run must be a number from 0 to 2, got 7"):
+    with pytest.raises(
+        ValueError, match="run must be the number of a finished run, up to 2, got 7"
+    ):
         beside.trace(7, policy="rank1elim")

@@ -140,6 +140,13 @@ def test_every_cut_of_a_file_is_an_error(tmp_path: Path) -> None:
         path.write_bytes(whole[:size])
         with pytest.raises(ValueError, match="not a whole file of results"):
             rank1.load(path)
+    path.write_bytes(whole)
+    # A single bit that flips among the numbers; the file's layout is whole.
+    runs, facts = pl.read_parquet(path), pl.read_parquet_metadata(path)["rank1"]
+    runs[7, "realised_regret"] = np.nextafter(runs[7, "realised_regret"], 9e9)
+    runs.write_parquet(path, metadata={"rank1": facts})
+    with pytest.raises(ValueError, match="its numbers are not those that were written"):
+        rank1.load(path)
     path.write_text("policy,run\n")
     with pytest.raises(ValueError, match="not a whole file of results"):
         rank1.load(path)
@@ -184,6 +191,19 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_saved_file_keeps_links_and_permissions(tmp_path: Path) -> None:
+    result = rank1.simulate(rank1.Uniform(), PROBLEM, 10, 1)
+    place, link = tmp_path / "place.parquet", tmp_path / "link.parquet"
+    place.touch(mode=0o640)
+    link.symlink_to(place)
+    result.save(link)
+    assert link.is_symlink()
+    assert place.stat().st_mode & 0o777 == 0o640
+    assert rank1.load(link).document() == result.document()
+    with pytest.raises(OSError, match=r"can't write '.*': it isn't a file; name one"):
+        result.save(tmp_path)
+
+
 def test_a_store_needs_a_name_for_a_sampler(tmp_path: Path) -> None:
     problem = rank1.Factors(rank1.Sampler(lambda size, rng: rng.random((size, 1)), [0.5]), [1])
     with pytest.raises(ValueError, match="store needs a Sampler with a name"):
@@ -200,6 +220,18 @@ def test_a_loaded_sampler_can_not_be_traced(tmp_path: Path) -> None:
         loaded.trace()
 
 
+def test_ones_own_elimination_policy_can_be_traced(tmp_path: Path) -> None:
+    class Hasty(rank1.Rank1Elim):
+        name = "hasty"
+
+    result = rank1.simulate(Hasty(0.5), PROBLEM, 5000, 2, seed=5)
+    assert result.trace(1).policy == "hasty:confidence_scale=0.5"
+    assert result.trace(1).stages
+    result.save(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"can't be traced: hasty can't be built from a file"):
+        rank1.load(tmp_path / "a.parquet").trace()
+
+
 def test_interrupted_with_what_was_finished(monkeypatch: Any) -> None:
     played: list[int] = []
     original = runs_module.play_run
@@ -213,13 +245,16 @@ def test_interrupted_with_what_was_finished(monkeypatch: Any) -> None:
 
     monkeypatch.setattr(runs_module, "play_run", some)
     with pytest.raises(rank1.Interrupted) as stop:
-        rank1.simulate(BOTH, PROBLEM, 1000, 5, seed=5)
+        rank1.simulate(BOTH[::-1], PROBLEM, 1000, 50, seed=5)
     result = stop.value.result
     assert result is not None
-    assert [outcome.runs for outcome in result.outcomes] == [[0, 1, 2, 3, 4], [0, 1]]
+    assert result.runs == 5  # not the 50 that were asked for
+    assert "mean of 5 runs" in result.plot().get_title("left")
+    assert [outcome.runs for outcome in result.outcomes] == [[0, 1], [0, 1, 2, 3, 4]]
     monkeypatch.undo()
-    whole = frame(n=1000, runs=5, checkpoints=100)
-    assert result.to_frame().equals(whole.head(700))
+    whole = frame(policies=BOTH[::-1], n=1000, runs=5, checkpoints=100)
+    whole = whole.filter((pl.col("policy") == "rank1elim") | (pl.col("run") < 2))
+    assert result.to_frame().equals(whole)
 
 
 def test_a_store_keeps_what_is_finished(tmp_path: Path, monkeypatch: Any) -> None:

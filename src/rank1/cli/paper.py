@@ -54,8 +54,8 @@ def paper(
     options = Options(
         checks.integer("runs", runs if runs is not None else 5 if quick else 20, 1),
         checks.integer("n", n if n is not None else 200_000 if quick else 2_000_000, 1),
-        seed,
-        jobs,
+        checks.integer("seed", seed, 0, None),
+        checks.jobs("--jobs", jobs),
         out or Path("report-quick" if quick else "report"),
         progress=True,
         quick=quick,

@@ -41,6 +41,7 @@ def simulate(
 ) -> None:
     """Play policies on a problem and print their regret."""
     from rank1 import checks, simulation
+    from rank1.files import check_writable
     from rank1.named import build, parse_policy, parse_settings
     from rank1.plots import checked_ending, save_figure
     from rank1.problems import PROBLEMS
@@ -49,10 +50,8 @@ def simulate(
     steps = checks.integer("n", n, 1)
     policies = [parse_policy(text) for text in policy]
     for path in (out, plot):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ValueError(
-                f"--out and --plot must name files in a folder that exists, got {str(path)!r}"
-            )
+        if path is not None:
+            check_writable(path)
     if plot is not None:
         checked_ending(plot)
     elif bounds:
@@ -90,7 +89,7 @@ def _show_result(result: Any) -> None:
         box=box.SIMPLE,
         title_justify="left",
     )
-    table.add_column("policy")
+    table.add_column("policy", overflow="fold")
     for name in ("runs", "expected regret", "realised regret", "best pair", "found", "seconds"):
         table.add_column(name, justify="right")
     for row in result.summary().iter_rows(named=True):

@@ -46,6 +46,7 @@ def sweep(
 ) -> None:
     """Play every policy on every problem of a grid; a sweep that was stopped goes on."""
     from rank1 import checks, sweeps
+    from rank1.files import check_writable
     from rank1.simulation.store import Store
     from rank1.sweeps.grid import EXAMPLE
 
@@ -57,9 +58,8 @@ def sweep(
     checks.one_of("--engine", engine, sweeps.ENGINES)
     if address is not None and engine == "local":
         raise ValueError(f"--address needs --engine dask or ray, got {address!r} without")
-    if not out.absolute().parent.is_dir():
-        raise ValueError(f"--out must name a file in a folder that exists, got {str(out)!r}")
-    jobs = _cores() if jobs == -1 else checks.integer("--jobs", jobs, 1)
+    check_writable(out)
+    jobs = checks.jobs("--jobs", jobs)
     chosen = sweeps.read_grid(grid)
     # Looking must not leave a folder behind.
     kept = Store(store) if store.is_dir() or not dry_run else None
@@ -94,12 +94,6 @@ def sweep(
     if failed:
         _report(failed)
         sys.exit(1)
-
-
-def _cores() -> int:
-    import joblib
-
-    return int(joblib.cpu_count())
 
 
 def _document(todo: Plan) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -34,7 +35,7 @@ __all__ = ["Outcome", "Result", "load", "mean_and_error"]
 Floats = NDArray[np.float64]
 
 #: Raised when the file's layout changes, so that an old program never misreads a new file.
-FORMAT = 1
+FORMAT = 2
 
 
 def mean_and_error(values: Floats) -> dict[str, float | None]:
@@ -61,6 +62,8 @@ class Outcome:
     #: Regret at the checkpoints: (runs, checkpoints).
     expected: Floats = field(repr=False)
     realised: Floats = field(repr=False)
+    #: The policy itself; None where a file names one that isn't known here.
+    player: Policy | None = field(repr=False)
 
     @classmethod
     def of(cls, policy: Policy, blocks: Mapping[int, Block]) -> Outcome:
@@ -76,6 +79,7 @@ class Outcome:
             [(int(i), int(j)) for _, block in ordered for i, j in block.best_pairs],
             curves[:, :, 0],
             curves[:, :, 1],
+            policy,
         )
 
 
@@ -184,17 +188,19 @@ class Result:
         from rank1.simulation.trace import trace_of
 
         outcome = self.outcomes[0] if policy is None else self[policy]
-        if self.problem is None:
+        if self.problem is None or outcome.player is None:
+            what = self.about["name"] if self.problem is None else outcome.policy
             raise ValueError(
-                f"this result can't be traced: its problem, {self.about['name']}, can't be built "
-                "from a file; simulate it again"
+                f"this result can't be traced: {what} can't be built from a file; simulate it again"
             )
         if run not in outcome.runs:
             raise ValueError(
-                f"run must be a number from 0 to {len(outcome.runs) - 1}, got {checks.shown(run)}"
+                f"run must be the number of a finished run, up to {outcome.runs[-1]}, "
+                f"got {checks.shown(run)}"
             )
-        played = POLICIES[outcome.policy](**outcome.settings)
-        return trace_of(played, self.problem, self.n, self.seed, run, self.steps, self.engine)
+        return trace_of(
+            outcome.player, self.problem, self.n, self.seed, run, self.steps, self.engine
+        )
 
     def plot(
         self, *, regret: str = "expected", bounds: bool = False, ax: Axes | None = None
@@ -227,6 +233,7 @@ class Result:
 
         The file appears when it is whole; what stood there before is kept until then.
         """
+        frame = self.to_frame()
         facts = {
             "format": FORMAT,
             "problem": self.about,
@@ -234,6 +241,7 @@ class Result:
             "runs": self.runs,
             "seed": self.seed,
             "engine": self.engine,
+            "digest": _digest(frame),
             "steps": self.steps.tolist(),
             "policies": [
                 {
@@ -250,7 +258,7 @@ class Result:
         with whole_file(path) as temporary:
             # Through Python, whose errors name a full disk; Polars' own don't.
             buffer = io.BytesIO()
-            self.to_frame().write_parquet(buffer, metadata={"rank1": json.dumps(facts)})
+            frame.write_parquet(buffer, metadata={"rank1": json.dumps(facts)})
             temporary.write_bytes(buffer.getbuffer())
 
 
@@ -274,10 +282,12 @@ def load(path: str | os.PathLike[str]) -> Result:
     try:
         facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
         frame = pl.read_parquet(path, glob=False)
+        if facts["format"] == FORMAT and facts["digest"] != _digest(frame):
+            raise ValueError("its numbers are not those that were written")
     except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
         raise ValueError(
             f"{os.fspath(path)!r} is not a whole file of results ({str(error).splitlines()[0]}); "
-            "it may have been cut short: simulate again and save it anew"
+            "it may have been cut short or damaged: simulate again and save it anew"
         ) from None
     if facts["format"] != FORMAT:
         raise ValueError(
@@ -299,16 +309,13 @@ def load(path: str | os.PathLike[str]) -> Result:
                 [(row, column) for row, column in entry["best_pairs"]],
                 own["expected_regret"].to_numpy().reshape(shape),
                 own["realised_regret"].to_numpy().reshape(shape),
+                _built(POLICIES, entry["policy"], entry["settings"]),
             )
         )
     about = facts["problem"]
-    try:
-        problem = PROBLEMS[about["name"]](**about["settings"])
-    except (KeyError, TypeError, ValueError):  # a sampler, or somebody's own problem
-        problem = None
     return Result(
         about,
-        problem,
+        _built(PROBLEMS, about["name"], about["settings"]),
         facts["n"],
         facts["runs"],
         facts["seed"],
@@ -316,3 +323,17 @@ def load(path: str | os.PathLike[str]) -> Result:
         outcomes,
         facts["engine"],
     )
+
+
+def _digest(frame: pl.DataFrame) -> str:
+    """Tells whether the numbers are those that were written."""
+    regret = frame.select("expected_regret", "realised_regret").to_numpy(order="c")
+    return hashlib.sha256(regret.tobytes()).hexdigest()
+
+
+def _built(known: Mapping[str, Any], name: str, settings: dict[str, Any]) -> Any:
+    """The problem or policy of a file; None for a sampler, and for what is somebody's own."""
+    try:
+        return known[name](**settings)
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -164,7 +164,7 @@ def simulate(
     problem: Problem,
     n: int,
     runs: int = 20,
-    seed: int = 0,
+    seed: int = 1,
     jobs: int = 1,
     checkpoints: int | Iterable[int] = 100,
     *,
@@ -228,7 +228,7 @@ def simulate(
     n = checks.integer("n", n, 1)
     runs = checks.integer("runs", runs, 1)
     seed = checks.integer("seed", seed, 0, None)
-    jobs = joblib.cpu_count() if jobs == -1 else checks.integer("jobs", jobs, 1)
+    jobs = checks.jobs("jobs", jobs)
     checks.one_of("engine", engine, ENGINES)
     steps = checkpoints_of(n, checkpoints)
 
@@ -275,7 +275,8 @@ def simulate(
         ]
         about = {"name": problem.description["name"], "K": problem.K, "L": problem.L}
         about["settings"] = problem.description["settings"]
-        return Result(about, problem, n, runs, seed, steps, outcomes, engine)
+        most = max(len(outcome.runs) for outcome in outcomes)  # fewer if it was interrupted
+        return Result(about, problem, n, most, seed, steps, outcomes, engine)
 
     parallel = joblib.Parallel(n_jobs=jobs, prefer="threads", return_as="generator_unordered")
     total = n * sum(len(runs_of) for _, runs_of, _ in tasks)
