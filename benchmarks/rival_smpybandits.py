@@ -10,46 +10,29 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-PACKAGES = ("numpy==1.26.*", "scipy<1.12", "SMPyBandits==0.9.7")
+PACKAGES = ("--only-binary=:all:", "numpy==1.26.*", "scipy<1.12", "SMPyBandits==0.9.7")
 STEPS = 1000
-
-
-def environment() -> Path:
-    """The Python of the environment, which is made if need be."""
-    from rank1.compiled import cache_directory
-
-    folder = cache_directory() / f"smpybandits-{sys.version_info.major}.{sys.version_info.minor}"
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    complete = folder / "complete"
-    if not complete.exists():
-        print("SMPyBandits: making an environment for it (once, a minute or two)", flush=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        install = ("-m", "pip", "install", "--quiet", "--only-binary=:all:", *PACKAGES)
-        for command in ([sys.executable, "-m", "venv", str(folder)], [str(python), *install]):
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
-        complete.touch()
-    return python
 
 
 def seconds_a_step(K: int) -> float | None:
     """CPU seconds of a step on K² arms; None, and a line that says so, if it can't be had."""
+    from benchmarks import rivals
+
     try:
+        python = rivals.environment("SMPyBandits", PACKAGES)
         run = subprocess.run(
-            [str(environment()), __file__, str(K)],
+            [str(python), __file__, str(K)],
             check=True,
             capture_output=True,
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
     except (subprocess.SubprocessError, OSError) as error:
-        lines = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        print(f"SMPyBandits: skipped, it can't be installed or run here ({lines[-1]})")
+        print(rivals.why_skipped("SMPyBandits", error))
         return None
     return float(run.stdout)
 
