@@ -15,6 +15,7 @@ import itertools
 import logging
 import math
 import sys
+import time
 import traceback
 import warnings
 from collections import Counter
@@ -35,6 +36,8 @@ __all__ = ["ENGINES", "Cell", "Failure", "Setup", "Task", "play_task"]
 WINDOW = 4096
 #: How often a task is tried if the process that plays it dies.
 ATTEMPTS = 4
+#: Seconds without any worker after which Dask is looked after.
+STALLED = 10.0
 
 
 class Cell(NamedTuple):
@@ -198,20 +201,65 @@ def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
             numbers[future.key] = k
             return future
 
+        look = _no_workers(client, setup)
         done = as_completed(map(submit, itertools.islice(waiting, WINDOW)), loop=client.loop)
-        suspects = []
-        for future in done:
+        suspects: list[int] = []
+        for future in _finished(done, look):
             k = numbers.pop(future.key)
             done.update(map(submit, itertools.islice(waiting, 1)))
             try:
-                played = _fetched(future.result, tasks[k], but=KilledWorker)
+                played = _fetched(partial(_result, future, look), tasks[k], but=KilledWorker)
             except KilledWorker:
                 suspects.append(k)
             else:
                 yield k, played
         # Dask holds a worker's death against all that waited there: now each shows itself alone.
         for k in suspects:
-            yield k, _fetched(submit(k).result, tasks[k])
+            for future in _finished(as_completed([submit(k)], loop=client.loop), look):
+                yield k, _fetched(partial(_result, future, look), tasks[k])
+
+
+def _finished(done: Any, look: Callable[[], None]) -> Iterator[Any]:
+    """Futures of Dask in the order in which they finish, with a look around while none does."""
+    while not done.is_empty():
+        if done.has_ready():
+            yield next(done)
+        else:
+            look()
+            time.sleep(0.02)
+
+
+def _result(future: Any, look: Callable[[], None]) -> Any:
+    while True:
+        try:
+            return future.result(timeout=STALLED)
+        except TimeoutError:  # it was lost with its worker, and is played again
+            look()
+
+
+def _no_workers(client: Any, setup: Setup) -> Callable[[], None]:
+    """Something to call while nothing happens; it acts if there has been no worker for long.
+
+    A worker that dies at once after its start is not always started again by Dask.
+    """
+    seen = asked = time.monotonic()
+
+    def look() -> None:
+        nonlocal seen, asked
+        now = time.monotonic()
+        if now - asked < STALLED / 10:
+            return
+        asked = now
+        if client.nthreads():
+            seen = now
+        elif now - seen >= STALLED:
+            seen = now
+            setup.note("Dask: all workers are gone, waiting for new ones")
+            if setup.address is None:
+                client.cluster.scale(0)
+                client.cluster.scale(setup.jobs)
+
+    return look
 
 
 def ray(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
