@@ -29,7 +29,7 @@ def test_claims_follow_the_figures() -> None:
     """Made-up regrets that bear all sentences out but one."""
     ends = {
         "rank1elim": (40, 80, 160), "ucb1": (20, 80, 400), "linucb": (60, 120, 240),
-        "glm_ucb": (600, 600, 600), "linucb:confidence_scale=0.3333333333333333": (8, 16, 32),
+        "glm_ucb": (600, 600, 600), "linucb:confidence_scale=1/3": (8, 16, 32),
         "glm_ucb:confidence_scale=0.01": (39, 100, 300),
     }  # fmt: skip
     problems = [

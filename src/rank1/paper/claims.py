@@ -72,12 +72,8 @@ def figures_of(claim: dict[str, Any]) -> str:
     >>> figures_of({"figures": [2.0431, 12.5], "meaning": "factors"})
     '2.04, 12.5: factors'
     """
-    figures, meaning = claim.get("figures"), claim.get("meaning", "")
-    if figures is None:  # one figure, its name, and where it should lie
-        figures = [claim["figure"]]
-        meaning = f"{claim['of']}; it should be {claim['criterion']}"
-    numbers = ", ".join(f"{figure:.3g}" for figure in figures)
-    return f"{numbers}: {meaning}" if meaning else numbers
+    numbers = ", ".join(f"{figure:.3g}" for figure in claim["figures"])
+    return f"{numbers}: {claim['meaning']}"
 
 
 def claim_line(claim: dict[str, Any]) -> str:
