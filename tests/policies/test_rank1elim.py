@@ -50,11 +50,20 @@ class Watched:
         self.state = rank1.Rank1Elim().start(known_of(problem, n))
         #: (side, line) → sweep → reward
         self.account: dict[tuple[int, int], dict[int, float]] = {}
+        #: (side, sweep) → the line over which it explores
+        self.partners: dict[tuple[int, int], int] = {}
         self.out: list[rank1.Pull] = []
 
     def ask(self, rng: np.random.Generator) -> rank1.Pull:
+        at = self.state.at
+        survivors = self.state.columns[: at[COLUMNS]].tolist(), self.state.rows[: at[ROWS]].tolist()
         pull = rank1.ask(self.state, rng)
         self.out.append(pull)
+        side, sweep = pull.tag & 1, pull.tag >> 6
+        partner = pull.row if side else pull.column
+        if (side, sweep) not in self.partners:  # it is drawn from those that remain
+            assert partner in survivors[side]
+        assert self.partners.setdefault((side, sweep), partner) == partner
         return pull
 
     def tell(self, index: int, rng: np.random.Generator) -> None:

@@ -24,7 +24,7 @@ ISSUING = 1  # the stage of the sweep being issued; larger than STAGE while rewa
 SWEEP = 2  # sweeps issued so far
 SIDE = 3  # 0 while exploring rows, 1 while exploring columns
 PLACE = 4  # how many of the remaining lines this sweep has visited on this side
-PARTNER = 5  # the random column (row) over which this sweep explores the rows (columns)
+PARTNER = 5  # the random column (row) over which this sweep explores the rows (columns), or -1
 ROWS = 6  # |I_ℓ|
 COLUMNS = 7  # |J_ℓ|
 GIVEN_BACK = 8  # pulls that were given back and wait to be issued again
@@ -68,7 +68,7 @@ class EliminationState(NamedTuple):
         tag = at[SIDE] + 2 * stage + 64 * at[SWEEP]
         self.awaited[stage] += 1
         if at[SIDE] == 0:
-            if at[PLACE] == 0:
+            if at[PARTNER] < 0:
                 h = self.h_column[at[STAGE]]
                 at[PARTNER] = h[int(rng.random() * len(h))]
             row, column = self.rows[at[PLACE]], at[PARTNER]
@@ -76,7 +76,7 @@ class EliminationState(NamedTuple):
             if at[PLACE] == at[ROWS]:
                 next_side(self)
         else:
-            if at[PLACE] == 0:
+            if at[PARTNER] < 0:
                 h = self.h_row[at[STAGE]]
                 at[PARTNER] = h[int(rng.random() * len(h))]
             row, column = at[PARTNER], self.columns[at[PLACE]]
@@ -138,6 +138,7 @@ def next_side(state: Any) -> None:
     """A sweep explores rows, then columns; then the next sweep begins, maybe of the next stage."""
     at = state.at
     at[PLACE] = 0
+    at[PARTNER] = -1
     if at[SIDE] == 0:
         at[SIDE] = 1
     else:
@@ -238,7 +239,7 @@ def start_elimination(
     lengths = [length for length in n_stage if 2 * length <= known.n]
     stages = len(lengths) + 1
     at = np.zeros(10, np.int64)
-    at[ROWS], at[COLUMNS] = K, L
+    at[ROWS], at[COLUMNS], at[PARTNER] = K, L, -1
     return kind(
         at=at,
         rows=np.arange(K),
