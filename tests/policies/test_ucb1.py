@@ -7,8 +7,7 @@ import pytest
 
 import rank1
 from rank1.policies import ask, tell
-from rank1.policies.first_round import WINNER
-from rank1.policies.ucb1 import UCB1State
+from rank1.policies.ucb1 import WINNER, UCB1State
 from tests.policies.reference_ucb1 import LiteralUCB1
 from tests.support import known_of, play_compiled, play_reference
 

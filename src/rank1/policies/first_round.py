@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from rank1.compiled import inlined
 
-__all__ = ["CURSOR", "REPORTED", "WINNER", "best_mean", "first_pulls", "issue_again"]
+__all__ = ["FIRST", "REPORTED", "SHARED", "best_mean", "first_pulls", "issue_again"]
 
 # What the first entries of such a policy's `at` are.
 CURSOR = 0  # the lowest pair that has not been issued
 REPORTED = 1  # t: rewards that came in
 AGAIN = 2  # pairs issued a second time, because no reward at all had come in
-WINNER = 3  # the pair to play after the first round
+SHARED = 3  # how many entries there are; a policy's own follow
 
 #: The tag of a pull of the first round.
 FIRST = 1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined
 from rank1.policies.base import Known, Policy
-from rank1.policies.first_round import REPORTED, WINNER, best_mean, first_pulls, issue_again
+from rank1.policies.first_round import REPORTED, SHARED, best_mean, first_pulls, issue_again
 from rank1.policies.klindex import kl_level, kl_upper
 from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
 from rank1.policies.unit import require_unit_rewards
@@ -21,7 +21,9 @@ __all__ = ["KLUCB"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SETTLED = 4  # an entry of `at`: t when the winner was found
+# What KL-UCB's own entries of `at` are.
+WINNER = SHARED  # the pair to play after the first round
+SETTLED = SHARED + 1  # t when it was found
 
 # What the entries of `KLUCBState.scalars` are.
 C = 0  # c
@@ -184,7 +186,7 @@ class KLUCB(Policy):
         require_unit_rewards(self.name, known)
         K, L = known.K, known.L
         return KLUCBState(
-            np.zeros(5, np.int64),
+            np.zeros(SHARED + 2, np.int64),
             np.array([self.c, 0.0]),
             np.zeros(K * L, np.bool_),
             np.zeros((K, L), np.int64),

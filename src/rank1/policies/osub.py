@@ -12,17 +12,9 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined
 from rank1.policies.base import Known, Policy
+from rank1.policies.first_round import REPORTED, SHARED, first_pulls, issue_again
 from rank1.policies.klindex import kl_level, kl_upper
-from rank1.policies.unimodal import (
-    SHARED,
-    first_leader,
-    first_round,
-    issue_again,
-    report_mean,
-    spare,
-    start_unimodal,
-    tied_leader,
-)
+from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
 from rank1.policies.unit import require_unit_rewards
 
 __all__ = ["OSUB"]
@@ -30,9 +22,7 @@ __all__ = ["OSUB"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# What OSUB's own entries of `at` are.
-REPORTED = SHARED  # t: rewards that came in
-L = SHARED + 1  # how many columns there are
+L = SHARED  # OSUB's own entry of `at`: how many columns there are
 
 
 class OSUBState(NamedTuple):
@@ -50,10 +40,11 @@ class OSUBState(NamedTuple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """The tag is 1 for a pull of the first round, else 0."""
-        first = first_round(self)
-        k = first if first >= 0 else play_leader(self)
+        k, tag = first_pulls(self.at, self.issued)
+        if k < 0:
+            k = play_leader(self)
         row = k // self.at[L]
-        return row, k - row * self.at[L], (1 if first >= 0 else 0)
+        return row, k - row * self.at[L], tag
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Add the reward to its pair."""
@@ -73,8 +64,7 @@ class OSUBState(NamedTuple):
 
     def forget(self, row: int, column: int, tag: int) -> OSUBState:
         """A pair of the first round is issued again."""
-        if tag == 1:
-            issue_again(self, row * int(self.at[L]) + column)
+        issue_again(self.at, self.issued, row * int(self.at[L]) + column, tag)
         return self
 
     def best(self) -> tuple[int, int]:
@@ -86,8 +76,6 @@ class OSUBState(NamedTuple):
 @inlined
 def play_leader(state: OSUBState) -> int:
     """The leader, or the largest index among it, its row and its column."""
-    if state.ties[1] == 0:
-        return spare(state)
     leader = tied_leader(state.top, state.ties, 0)
     columns = state.at[L]
     rows = len(state.counts) // columns
@@ -165,7 +153,7 @@ class OSUB(Policy):
         """The state before the first step."""
         require_unit_rewards(self.name, known)
         pairs = known.K * known.L
-        fields = start_unimodal(pairs, own=2)
+        fields = start_unimodal(pairs, own=1)
         fields["at"][L] = known.L
         return OSUBState(
             **fields,

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import jit
 from rank1.policies.base import Known, Policy
-from rank1.policies.first_round import REPORTED, WINNER, best_mean, first_pulls, issue_again
+from rank1.policies.first_round import REPORTED, SHARED, best_mean, first_pulls, issue_again
 from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
 
 __all__ = ["UCB1"]
+
+WINNER = SHARED  # UCB1's own entry of `at`: the pair to play after the first round
 
 # What the entries of `UCB1State.scalars` are.
 CONFIDENCE = 0  # a
@@ -146,7 +148,7 @@ class UCB1(Policy):
         names = (np.arange(K)[:, None] << SHIFT) + np.arange(L)
         largest_radius = math.sqrt(self.confidence * math.log(checks.MAX_STEPS))
         return UCB1State(
-            np.zeros(4, np.int64),
+            np.zeros(SHARED + 1, np.int64),
             np.array([self.confidence, largest_radius]),
             np.zeros(K * L, np.bool_),
             np.zeros((K, L), np.int64),

@@ -1,13 +1,9 @@
-"""What UTS and OSUB share: the first round, and the leader among all pairs.
+"""What UTS and OSUB share: the leader among all pairs, by a tournament over their means.
 
-Pairs are numbered in row-major order. The functions take a policy's state with these fields:
-
-- `at`: see below;
-- `issued`: whether the first round has issued a pair;
-- `top` and `ties`: a tournament over the means. Leaf `leaves + k` has the mean of pair k, and node
-  m the larger of the means of its children 2m and 2m + 1; `ties[m]` is how many pairs below m have
-  the mean `top[m]`. A pair with no report has mean −∞ and counts for nothing. A new mean changes
-  only the nodes above its leaf, so a step costs log₂(K·L), not K·L.
+Pairs are numbered in row-major order. In a policy's state, leaf `leaves + k` of `top` has the mean
+of pair k, and node m the larger of the means of its children 2m and 2m + 1; `ties[m]` is how many
+pairs below m have the mean `top[m]`. A pair with no report has mean −∞ and counts for nothing. A
+new mean changes only the nodes above its leaf, so a step costs log₂(K·L), not K·L.
 
 Means are quotients of doubles, correctly rounded: equal ones are always seen as such, and those of
 0/1 rewards are never equal by rounding alone before a run has 2²⁶ steps.
@@ -22,26 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit
+from rank1.policies.first_round import SHARED
 
 __all__ = [
-    "SHARED",
     "first_leader",
-    "first_round",
-    "issue_again",
     "report_mean",
-    "spare",
     "start_unimodal",
     "tied_leader",
 ]
 
-# What the first entries of `at` are.
-CURSOR = 0  # every pair before it was issued in the first round
-SPARE = 1  # what to play when the first round is over and no reward has come in
-SHARED = 2  # how many entries there are; a policy's own follow
-
 
 def start_unimodal(pairs: int, own: int) -> dict[str, NDArray[Any]]:
-    """The fields for so many pairs, with room for a policy's own entries in `at`."""
+    """The fields for so many pairs, with room for a policy's own entries in `at`; all unknown."""
     leaves = 1 << (pairs - 1).bit_length()
     return {
         "at": np.zeros(SHARED + own, np.int64),
@@ -49,33 +37,6 @@ def start_unimodal(pairs: int, own: int) -> dict[str, NDArray[Any]]:
         "top": np.full(2 * leaves, -math.inf),
         "ties": np.zeros(2 * leaves, np.int64),
     }
-
-
-@inlined
-def first_round(state: Any) -> int:
-    """The next pair that hasn't been issued; −1 when all have."""
-    at, issued = state.at, state.issued
-    while at[CURSOR] < len(issued):
-        k = at[CURSOR]
-        at[CURSOR] += 1
-        if not issued[k]:
-            issued[k] = True
-            return k
-    return -1
-
-
-@inlined
-def spare(state: Any) -> int:
-    """Pairs in row-major order, again and again, while nothing is known at all."""
-    k = state.at[SPARE]
-    state.at[SPARE] = k + 1 if k + 1 < len(state.issued) else 0
-    return k
-
-
-def issue_again(state: Any, k: int) -> None:
-    """The first round's pull of pair k won't be reported."""
-    state.issued[k] = False
-    state.at[CURSOR] = min(state.at[CURSOR], k)
 
 
 @inlined

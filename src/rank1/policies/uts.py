@@ -12,16 +12,8 @@ from rank1 import checks
 from rank1.compiled import inlined, jit
 from rank1.policies.base import Known, Policy
 from rank1.policies.betas import count, largest, refresh, restart, start_betas
-from rank1.policies.unimodal import (
-    SHARED,
-    first_leader,
-    first_round,
-    issue_again,
-    report_mean,
-    spare,
-    start_unimodal,
-    tied_leader,
-)
+from rank1.policies.first_round import REPORTED, SHARED, first_pulls, issue_again
+from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
 from rank1.policies.unit import require_unit_rewards
 
 __all__ = ["UTS"]
@@ -63,16 +55,18 @@ class UTSState(NamedTuple):
 
         The tag is twice the latter, plus one for a pull of the first round.
         """
-        first = first_round(self)
-        k = first if first >= 0 else play_leader(self, rng)
+        k, first = first_pulls(self.at, self.issued)
+        if k < 0:
+            k = play_leader(self, rng)
         row = k // self.at[L]
-        tag = 2 * int(rng.random() * 2.0**52) + (1 if first >= 0 else 0)
+        tag = 2 * int(rng.random() * 2.0**52) + first
         return row, k - row * self.at[L], tag
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """A success with probability `reward`, and a new mean."""
         at = self.at
         k = row * at[L] + column
+        at[REPORTED] += 1
         count(self, k, tag >> 1 < reward * 2.0**52)
         self.sums[k] += reward
         report_mean(self, k, self.sums[k] / (self.successes[k] + self.failures[k]))
@@ -83,8 +77,7 @@ class UTSState(NamedTuple):
 
     def forget(self, row: int, column: int, tag: int) -> UTSState:
         """A pair of the first round is issued again."""
-        if tag & 1:
-            issue_again(self, row * int(self.at[L]) + column)
+        issue_again(self.at, self.issued, row * int(self.at[L]) + column, tag & 1)
         return self
 
     def best(self) -> tuple[int, int]:
@@ -97,8 +90,6 @@ class UTSState(NamedTuple):
 def play_leader(state: UTSState, rng: np.random.Generator) -> int:
     """The leader, or the largest sample among it, its row and its column."""
     tied = state.ties[1]
-    if tied == 0:
-        return spare(state)
     place = int(rng.random() * tied) if tied > 1 else 0
     leader = tied_leader(state.top, state.ties, place)
     state.led[leader] += 1
