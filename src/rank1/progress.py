@@ -8,7 +8,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Progress", "short"]
+__all__ = ["Progress", "clock", "short"]
 
 #: Seconds between two lines.
 PAUSE = 10.0
@@ -71,7 +71,7 @@ class Progress:
         if self._bar:
             self._bar.stop()
         if self._lines and self._what:
-            print(f"{self._what}, {_clock(time.monotonic() - self._begin)} taken", file=sys.stderr)
+            print(f"{self._what}, {clock(time.monotonic() - self._begin)} taken", file=sys.stderr)
 
     def advance(self, done: float, what: str) -> None:
         """So many units more are done; `what` is shown before the bar."""
@@ -82,9 +82,14 @@ class Progress:
         self._done, self._what, now = self._done + done, what, time.monotonic()
         left = (now - self._begin) * (self._total / max(self._done, 1e-9) - 1)
         if self._lines and now - self._printed >= PAUSE and left > 0:
-            print(f"{what}, {_clock(left)} left", file=sys.stderr, flush=True)
+            print(f"{what}, {clock(left)} left", file=sys.stderr, flush=True)
             self._printed = now
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """A span of time.
+
+    >>> clock(3700.2)
+    '1:01:40'
+    """
     return str(timedelta(seconds=round(seconds)))

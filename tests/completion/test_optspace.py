@@ -288,3 +288,10 @@ def test_agrees_with_gemelli(noise: float, apart: float) -> None:
     U, S, V = gemelli.OptSpace(3, 400, 1e-8).solve(matrix.copy())
     ours = optspace(matrix, 3, iterations=400, tolerance=1e-9)
     np.testing.assert_allclose(ours.matrix, U @ S @ V.T, atol=apart)
+
+
+def test_zeros_with_holes_are_zeros() -> None:
+    matrix = np.zeros((2, 3))
+    matrix[0, 0] = matrix[1, 1:] = np.nan
+    completion = optspace(matrix)
+    np.testing.assert_array_equal(completion.matrix, np.zeros((2, 3)))

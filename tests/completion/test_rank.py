@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rank1.completion import guess_rank
+from rank1.completion import guess_rank, optspace
+from rank1.completion.optspace import _trimmed
 from rank1.completion.rank import from_values, leading
 
 Floats = NDArray[np.float64]
@@ -18,7 +19,7 @@ Floats = NDArray[np.float64]
 @pytest.mark.parametrize("noise", [0.0, 0.2])
 def test_planted_ranks(rank: int, noise: float) -> None:
     rng = np.random.default_rng(2)
-    matrix = rng.normal(size=(240, 360)) @ np.eye(360) * noise
+    matrix = noise * rng.normal(size=(240, 360))
     matrix += rng.normal(size=(240, rank)) @ rng.normal(size=(rank, 360))
     matrix[rng.random(matrix.shape) < 0.5] = np.nan
     assert guess_rank(matrix) == rank
@@ -88,3 +89,29 @@ def test_leading_singular_values_and_vectors(shape: tuple[int, int]) -> None:
     np.testing.assert_allclose(U.T @ U, np.eye(4), atol=1e-9)
     np.testing.assert_allclose(V.T @ V, np.eye(4), atol=1e-9)
     assert (np.diff(s) <= 0).all()
+
+
+def uneven(seed: int = 3) -> Floats:
+    """Rank three; a few lines have far more entries than the others."""
+    rng = np.random.default_rng(seed)
+    matrix = 3 + rng.normal(size=(150, 3)) @ rng.normal(size=(3, 200))
+    busy = np.where(rng.random(150) < 0.1, 0.9, 0.1)[:, None]
+    matrix[rng.random(matrix.shape) >= busy] = np.nan
+    return matrix
+
+
+def test_the_matrix_is_not_trimmed() -> None:
+    matrix = uneven()
+    mask = np.isfinite(matrix)
+    s = np.linalg.svd(np.nan_to_num(matrix), compute_uv=False)[:100]
+    assert guess_rank(matrix) == literal(s, matrix.shape, int(mask.sum()))
+    trimmed = np.linalg.svd(_trimmed(np.nan_to_num(matrix), mask), compute_uv=False)[:100]
+    assert guess_rank(matrix) != literal(trimmed, matrix.shape, int(mask.sum()))  # would be seen
+    assert optspace(matrix, iterations=1).rank == guess_rank(matrix)
+
+
+def test_lines_without_entries_change_nothing() -> None:
+    matrix = uneven()
+    padded = np.full((400, 500), np.nan)
+    padded[50:200, 100:300] = matrix
+    assert guess_rank(padded) == guess_rank(matrix) == optspace(padded, iterations=1).rank

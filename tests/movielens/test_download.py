@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import inspect
 import io
 import shutil
 import sys
@@ -157,3 +158,12 @@ def test_an_archive_of_something_else(
     with pytest.raises(DataError, match=message):
         download(tmp_path / "data", accept_licence=True)
     assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_the_archive_is_that_of_2003() -> None:
+    assert inspect.signature(download).parameters["url"].default == (
+        "https://files.grouplens.org/datasets/movielens/ml-1m.zip"
+    )
+    assert inspect.signature(download).parameters["sha256"].default == (
+        "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
+    )

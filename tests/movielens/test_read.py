@@ -9,6 +9,7 @@ import pytest
 
 import rank1.movielens
 from rank1.movielens import DataError, read
+from rank1.movielens.read import AGES, OCCUPATIONS
 
 
 def test_reads_what_is_written(folder: Path) -> None:
@@ -120,3 +121,17 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 def test_names_of_the_package() -> None:
     for name in rank1.movielens.__all__:
         assert hasattr(rank1.movielens, name)
+
+
+def test_codes_mean_what_the_readme_of_the_data_says() -> None:
+    assert AGES == {
+        1: "under 18", 18: "18-24", 25: "25-34", 35: "35-44", 45: "45-49", 50: "50-55", 56: "56+"
+    }  # fmt: skip
+    assert dict(enumerate(OCCUPATIONS)) == {
+        0: "other or not specified", 1: "academic/educator", 2: "artist", 3: "clerical/admin",
+        4: "college/grad student", 5: "customer service", 6: "doctor/health care",
+        7: "executive/managerial", 8: "farmer", 9: "homemaker", 10: "K-12 student", 11: "lawyer",
+        12: "programmer", 13: "retired", 14: "sales/marketing", 15: "scientist",
+        16: "self-employed", 17: "technician/engineer", 18: "tradesman/craftsman",
+        19: "unemployed", 20: "writer",
+    }  # fmt: skip

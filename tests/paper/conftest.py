@@ -14,7 +14,9 @@ from rank1.policies import POLICIES
 @pytest.fixture(scope="session")
 def options(tmp_path_factory: pytest.TempPathFactory) -> Options:
     """A quick run of even fewer steps."""
-    return Options(2, 20_000, out=tmp_path_factory.mktemp("report"), quick=True, command="rank1 …")
+    return Options(
+        2, 20_000, out=tmp_path_factory.mktemp("report"), quick=True, command="rank1 <quick>"
+    )
 
 
 @pytest.fixture(scope="session")

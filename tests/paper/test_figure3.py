@@ -14,6 +14,7 @@ import rank1
 from rank1 import cli, movielens
 from rank1.cli import paper as command
 from rank1.movielens import obtain, rating_problem
+from rank1.movielens.read import FILES
 from rank1.paper import Options, artefact, figure3, figure3_panels
 from rank1.paper.claims import claim, verdict
 from rank1.paper.curves import concave, slopes
@@ -330,9 +331,10 @@ def test_somebody_is_asked_after_the_terms(
     assert command._may_download(Options(quick=True)) is False
     assert command._may_download(Options(accept_licence=True)) is True
     (tmp_path / "movielens" / "ml-1m").mkdir(parents=True)
-    (tmp_path / "movielens" / "ml-1m" / "ratings.dat").touch()
-    assert command._may_download(Options()) is True
-    assert somebody.questions == 1
+    for questions, name in zip((2, 3, 3), FILES, strict=True):  # all three files are the data
+        (tmp_path / "movielens" / "ml-1m" / name).touch()
+        assert command._may_download(Options()) is (answer or name == FILES[-1])
+        assert somebody.questions == questions
 
 
 @pytest.mark.parametrize(
@@ -360,3 +362,50 @@ def test_what_is_missing_is_said_before_any_work(
         cli.main()
     assert end.value.code == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_the_options_reach_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def stop(data: Any, **settings: Any) -> None:
+        seen.update(settings)
+        raise InterruptedError
+
+    monkeypatch.setattr(figure3, "rating_problem", stop)
+    with pytest.raises(InterruptedError):
+        figure3.compute(Options(seed=7, sigma=0.5, scale="fifths"))
+    assert seen == {"seed": 7, "sigma": 0.5, "scale": "fifths"}
+
+
+def test_raw_stars_are_for_two_of_the_policies(tmp_path: Path) -> None:
+    document = figure3.compute(Options(runs=2, n=1000, out=tmp_path, scale="stars"))
+    assert [entry["policy"] for entry in document["policies"]] == ["rank1elim", "ucb1"]
+    assert document["problem"]["settings"]["scale"] == "stars"
+
+
+def test_a_bad_line_is_found_before_any_work_and_what_was_made_has_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = movielens.stand_in(tmp_path / "data")
+    with (data / "ratings.dat").open("a") as file:
+        file.write("1::1::6::0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "_make", None)  # not called
+    monkeypatch.setattr(sys, "argv", ["rank1", "paper", "--quick", "--data-dir", str(data)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert "ratings.dat:110001: " in capsys.readouterr().err
+
+    def fails(name: str, *_: Any, **__: Any) -> dict[str, Any]:
+        if name == "figure2":
+            raise ValueError("it went wrong")
+        return {}
+
+    monkeypatch.setattr(command, "_make", fails)
+    monkeypatch.setattr(sys, "argv", ["rank1", "paper", "--quick"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert "it went wrong" in capsys.readouterr().err
+    assert (tmp_path / "report-quick" / "index.html").is_file()

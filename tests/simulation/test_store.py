@@ -93,3 +93,25 @@ def test_what_was_being_written_is_not_read(tmp_path: Path) -> None:
 def test_looking_creates_nothing_in_the_folder(tmp_path: Path) -> None:
     assert Store(tmp_path).load(KEY, range(4)) == {}
     assert os.listdir(tmp_path) == []
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+    store = Store(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", half)
+        with pytest.raises(OSError, match=r"can't write .*No space left on device"):
+            store.put(KEY, range(4), block(range(4)))
+    assert store.finished([KEY]) == {KEY: []}
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(ValueError, match="the store must be a folder that may be written to"):
+        Store(tmp_path)

@@ -182,8 +182,9 @@ def test_a_cell_is_tried_again_after_its_process_died(tmp_path: Path) -> None:
     [("local", "its process died 4 times: out of memory?"), ("dask", "KilledWorker: ")],
 )
 def test_a_cell_that_kills_is_given_up_and_the_others_finish(
-    tmp_path: Path, where: str, message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, message: str
 ) -> None:
+    monkeypatch.setattr(engine, "WINDOW", 2)  # so that some wait until others are done
     policy = Deadly(client=os.getpid(), folder=str(tmp_path), times=100)
     failed, finished = beside_an_innocent(policy, tmp_path, where)
     assert [cell.series.policy.name for cell, _ in failed] == ["deadly"] * 2

@@ -230,3 +230,13 @@ def test_the_same_law_is_the_same_series() -> None:
     same = {"n": 1000, "policy": [{"name": "uniform"}], "problem": [
         {"name": "bernoulli", "u": plain.u.tolist(), "v": plain.v.tolist()}]}  # fmt: skip
     assert grid_of(same).series()[0].key == grid().series()[0].key
+
+
+@pytest.mark.parametrize(
+    "policies",
+    ['"ucb1"\nconfidence = [2, 2.0]', '"ucb1"\n[[policy]]\nname = "ucb1"\nconfidence = 2'],
+)
+def test_the_same_policy_twice_is_an_error(policies: str) -> None:
+    """Its runs would count twice, and standard errors would come out too small."""
+    with pytest.raises(ValueError, match=r"policy ucb1 \(.*confidence=2.*\) is in the grid twice"):
+        grid(SPIKE.replace('"uniform"', policies))

@@ -26,6 +26,7 @@ from rank1.sweeps import (
     write_sweep,
 )
 from rank1.sweeps import engine as engine_module
+from rank1.sweeps import output as output_module
 from rank1.sweeps import sweep as sweep_module
 from tests.sweeps.support import PROBLEMS, ROOT, Broken, grid, simulated
 
@@ -236,3 +237,49 @@ def test_the_grid_of_the_page_on_sweeps() -> None:
     some = read_grid(ROOT / "docs" / "phase.toml")
     assert len(some.problems) == 64
     assert all(problem.K == problem.L for problem in some.problems)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (None, "nothing came back"),
+        (OSError("no scheduler"), "the engine failed: OSError: no scheduler"),
+        (ValueError("no such cluster"), ""),
+    ],
+)
+def test_cells_that_an_engine_loses_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None, why: str
+) -> None:
+    local = ENGINES["local"]
+
+    def lossy(tasks: Any, setup: Setup) -> Any:
+        yield next(local(tasks, setup))
+        if error is not None:
+            raise error
+
+    monkeypatch.setitem(ENGINES, "local", lossy)
+    if not why:
+        with pytest.raises(ValueError, match="no such cluster"):
+            sweep(grid(BOTH), tmp_path / "cells", cell_seconds=1e-9)
+        return
+    _, failed = sweep(grid(BOTH), tmp_path / "cells", cell_seconds=1e-9)
+    assert len(failed) > 1
+    assert {failure.error for _, failure in failed} == {why}
+
+
+def test_rows_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = grid(BOTH)
+    sweep(some, tmp_path / "whole")
+    whole = pl.read_parquet(tmp_path / "result.parquet")
+    monkeypatch.setattr(output_module, "BATCH", 7)
+    sweep(some, tmp_path / "batches", cell_seconds=1e-9)
+    assert pl.read_parquet(tmp_path / "result.parquet").equals(whole)
+
+
+def test_a_full_disk_under_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise pl.exceptions.ComputeError("No space left on device (os error 28)")
+
+    monkeypatch.setattr(pl.LazyFrame, "sink_parquet", full)
+    with pytest.raises(OSError, match=r"can't write '.*result.parquet': No space left on device"):
+        sweep(grid(BOTH), tmp_path / "cells")

@@ -34,11 +34,11 @@ Seed = Annotated[int, typer.Option(help="Same seed, same numbers.")]
 Jobs = Annotated[int, typer.Option(help="Runs played side by side; -1 for one on each core.")]
 
 
-def console() -> Console:
-    """Standard output; wide enough for a table also where it isn't a terminal."""
+def console(width: int = 120) -> Console:
+    """Standard output; at most so wide where it isn't a terminal."""
     from rich.console import Console
 
-    return Console(highlight=False) if sys.stdout.isatty() else Console(width=120)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else width)
 
 
 def print_json(document: Any) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -113,7 +111,7 @@ def _document(todo: Plan) -> dict[str, Any]:
 
 
 def _lines(document: dict[str, Any], todo: Plan, jobs: int) -> list[str]:
-    from rank1.progress import short
+    from rank1.progress import clock, short
 
     lines = [
         f"Problems: {document['problems']:,}, policies: {len(document['policies']):,}, "
@@ -123,13 +121,9 @@ def _lines(document: dict[str, Any], todo: Plan, jobs: int) -> list[str]:
         f"{document['cells_left']:,}, their steps: {short(document['steps_left'])}",
     ]
     if todo.tasks:
-        text = f", {_clock(todo.seconds / jobs)} with {jobs} jobs" if jobs > 1 else ""
-        lines.append(f"By a short probe: {_clock(todo.seconds)} on one core{text}")
+        text = f", {clock(todo.seconds / jobs)} with {jobs} jobs" if jobs > 1 else ""
+        lines.append(f"By a short probe: {clock(todo.seconds)} on one core{text}")
     return lines
-
-
-def _clock(seconds: float) -> str:
-    return str(timedelta(seconds=math.ceil(seconds)))
 
 
 def _report(failed: list[tuple[Cell, Failure]], limit: int = 20) -> None:

@@ -41,4 +41,4 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
             *(mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
             "*" if row["best"] else "",
         )
-    console().print(shown)
+    console(width=1000).print(shown)

@@ -53,7 +53,7 @@ class Entries:
         pair[a, b] = pair[b, a] = np.arange(len(a))
         A = sums[pair[:, None, :, None], pair[None, :, None, :]].reshape(r * r, r * r)
         # Too few entries leave S undetermined; a ridge the size of rounding picks a small one.
-        A[np.diag_indices(r * r)] += 1e-14 * np.trace(A) / r**2
+        A[np.diag_indices(r * r)] += 1e-14 * (np.trace(A) / r**2 or 1.0)
         S = np.linalg.solve(A, ((X.T @ self.M) @ Y).ravel())
         return S.astype(np.float64, copy=False).reshape(r, r)
 

@@ -93,9 +93,9 @@ def guess_rank(matrix: ArrayLike) -> int:
 
     Notes
     -----
-    Nothing is trimmed or centred. The guess is made for matrices with a few hundred lines or more
-    on each side; on small ones the bulk of the singular values is short and uneven, and a gap in
-    it may be taken for the end of the signal.
+    Nothing is trimmed or centred; lines without any entry are left out. The guess is made for
+    matrices with a few hundred lines or more on each side; on small ones the bulk of the singular
+    values is short and uneven, and a gap in it may be taken for the end of the signal.
 
     Examples
     --------
@@ -114,6 +114,8 @@ def guess_rank(matrix: ArrayLike) -> int:
     completion. arXiv:0910.5260, section 2.
     """
     zero_filled, mask = observed("matrix", matrix)
+    # Nothing can be said of a line without entries, and it must not dilute the averages.
+    zero_filled = zero_filled[np.ix_(mask.any(axis=1), mask.any(axis=0))]
     return from_values(leading(zero_filled, VALUES)[1], zero_filled.shape, int(mask.sum()))
 
 

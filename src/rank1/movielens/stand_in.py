@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
+from rank1.files import whole_file
 from rank1.movielens.read import AGES, FILES, OCCUPATIONS, STAND_IN
 
 __all__ = ["stand_in"]
@@ -140,10 +140,5 @@ def _keep_real_data(folder: Path) -> None:
 
 
 def _write(path: Path, lines: list[str]) -> None:
-    """All or nothing: an interrupted write leaves no half of a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with whole_file(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="latin-1", newline="\n")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

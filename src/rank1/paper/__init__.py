@@ -38,6 +38,9 @@ class Options(NamedTuple):
     data_dir: Path | None = None
     #: Whether the terms of MovieLens were accepted, so that it may be downloaded.
     accept_licence: bool = False
+    #: What stars are worth in figure3, and their standard deviation: see `rating_problem`.
+    scale: str = "unit"
+    sigma: float = 0.98
     #: The command line itself, which documents and the page cite.
     command: str = ""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["draw", "heading", "make", "read_all", "show"]
 
 #: Raised when documents change their layout, so that an old one is made anew rather than misread.
-FORMAT = 1
+FORMAT = 2
 
 
 def make(name: str, options: Options) -> dict[str, Any]:

@@ -8,11 +8,17 @@ from rank1.paper.published import N
 
 __all__ = ["claim", "claim_line", "figures_of", "judged", "verdict"]
 
-VERDICTS = ("holds", "holds in part", "doesn't hold", "not judged")
+VERDICTS = ("holds", "holds under a reading", "holds in part", "doesn't hold", "not judged")
 
 
 def claim(
-    claim: str, each: list[bool], figures: list[float], meaning: str, *, any_n: bool = False
+    claim: str,
+    each: list[bool],
+    figures: list[float],
+    meaning: str,
+    *,
+    reading: bool = False,
+    any_n: bool = False,
 ) -> dict[str, Any]:
     """A sentence of the paper as plain values.
 
@@ -26,6 +32,8 @@ def claim(
         What was measured.
     meaning
         What the figures are, and from where on the sentence counts as true.
+    reading
+        Whether all of it holds under another reading of its words, which `meaning` gives.
     any_n
         Whether it can be judged whatever the number of steps.
     """
@@ -35,6 +43,7 @@ def claim(
         "each": each,
         "figures": figures,
         "meaning": meaning,
+        "reading": reading,
         "any_n": any_n,
     }
 
@@ -63,6 +72,8 @@ def verdict(claim: dict[str, Any]) -> str:
         return "not judged"
     if claim["holds"]:
         return "holds"
+    if claim.get("reading"):
+        return "holds under a reading"
     return "holds in part" if any(claim.get("each", [])) else "doesn't hold"
 
 

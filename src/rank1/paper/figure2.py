@@ -122,7 +122,7 @@ def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "LinUCB isn't competitive on any of the problems.",
             [ratio > 1 for ratio in linucb],
             linucb,
-            f"LinUCB's {reading}",
+            f"LinUCB's {reading}; with the fixed radius, radius=horizon",
         ),
         claim(
             "GLM-UCB isn't competitive on any of the problems.",
@@ -140,8 +140,9 @@ def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "With its radius multiplied by 1/100, GLM-UCB is still not competitive on any of them.",
             [ratio > 1 for ratio in hundredth],
             hundredth,
-            f"GLM-UCB's {reading}; over the better of Rank1Elim and UCB1: "
+            f"GLM-UCB's {reading}. Read as a comparison with the better of Rank1Elim and UCB1: "
             + ", ".join(f"{ratio:.2f}" for ratio in best),
+            reading=min(best) > 1,
         ),
     ]
 

@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 
 #: The paper's two, and two that came later.
 NAMES = ("rank1elim", "ucb1", "uts", "rank1elim_kl")
+#: What s stars are worth by each of the scales of `rating_problem`.
+WORTH = {"unit": "(s − 1)/4", "fifths": "s/5", "stars": "s"}
 #: The shares of the steps at which regret is printed.
 MARKS = (EARLY, 0.25, 0.5, LATE, 1.0)
 
@@ -34,8 +36,9 @@ def compute(options: Options) -> dict[str, Any]:
     """The grid of ratings, the regret of each policy on it, and the paper's claims on them."""
     begin = time.perf_counter()
     data = obtain(options.data_dir, accept_licence=options.accept_licence)
-    grid = rating_problem(data, seed=options.seed)
-    policies = [POLICIES[name]() for name in NAMES if name in POLICIES]
+    grid = rating_problem(data, seed=options.seed, sigma=options.sigma, scale=options.scale)
+    names = NAMES if grid.scale != "stars" else NAMES[:2]  # the later two need rewards in [0, 1]
+    policies = [POLICIES[name]() for name in names]
     steps = options.n * options.runs * len(policies)
     with Progress(options.progress, "steps", steps) as bar:
         bar.title = f"Figure 3, {grid.label}"
@@ -221,6 +224,7 @@ def _show_grid(document: dict[str, Any]) -> Any:
         "its singular values": ", ".join(f"{value:.1f}" for value in values),
         "first over second": f"{values[0] / values[1]:.1f}" if len(values) > 1 else "–",
         "a rating's standard deviation, stars": f"{settings['sigma']:.2f}",
+        "reward of s stars": WORTH[settings["scale"]],
         "best pair": "{group}; {title}; {stars:.2f} stars".format(**document["best"]),
     }
     for name, figure in rows.items():

@@ -50,7 +50,7 @@ ALT = {
     "scaling-bounds": "The same regret between the upper bound of Theorem 1 and the lower bound of "
     "Theorem 2, on logarithmic axes.",
 }
-SYMBOLS = dict(zip(VERDICTS, "✓◐✗–", strict=True))
+SYMBOLS = dict(zip(VERDICTS, "✓◑◐✗–", strict=True))
 PACKAGES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
 
 

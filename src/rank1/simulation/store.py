@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.files import whole_file
+from rank1.files import check_writable, whole_file
 
 __all__ = ["Block", "Store", "gaps"]
 
@@ -68,10 +68,11 @@ class Store:
         self.folder = Path(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            check_writable(self.folder / "a.cell")
         except OSError as error:
             raise ValueError(
                 f"the store must be a folder that may be written to, got {str(folder)!r}: "
-                f"{error.strerror}"
+                f"{error.strerror or error}"
             ) from None
 
     @staticmethod

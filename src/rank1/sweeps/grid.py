@@ -265,8 +265,8 @@ def _made(kind: str, known: Mapping[str, Callable[..., T]], tables: list[Table])
                 one = build(kind, known, name, settings)
             except (ValueError, TypeError) as error:
                 raise ValueError(f"{kind} {name} ({shown}): {error}") from None
-            told = one.description if isinstance(one, Problem) else one
-            if repr(told) in made:
+            told = one.settings if isinstance(one, Policy) else getattr(one, "description", None)
+            if repr((name, told)) in made:
                 raise ValueError(f"{kind} {name} ({shown}) is in the grid twice")
-            made[repr(told)] = one
+            made[repr((name, told))] = one
     return list(made.values())

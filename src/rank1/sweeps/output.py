@@ -83,9 +83,12 @@ def write_sweep(
         "seed": grid.seed,
     }
     with whole_file(path) as temporary:
-        register_io_source(frames, schema=schema).sink_parquet(
-            temporary, metadata={METADATA: json.dumps(facts)}
-        )
+        try:
+            register_io_source(frames, schema=schema).sink_parquet(
+                temporary, metadata={METADATA: json.dumps(facts)}
+            )
+        except pl.exceptions.PolarsError as error:  # so it calls a full disk
+            raise OSError(str(error).splitlines()[0]) from None
     return sum(
         block.curves.shape[0] * block.curves.shape[1]
         for one in series

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_lines", "plot_winners"]
 
+#: Settings of one policy share its colour.
 _DASHES = ("-", "--", ":", "-.")
+_MARKERS = ("o", "s", "^", "D", "x")
 #: Panels side by side where there is one facet.
 _ACROSS = 4
 #: So many values of a setting have a tick each.
@@ -58,7 +60,10 @@ def plot_lines(
             variants = seen.setdefault(str(policy), [])
             if name not in variants:
                 variants.append(name)
-            dash = _DASHES[variants.index(name) % len(_DASHES)]
+            number = variants.index(name)
+            dash = _DASHES[number % len(_DASHES)]
+            marker = _MARKERS[number // len(_DASHES) % len(_MARKERS)]
+            every = 1
             at, mean = line[x].to_numpy(), line["mean"].to_numpy()
             error = line["se"].fill_null(0.0).to_numpy()
             if line[x].null_count():
@@ -66,8 +71,10 @@ def plot_lines(
             elif x == "step" and not (log_x or log_y):
                 at, mean, error = (np.concatenate([[0], values]) for values in (at, mean, error))
             colour = colour_of(str(policy))
-            marker = "o" if x != "step" and not line[x].null_count() else ""
-            (handles[name],) = ax.plot(at, mean, dash, color=colour, marker=marker, ms=3.5)
+            if x == "step" or line[x].null_count():  # a curve: marked where dashes don't suffice
+                marker, every = "" if marker == "o" else marker, max(1, len(at) // 6)
+            style = {"color": colour, "marker": marker, "ms": 3.5, "markevery": every}
+            (handles[name],) = ax.plot(at, mean, dash, **style)
             ax.fill_between(at, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
             lines.append(
                 {"policy": name, "x": line[x].to_list(), "mean": line["mean"].to_list()}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rank1.progress import Progress, short
 from rank1.simulation.runs import checkpoints_of, has_stages, play_block
 from rank1.simulation.store import Block, Store, gaps
-from rank1.sweeps.engine import ENGINES, Cell, Failure, Setup, Task
+from rank1.sweeps.engine import ENGINES, Cell, Failure, Played, Setup, Task
 from rank1.sweeps.grid import Grid, Series
 
 __all__ = ["Plan", "cut", "plan", "play"]
@@ -174,15 +174,28 @@ def play(
 
     Returns the cells that failed.
     """
-    failed = []
+    failed: list[tuple[Cell, Failure]] = []
     cells, steps, done = len(todo.cells), 0, 0
+    left = dict.fromkeys(range(len(todo.tasks)))
+    lost = Failure("nothing came back")
+
+    def returned(results: Iterator[Played]) -> Iterator[Played]:
+        nonlocal lost
+        try:
+            yield from results
+        except ValueError:  # the engine can't begin, and says why
+            raise
+        except Exception as error:  # such as a scheduler that is gone
+            lost = Failure(f"the engine failed: {type(error).__name__}: {error}")
+
     begin = time.perf_counter()
     # Time left goes by the probe's estimates: cells differ in cost.
     with (
         closing(ENGINES[engine](todo.tasks, setup)) as results,
         Progress(progress, "cells", todo.seconds, lines=True) as bar,
     ):
-        for k, played in results:
+        for k, played in returned(results):
+            del left[k]
             for cell, outcome in zip(todo.tasks[k], played, strict=True):
                 done += 1
                 if isinstance(outcome, Failure):
@@ -196,4 +209,4 @@ def play(
                 sum(cell.seconds for cell in todo.tasks[k]),
                 f"{done:,} of {cells:,} cells, {short(rate)} steps/s",
             )
-    return failed
+    return failed + [(cell, lost) for k in left for cell in todo.tasks[k]]

@@ -1,0 +1,35 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rank1.files import check_writable, whole_file
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_what_is_written_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: bool
+) -> None:
+    place = tmp_path / "a.txt"
+    forced: list[bytes] = []
+
+    def fsync(handle: int) -> None:
+        assert not place.exists()
+        forced.append(os.pread(handle, 100, 0))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with whole_file(place, sync=sync) as temporary:
+        temporary.write_bytes(b"all of it")
+    assert place.read_bytes() == b"all of it"
+    assert forced == ([b"all of it"] if sync else [])
+
+
+def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_writable(tmp_path / "a.txt")
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(OSError, match="in a folder that exists and may be written to"):
+        check_writable(tmp_path / "no" / "a.txt")
