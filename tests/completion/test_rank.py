@@ -105,7 +105,8 @@ def test_the_matrix_is_not_trimmed() -> None:
     mask = np.isfinite(matrix)
     s = np.linalg.svd(np.nan_to_num(matrix), compute_uv=False)[:100]
     assert guess_rank(matrix) == literal(s, matrix.shape, int(mask.sum()))
-    trimmed = np.linalg.svd(_trimmed(np.nan_to_num(matrix), mask), compute_uv=False)[:100]
+    cut = np.linalg.svd(_trimmed(np.nan_to_num(matrix), mask), compute_uv=False)
+    trimmed = np.asarray(cut[:100], np.float64)
     assert guess_rank(matrix) != literal(trimmed, matrix.shape, int(mask.sum()))  # would be seen
     assert optspace(matrix, iterations=1).rank == guess_rank(matrix)
 

@@ -88,7 +88,7 @@ def test_a_failure_where_both_factors_are_thought_to_be_1() -> None:
         (rank1.Bernoulli([0.5, 0], [0.5]), "c_mu must be given: .* is 0 here"),
         (
             rank1.Gaussian([0.5], [0.5], 0.1),
-            r"glm_ucb needs rewards in \[0, 1\], got \[-inf, inf\]",
+            r"glm_ucb needs rewards in \[0, 1\], but here they lie in \[-inf, inf\]",
         ),
     ],
     ids=["zero", "gaussian"],

@@ -150,7 +150,7 @@ def test_the_logarithm_is_cut_at_epsilon() -> None:
     """Rewards of 0 and below count as epsilon. θ is y/(2 + λ) at both ones of the only x."""
     rng = np.random.default_rng(1)
     for reward, y in ((0.0, math.log(0.05)), (-3.0, math.log(0.05)), (0.5, math.log(0.5))):
-        state = rank1.LinUCB(reward="log", epsilon=0.05).start(rank1.Known(2, 2, 100))
+        state = rank1.LinUCB(reward="log", epsilon=0.05).start(rank1.Known(2, 2, 100, low=-3.0))
         rank1.tell(state, rank1.ask(state, rng), reward)
         assert state.estimate.tolist() == pytest.approx([y / 3, 0, y / 3, 0])
 

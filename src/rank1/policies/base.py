@@ -10,6 +10,8 @@ the simulation compiles and a live study calls one at a time:
 - `forget(row, column, tag)`: this pull's reward will never come. Returns the state to go on with.
   Plain Python, never compiled.
 - `best()`: the pair to recommend now.
+
+A field `limits`, set to `Known.limits`, lets `tell` refuse what doesn't belong to the grid.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rank1.compiled import kernel, method
 
@@ -42,8 +45,13 @@ class Known(NamedTuple):
     high: float = 1.0
     #: Mean of the worst pair, where it is known.
     lowest_mean: float = math.nan
-    #: For policies that only show what is possible.
-    best_pair: tuple[int, int] = (0, 0)
+    #: For policies that only show what is possible; (-1, -1) where nobody knows.
+    best_pair: tuple[int, int] = (-1, -1)
+
+    @property
+    def limits(self) -> NDArray[np.float64]:
+        """K, L, the least and the largest reward; `tell` looks at a state's field of this name."""
+        return np.array([self.K, self.L, self.low, self.high], np.float64)
 
 
 class Pull(NamedTuple):
@@ -127,7 +135,26 @@ def ask(state: Any, rng: np.random.Generator) -> Pull:
 
 
 def tell(state: Any, pull: Pull, reward: float) -> None:
-    """Report a pull's reward."""
+    """Report a pull's reward.
+
+    The pull must be one that `ask` gave. That it lies on the grid is checked, as is the reward.
+
+    >>> import rank1
+    >>> state = rank1.UTS().start(rank1.Known(K=2, L=3, n=1000))
+    >>> rank1.tell(state, rank1.Pull(row=2, column=0, tag=0), reward=1.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: pull must lie on the grid of 2 rows and 3 columns, got Pull(row=2, column=0, tag=0)
+    """
     if not math.isfinite(reward):
         raise ValueError(f"reward must be a finite number, got {reward}")
-    kernel(_update, state)(state, pull.row, pull.column, pull.tag, float(reward))
+    row, column, tag = pull
+    if (limits := getattr(state, "limits", None)) is not None:
+        K, L, low, high = limits
+        if not (0 <= row < K and 0 <= column < L):
+            raise ValueError(
+                f"pull must lie on the grid of {K:.0f} rows and {L:.0f} columns, got {pull}"
+            )
+        if not low <= reward <= high:
+            raise ValueError(f"reward must be a number in [{low:g}, {high:g}], got {reward}")
+    kernel(_update, state)(state, row, column, tag, float(reward))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rank1 import checks
 from rank1.policies.base import Known, Policy
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
+from rank1.policies.unit import require_unit_rewards
 
 __all__ = ["GLMUCB"]
 
@@ -96,11 +97,7 @@ class GLMUCB(Policy):
 
     def start(self, known: Known) -> GLMUCBState:
         """The state before the first step."""
-        if known.low < 0 or known.high > 1:
-            raise ValueError(
-                f"glm_ucb needs rewards in [0, 1], got [{known.low:g}, {known.high:g}]: "
-                "scale the rewards, or use linucb"
-            )
+        require_unit_rewards(self.name, known)
         c_mu = known.lowest_mean if self.c_mu is None else self.c_mu
         if not c_mu > 0:
             what = "unknown" if math.isnan(c_mu) else "0"

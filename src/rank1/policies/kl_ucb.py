@@ -42,6 +42,7 @@ class KLUCBState(NamedTuple):
     index was last computed: a bound for all levels, and after few steps hardly above the index.
     """
 
+    limits: Floats  # see `Known.limits`
     at: Ints
     scalars: Floats
     issued: NDArray[np.bool_]
@@ -186,6 +187,7 @@ class KLUCB(Policy):
         require_unit_rewards(self.name, known)
         K, L = known.K, known.L
         return KLUCBState(
+            known.limits,
             np.zeros(SHARED + 2, np.int64),
             np.array([self.c, 0.0]),
             np.zeros(K * L, np.bool_),

@@ -16,6 +16,7 @@ __all__ = ["Oracle"]
 class OracleState(NamedTuple):
     """The best pair."""
 
+    limits: NDArray[np.float64]  # see `Known.limits`
     pair: NDArray[np.int64]
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
@@ -51,4 +52,6 @@ class Oracle(Policy):
 
     def start(self, known: Known) -> OracleState:
         """The state before the first step."""
-        return OracleState(np.array(known.best_pair, np.int64))
+        if min(known.best_pair) < 0:
+            raise ValueError("oracle must be told the best pair, got none: that is for simulations")
+        return OracleState(known.limits, np.array(known.best_pair, np.int64))

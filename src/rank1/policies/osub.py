@@ -28,6 +28,7 @@ L = SHARED  # OSUB's own entry of `at`: how many columns there are
 class OSUBState(NamedTuple):
     """Means and leaders of the pairs in row-major order; see `unimodal`."""
 
+    limits: Floats  # see `Known.limits`
     at: Ints
     issued: NDArray[np.bool_]
     top: Floats
@@ -156,6 +157,7 @@ class OSUB(Policy):
         fields = start_unimodal(pairs, own=1)
         fields["at"][L] = known.L
         return OSUBState(
+            known.limits,
             **fields,
             sums=np.zeros(pairs),
             counts=np.zeros(pairs, np.int64),

@@ -42,6 +42,7 @@ class EliminationState(NamedTuple):
     is what is kept. Arrays whose first axis is the stage hold the paper's quantities of stage ℓ.
     """
 
+    limits: Floats  # see `Known.limits`
     at: Ints
     rows: Ints  # I_ℓ, ascending; the first at[ROWS] entries count
     columns: Ints  # J_ℓ, likewise
@@ -117,7 +118,10 @@ class EliminationState(NamedTuple):
         return state
 
     def best(self) -> tuple[int, int]:
-        """The remaining row and column of the largest sums so far."""
+        """The remaining row and column of the largest sums so far.
+
+        All lines have as many observations, but for the sweep at hand and for late rewards.
+        """
         stage = self.at[STAGE]
         rows, columns = self.rows[: self.at[ROWS]], self.columns[: self.at[COLUMNS]]
         return (
@@ -241,6 +245,7 @@ def start_elimination(
     at = np.zeros(10, np.int64)
     at[ROWS], at[COLUMNS], at[PARTNER] = K, L, -1
     return kind(
+        limits=known.limits,
         at=at,
         rows=np.arange(K),
         columns=np.arange(L),

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 class ThompsonState(NamedTuple):
     """Posteriors of the pairs in row-major order, and what `betas` keeps to sample from them."""
 
+    limits: Floats  # see `Known.limits`
     successes: Ints
     failures: Ints
     log_beta: Floats
@@ -91,4 +92,4 @@ class ThompsonSampling(Policy):
         pairs = known.K * known.L
         fields = start_betas(pairs, pairs)
         fields["arms"][:pairs] = np.arange(pairs)
-        return ThompsonState(**fields, shape=np.array([known.K, known.L]))
+        return ThompsonState(known.limits, **fields, shape=np.array([known.K, known.L]))

@@ -47,6 +47,7 @@ _TIE = 1e-11  # indices that differ by less, relatively, are equal but for round
 class TwoHotState(NamedTuple):
     """What was learned; and the next pair, which is known beforehand since nothing is random."""
 
+    limits: Floats  # see `Known.limits`
     at: Ints
     seen: Ints  # reports of each row, then of each column: (d,)
     settings: Floats
@@ -89,6 +90,7 @@ def start_two_hot(
     A[:] = (np.eye(d) - np.outer(e, e) / d) / ridge
     bound[:L], bound[L:] = math.sqrt(2 / ridge), -math.inf
     return kind(
+        limits=known.limits,
         at=np.zeros(4, np.int64),
         seen=np.zeros(d, np.int64),
         settings=np.array(settings),

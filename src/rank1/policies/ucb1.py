@@ -40,6 +40,7 @@ class UCB1State(NamedTuple):
     With x = √(a·log t) the index mean + √(a·log t / T) is the line mean + x/√T, and x only grows.
     """
 
+    limits: NDArray[np.float64]  # see `Known.limits`
     at: NDArray[np.int64]
     scalars: NDArray[np.float64]
     issued: NDArray[np.bool_]
@@ -148,6 +149,7 @@ class UCB1(Policy):
         names = (np.arange(K)[:, None] << SHIFT) + np.arange(L)
         largest_radius = math.sqrt(self.confidence * math.log(checks.MAX_STEPS))
         return UCB1State(
+            known.limits,
             np.zeros(SHARED + 1, np.int64),
             np.array([self.confidence, largest_radius]),
             np.zeros(K * L, np.bool_),

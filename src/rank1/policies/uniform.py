@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.policies.base import Known, Policy
+from rank1.policies.first_round import best_mean
 
 __all__ = ["Uniform"]
 
@@ -16,6 +17,7 @@ __all__ = ["Uniform"]
 class UniformState(NamedTuple):
     """Sums and counts of each pair; only `best` looks at them."""
 
+    limits: NDArray[np.float64]  # see `Known.limits`
     sums: NDArray[np.float64]
     counts: NDArray[np.int64]
 
@@ -34,10 +36,8 @@ class UniformState(NamedTuple):
         return self
 
     def best(self) -> tuple[int, int]:
-        """The pair of the largest average; one never played counts as 0."""
-        means = self.sums / np.maximum(self.counts, 1)
-        row, column = np.unravel_index(int(means.argmax()), means.shape)
-        return int(row), int(column)
+        """The pair of the largest average."""
+        return best_mean(self.sums, self.counts)
 
 
 @dataclass(frozen=True)
@@ -57,4 +57,5 @@ class Uniform(Policy):
 
     def start(self, known: Known) -> UniformState:
         """The state before the first step."""
-        return UniformState(np.zeros((known.K, known.L)), np.zeros((known.K, known.L), np.int64))
+        shape = known.K, known.L
+        return UniformState(known.limits, np.zeros(shape), np.zeros(shape, np.int64))

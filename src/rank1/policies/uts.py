@@ -35,6 +35,7 @@ class UTSState(NamedTuple):
     column; the leader's own slot among the latter is empty.
     """
 
+    limits: Floats  # see `Known.limits`
     successes: Ints
     failures: Ints
     log_beta: Floats
@@ -164,4 +165,4 @@ class UTS(Policy):
         pairs = known.K * known.L
         fields = start_betas(pairs, known.K + known.L) | start_unimodal(pairs, own=4)
         fields["at"][GAMMA:] = self.gamma, known.L, -1, -1
-        return UTSState(**fields, sums=np.zeros(pairs), led=np.zeros(pairs, np.int64))
+        return UTSState(known.limits, **fields, sums=np.zeros(pairs), led=np.zeros(pairs, np.int64))
