@@ -100,7 +100,7 @@ def test_table1_with_another_n_compares_nothing(
         ([*SIMULATE, "--runs", "0"], "runs must be a whole number of at least 1, got 0"),
         ([*SIMULATE, "--policy", "rank1elm"], "policy must be one of .*did you mean rank1elim"),
         ([*SIMULATE, "--policy", "uniform:a=1"], "policy uniform has no setting 'a'; it takes no"),
-        ([*SIMULATE, "--policy", "rank1elim:confidence_scale=0"], "number above 0, got 0"),
+        ([*SIMULATE, "--policy", "rank1elim:confidence_scale=0"], "above 0 .*, got 0"),
         ([*SIMULATE, "--policy", "rank1elim:confidence_scale=x"], "must be a number .*got 'x'"),
         ([*SIMULATE, "--policy", "rank1elim:confidence_scale=1/0"], "must not divide by zero"),
         ([*SIMULATE, "--policy", "rank1elim:"], ""),
@@ -235,3 +235,27 @@ def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
         compiled.append(int(done.stdout))
     assert compiled[0] > 0
     assert compiled[1] == 0
+
+
+def test_a_narrow_terminal_cuts_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    policy = ["--policy", "rank1elim:confidence_scale=0.25"]
+    ran = Output(capsys, "simulate", *SPIKE, *policy, "--n", "1e5", "--runs", "2")
+    lines = re.sub(r"\x1b\[\d*m", "", ran.out).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "…" not in ran.out
+    # The label's column is folded: its letters stand one below the other, all of them.
+    column = "".join(line[:8].strip() for line in lines)
+    assert "rank1elim:confidence_scale=0.25" in column
+
+
+def test_pairs_are_shown_by_their_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    segments, channels = '{"young": 0.2, "old": 0.9}', '{"mail": 0.9, "post": 0.1}'
+    ran = Output(
+        capsys, "simulate", "--problem", "campaign", "--set", f"segments={segments}",
+        "--set", f"channels={channels}", "--policy", "uts", "--n", "1e4", "--runs", "2",
+    )  # fmt: skip
+    assert "old, mail" in ran.out

@@ -51,7 +51,12 @@ def jobs(name: str, value: Any) -> int:
     """How much is done side by side: at least 1, or -1 for one on each core."""
     import joblib
 
-    return int(joblib.cpu_count()) if value == -1 else integer(name, value, 1)
+    if value == -1:
+        return int(joblib.cpu_count())
+    try:
+        return integer(name, value, 1)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; -1 is for one on each core") from None
 
 
 def number(

@@ -68,7 +68,7 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: di
 def parse_settings(texts: list[str], option: str) -> dict[str, Any]:
     """Settings written as name=value. A value is a number, a fraction, JSON, or else a word.
 
-    >>> parse_settings(["K=8", "u=[0.1, 0.2]", "scale=1/4", "radius=determinant"], "--set")
+    >>> parse_settings(["K=8", "u=[0.1, .2]", "scale=1/4", "radius=determinant"], "--set")
     {'K': 8, 'u': [0.1, 0.2], 'scale': 0.25, 'radius': 'determinant'}
     """
     settings: dict[str, Any] = {}
@@ -87,12 +87,17 @@ def _value(text: str) -> Any:
         if int(fraction[2]) == 0:
             raise ValueError(f"a fraction must not divide by zero, got {text}")
         return int(fraction[1]) / int(fraction[2])
-    for read in (json.loads, float):
+    for read in (json.loads, float, _dotted):
         try:
             return read(text)
         except ValueError:
             continue
     return text
+
+
+def _dotted(text: str) -> Any:
+    """JSON in which .5 stands for 0.5."""
+    return json.loads(re.sub(r"(?<![\d.])\.(?=\d)", "0.", text))
 
 
 def parse_policy(text: str) -> Any:

@@ -141,8 +141,8 @@ def test_small_real_data(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"K": 246}, "K must be .* at most 245, got 246"),
-        ({"L": 0}, "L must be .* at least 1 .* got 0"),
+        ({"K": 246}, "at least K = 246 groups and L = 128 movies, got 245 and 399"),
+        ({"L": 0}, "L must be .* at least 1, got 0"),
         ({"seed": -1}, "seed must be .* got -1"),
         ({"sigma": 0}, "sigma must be a number above 0, got 0"),
         ({"sigma": "guessed"}, "sigma must be .* got 'guessed'"),

@@ -103,7 +103,7 @@ def test_c_mu_must_be_known_somehow() -> None:
         ValueError, match=r"c_mu must be given: .* unknown here; set a number above"
     ):
         rank1.GLMUCB().start(rank1.Known(2, 2, 100))
-    with pytest.raises(ValueError, match="c_mu must be a number above 0, got 0"):
+    with pytest.raises(ValueError, match=r"c_mu must be a number of at least 1e-09 .*got 0"):
         rank1.GLMUCB(c_mu=0)
     with pytest.raises(ValueError, match="step must be a number above 0 and at most 1, got 2"):
         rank1.GLMUCB(step=2)

@@ -377,3 +377,21 @@ def test_bad_input_is_told(
     assert ran.status == 2
     assert ran.out == ""
     assert "Traceback" not in ran.err
+
+
+def test_a_sweep_of_which_nothing_is_left_overwrites_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("grid.toml").write_text(GRID)
+    Path("result.parquet").write_bytes(b"what was there")
+
+    def broken(*_: Any) -> None:
+        raise RuntimeError("it broke")
+
+    monkeypatch.setattr(engine_module, "play_block", broken)
+    ran = Output(capsys, "sweep", "grid.toml", "--store", "cells", "--jobs", "1")
+    assert ran.status == 1
+    assert "cells failed" in ran.err
+    assert "Written" not in ran.out
+    assert Path("result.parquet").read_bytes() == b"what was there"

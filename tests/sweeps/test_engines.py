@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -214,3 +215,21 @@ def test_a_cluster_without_workers_is_told_and_ours_is_filled_again(
     wait_for(lambda: look() or notes, 10)
     assert notes == ["Dask: all workers are gone, waiting for new ones"]
     assert calls == scaled
+
+
+def test_workers_end_with_a_sweep_that_is_killed(case: Case) -> None:
+    store = case.folder / "orphans"
+    with case.sweep("orphans", "local") as process:
+        wait_for(lambda: cells(store) >= 2)
+        workers = workers_of(process.pid, "LokyProcess")
+        assert len(workers) == 2
+        process.kill()  # it alone, not its group
+        process.wait()
+        wait_for(lambda: not any(psutil.pid_exists(pid) for pid in workers), 30)
+
+
+def test_an_address_where_nothing_is_says_so_at_once() -> None:
+    for address in ("nonsense:x", "tcp://127.0.0.1:1", "127.0.0.1:1"):
+        with pytest.raises(ValueError, match=rf"--address must be .* got '{address}'"):
+            next(engine.dask([], Setup(1, 1, address)))
+    assert not [t for t in threading.enumerate() if "IO loop" in t.name]  # no client was left

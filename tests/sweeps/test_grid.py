@@ -240,3 +240,32 @@ def test_the_same_policy_twice_is_an_error(policies: str) -> None:
     """Its runs would count twice, and standard errors would come out too small."""
     with pytest.raises(ValueError, match=r"policy ucb1 \(.*confidence=2.*\) is in the grid twice"):
         grid(SPIKE.replace('"uniform"', policies))
+
+
+@pytest.mark.parametrize(
+    ("problem", "policy", "message"),
+    [
+        (
+            '"gaussian"\nu = [0.5]\nv = [0.5]\nsigma = 1',
+            '"uts"',
+            "uts on problem gaussian: uts needs",
+        ),
+        (
+            '"bernoulli"\nu = [0.0]\nv = [0.5]',
+            '"glm_ucb"',
+            "glm_ucb on problem bernoulli: c_mu must",
+        ),
+    ],
+)
+def test_a_policy_that_can_not_play_a_problem_is_told_at_once(
+    problem: str, policy: str, message: str
+) -> None:
+    text = f"n = 10\n[[problem]]\nname = {problem}\n[[policy]]\nname = {policy}\n"
+    with pytest.raises(ValueError, match=message):
+        grid(text)
+
+
+def test_a_grid_in_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_bytes("# é\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"grid.toml' must be TOML in UTF-8"):
+        read_grid(tmp_path / "grid.toml")

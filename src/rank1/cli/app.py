@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-__all__ = ["Jobs", "Json", "ProblemName", "Seed", "Set", "app", "console", "print_json"]
+__all__ = ["Jobs", "Json", "ProblemName", "Seed", "Set", "app", "print_json", "show"]
 
 app = typer.Typer(
     add_completion=False,
@@ -34,11 +31,19 @@ Seed = Annotated[int, typer.Option(help="Same seed, same numbers.")]
 Jobs = Annotated[int, typer.Option(help="Runs played side by side; -1 for one on each core.")]
 
 
-def console(width: int = 120) -> Console:
-    """Standard output; at most so wide where it isn't a terminal."""
-    from rich.console import Console
+def show(part: Any, width: int = 120) -> None:
+    """Print text or a table, at most so wide where standard output isn't a terminal.
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else width)
+    What a narrow terminal has no room for goes into the next line: nothing is cut.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    if isinstance(part, Table):
+        for column in part.columns:
+            column.overflow = "fold"
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else width)
+    console.print(part, markup=False)
 
 
 def print_json(document: Any) -> None:

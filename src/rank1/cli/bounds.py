@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import Json, ProblemName, Set, app, console, print_json
+from rank1.cli.app import Json, ProblemName, Set, app, print_json, show
 
 #: Entries of the document in words; a note begins with the entry it is about.
 WORDS = {
@@ -57,7 +57,7 @@ def bounds(
         print_json(facts)
     else:
         for part in _shown(chosen, facts):
-            console().print(part, markup=False)
+            show(part)
 
 
 def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:

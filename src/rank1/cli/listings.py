@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rank1.cli.app import Json, app, console, print_json
+from rank1.cli.app import Json, app, print_json, show
 
 
 @app.command(epilog="Example: rank1 policies --json")
@@ -51,4 +51,4 @@ def _list(kind: str, table: Any, json_: bool) -> None:
             *(f"{key}={value}" for key, value in entry["defaults"].items()),
         ]
         listing.add_row(str(entry["name"]), escape(str(entry["about"])), ", ".join(words) or "none")
-    console().print(listing)
+    show(listing)

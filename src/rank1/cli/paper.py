@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import Jobs, Json, Seed, app, console, print_json
+from rank1.cli.app import Jobs, Json, Seed, app, print_json, show
 from rank1.paper import ARTEFACTS, Options
 
 CHOICES = (*ARTEFACTS, "all")
@@ -154,7 +154,7 @@ def _make(name: str, options: Options, quiet: bool) -> dict[str, Any]:
     if not quiet:
         lines = [claim_line(claim) for claim in document["claims"]]
         for part in [*artefact.show(name, document), *lines]:
-            console().print(part)
+            show(part)
         print(f"Written: {', '.join(str(path) for path in written)}")
     return document
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import Jobs, Json, ProblemName, Seed, Set, app, console, print_json
+from rank1.cli.app import Jobs, Json, ProblemName, Seed, Set, app, print_json, show
 
 
 @app.command(
@@ -89,7 +89,7 @@ def _show_result(result: Any) -> None:
         box=box.SIMPLE,
         title_justify="left",
     )
-    table.add_column("policy", overflow="fold")
+    table.add_column("policy")
     for name in ("runs", "expected regret", "realised regret", "best pair", "found", "seconds"):
         table.add_column(name, justify="right")
     for row in result.summary().iter_rows(named=True):
@@ -97,11 +97,11 @@ def _show_result(result: Any) -> None:
             row["policy"],
             str(row["runs"]),
             *(mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
-            str(tuple(row["best_pair"])),
+            result.problem.name_of(*row["best_pair"]) if result.problem else str(row["best_pair"]),
             "?" if row["found"] is None else f"{row['found']:.0%}",
             f"{row['seconds']:.2f}",
         )
-    console().print(table)
+    show(table)
 
 
 def mean_and_error(mean: float, se: float | None) -> str:

@@ -72,7 +72,9 @@ def sweep(
     setup = sweeps.Setup(chosen.seed, jobs, address, lambda line: print(line, file=sys.stderr))
     try:
         failed = sweeps.play(todo, kept, engine, setup, progress=True) if todo.tasks else []
-        rows = sweeps.write_sweep(out, chosen, todo.series, todo.blocks)
+        rows = 0
+        if any(todo.blocks.values()):  # else whatever is there is worth more
+            rows = sweeps.write_sweep(out, chosen, todo.series, todo.blocks)
     except KeyboardInterrupt:
         command = shlex.join(["rank1", *sys.argv[1:]])
         print(
@@ -87,7 +89,7 @@ def sweep(
             for cell, why in failed
         ]
         print_json(document | {"failed": failures, "rows": rows, "out": str(out)})
-    else:
+    elif rows:
         print(f"Written: {out}, {rows:,} rows.")
     if failed:
         _report(failed)
@@ -128,8 +130,8 @@ def _lines(document: dict[str, Any], todo: Plan, jobs: int) -> list[str]:
 
 def _report(failed: list[tuple[Cell, Failure]], limit: int = 20) -> None:
     print(
-        f"{len(failed):,} cells failed; the others are written, and the same command tries these "
-        "again:",
+        f"{len(failed):,} cells failed; what the others gave is written, and the same command "
+        "tries these again:",
         file=sys.stderr,
     )
     for cell, why in failed[:limit]:

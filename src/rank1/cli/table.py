@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rank1.cli.app import Json, app, console, print_json
+from rank1.cli.app import Json, app, print_json, show
 from rank1.cli.plot import Result, Where
 from rank1.cli.simulate import mean_and_error
 
@@ -41,4 +41,4 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
             *(mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
             "*" if row["best"] else "",
         )
-    console(width=1000).print(shown)
+    show(shown, width=1000)

@@ -157,8 +157,12 @@ def rating_problem(
     from rank1.problems import Categorical  # compiled, so slow to load
 
     whole = group_ratings(data)
-    K = checks.integer("K", K, 1, len(whole.names))
-    L = checks.integer("L", L, 1, len(whole.titles))
+    K, L = checks.integer("K", K, 1), checks.integer("L", L, 1)
+    if len(whole.names) < K or len(whole.titles) < L:
+        raise ValueError(
+            f"the ratings must be of at least K = {K} groups and L = {L} movies, got "
+            f"{len(whole.names)} and {len(whole.titles)}: are the files cut?"
+        )
     seed = checks.integer("seed", seed, 0)
     scale = checks.one_of("scale", scale, SCALES)
     if sigma != "estimated":

@@ -65,7 +65,9 @@ def compute(options: Options) -> dict[str, Any]:
     fits = {sweep: fit([cell for cell in cells if cell["sweep"] == sweep]) for sweep in SWEEPS}
     return {
         "fits": fits,
-        "claims": _claims(cells, fits, all(cell["ended"] == options.runs for cell in cells)),
+        "claims": _claims(
+            cells, fits, n == N and all(cell["ended"] == options.runs for cell in cells)
+        ),
         "cells": cells,
         "n": n,
         "runs": options.runs,

@@ -90,9 +90,9 @@ class GLMUCB(Policy):
     step: float = 0.6
 
     def __post_init__(self) -> None:
-        checks.number("confidence_scale", self.confidence_scale, 0, above=True)
+        checks.number("confidence_scale", self.confidence_scale, 0, 1e9, above=True)
         if self.c_mu is not None:
-            checks.number("c_mu", self.c_mu, 0, above=True)
+            checks.number("c_mu", self.c_mu, 1e-9, 1)
         checks.number("step", self.step, 0, 1, above=True)
 
     def start(self, known: Known) -> GLMUCBState:

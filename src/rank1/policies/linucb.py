@@ -98,10 +98,10 @@ class LinUCB(Policy):
     epsilon: float = 0.01
 
     def __post_init__(self) -> None:
-        checks.number("confidence_scale", self.confidence_scale, 0, above=True)
+        checks.number("confidence_scale", self.confidence_scale, 0, 1e9, above=True)
         checks.one_of("radius", self.radius, ["horizon", "determinant"])
-        checks.number("noise", self.noise, 0)
-        checks.number("ridge", self.ridge, 0, above=True)
+        checks.number("noise", self.noise, 0, 1e9)
+        checks.number("ridge", self.ridge, 1e-9, 1e9)
         checks.one_of("reward", self.reward, ["product", "log"])
         if checks.number("epsilon", self.epsilon, 0, above=True) >= 1:
             raise ValueError(f"epsilon must be a number above 0 and below 1, got {self.epsilon}")

@@ -148,7 +148,7 @@ class OSUB(Policy):
     c: float = 3.0
 
     def __post_init__(self) -> None:
-        checks.number("c", self.c, 0)
+        checks.number("c", self.c, 0, 1e9)
 
     def start(self, known: Known) -> OSUBState:
         """The state before the first step."""

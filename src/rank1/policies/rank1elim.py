@@ -299,7 +299,7 @@ class Rank1Elim(Policy):
     confidence_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.number("confidence_scale", self.confidence_scale, 0, above=True)
+        checks.number("confidence_scale", self.confidence_scale, 0, 1e9, above=True)
 
     def start(self, known: Known) -> EliminationState:
         """The state before the first step."""

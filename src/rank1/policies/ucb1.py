@@ -141,7 +141,7 @@ class UCB1(Policy):
     confidence: float = 2.0
 
     def __post_init__(self) -> None:
-        checks.number("confidence", self.confidence, 0, above=True)
+        checks.number("confidence", self.confidence, 0, 1e9, above=True)
 
     def start(self, known: Known) -> UCB1State:
         """The state before the first step."""

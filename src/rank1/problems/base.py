@@ -52,6 +52,12 @@ class Problem:
         """Number of columns."""
         return len(self.v)
 
+    def name_of(self, row: int, column: int) -> str:
+        """A pair by its labels, or by its numbers where it has none."""
+        if self.row_labels is None or self.column_labels is None:
+            return str((row, column))
+        return f"{self.row_labels[row]}, {self.column_labels[column]}"
+
     @cached_property
     def means(self) -> Floats:
         """Mean rewards, K×L."""

@@ -11,10 +11,14 @@ with it, and plays everything in the client if the cluster has only one core.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import logging
 import math
+import os
+import socket
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -141,7 +145,6 @@ def local(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
             return_as="generator_unordered",
             batch_size=1,
             max_nbytes=None,
-            idle_worker_timeout=30,  # also ends them if this process is killed
         )
         results = pool(_calls(batch, tasks, setup.seed, sent))
         try:
@@ -169,13 +172,28 @@ def _calls(batch: list[int], tasks: list[Task], seed: int, sent: list[int]) -> I
 
 
 def _numbered(k: int, task: Task, seed: int, digest: bytes) -> Played:
+    _end_with_parent()
     return k, _fetched(partial(play_task, task, seed, digest), task)
+
+
+@functools.cache
+def _end_with_parent() -> None:
+    """A worker whose sweep was killed goes, too; else it would wait for work for ever."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     """A Dask cluster; without an address, one of our own on this machine."""
     try:
         from distributed import Client, KilledWorker, as_completed
+        from distributed.comm import get_address_host_port
     except ImportError:
         raise _missing("dask", "distributed") from None
     where: dict[str, Any] = {"address": setup.address, "timeout": 20}
@@ -183,6 +201,10 @@ def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         where = {"n_workers": setup.jobs, "threads_per_worker": 1}
         where["dashboard_address"] = "127.0.0.1:0"  # any port that is free
     try:
+        if setup.address and "://" not in setup.address.removeprefix("tcp://"):
+            # A client that can't reach its cluster would try for long after it has said so.
+            host, port = get_address_host_port(setup.address)
+            socket.create_connection((host, port), timeout=20).close()
         client = Client(**where, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
         raise _unreachable("dask", "tcp://10.0.0.1:8786", setup, error) from None

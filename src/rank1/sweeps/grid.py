@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.named import build, list_depth
 from rank1.policies import POLICIES
-from rank1.policies.base import Policy
+from rank1.policies.base import Known, Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
 from rank1.simulation.runs import checkpoints_of, policy_number, series_key
@@ -128,6 +128,8 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
             f"the grid must be a TOML file that can be read, got {os.fspath(path)!r}: "
             f"{error.strerror}"
         ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{os.fspath(path)!r} must be TOML in UTF-8: {error}") from None
     except (ValueError, TypeError) as error:  # also of TOML itself, and of its encoding
         raise ValueError(f"{os.fspath(path)}: {error}") from None
 
@@ -167,9 +169,17 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
             f"the grid must have at most {MAX_SERIES:,} combinations, got {sizes['problem']:,} "
             f"problems × {sizes['policy']:,} policies × {len(n)} values of n = {size:,}"
         )
+    problems = _made("problem", PROBLEMS, tables["problem"])
+    policies = _made("policy", POLICIES, tables["policy"])
+    for policy, problem in itertools.product(policies, problems):
+        try:  # whether it can play: a grid of one pair tells
+            policy.start(Known(1, 1, n[0], *problem.facts))
+        except ValueError as error:
+            name = problem.description["name"]
+            raise ValueError(f"policy {policy.label} on problem {name}: {error}") from None
     return Grid(
-        _made("problem", PROBLEMS, tables["problem"]),
-        _made("policy", POLICIES, tables["policy"]),
+        problems,
+        policies,
         n,
         checks.integer("runs", plain["runs"], 1),
         checks.integer("seed", plain["seed"], 0, None),
