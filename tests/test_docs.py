@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +46,22 @@ def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch:
     assert result.best_pairs("epsilon_greedy:epsilon=0.2") == [(1, 0)] * 2
     gap = problem.best_mean - problem.means.mean()
     assert result.outcomes[0].expected[:, -1] == pytest.approx(0.2 * gap * 5000, rel=0.25)
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs/policies").glob("*.md")), ids=lambda p: p.stem
+)
+def test_figures_are_those_of_the_command_beside_them(page: Path) -> None:
+    text = page.read_text()
+    commands = re.findall(r"^rank1 (simulate .*)$", text.replace("\\\n", " "), re.M)
+    assert commands
+    for command in commands:
+        arguments = re.sub(r"--(plot|jobs) \S+", "", command)
+        run = subprocess.run(
+            [sys.executable, "-m", "rank1", *shlex.split(arguments), "--json"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        for policy in json.loads(run.stdout)["policies"]:
+            regret = policy["expected_regret"]
+            assert f"{regret['mean']:,.0f} ± {regret['se']:,.0f}" in text

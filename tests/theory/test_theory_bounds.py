@@ -180,3 +180,8 @@ def test_large_grids_cost_neither_time_nor_memory() -> None:
 def test_import_is_light() -> None:
     code = "import sys, rank1.theory; sys.exit('scipy.optimize' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_noise_that_is_too_little_is_not_called_closeness() -> None:
+    with pytest.raises(ValueError, match=r"got inf between .* too far apart for the noise"):
+        theory.lower_bound(rank1.Gaussian([0.5, 0.4], [0.5], sigma=1e-200))

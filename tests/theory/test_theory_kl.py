@@ -43,6 +43,12 @@ def test_bernoulli_where_the_arguments_nearly_agree(p: float, step: float, bits:
     assert kl_bernoulli(p, q) == pytest.approx(literal(p, q), rel=5e-15)
 
 
+@pytest.mark.parametrize("step", [-0.299, -0.25, -0.1, 0.1, 0.25, 0.299])
+@pytest.mark.parametrize("p", [0.01, 0.3, 0.5, 0.7])
+def test_bernoulli_where_the_series_needs_all_its_terms(p: float, step: float) -> None:
+    assert kl_bernoulli(p, p * (1 + step)) == pytest.approx(literal(p, p * (1 + step)), rel=5e-15)
+
+
 def test_bernoulli_at_the_ends() -> None:
     assert kl_bernoulli(0.0, 0.0) == kl_bernoulli(1.0, 1.0) == 0
     assert kl_bernoulli(0.0, 0.25) == pytest.approx(-math.log(0.75), rel=1e-15)

@@ -159,7 +159,9 @@ def _summary(document: dict[str, Any]) -> str:
     total = len(document["cells"])
     return (
         f"{runs}. {within(document, 2)} of {total} cells lie within 2 standard errors of the "
-        f"paper's figure, {within(document, 3)} within 3."
+        f"paper's figure, {within(document, 3)} within 3. z is the difference over our standard "
+        f"deviation times √(1/{document['runs']} + 1/{RUNS}): the ± that the paper prints are from "
+        f"{RUNS} runs of a skewed law, and too noisy to divide by."
         + ("" if document["runs"] >= 100 else " (The law is skewed: --runs 400 gives a fairer z.)")
     )
 

@@ -1,4 +1,4 @@
-"""The Bernoulli Kullback-Leibler divergence and the upper end of a KL interval."""
+"""The upper end of a KL interval of Bernoulli means."""
 
 from __future__ import annotations
 
@@ -6,23 +6,7 @@ import math
 
 from rank1.compiled import jit
 
-__all__ = ["kl", "kl_level", "kl_upper"]
-
-
-@jit
-def kl(p: float, q: float) -> float:
-    """p·log(p/q) + (1 − p)·log((1 − p)/(1 − q)), also where p or q is 0 or 1."""
-    if p == q:
-        return 0.0
-    if q <= 0.0 or q >= 1.0:
-        return math.inf
-    # In terms of q − p nothing is lost where p and q are close.
-    value = 0.0
-    if p > 0.0:
-        value -= p * math.log1p((q - p) / p)
-    if p < 1.0:
-        value -= (1.0 - p) * math.log1p((p - q) / (1.0 - p))
-    return value
+__all__ = ["kl_level", "kl_upper"]
 
 
 @jit

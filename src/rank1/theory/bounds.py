@@ -213,10 +213,12 @@ def cross(problem: Problem) -> list[tuple[Floats, Floats]]:
         bad = ~((divergences > 0) & (divergences < np.inf))
         if bad.any():
             at = int(bad.argmax())
+            far = divergences[at] > 0
+            why = "too far apart for the noise" if far else "too close to be told apart"
             raise ValueError(
                 f"problem must have divergences above 0 and below infinity for {name}, got "
                 f"{divergences[at]} between means {means[at]} and {best} of a {side} and of the "
-                f"best one: they are too close to be told apart in double precision"
+                f"best one: they are {why} in double precision"
             )
         sides.append((best - means, divergences))
     return sides

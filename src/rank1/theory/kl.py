@@ -82,8 +82,9 @@ def kl_gaussian(p: ArrayLike, q: ArrayLike, sigma: float) -> float | Floats:
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorem 3.
     """
     sigma = checks.number("sigma", sigma, 0, above=True)
-    scaled = (np.asarray(p, dtype=np.float64) - np.asarray(q, dtype=np.float64)) / sigma
-    total = np.asarray(scaled * scaled / 2)
+    with np.errstate(over="ignore"):  # a divergence may be infinite
+        scaled = (np.asarray(p, dtype=np.float64) - np.asarray(q, dtype=np.float64)) / sigma
+        total = np.asarray(scaled * scaled / 2)
     return total if total.ndim else float(total)
 
 
