@@ -6,11 +6,13 @@ After a change that is meant to alter them: python -m tests.golden
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import rank1
 from rank1.policies import POLICIES
+from rank1.simulation.store import VERSION
 
 FILE = Path(__file__).with_name("golden.json")
 
@@ -43,5 +45,18 @@ def outcomes(name: str) -> dict[str, Any]:
     return found
 
 
+def main() -> None:
+    """Write the record anew."""
+    before = json.loads(FILE.read_text())
+    now = {name: outcomes(name) for name in POLICIES}
+    changed = [name for name, found in before["policies"].items() if now.get(name, found) != found]
+    if changed and before["store"] == VERSION:
+        sys.exit(
+            f"{', '.join(changed)}: other numbers than before, but stores may keep the old ones. "
+            "Raise VERSION in src/rank1/simulation/store.py first."
+        )
+    FILE.write_text(json.dumps({"store": VERSION, "policies": now}, indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    FILE.write_text(json.dumps({name: outcomes(name) for name in POLICIES}, indent=1) + "\n")
+    main()
