@@ -68,6 +68,7 @@ def test_a_character_that_python_takes_for_a_line_end(folder: Path) -> None:
         ("ratings.dat", "73::2::", "73::6::", r"ratings.dat:3: stars must be .* 5; got '6'"),
         ("ratings.dat", "73::2::", "73::2.5::", r"ratings.dat:3: stars must be .* got '2.5'"),
         ("ratings.dat", "978297837", "later", r"ratings.dat:4: the time .* got 'later'"),
+        ("ratings.dat", "1::1::5", "1::260::5", r"ratings.dat:2: this user has rated the same"),
         ("ratings.dat", "2::73::2::978299026", "", r"ratings.dat:3: must be 4 fields"),
         ("ratings.dat", "2::73::2::", "2::73::2::9::", r"ratings.dat:3: must be 4 fields"),
     ],

@@ -158,6 +158,13 @@ def read(directory: str | Path) -> Ratings:
             f"after {len(rated)}; get the data again"
         )
     table = np.array(rated, dtype=np.int64).T
+    pairs = table[0] * len(titles) + table[1]
+    _, first = np.unique(pairs, return_index=True)
+    if len(first) < len(pairs):
+        again = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
+        raise DataError(
+            f"{ratings_file}:{again + 1}: this user has rated the same movie in a line before"
+        )
     return Ratings(
         genders=genders,
         ages=np.array(ages, dtype=np.int64),
