@@ -237,10 +237,15 @@ def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
     assert compiled[1] == 0
 
 
+def test_brackets_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "u[i]·v[j]" in Output(capsys, "problems").out
+
+
 def test_a_narrow_terminal_cuts_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     policy = ["--policy", "rank1elim:confidence_scale=0.25"]
     ran = Output(capsys, "simulate", *SPIKE, *policy, "--n", "1e5", "--runs", "2")

@@ -281,7 +281,15 @@ def test_only_documents_of_these_options_are_on_the_page(
 ) -> None:
     assert list(artefact.read_all(options)) == ["table1", "scaling", "figure3"]
     assert artefact.read_all(options) == documents
-    for change in ({"n": 5}, {"runs": 3}, {"seed": 2}, {"quick": False}):
+    others = (
+        {"n": 5},
+        {"runs": 3},
+        {"seed": 2},
+        {"quick": False},
+        {"scale": "stars"},
+        {"sigma": 2.0},
+    )
+    for change in others:
         assert artefact.read_all(options._replace(**change)) == {}
     path = options.out / "table1.json"
     whole = path.read_text()

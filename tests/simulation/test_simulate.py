@@ -194,7 +194,8 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
 def test_a_saved_file_keeps_links_and_permissions(tmp_path: Path) -> None:
     result = rank1.simulate(rank1.Uniform(), PROBLEM, 10, 1)
     place, link = tmp_path / "place.parquet", tmp_path / "link.parquet"
-    place.touch(mode=0o640)
+    place.touch()
+    place.chmod(0o640)
     link.symlink_to(place)
     result.save(link)
     assert link.is_symlink()

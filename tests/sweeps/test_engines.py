@@ -83,6 +83,13 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     return Case(tmp_path_factory.mktemp("sweep"))
 
 
+def runs_still(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def workers_of(pid: int, name: str) -> list[int]:
     """Processes that a sweep has started, by what stands in their command line."""
     every = psutil.Process(pid).children(recursive=True)
@@ -204,7 +211,8 @@ def test_a_cluster_without_workers_is_told_and_ours_is_filled_again(
     notes: list[str] = []
     workers = {"tcp://b:2": 1}
     client = SimpleNamespace(
-        nthreads=lambda: workers, cluster=SimpleNamespace(scale=lambda count: calls.append(count))
+        nthreads=lambda: workers,
+        cluster=SimpleNamespace(scale=lambda count: calls.append(count), workers={}),
     )
     look = engine._no_workers(client, Setup(1, 2, address, notes.append))
     for _ in range(20):
@@ -225,7 +233,7 @@ def test_workers_end_with_a_sweep_that_is_killed(case: Case) -> None:
         assert len(workers) == 2
         process.kill()  # it alone, not its group
         process.wait()
-        wait_for(lambda: not any(psutil.pid_exists(pid) for pid in workers), 30)
+        wait_for(lambda: not any(map(runs_still, workers)), 30)
 
 
 def test_an_address_where_nothing_is_says_so_at_once() -> None:

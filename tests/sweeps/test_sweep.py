@@ -218,7 +218,7 @@ def test_a_problem_that_can_not_be_told_from_another_is_not_kept(tmp_path: Path)
 
 def test_a_worker_with_other_sources_does_not_play() -> None:
     (task,) = plan(grid([rank1.Uniform()], problems=1), None).tasks
-    _, (failure,) = engine_module._numbered(0, task, 5, b"of another version")
+    _, (failure,) = engine_module._numbered(0, task, 5, b"of another version", os.getpid())
     assert isinstance(failure, Failure)
     assert "another version of rank1" in failure.error
 

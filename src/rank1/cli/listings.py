@@ -39,7 +39,6 @@ def _list(kind: str, table: Any, json_: bool) -> None:
         print_json({"problems" if kind == "problem" else "policies": entries})
         return
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     listing = Table(box=box.SIMPLE)
@@ -50,5 +49,5 @@ def _list(kind: str, table: Any, json_: bool) -> None:
             *entry["required"],
             *(f"{key}={value}" for key, value in entry["defaults"].items()),
         ]
-        listing.add_row(str(entry["name"]), escape(str(entry["about"])), ", ".join(words) or "none")
+        listing.add_row(str(entry["name"]), str(entry["about"]), ", ".join(words) or "none")
     show(listing)

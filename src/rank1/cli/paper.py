@@ -55,6 +55,7 @@ def paper(
 ) -> None:
     """Reproduce the paper's experiments, beside its own numbers; index.html shows them all."""
     from rank1 import checks
+    from rank1.movielens.problem import SCALES
 
     checks.one_of("the artefact", artefact, CHOICES)
     names = ARTEFACTS if artefact == "all" else (artefact,)
@@ -68,7 +69,7 @@ def paper(
         quick=quick,
         data_dir=data_dir,
         accept_licence=accept_licence,
-        scale=checks.one_of("--scale", scale, ("unit", "fifths", "stars")),
+        scale=checks.one_of("--scale", scale, SCALES),
         sigma=checks.number("--sigma", sigma, 0, above=True),
         command=shlex.join(["rank1", *sys.argv[1:]]),
     )
@@ -92,6 +93,8 @@ def paper(
         for name in names:
             documents[name] = _make(name, options, quiet=json_)
     except KeyboardInterrupt:
+        if documents:
+            _report(options, quiet=True)
         print(
             "Interrupted."
             + (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -88,7 +89,8 @@ def sweep(
             | {"runs": [cell.runs.start, cell.runs.stop], "error": why.error, "trace": why.trace}
             for cell, why in failed
         ]
-        print_json(document | {"failed": failures, "rows": rows, "out": str(out)})
+        written = str(out) if rows else None
+        print_json(document | {"failed": failures, "rows": rows, "out": written})
     elif rows:
         print(f"Written: {out}, {rows:,} rows.")
     if failed:
@@ -123,15 +125,15 @@ def _lines(document: dict[str, Any], todo: Plan, jobs: int) -> list[str]:
         f"{document['cells_left']:,}, their steps: {short(document['steps_left'])}",
     ]
     if todo.tasks:
-        text = f", {clock(todo.seconds / jobs)} with {jobs} jobs" if jobs > 1 else ""
-        lines.append(f"By a short probe: {clock(todo.seconds)} on one core{text}")
+        text = f", {clock(math.ceil(todo.seconds / jobs))} with {jobs} jobs" if jobs > 1 else ""
+        lines.append(f"By a short probe: {clock(math.ceil(todo.seconds))} on one core{text}")
     return lines
 
 
 def _report(failed: list[tuple[Cell, Failure]], limit: int = 20) -> None:
     print(
-        f"{len(failed):,} cells failed; what the others gave is written, and the same command "
-        "tries these again:",
+        f"{len(failed):,} cells failed; what others gave is kept, and the same command tries these "
+        "again:",
         file=sys.stderr,
     )
     for cell, why in failed[:limit]:

@@ -89,6 +89,8 @@ def _asked(options: Options) -> dict[str, Any]:
         "seed": options.seed,
         "quick": options.quick,
         "label": options.label,
+        "scale": options.scale,
+        "sigma": options.sigma,
     }
 
 

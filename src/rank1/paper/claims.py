@@ -57,24 +57,24 @@ def judged(claims: list[dict[str, Any]], n: int) -> list[dict[str, Any]]:
     >>> verdict(short[0])
     'not judged'
     """
-    return [each if n >= N or each.get("any_n") else each | {"holds": None} for each in claims]
+    return [each if n >= N or each["any_n"] else each | {"holds": None} for each in claims]
 
 
 def verdict(claim: dict[str, Any]) -> str:
     """One of `VERDICTS`.
 
-    >>> verdict({"holds": False, "each": [True, False]})
+    >>> verdict(claim("It is large and red.", [True, False], [7], "size"))
     'holds in part'
-    >>> verdict({"holds": None})
+    >>> verdict(claim("It is red.", [False], [7], "size") | {"holds": None})
     'not judged'
     """
     if claim["holds"] is None:
         return "not judged"
     if claim["holds"]:
         return "holds"
-    if claim.get("reading"):
+    if claim["reading"]:
         return "holds under a reading"
-    return "holds in part" if any(claim.get("each", [])) else "doesn't hold"
+    return "holds in part" if any(claim["each"]) else "doesn't hold"
 
 
 def figures_of(claim: dict[str, Any]) -> str:

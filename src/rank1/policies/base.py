@@ -101,17 +101,18 @@ def _plain(value: Any) -> Any:
 def setting_text(value: Any) -> str:
     """The shortest text that the command line reads as this value.
 
-    >>> setting_text(0.0), setting_text(1 / 3), setting_text(0.1234567891)
-    ('0', '1/3', '0.1234567891')
+    >>> setting_text(0.0), setting_text(1 / 3), setting_text(1000000.5)
+    ('0', '1/3', '1000000.5')
     """
     if not isinstance(value, float) or not math.isfinite(value):
         return str(value)
     if float(f"{value:g}") == value:
         return f"{value:g}"
+    texts = [str(value)]
     for denominator in range(3, 100):
         if value > 0 and round(value * denominator) / denominator == value:
-            return f"{round(value * denominator)}/{denominator}"
-    return str(value)
+            texts.append(f"{round(value * denominator)}/{denominator}")
+    return min(texts, key=len)
 
 
 def _choose(state: Any, rng: np.random.Generator) -> Any:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rank1.compiled import inlined
 
-__all__ = ["FIRST", "REPORTED", "SHARED", "best_mean", "first_pulls", "issue_again"]
+__all__ = ["REPORTED", "SHARED", "best_mean", "first_pulls", "issue_again"]
 
 # What the first entries of such a policy's `at` are.
 CURSOR = 0  # the lowest pair that has not been issued

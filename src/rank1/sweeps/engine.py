@@ -168,25 +168,25 @@ def _calls(batch: list[int], tasks: list[Task], seed: int, sent: list[int]) -> I
 
     for k in batch:
         sent.append(k)
-        yield joblib.delayed(_numbered)(k, tasks[k], seed, package_digest())
+        yield joblib.delayed(_numbered)(k, tasks[k], seed, package_digest(), os.getpid())
 
 
-def _numbered(k: int, task: Task, seed: int, digest: bytes) -> Played:
-    _end_with_parent()
+def _numbered(k: int, task: Task, seed: int, digest: bytes, client: int) -> Played:
+    _end_with(client)
     return k, _fetched(partial(play_task, task, seed, digest), task)
 
 
 @functools.cache
-def _end_with_parent() -> None:
-    """A worker whose sweep was killed goes, too; else it would wait for work for ever."""
-    parent = os.getppid()
+def _end_with(client: int) -> None:
+    """A worker whose sweep was killed goes, too; else it would wait for work for minutes."""
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == client:
             time.sleep(1)
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    if os.getpid() != client:  # joblib plays in the client itself where it can't start processes
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def dask(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
@@ -279,6 +279,8 @@ def _no_workers(client: Any, setup: Setup) -> Callable[[], None]:
             setup.note("Dask: all workers are gone, waiting for new ones")
             if setup.address is None:
                 client.cluster.scale(0)
+                while client.cluster.workers and time.monotonic() < now + STALLED:
+                    time.sleep(0.05)  # else the dead ones would count as those asked for
                 client.cluster.scale(setup.jobs)
 
     return look

@@ -130,7 +130,7 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{os.fspath(path)!r} must be TOML in UTF-8: {error}") from None
-    except (ValueError, TypeError) as error:  # also of TOML itself, and of its encoding
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 

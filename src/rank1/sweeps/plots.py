@@ -201,8 +201,16 @@ def _panels(
 
 
 def _text(value: Any) -> str:
-    """A value of a setting, in few characters."""
-    return short(value) if isinstance(value, int | float) else str(value)
+    """A value of a setting, in few characters, of which none that tells it from others is lost.
+
+    >>> _text(200_000), _text(4096), _text(0.1234)
+    ('200k', '4096', '0.1234')
+    """
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{value:g}"
+    if isinstance(value, int) and value >= 10_000 and value % 10 ** (len(str(value)) - 3) == 0:
+        return short(value)
+    return str(value)
 
 
 def _span(values: pl.Series) -> tuple[float, float]:
