@@ -109,6 +109,7 @@ def test_table1_with_another_n_compares_nothing(
         ([*SIMULATE, "--set", "K=3"], "--set must set K once"),
         ([*SIMULATE, "--out", "/no/such/folder/a.parquet"], "can't write '/no/such/folder/"),
         (["paper", "--jobs", "-7"], "--jobs must be a whole number of at least 1, got -7"),
+        ([*SIMULATE, "--plot", "a.png", "--out", "./a.png"], "must name two files, got 'a.png'"),
         ([*SIMULATE, "--plot", "a.gif"], "must be one of png, svg, pdf, got 'gif'"),
         (["simulate", "--problem", "spik", "--policy", "uniform"], "did you mean spike"),
         (["simulate", "--problem", "spike", "--policy", "uniform"], "spike needs K, L, p_u"),

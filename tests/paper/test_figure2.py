@@ -113,6 +113,7 @@ def test_elimination_has_ended_and_shows_its_exponent(
     document = discussion.compute(Options(runs=5, out=tmp_path))
     assert document["fits"]["rank1elim"]["exponent"] == pytest.approx(3, abs=0.25)
     assert document["fits"]["rank1elim_kl"]["exponent"] == pytest.approx(2.1, abs=0.25)
+    assert "7·10⁹ steps for K = 128" in discussion.show(document)[-1]
     assert {(cell["late"], cell["found"]) for cell in document["cells"]} == {(0, 1)}
     # A gap of 1/32 takes the stage with 2⁻ˡ ≤ 1/32 or the next: 4⁵·4·log n sweeps of 16 pulls
     # at 1/4 each, or four times that.
@@ -133,4 +134,4 @@ def test_discussion(tmp_path: Path) -> None:
     for cell in document["cells"]:
         assert 0 <= cell["late"] <= 1
     assert list(discussion.draw(document)) == ["discussion"]
-    assert "7·10⁹ steps for K = 128" in discussion.show(document)[-1]
+    assert "A short run" in discussion.show(document)[-1]

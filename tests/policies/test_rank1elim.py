@@ -261,3 +261,17 @@ def test_rewards_of_a_wide_range_have_wide_intervals() -> None:
     unit = rank1.Rank1Elim().start(rank1.Known(2, 2, 10**6, low=0.2, high=0.9))
     assert wide.width[0] * np.sqrt(wide.n_stage[0]) == pytest.approx(4 * np.sqrt(np.log(10**6)))
     assert unit.width[0] * np.sqrt(unit.n_stage[0]) == pytest.approx(np.sqrt(np.log(10**6)))
+
+
+@pytest.mark.parametrize("policy", [rank1.Rank1Elim(), rank1.Rank1ElimKL()])
+def test_reports_that_nobody_waits_for_are_refused(policy: rank1.Policy) -> None:
+    state, rng = policy.start(rank1.Known(2, 3, 10_000)), np.random.default_rng(1)
+    pull = rank1.ask(state, rng)
+    for tag in (-1, 64, 2 * 31, 2**40):
+        with pytest.raises(ValueError, match="pull must be one that was asked for"):
+            rank1.tell(state, rank1.Pull(0, 0, tag), 1.0)
+    rank1.tell(state, pull, 1.0)
+    with pytest.raises(ValueError, match="asked for and isn't reported yet"):
+        rank1.tell(state, pull, 1.0)
+    for _ in range(300):  # and it goes on
+        rank1.tell(state, rank1.ask(state, rng), 1.0)

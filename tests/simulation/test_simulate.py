@@ -323,6 +323,7 @@ def test_memory_does_not_grow_with_n() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"policies": rank1.UCB1}, "such as UCB1.., got the class UCB1"),
         ({"n": 0}, "n must be a whole number of at least 1, got 0"),
         ({"n": 2.5}, "n must be a whole number of at least 1, got 2.5"),
         ({"n": math.nan}, "n must be a whole number of at least 1, got nan"),

@@ -74,7 +74,13 @@ def test_one_changed_bit_is_noticed(tmp_path: Path) -> None:
     raw[-1] ^= 1
     path.write_bytes(raw)
     assert store.get(KEY, range(4)) is None
-    # Nor does a cell pass for other runs under another name.
+    # Nor does a cell pass for another one's, however many runs it has.
+    store.put(KEY, range(4), block(range(4)))
+    other = KEY[:-1] + ("0" if KEY[-1] != "0" else "1")
+    for place in (store.path(other, range(4)), store.path(KEY, range(4, 8))):
+        Path(place).write_bytes(path.read_bytes())
+    assert store.get(other, range(4)) is None
+    assert store.get(KEY, range(4, 8)) is None
     store.put(KEY, range(4), block(range(4)))
     path.rename(store.path(KEY, range(5)))
     assert store.get(KEY, range(5)) is None

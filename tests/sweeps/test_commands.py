@@ -344,6 +344,8 @@ def test_settings_of_every_kind(tmp_path: Path) -> None:
         (["sweep", "none.toml"], "must be a TOML file that can be read, got 'none.toml'"),
         (["sweep", "grid.toml", "--engine", "dusk"], "--engine must be one of .*mean dask"),
         (["sweep", "grid.toml", "--address", "tcp://a:1"], "--address needs --engine dask or ray"),
+        (["sweep", "grid.toml", "--out", "grid.toml"], "--out must not be the grid itself"),
+        (["table", "result.parquet", "--where", "K=[]"], "K must have at least one value"),
         (["sweep", "grid.toml", "--jobs", "0"], "--jobs must be a whole number of at least 1"),
         (["sweep", "grid.toml", "--out", "no/a.parquet"], "can't write 'no/a.parquet': No such"),
         (["sweep", "grid.toml", "--store", "grid.toml"], "store must be a folder .*'grid.toml'"),

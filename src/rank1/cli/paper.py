@@ -164,8 +164,16 @@ def _make(name: str, options: Options, quiet: bool) -> dict[str, Any]:
 
 def _report(options: Options, quiet: bool) -> None:
     """The page of what was made with these options, now and before."""
+    from rank1.paper.artefact import read_all
     from rank1.paper.report import write
 
     path = write(options)
     if not quiet:
         print(f"Written: {path}")
+    made = [name for name in ARTEFACTS if (options.out / f"{name}.json").is_file()]
+    if others := [name for name in made if name not in read_all(options)]:
+        print(
+            f"Not on the page, because made with other options: {', '.join(others)}. "
+            "With --out this can go to a folder of its own.",
+            file=sys.stderr,
+        )

@@ -52,6 +52,8 @@ def simulate(
     for path in (out, plot):
         if path is not None:
             check_writable(path)
+    if out is not None and plot is not None and out.resolve() == plot.resolve():
+        raise ValueError(f"--out and --plot must name two files, got {str(out)!r} twice")
     if plot is not None:
         checked_ending(plot)
     elif bounds:
@@ -67,7 +69,7 @@ def simulate(
             sys.exit(130)
         result, interrupted = stop.result, True
     if json_:
-        print_json(result.document())
+        print_json(result.document() | ({"interrupted": True} if interrupted else {}))
     else:
         _show_result(result)
     if out is not None:
@@ -75,7 +77,10 @@ def simulate(
     if plot is not None:
         save_figure(result.plot(bounds=bounds).figure, plot)
     if interrupted:
-        print("Interrupted: these are the runs that were finished.", file=sys.stderr)
+        played = {outcome.label for outcome in result.outcomes}
+        missing = ", ".join(each.label for each in policies if each.label not in played)
+        also = f" None of {missing} was." if missing else ""
+        print(f"Interrupted: these are the runs that were finished.{also}", file=sys.stderr)
         sys.exit(130)
 
 

@@ -57,6 +57,8 @@ def sweep(
     checks.one_of("--engine", engine, sweeps.ENGINES)
     if address is not None and engine == "local":
         raise ValueError(f"--address needs --engine dask or ray, got {address!r} without")
+    if out.resolve() == grid.resolve():
+        raise ValueError(f"--out must not be the grid itself, got {str(out)!r}")
     check_writable(out)
     jobs = checks.jobs("--jobs", jobs)
     chosen = sweeps.read_grid(grid)

@@ -67,7 +67,9 @@ def draw(name: str, document: dict[str, Any]) -> dict[str, Figure]:
     figures: dict[str, Figure] = _module(name).draw(document)
     if label := document["made"]["label"]:
         for figure in figures.values():
-            figure.supxlabel(label.capitalize(), fontsize=9, x=0.99, ha="right", weight="bold")
+            # A title is at the top left, legends may be at the bottom.
+            say = figure.supxlabel if figure.get_suptitle() else figure.suptitle
+            say(label.capitalize(), fontsize=9, x=0.99, ha="right", weight="bold")
     return figures
 
 

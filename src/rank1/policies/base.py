@@ -11,18 +11,20 @@ the simulation compiles and a live study calls one at a time:
   Plain Python, never compiled.
 - `best()`: the pair to recommend now.
 
-A field `limits`, set to `Known.limits`, lets `tell` refuse what doesn't belong to the grid.
+A field `limits`, set to `Known.limits`, lets `tell` refuse what doesn't belong to the grid, and a
+method `expects(row, column, tag)`, plain Python, what can't have been asked for.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1 import checks
 from rank1.compiled import kernel, method
 
 __all__ = ["Known", "Policy", "Pull", "ask", "tell"]
@@ -31,9 +33,7 @@ choose = method("choose")
 update = method("update")
 
 
-class Known(NamedTuple):
-    """What a policy is told before the first step."""
-
+class _Known(NamedTuple):
     K: int
     L: int
     #: The horizon: how many steps are planned.
@@ -47,6 +47,25 @@ class Known(NamedTuple):
     lowest_mean: float = math.nan
     #: For policies that only show what is possible; (-1, -1) where nobody knows.
     best_pair: tuple[int, int] = (-1, -1)
+
+
+class Known(_Known):
+    """What a policy is told before the first step.
+
+    >>> Known(K=0, L=3, n=1000)
+    Traceback (most recent call last):
+    ...
+    ValueError: K must be a whole number of at least 1, got 0
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *told: Any, **named: Any) -> Self:
+        """Checked, because compiled code doesn't."""
+        known = super().__new__(cls, *told, **named)
+        for name in ("K", "L", "n"):
+            checks.integer(name, getattr(known, name), 1)
+        return known
 
     @property
     def limits(self) -> NDArray[np.float64]:
@@ -158,4 +177,6 @@ def tell(state: Any, pull: Pull, reward: float) -> None:
             )
         if not low <= reward <= high:
             raise ValueError(f"reward must be a number in [{low:g}, {high:g}], got {reward}")
+    if hasattr(state, "expects") and not state.expects(row, column, tag):
+        raise ValueError(f"pull must be one that was asked for and isn't reported yet, got {pull}")
     kernel(_update, state)(state, row, column, tag, float(reward))

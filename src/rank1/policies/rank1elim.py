@@ -98,6 +98,13 @@ class EliminationState(NamedTuple):
         if self.awaited[stage] == 0 and stage == self.at[STAGE]:
             end_stages(self)
 
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Whether the pull's stage waits for rewards: one report too many would stop it."""
+        stage = (tag >> 1) & 31
+        return 0 <= tag < 64 * (self.at[SWEEP] + 1) and bool(
+            stage <= self.at[ISSUING] and self.awaited[stage] > 0
+        )
+
     def forget(self, row: int, column: int, tag: int) -> EliminationState:
         """The same pull is issued again, before any other; not if its line is gone."""
         at = self.at

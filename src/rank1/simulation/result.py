@@ -280,7 +280,10 @@ def load(path: str | os.PathLike[str]) -> Result:
     if not path.is_file():
         raise FileNotFoundError(f"path must name a file of results, got {os.fspath(path)!r}")
     try:
-        facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
+        metadata = pl.read_parquet_metadata(path)
+        if "rank1_sweep" in metadata:
+            raise ValueError("it is a sweep's: see rank1 table, or rank1.sweeps.read_sweep")
+        facts = json.loads(metadata["rank1"])
         frame = pl.read_parquet(path, glob=False)
         if facts["format"] == FORMAT and facts["digest"] != _digest(frame):
             raise ValueError("its numbers are not those that were written")

@@ -295,6 +295,9 @@ def simulate(
 
 
 def _checked_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
+    if isinstance(policies, type):
+        name = policies.__name__
+        raise TypeError(f"policies must be policies, such as {name}(), got the class {name}")
     given = [policies] if isinstance(policies, Policy) else list(policies)
     if not given:
         raise ValueError(

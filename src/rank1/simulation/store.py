@@ -17,7 +17,7 @@ from rank1.files import check_writable, whole_file
 __all__ = ["Block", "Store", "gaps"]
 
 #: Part of every key: raised when the engine gives other numbers or the file changes its layout.
-VERSION = 2
+VERSION = 3
 
 _NAME = re.compile(r"([0-9a-f]{38})\.(\d+)-(\d+)\.cell")
 
@@ -127,7 +127,7 @@ class Store:
         except FileNotFoundError:
             return None
         digest, body = raw[:16], raw[16:]
-        if hashlib.sha256(body).digest()[:16] != digest:
+        if self._digest(key, runs, body) != digest:
             return None
         count, marks = np.frombuffer(body, np.int64, 2)
         if count != len(runs):
@@ -154,4 +154,9 @@ class Store:
             ]
         )
         with whole_file(path, sync=False) as temporary:
-            temporary.write_bytes(hashlib.sha256(body).digest()[:16] + body)
+            temporary.write_bytes(self._digest(key, runs, body) + body)
+
+    @staticmethod
+    def _digest(key: str, runs: range, body: bytes) -> bytes:
+        """Of what a cell holds, and of whose it is: a copy under another name isn't taken."""
+        return hashlib.sha256(f"{key} {runs}".encode() + body).digest()[:16]

@@ -70,6 +70,8 @@ def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
     if isinstance(there.dtype, pl.Enum):
         asked = [one if isinstance(one, str) else json.dumps(one) for one in asked]
     known = there.to_list()
+    if not asked:
+        raise ValueError(f"--where: {name} must have at least one value, got []")
     for one in asked:
         if one not in known:
             some = ", ".join(str(v) for v in known[:12]) + (", …" if len(known) > 12 else "")
