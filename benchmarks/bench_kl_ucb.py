@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import rank1
 from benchmarks.timing import cpu_seconds
+from rank1.divergences import kl_level, kl_upper
 from rank1.policies.base import Known, Policy
-from rank1.policies.klindex import kl_level, kl_upper
 
 
 class PlainState(NamedTuple):

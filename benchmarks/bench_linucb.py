@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import rank1
 from benchmarks.timing import cpu_seconds
 from rank1.compiled import inlined, jit, kernel
-from rank1.simulation.steps import play
+from rank1.simulation.loop import play
 
 K, N, STEPS = 64, 2_000_000, 20_000
 PROBLEM = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)

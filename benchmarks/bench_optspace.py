@@ -41,7 +41,7 @@ def grid(seed: int = 1) -> Floats:
 
 def by_rank1(matrix: Floats) -> tuple[float, Floats]:
     """Seconds without the import, and the completed matrix."""
-    from rank1.completion import optspace
+    from rank1.paper.completion import optspace
 
     begin = time.perf_counter()
     completed = optspace(matrix, RANK, iterations=ITERATIONS).matrix

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import rank1
 from benchmarks.bench_thompson import compare
-from rank1.policies.klindex import kl_level, kl_upper
+from rank1.divergences import kl_level, kl_upper
 
 Ints = NDArray[np.int64]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import rank1
 from benchmarks.timing import cpu_seconds
 from rank1.compiled import kernel
-from rank1.simulation.steps import play
+from rank1.simulation.loop import play
 
 Ints = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rank1.compiled import kernel
 from rank1.policies.base import Known, Policy
 from rank1.problems.base import Problem
-from rank1.simulation.steps import draw, gap, play
+from rank1.simulation.loop import draw, gap, play
 
 
 class Recorded(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.files import whole_file
+from rank1.atomic import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -30,7 +30,7 @@ def documents(options: Options) -> dict[str, dict[str, Any]]:
 @pytest.fixture
 def real_data(tmp_path: Path) -> Path:
     """A folder of ratings whose titles don't say that they are generated."""
-    from rank1.movielens import stand_in
+    from rank1.paper.movielens import stand_in
 
     movies = stand_in(tmp_path) / "movies.dat"
     movies.write_text(movies.read_text("latin-1").replace("Stand-in", "Film"), "latin-1")

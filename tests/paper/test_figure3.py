@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1 import cli, movielens
+from rank1 import cli
 from rank1.cli import paper as command
-from rank1.movielens import obtain, rating_problem
-from rank1.movielens.read import FILES
-from rank1.paper import Options, artefact, figure3, figure3_panels
+from rank1.paper import Options, artefact, figure3, figure3_panels, movielens
 from rank1.paper.claims import claim, verdict
 from rank1.paper.curves import concave, slopes
+from rank1.paper.movielens import obtain, rating_problem
+from rank1.paper.movielens.read import FILES
 from rank1.simulation.result import Outcome
 
 Document = dict[str, Any]
@@ -254,14 +254,14 @@ def test_the_last_bits_of_the_completion_do_not_matter(
     """How many threads add up is no part of the problem, whose every bit goes into the seeds."""
     import dataclasses
 
-    from rank1.completion import optspace
+    from rank1.paper.completion import optspace
 
     def shaken(*arguments: Any) -> Any:
         done = optspace(*arguments)
         noise = np.random.default_rng(0).normal(0, 1e-13, done.U.shape)
         return dataclasses.replace(done, U=done.U + noise)
 
-    monkeypatch.setattr("rank1.movielens.problem.optspace", shaken)
+    monkeypatch.setattr("rank1.paper.movielens.problem.optspace", shaken)
     again = rating_problem(obtain(), seed=1)
     assert not np.array_equal(again.completion.matrix, grid.completion.matrix)
     assert np.array_equal(again.problem.probabilities, grid.problem.probabilities)
@@ -274,7 +274,7 @@ def test_nothing_is_fetched_unless_the_terms_are_accepted(monkeypatch: pytest.Mo
         asked.append(given)
         raise ConnectionError("no network here")
 
-    monkeypatch.setattr(sys.modules["rank1.movielens.obtain"], "download", offline)
+    monkeypatch.setattr(sys.modules["rank1.paper.movielens.obtain"], "download", offline)
     assert obtain().stand_in
     assert not asked
 
@@ -285,7 +285,7 @@ def test_without_a_network_the_stand_in_takes_its_place(
     def offline(*_: Any, **__: Any) -> None:
         raise ConnectionError("no network here")
 
-    monkeypatch.setattr(sys.modules["rank1.movielens.obtain"], "download", offline)
+    monkeypatch.setattr(sys.modules["rank1.paper.movielens.obtain"], "download", offline)
     assert obtain(accept_licence=True).stand_in
     assert "Going on with stand-in data: no network here" in capsys.readouterr().err
 

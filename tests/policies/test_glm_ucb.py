@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rank1
+from rank1.literal.glm_ucb import LiteralGLMUCB
 from rank1.policies.glm_ucb import RADIUS
-from tests.policies.reference_glm_ucb import LiteralGLMUCB
 from tests.policies.test_linucb import PROBLEMS, THREE_VALUES, name
 from tests.support import play_compiled, play_reference
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rank1
+from rank1.literal.kl_ucb import LiteralKLUCB
 from rank1.policies import ask, tell
-from tests.policies.reference_kl_ucb import LiteralKLUCB
 from tests.support import known_of, play_compiled, play_reference
 
 RNG = np.random.default_rng(5)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 import rank1
 from rank1.compiled import kernel
+from rank1.literal.linucb import LiteralLinUCB
 from rank1.policies.linucb import BIAS, NOISE, SCALE, SQUARE
-from rank1.simulation.steps import play
-from tests.policies.reference_linucb import LiteralLinUCB
+from rank1.simulation.loop import play
 from tests.support import Recorded, known_of, play_compiled, play_reference
 
 Floats = NDArray[np.float64]

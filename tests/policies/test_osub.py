@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rank1
+from rank1.literal.osub import LiteralOSUB
 from rank1.policies.base import Known, ask, tell
-from tests.policies.reference_osub import LiteralOSUB
 from tests.policies.test_thompson import EVERY_PROBLEM
 from tests.support import play_compiled, play_reference
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.policies.rank1elim import COLUMNS, ROWS, STAGE
-from tests.policies.reference_rank1elim import LiteralRank1Elim
+from rank1.literal.rank1elim import LiteralRank1Elim
+from rank1.policies.elimination import COLUMNS, ROWS, STAGE
 from tests.support import known_of, play_compiled, play_reference
 
 THREE_VALUES = rank1.Categorical(

@@ -11,8 +11,8 @@ from scipy import stats
 
 import rank1
 from rank1.compiled import kernel
+from rank1.literal.thompson import LiteralThompson
 from rank1.policies.base import Known, choose
-from tests.policies.reference_thompson import LiteralThompson
 from tests.policies.test_betas import assert_frequencies, chances
 from tests.support import known_of, play_compiled, play_reference
 

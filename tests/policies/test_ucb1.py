@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import rank1
+from rank1.literal.ucb1 import LiteralUCB1
 from rank1.policies import ask, tell
 from rank1.policies.ucb1 import WINNER, UCB1State
-from tests.policies.reference_ucb1 import LiteralUCB1
 from tests.support import known_of, play_compiled, play_reference
 
 RNG = np.random.default_rng(5)

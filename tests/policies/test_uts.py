@@ -10,9 +10,9 @@ import pytest
 
 import rank1
 from rank1.compiled import kernel
+from rank1.literal.uts import LiteralUTS
 from rank1.policies.base import Known, ask, choose, tell
 from rank1.policies.unimodal import first_leader
-from tests.policies.reference_uts import LiteralUTS
 from tests.policies.test_betas import assert_frequencies, chances
 from tests.policies.test_thompson import EVERY_PROBLEM, assert_same_regret
 from tests.support import play_compiled, play_reference

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import rank1
-from rank1.policies.rank1elim import STAGE
+from rank1.policies.elimination import STAGE
 from rank1.simulation.runs import play_run, seeds_of
 
 RUNS = 1500

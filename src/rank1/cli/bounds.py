@@ -48,8 +48,8 @@ def bounds(
 ) -> None:
     """Print how hard a problem is, and what the theorems say of regret on it."""
     from rank1 import checks, theory
-    from rank1.named import build, parse_settings
     from rank1.problems import PROBLEMS
+    from rank1.settings import build, parse_settings
 
     chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
     facts = theory.table(chosen, checks.integer("n", n, 1))

@@ -26,7 +26,7 @@ def problems(json_: Json = False) -> None:
 def _list(kind: str, table: Any, json_: bool) -> None:
     import inspect
 
-    from rank1.named import settings_of
+    from rank1.settings import settings_of
 
     entries = []
     for name, maker in table.items():

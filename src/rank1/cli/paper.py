@@ -55,7 +55,7 @@ def paper(
 ) -> None:
     """Reproduce the paper's experiments, beside its own numbers; index.html shows them all."""
     from rank1 import checks
-    from rank1.movielens.problem import SCALES
+    from rank1.paper.movielens.problem import SCALES
 
     checks.one_of("the artefact", artefact, CHOICES)
     names = ARTEFACTS if artefact == "all" else (artefact,)
@@ -83,7 +83,7 @@ def paper(
     if "figure3" in names:
         options = options._replace(accept_licence=_may_download(options))
         if options.data_dir or options.accept_licence:
-            from rank1.movielens import obtain
+            from rank1.paper.movielens import obtain
 
             # What is wrong with the data is found out before minutes of work.
             data = obtain(options.data_dir, accept_licence=options.accept_licence)
@@ -119,7 +119,7 @@ def _may_download(options: Options) -> bool:
     if options.data_dir is not None:
         return False
     from rank1.compiled import cache_directory
-    from rank1.movielens.read import FILES
+    from rank1.paper.movielens.read import FILES
 
     folder = cache_directory() / "movielens" / "ml-1m"
     there = all((folder / name).is_file() for name in FILES)
@@ -136,7 +136,7 @@ def _may_download(options: Options) -> bool:
         return options.accept_licence
     if there:
         return True
-    from rank1.movielens.download import LICENCE
+    from rank1.paper.movielens.download import LICENCE
 
     print(LICENCE, file=sys.stderr)
     question = "Accept these terms and download it? Otherwise figure3 is made from stand-in data."

@@ -36,8 +36,8 @@ def plot(
     json_: Json = False,
 ) -> None:
     """Draw a sweep: mean regret against a setting, or which policy wins where."""
-    from rank1.named import parse_settings
     from rank1.plots import checked_ending, save_figure
+    from rank1.settings import parse_settings
     from rank1.sweeps import read_sweep
     from rank1.sweeps.plots import plot_lines, plot_winners
 

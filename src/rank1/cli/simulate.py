@@ -41,10 +41,10 @@ def simulate(
 ) -> None:
     """Play policies on a problem and print their regret."""
     from rank1 import checks, simulation
-    from rank1.files import check_writable
-    from rank1.named import build, parse_policy, parse_settings
+    from rank1.atomic import check_writable
     from rank1.plots import checked_ending, save_figure
     from rank1.problems import PROBLEMS
+    from rank1.settings import build, parse_policy, parse_settings
 
     chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
     steps = checks.integer("n", n, 1)

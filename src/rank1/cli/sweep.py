@@ -45,7 +45,7 @@ def sweep(
 ) -> None:
     """Play every policy on every problem of a grid; a sweep that was stopped goes on."""
     from rank1 import checks, sweeps
-    from rank1.files import check_writable
+    from rank1.atomic import check_writable
     from rank1.simulation.store import Store
     from rank1.sweeps.grid import EXAMPLE
 

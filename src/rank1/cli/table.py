@@ -14,7 +14,7 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
     from rich import box
     from rich.table import Table
 
-    from rank1.named import parse_settings
+    from rank1.settings import parse_settings
     from rank1.sweeps import read_sweep, summary
 
     sweep = read_sweep(result)

@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rank1 import __version__
-from rank1.files import whole_file
+from rank1.atomic import whole_file
 from rank1.paper import ARTEFACTS, Options
 from rank1.paper.claims import judged
 

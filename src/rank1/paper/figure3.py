@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.movielens import RatingProblem, Ratings, obtain, rating_problem
-from rank1.movielens.problem import STARS
 from rank1.paper import Options
 from rank1.paper.claims import claim
 from rank1.paper.curves import EARLY, LATE, concave, mark, slopes
 from rank1.paper.figure3_panels import draw
+from rank1.paper.movielens import RatingProblem, Ratings, obtain, rating_problem
+from rank1.paper.movielens.problem import STARS
 from rank1.policies import POLICIES
 from rank1.progress import Progress
 from rank1.simulation import mean_and_error, simulate

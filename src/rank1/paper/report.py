@@ -13,7 +13,7 @@ from string import Template
 from typing import Any
 
 from rank1 import __version__
-from rank1.files import whole_file
+from rank1.atomic import whole_file
 from rank1.paper import Options, artefact
 from rank1.paper.claims import VERDICTS, figures_of, verdict
 from rank1.paper.inline import scrolling, svg_of, table_of

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import kernel, method
 
-__all__ = ["Known", "Policy", "Pull", "ask", "tell"]
+__all__ = ["Known", "Policy", "Pull", "ask", "require_unit_rewards", "tell"]
 
 choose = method("choose")
 update = method("update")
@@ -180,3 +180,19 @@ def tell(state: Any, pull: Pull, reward: float) -> None:
     if hasattr(state, "expects") and not state.expects(row, column, tag):
         raise ValueError(f"pull must be one that was asked for and isn't reported yet, got {pull}")
     kernel(_update, state)(state, row, column, tag, float(reward))
+
+
+def require_unit_rewards(policy: str, known: Known) -> None:
+    """Refuse a problem whose rewards may lie outside [0, 1].
+
+    >>> require_unit_rewards("uts", Known(K=2, L=2, n=10, low=0.0, high=5.0))
+    Traceback (most recent call last):
+    ...
+    ValueError: uts needs rewards in [0, 1], but here they lie in [0, 5]; scale them to [0, 1] or take a policy for any noise, like rank1elim
+    """  # noqa: E501
+    if known.low < 0 or known.high > 1:
+        raise ValueError(
+            f"{policy} needs rewards in [0, 1], but here they lie in "
+            f"[{known.low:g}, {known.high:g}]; scale them to [0, 1] or take a policy for any "
+            "noise, like rank1elim"
+        )

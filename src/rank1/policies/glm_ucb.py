@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 from rank1 import checks
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Known, Policy, require_unit_rewards
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
-from rank1.policies.unit import require_unit_rewards
 
 __all__ = ["GLMUCB"]
 

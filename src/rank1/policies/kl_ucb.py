@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined
-from rank1.policies.base import Known, Policy
-from rank1.policies.first_round import REPORTED, SHARED, best_mean, first_pulls, issue_again
-from rank1.policies.klindex import kl_level, kl_upper
+from rank1.divergences import kl_level, kl_upper
+from rank1.policies.base import Known, Policy, require_unit_rewards
+from rank1.policies.every_pair_once import REPORTED, SHARED, best_mean, first_pulls, issue_again
 from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
-from rank1.policies.unit import require_unit_rewards
 
 __all__ = ["KLUCB"]
 

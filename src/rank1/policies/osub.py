@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined
-from rank1.policies.base import Known, Policy
-from rank1.policies.first_round import REPORTED, SHARED, first_pulls, issue_again
-from rank1.policies.klindex import kl_level, kl_upper
+from rank1.divergences import kl_level, kl_upper
+from rank1.policies.base import Known, Policy, require_unit_rewards
+from rank1.policies.every_pair_once import REPORTED, SHARED, first_pulls, issue_again
 from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
-from rank1.policies.unit import require_unit_rewards
 
 __all__ = ["OSUB"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rank1.policies.base import Known, Policy
-from rank1.policies.klindex import kl_upper
-from rank1.policies.rank1elim import EliminationState, start_elimination
-from rank1.policies.unit import require_unit_rewards
+from rank1.divergences import kl_upper
+from rank1.policies.base import Known, Policy, require_unit_rewards
+from rank1.policies.elimination import EliminationState, start_elimination
 
 __all__ = ["Rank1ElimKL"]
 

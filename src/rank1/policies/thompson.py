@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Known, Policy, require_unit_rewards
 from rank1.policies.betas import count, largest, refresh, start_betas
-from rank1.policies.unit import require_unit_rewards
 
 __all__ = ["ThompsonSampling"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import jit
 from rank1.policies.base import Known, Policy
-from rank1.policies.first_round import REPORTED, SHARED, best_mean, first_pulls, issue_again
+from rank1.policies.every_pair_once import REPORTED, SHARED, best_mean, first_pulls, issue_again
 from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
 
 __all__ = ["UCB1"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.policies.base import Known, Policy
-from rank1.policies.first_round import best_mean
+from rank1.policies.every_pair_once import best_mean
 
 __all__ = ["Uniform"]
 

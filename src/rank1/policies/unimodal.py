@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit
-from rank1.policies.first_round import SHARED
+from rank1.policies.every_pair_once import SHARED
 
 __all__ = [
     "first_leader",

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from rank1.problems.base import Problem
 from rank1.problems.bernoulli import Bernoulli, Campaign, PositionBased, spike
 from rank1.problems.categorical import Categorical
-from rank1.problems.factors import Beta, Discrete, Factors, Interval, Sampler
+from rank1.problems.factors import Factors
 from rank1.problems.gaussian import Gaussian
+from rank1.problems.laws import Beta, Discrete, Interval, Sampler
 
 __all__ = [
     "PROBLEMS",

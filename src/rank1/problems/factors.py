@@ -3,172 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from rank1 import checks
 from rank1.problems.base import Floats, Problem
+from rank1.problems.laws import Laws, Sampler, checked, fill, means_of, spec_of
 
-__all__ = ["Beta", "Discrete", "Factors", "Interval", "Sampler"]
-
-
-class Entry(Protocol):
-    """The law of one factor: a mean, and draws in [0, 1]."""
-
-    @property
-    def mean(self) -> float:
-        """The expected value."""
-
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """`size` independent draws."""
-
-    def spec(self) -> Any:
-        """The entry as plain values."""
-
-
-@dataclass(frozen=True)
-class Beta:
-    """The Beta(a, b) law."""
-
-    a: float
-    b: float
-
-    def __post_init__(self) -> None:
-        checks.number("a", self.a, 0, above=True)
-        checks.number("b", self.b, 0, above=True)
-
-    @property
-    def mean(self) -> float:
-        """The expected value."""
-        return self.a / (self.a + self.b)
-
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """`size` independent draws."""
-        return rng.beta(self.a, self.b, size)
-
-    def spec(self) -> list[Any]:
-        """The entry as plain values."""
-        return ["beta", float(self.a), float(self.b)]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The uniform law on [low, high]."""
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        checks.number("low", self.low, 0, 1)
-        checks.number("high", self.high, self.low, 1)
-
-    @property
-    def mean(self) -> float:
-        """The expected value."""
-        return (self.low + self.high) / 2
-
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """`size` independent draws."""
-        return rng.uniform(self.low, self.high, size)
-
-    def spec(self) -> list[Any]:
-        """The entry as plain values."""
-        return ["interval", float(self.low), float(self.high)]
-
-
-@dataclass(frozen=True)
-class Discrete:
-    """A few values, each with a probability."""
-
-    values: Sequence[float]
-    probabilities: Sequence[float]
-
-    def __post_init__(self) -> None:
-        values = checks.vector("values", self.values)
-        probabilities = checks.vector("probabilities", self.probabilities)
-        if len(values) != len(probabilities):
-            raise ValueError(
-                f"probabilities must be {len(values)} numbers, one for each value, "
-                f"got {len(probabilities)}"
-            )
-        if abs(probabilities.sum() - 1) > 1e-6:
-            raise ValueError(f"probabilities must add up to 1, got {probabilities.sum()}")
-
-    @property
-    def mean(self) -> float:
-        """The expected value."""
-        return float(np.dot(self.values, self.probabilities) / np.sum(self.probabilities))
-
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """`size` independent draws."""
-        p = np.asarray(self.probabilities, dtype=np.float64)
-        return rng.choice(np.asarray(self.values, dtype=np.float64), size, p=p / p.sum())
-
-    def spec(self) -> list[Any]:
-        """The entry as plain values."""
-        return [
-            "discrete",
-            *([float(x) for x in part] for part in (self.values, self.probabilities)),
-        ]
-
-
-@dataclass(frozen=True)
-class Frozen:
-    """A frozen SciPy distribution."""
-
-    distribution: Any
-
-    @property
-    def mean(self) -> float:
-        """The expected value."""
-        return float(self.distribution.mean())
-
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """`size` independent draws."""
-        return np.asarray(self.distribution.rvs(size=size, random_state=rng), dtype=np.float64)
-
-    def spec(self) -> str:
-        """The entry in words; it can't be built again from them."""
-        made = self.distribution
-        return f"scipy:{made.dist.name}{made.args}{sorted(made.kwds.items())}"
-
-
-@dataclass(frozen=True)
-class Sampler:
-    """Whole vectors at a time, so that the entries may depend on each other.
-
-    Parameters
-    ----------
-    draw_vectors
-        `draw_vectors(size, rng)` returns `size` vectors as an array of shape (size, entries).
-    mean
-        The mean of each entry: regret can't be computed without it.
-    name
-        Tells runs with this sampler from runs with another when seeds are derived.
-
-    Examples
-    --------
-    One shared mood moves all rows at once:
-
-    >>> import numpy as np, rank1
-    >>> def rows(size, rng):
-    ...     return (rng.random((size, 1)) < 0.5) * np.array([[0.9, 0.6]])
-    >>> problem = rank1.Factors(rank1.Sampler(rows, mean=[0.45, 0.3], name="mood"), [0.5, 0.8])
-    >>> problem.best_pair
-    (0, 1)
-    """
-
-    draw_vectors: Callable[[int, np.random.Generator], ArrayLike]
-    mean: ArrayLike
-    name: str = "sampler"
-
-    def spec(self) -> str:
-        """The sampler in words; it can't be built again from them."""
-        return f"sampler:{self.name}"
+__all__ = ["Factors"]
 
 
 class FactorsLaw(NamedTuple):
@@ -195,9 +38,6 @@ class FactorsLaw(NamedTuple):
         return reward, best - reward
 
 
-Laws = Sampler | Sequence[Any]
-
-
 class Factors(Problem):
     """Factor values from any law on [0, 1]; u_t and v_t are independent of each other.
 
@@ -222,13 +62,13 @@ class Factors(Problem):
     """
 
     def __init__(self, u_law: Laws, v_law: Laws) -> None:
-        self.u_law, self.v_law = _checked("u_law", u_law), _checked("v_law", v_law)
-        self.u, self.v = _means("u_law", self.u_law), _means("v_law", self.v_law)
+        self.u_law, self.v_law = checked("u_law", u_law), checked("v_law", v_law)
+        self.u, self.v = means_of("u_law", self.u_law), means_of("v_law", self.v_law)
         self.block = max(1, min(2**16, 2**21 // (self.K + self.L)))
         self.storable = not any(
             isinstance(law, Sampler) and law.name == "sampler" for law in (self.u_law, self.v_law)
         )
-        settings = {"u_law": _spec(self.u_law), "v_law": _spec(self.v_law)}
+        settings = {"u_law": spec_of(self.u_law), "v_law": spec_of(self.v_law)}
         self.description = {"name": "factors", "settings": settings}
 
     @property
@@ -251,73 +91,6 @@ class Factors(Problem):
 
     def refill(self, law: FactorsLaw, rng: np.random.Generator) -> None:
         """Draw the next block of vectors, u first."""
-        _fill("u_law", law.u_block, self.u_law, rng)
-        _fill("v_law", law.v_block, self.v_law, rng)
+        fill("u_law", law.u_block, self.u_law, rng)
+        fill("v_law", law.v_block, self.v_law, rng)
         law.used[0] = 0
-
-
-_FROM_PLAIN: dict[str, Callable[..., Entry]] = {
-    "beta": Beta,
-    "interval": Interval,
-    "discrete": Discrete,
-}
-
-
-def _entry(name: str, given: Any) -> Entry:
-    if isinstance(given, Beta | Interval | Discrete | Frozen):
-        return given
-    if hasattr(given, "rvs") and hasattr(given, "mean") and hasattr(given, "support"):
-        low, high = given.support()
-        if low < 0 or high > 1:
-            raise ValueError(f"{name} must be a law on [0, 1], got one on [{low}, {high}]")
-        return Frozen(given)
-    if isinstance(given, int | float | np.number) and not isinstance(given, bool):
-        p = checks.number(name, given, 0, 1)
-        return Discrete([0.0, 1.0], [1 - p, p])
-    if isinstance(given, Sequence) and not isinstance(given, str) and given:
-        kind = checks.one_of(f"{name}[0]", given[0], _FROM_PLAIN)
-        try:
-            return _FROM_PLAIN[kind](*given[1:])
-        except (TypeError, ValueError) as problem:
-            raise type(problem)(f"{name}: {problem}") from None
-    raise TypeError(
-        f"{name} must be a Beta, Interval or Discrete law, a frozen SciPy distribution, a number, "
-        f"or a list such as ['beta', 2, 1]; got {checks.shown(given)}"
-    )
-
-
-def _checked(name: str, given: Laws) -> Sampler | list[Entry]:
-    if isinstance(given, Sampler):
-        return given
-    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) == 0:
-        raise TypeError(
-            f"{name} must be a Sampler or a list of at least one law, got {checks.shown(given)}"
-        )
-    return [_entry(f"{name}[{k}]", entry) for k, entry in enumerate(given)]
-
-
-def _means(name: str, law: Sampler | list[Entry]) -> Floats:
-    if isinstance(law, Sampler):
-        return checks.vector(f"{name}.mean", law.mean)
-    return checks.vector(f"mean of {name}", [entry.mean for entry in law])
-
-
-def _spec(law: Sampler | list[Entry]) -> Any:
-    return law.spec() if isinstance(law, Sampler) else [entry.spec() for entry in law]
-
-
-def _fill(name: str, block: Floats, law: Sampler | list[Entry], rng: np.random.Generator) -> None:
-    if isinstance(law, Sampler):
-        drawn = np.asarray(law.draw_vectors(len(block), rng), dtype=np.float64)
-        if drawn.shape != block.shape:
-            raise ValueError(
-                f"{name}: the sampler must return an array of shape {block.shape}, "
-                f"got {drawn.shape}"
-            )
-        block[:] = drawn
-    else:
-        for k, entry in enumerate(law):
-            block[:, k] = entry.draw(len(block), rng)
-    if not ((block >= 0) & (block <= 1)).all():
-        worst = block[~((block >= 0) & (block <= 1))][0]
-        raise ValueError(f"{name} must only give values in [0, 1], got {worst}")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.files import whole_file
+from rank1.atomic import whole_file
 from rank1.policies import POLICIES
 from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS

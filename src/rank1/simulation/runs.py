@@ -19,9 +19,9 @@ from rank1.compiled import kernel
 from rank1.policies.base import Known, Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
+from rank1.simulation.loop import play as play_steps
 from rank1.simulation.result import Outcome, Result
 from rank1.simulation.stages import play_stages
-from rank1.simulation.steps import play as play_steps
 from rank1.simulation.store import Block, Store, gaps
 
 __all__ = ["Interrupted", "Run", "checkpoints_of", "play_block", "play_run", "simulate"]

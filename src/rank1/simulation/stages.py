@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import jit, method
-from rank1.policies.rank1elim import (
+from rank1.policies.elimination import (
     COLUMNS,
     ISSUING,
     PLACE,
@@ -25,7 +25,7 @@ from rank1.policies.rank1elim import (
     SWEEP,
     end_stages,
 )
-from rank1.simulation.steps import gap, record, step
+from rank1.simulation.loop import gap, record, step
 
 __all__ = ["play_stages"]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.files import check_writable, whole_file
+from rank1.atomic import check_writable, whole_file
 
 __all__ = ["Block", "Store", "gaps"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.policies.base import Policy
-from rank1.policies.rank1elim import COLUMNS, ROWS, STAGE
+from rank1.policies.elimination import COLUMNS, ROWS, STAGE
 from rank1.problems.base import Problem
 
 if TYPE_CHECKING:

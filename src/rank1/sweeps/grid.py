@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.named import build, list_depth
 from rank1.policies import POLICIES
 from rank1.policies.base import Known, Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
+from rank1.settings import build, list_depth
 from rank1.simulation.runs import checkpoints_of, policy_number, series_key
 
 __all__ = ["EXAMPLE", "Grid", "Series", "grid_of", "read_grid"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.files import whole_file
+from rank1.atomic import whole_file
 from rank1.simulation.store import Block
 from rank1.sweeps.grid import Grid, Series
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rank1.divergences import kl_bernoulli, kl_gaussian
 from rank1.theory.alternatives import Model, weakest_models
 from rank1.theory.bounds import (
     LowerBound,
@@ -13,7 +14,7 @@ from rank1.theory.bounds import (
 )
 from rank1.theory.gaps import Hardness, hardness, has_unique_best_pair
 from rank1.theory.graves_lai import Allocation, graves_lai, relaxed
-from rank1.theory.kl import Divergence, divergence, kl_bernoulli, kl_gaussian
+from rank1.theory.kl import Divergence, divergence
 from rank1.theory.tables import table
 
 __all__ = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import rank1.movielens
-from rank1.movielens import DataError, read
-from rank1.movielens.read import AGES, OCCUPATIONS
+import rank1.paper.movielens
+from rank1.paper.movielens import DataError, read
+from rank1.paper.movielens.read import AGES, OCCUPATIONS
 
 
 def test_reads_what_is_written(folder: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_file_cut_anywhere_within_a_line(folder: Path, name: str) -> None:
 def test_the_real_ratings_cut_between_lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where users and movies are those of MovieLens 1M, the number of ratings is known."""
     # The module; its package has the function under the same name.
-    monkeypatch.setattr(sys.modules["rank1.movielens.read"], "WHOLE", (5, 4, 7))
+    monkeypatch.setattr(sys.modules["rank1.paper.movielens.read"], "WHOLE", (5, 4, 7))
     read(folder)
     file = folder / "ratings.dat"
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-2]))
@@ -120,8 +120,8 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_names_of_the_package() -> None:
-    for name in rank1.movielens.__all__:
-        assert hasattr(rank1.movielens, name)
+    for name in rank1.paper.movielens.__all__:
+        assert hasattr(rank1.paper.movielens, name)
 
 
 def test_codes_mean_what_the_readme_of_the_data_says() -> None:

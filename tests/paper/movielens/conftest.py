@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rank1.movielens import Ratings, read, stand_in
+from rank1.paper.movielens import Ratings, read, stand_in
 
 #: Holes in the movie ids, a title in latin-1, one with a colon, a movie and a user without ratings.
 USERS = """\

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rank1.completion import guess_rank
-from rank1.movielens import Ratings, group_ratings, rating_problem, read
-from rank1.movielens.problem import star_probabilities
+from rank1.paper.completion import guess_rank
+from rank1.paper.movielens import Ratings, group_ratings, rating_problem, read
+from rank1.paper.movielens.problem import star_probabilities
 
 
 def test_averages_by_group_and_movie(folder: Path) -> None:

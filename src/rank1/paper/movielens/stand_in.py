@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.files import whole_file
-from rank1.movielens.read import AGES, FILES, OCCUPATIONS, STAND_IN
+from rank1.atomic import whole_file
+from rank1.paper.movielens.read import AGES, FILES, OCCUPATIONS, STAND_IN
 
 __all__ = ["stand_in"]
 
@@ -46,7 +46,7 @@ def stand_in(directory: str | Path, seed: int = 1) -> Path:
     Examples
     --------
     >>> import tempfile
-    >>> from rank1.movielens import stand_in
+    >>> from rank1.paper.movielens import stand_in
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     lines = (stand_in(folder) / "movies.dat").read_text("latin-1").splitlines()
     >>> lines[0]

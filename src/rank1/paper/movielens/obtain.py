@@ -6,9 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rank1.movielens.download import download
-from rank1.movielens.read import Ratings, read
-from rank1.movielens.stand_in import stand_in
+from rank1.paper.movielens.download import download
+from rank1.paper.movielens.read import Ratings, read
+from rank1.paper.movielens.stand_in import stand_in
 
 __all__ = ["obtain"]
 

@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from rank1.policies.klindex import kl_level, kl_upper
+from rank1.divergences import kl_level, kl_upper
 from rank1.theory import kl_bernoulli
 
 

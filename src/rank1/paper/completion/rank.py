@@ -100,7 +100,7 @@ def guess_rank(matrix: ArrayLike) -> int:
     Examples
     --------
     >>> import numpy as np
-    >>> from rank1.completion import guess_rank
+    >>> from rank1.paper.completion import guess_rank
     >>> rng = np.random.default_rng(0)
     >>> matrix = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 300))
     >>> matrix[rng.random(matrix.shape) < 0.5] = np.nan

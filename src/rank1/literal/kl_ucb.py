@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import jit
+from rank1.divergences import kl_upper
 from rank1.policies.base import Known, Policy
-from rank1.policies.klindex import kl_upper
 
 
 @jit

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rank1.files import check_writable, whole_file
+from rank1.atomic import check_writable, whole_file
 
 
 @pytest.mark.parametrize("sync", [True, False])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rank1.completion.optspace import Completion, optspace
-from rank1.completion.rank import guess_rank
+from rank1.paper.completion.optspace import Completion, optspace
+from rank1.paper.completion.rank import guess_rank
 
 __all__ = ["Completion", "guess_rank", "optspace"]

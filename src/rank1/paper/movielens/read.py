@@ -95,7 +95,7 @@ def read(directory: str | Path) -> Ratings:
     Examples
     --------
     >>> import tempfile
-    >>> from rank1.movielens import read, stand_in
+    >>> from rank1.paper.movielens import read, stand_in
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     data = read(stand_in(folder))
     >>> data

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rank1 import checks
-from rank1.completion.entries import Entries
-from rank1.completion.rank import VALUES, Bools, Floats, from_values, leading, observed
+from rank1.paper.completion.entries import Entries
+from rank1.paper.completion.rank import VALUES, Bools, Floats, from_values, leading, observed
 
 __all__ = ["Completion", "optspace"]
 
@@ -111,7 +111,7 @@ def optspace(
     Examples
     --------
     >>> import numpy as np
-    >>> from rank1.completion import optspace
+    >>> from rank1.paper.completion import optspace
     >>> rng = np.random.default_rng(0)
     >>> true = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50))
     >>> seen = np.where(rng.random(true.shape) < 0.5, true, np.nan)

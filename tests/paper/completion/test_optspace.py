@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rank1.completion import optspace
-from rank1.completion.entries import Entries
-from rank1.completion.optspace import _trimmed
+from rank1.paper.completion import optspace
+from rank1.paper.completion.entries import Entries
+from rank1.paper.completion.optspace import _trimmed
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rank1.movielens import Ratings, group_ratings, rating_problem, read, stand_in
+from rank1.paper.movielens import Ratings, group_ratings, rating_problem, read, stand_in
 
 
 def test_sizes(generated: Ratings) -> None:

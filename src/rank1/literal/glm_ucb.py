@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.policies.reference_linucb import first_largest, widths
+from rank1.literal.linucb import first_largest, widths
 
 Floats = NDArray[np.float64]
 

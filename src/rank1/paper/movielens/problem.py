@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.completion import Completion, optspace
-from rank1.movielens.read import AGES, GENDERS, OCCUPATIONS, Ratings
+from rank1.paper.completion import Completion, optspace
+from rank1.paper.movielens.read import AGES, GENDERS, OCCUPATIONS, Ratings
 
 if TYPE_CHECKING:
     from rank1.problems import Categorical
@@ -78,7 +78,7 @@ def group_ratings(data: Ratings) -> GroupRatings:
     Examples
     --------
     >>> import tempfile
-    >>> from rank1.movielens import group_ratings, read, stand_in
+    >>> from rank1.paper.movielens import group_ratings, read, stand_in
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     grid = group_ratings(read(stand_in(folder)))
     >>> grid.averages.shape, grid.names[0]
@@ -141,7 +141,7 @@ def rating_problem(
     Examples
     --------
     >>> import tempfile
-    >>> from rank1.movielens import rating_problem, read, stand_in
+    >>> from rank1.paper.movielens import rating_problem, read, stand_in
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     grid = rating_problem(read(stand_in(folder)))
     >>> grid.problem.K, grid.problem.L, grid.rank, grid.stand_in

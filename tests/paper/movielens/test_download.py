@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rank1.movielens import LICENCE, DataError, download, read
+from rank1.paper.movielens import LICENCE, DataError, download, read
 
 
 @pytest.fixture

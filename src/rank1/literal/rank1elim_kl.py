@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tests.policies.reference_rank1elim import LiteralRank1Elim
+from rank1.literal.rank1elim import LiteralRank1Elim
 
 
 def kl(p: float, q: float) -> float:

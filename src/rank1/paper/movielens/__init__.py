@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rank1.movielens.download import LICENCE, download
-from rank1.movielens.obtain import obtain
-from rank1.movielens.problem import GroupRatings, RatingProblem, group_ratings, rating_problem
-from rank1.movielens.read import DataError, Ratings, read
-from rank1.movielens.stand_in import stand_in
+from rank1.paper.movielens.download import LICENCE, download
+from rank1.paper.movielens.obtain import obtain
+from rank1.paper.movielens.problem import GroupRatings, RatingProblem, group_ratings, rating_problem
+from rank1.paper.movielens.read import DataError, Ratings, read
+from rank1.paper.movielens.stand_in import stand_in
 
 __all__ = [
     "LICENCE",

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from rank1.movielens.read import FILES, DataError
+from rank1.paper.movielens.read import FILES, DataError
 
 __all__ = ["LICENCE", "download"]
 
@@ -59,7 +59,7 @@ def download(
 
     Examples
     --------
-    >>> from rank1.movielens import download
+    >>> from rank1.paper.movielens import download
     >>> download("data")
     Traceback (most recent call last):
     ...

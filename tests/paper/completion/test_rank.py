@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rank1.completion import guess_rank, optspace
-from rank1.completion.optspace import _trimmed
-from rank1.completion.rank import from_values, leading
+from rank1.paper.completion import guess_rank, optspace
+from rank1.paper.completion.optspace import _trimmed
+from rank1.paper.completion.rank import from_values, leading
 
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,158 @@
+"""Kullback–Leibler divergences d(p, q) between rewards of means p and q, and KL intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rank1 import checks
+from rank1.compiled import jit
+
+__all__ = ["kl_bernoulli", "kl_gaussian", "kl_level", "kl_upper"]
+
+Floats = NDArray[np.float64]
+
+#: Below this |x|, x − log(1 + x) is summed as a series, because the difference cancels.
+SERIES_BELOW = 0.3
+#: Its terms: |x| ≤ 0.3 means s² ≤ 0.032 in `_one_outcome`, and 0.032¹¹ is below rounding.
+SERIES_TERMS = 11
+
+
+@overload
+def kl_bernoulli(p: float, q: float) -> float: ...
+@overload
+def kl_bernoulli(p: ArrayLike, q: ArrayLike) -> Floats: ...
+def kl_bernoulli(p: ArrayLike, q: ArrayLike) -> float | Floats:
+    """d(p, q) = p·log(p/q) + (1 − p)·log((1 − p)/(1 − q)), between Bernoulli laws.
+
+    Accurate to a few units in the last place also where p and q nearly agree, where the two
+    logarithms all but cancel. With 0·log 0 = 0, d(0, 0) = d(1, 1) = 0; d(p, 0) and d(p, 1) are
+    otherwise infinite.
+
+    Parameters
+    ----------
+    p, q
+        Means in [0, 1], single numbers or arrays of shapes that go together.
+
+    Examples
+    --------
+    >>> from rank1 import theory
+    >>> round(theory.kl_bernoulli(0.63, 0.81), 6)
+    0.088269
+    >>> round(theory.kl_bernoulli(0.5, 0.5 + 2**-40) / 2**-79, 12)  # to leading order 2·(q − p)²
+    1.0
+    >>> theory.kl_bernoulli([0.0, 1.0, 0.5], 1.0)
+    array([inf,  0., inf])
+
+    References
+    ----------
+    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorem 2.
+    """
+    p, q = _mean("p", p), _mean("q", q)
+    delta = q - p
+    # Both outcomes' terms are non-negative, and the ±delta in them cancel exactly.
+    total = _one_outcome(p, q, delta) + _one_outcome(1 - p, 1 - q, -delta)
+    return total if total.ndim else float(total)
+
+
+@overload
+def kl_gaussian(p: float, q: float, sigma: float) -> float: ...
+@overload
+def kl_gaussian(p: ArrayLike, q: ArrayLike, sigma: float) -> Floats: ...
+def kl_gaussian(p: ArrayLike, q: ArrayLike, sigma: float) -> float | Floats:
+    """d(p, q) = (p − q)²/(2·sigma²), between normal laws of one variance.
+
+    Parameters
+    ----------
+    p, q
+        Means, single numbers or arrays of shapes that go together.
+    sigma
+        The common standard deviation, above 0.
+
+    Examples
+    --------
+    >>> from rank1 import theory
+    >>> theory.kl_gaussian(0.25, 0.75, sigma=0.5)
+    0.5
+
+    References
+    ----------
+    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorem 3.
+    """
+    sigma = checks.number("sigma", sigma, 0, above=True)
+    with np.errstate(over="ignore"):  # a divergence may be infinite
+        scaled = (np.asarray(p, dtype=np.float64) - np.asarray(q, dtype=np.float64)) / sigma
+        total = np.asarray(scaled * scaled / 2)
+    return total if total.ndim else float(total)
+
+
+def _mean(name: str, value: ArrayLike) -> Floats:
+    array = np.asarray(value, dtype=np.float64)
+    bad = ~((array >= 0) & (array <= 1))  # catches NaN too
+    if bad.any():
+        raise ValueError(f"{name} must be a mean in [0, 1], got {array[bad].flat[0]}")
+    return array
+
+
+def _one_outcome(p: Floats, q: Floats, delta: Floats) -> Floats:
+    """p·log(p/q) + delta for delta = q − p, which is p·(x − log(1 + x)) with x = delta/p."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        x = delta / p
+        # log(1 + x) = 2·artanh(s), so x − log(1 + x) = s·x − 2·(s³/3 + s⁵/5 + …).
+        s = x / (2 + x)
+        tail = np.polynomial.polynomial.polyval(s * s, _COEFFICIENTS)
+        near = p * s * (x - 2 * s * s * tail)
+        ratio = p / q
+        usable = (ratio > 0) & (ratio < np.inf)
+        logarithm = np.where(usable, np.log(ratio), np.log(p) - np.log(q))
+        far = p * logarithm + delta
+    return np.where(p == 0, delta, np.where(np.abs(x) <= SERIES_BELOW, near, far))
+
+
+_COEFFICIENTS = 1.0 / np.arange(3, 3 + 2 * SERIES_TERMS, 2)
+
+
+@jit
+def kl_upper(mean: float, divergence: float) -> float:
+    """max{q ≥ mean : kl(mean, q) ≤ divergence}, right to some units in the last place.
+
+    Newton's steps for d = q − mean from above the solution: kl(mean, ·) is convex and increasing
+    there, so they come down to it and never pass it, but for rounding.
+    """
+    if mean >= 1.0:
+        return 1.0
+    if divergence <= 0.0:
+        return mean
+    if mean < 1e-200:  # as good as 0: kl(0, q) = −log(1 − q)
+        return -math.expm1(-divergence)
+    rest = 1.0 - mean
+    # kl(mean, q) = ∫ (z − mean)/(z(1 − z)) dz ≥ d²/(2·variance), where the variance is the largest
+    # z(1 − z) between mean and q. With a variance of 1/4 this is Pinsker's inequality.
+    z = max(mean, min(0.5, mean + math.sqrt(0.5 * divergence)))
+    d = math.sqrt(2.0 * divergence * z * (1.0 - z))
+    if d >= 0.5 * rest:
+        # Near 1, kl without the term −mean·log q ≥ 0 is a better bound.
+        entropy = -mean * math.log(mean) - rest * math.log(rest)
+        y = math.exp(-(divergence + entropy) / rest)
+        if y < 1e-16:
+            return 1.0
+        d = min(d, rest - y)
+    for _ in range(100):
+        y = rest - d
+        excess = -mean * math.log1p(d / mean) - rest * math.log1p(-d / rest) - divergence
+        step = excess * (mean + d) * y / d
+        d -= step
+        # Then at most some step²·(1/d + 1/y)/2 is missing still, which counts relative to q.
+        if step * step * rest <= 1e-16 * (mean + d) * d * y:
+            break
+    return min(mean + d, 1.0)
+
+
+@jit
+def kl_level(t: int, c: float) -> float:
+    """The level log t + c·log log t; 0 where it is negative or, for t ≤ 1, not defined."""
+    log_t = math.log(t)
+    return max(0.0, log_t + c * math.log(log_t)) if log_t > 0.0 else 0.0

@@ -1,0 +1,1 @@
+"""The readable version of each algorithm, line by line, for comparison."""

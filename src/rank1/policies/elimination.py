@@ -1,0 +1,267 @@
+"""Elimination of rows and columns in stages: the state that Rank1Elim and its kin share."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.compiled import inlined, jit, kernel, method
+from rank1.policies.base import Known
+
+__all__ = ["EliminationState", "start_elimination"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# What the entries of `EliminationState.at` are.
+STAGE = 0  # ℓ: the stage whose pulls are being waited for
+ISSUING = 1  # the stage of the sweep being issued; larger than STAGE while rewards are late
+SWEEP = 2  # sweeps issued so far
+SIDE = 3  # 0 while exploring rows, 1 while exploring columns
+PLACE = 4  # how many of the remaining lines this sweep has visited on this side
+PARTNER = 5  # the random column (row) over which this sweep explores the rows (columns), or -1
+ROWS = 6  # |I_ℓ|
+COLUMNS = 7  # |J_ℓ|
+GIVEN_BACK = 8  # pulls that were given back and wait to be issued again
+REPORTED = 9  # rewards that came in
+
+_NEVER = 2**60  # length of the last stage: no run of n steps reaches its end
+
+interval = method("interval", inline=False)
+
+
+class EliminationState(NamedTuple):
+    """Where an elimination policy stands, and all that has happened at the ends of its stages.
+
+    The paper's reward matrices C are read only through their row sums and column sums, so that
+    is what is kept. Arrays whose first axis is the stage hold the paper's quantities of stage ℓ.
+    """
+
+    limits: Floats  # see `Known.limits`
+    at: Ints
+    rows: Ints  # I_ℓ, ascending; the first at[ROWS] entries count
+    columns: Ints  # J_ℓ, likewise
+    h_row: Ints  # h_ℓ for rows: (stages, K)
+    h_column: Ints  # h_ℓ for columns: (stages, L)
+    C_row: Floats  # Σ_j C_ℓ(i, j) from exploring rows: (stages, K)
+    C_column: Floats  # Σ_i C_ℓ(i, j) from exploring columns: (stages, L)
+    n_stage: Ints  # n_ℓ
+    width: Floats  # half the width of an interval, or whatever `interval` makes of it
+    awaited: Ints  # pulls of each stage that are issued and not reported
+    ended: Ints  # rewards that had come in at the end of each stage; -1 before
+    row_intervals: Floats  # L_ℓ and U_ℓ of rows: (stages, K, 2); NaN where eliminated
+    column_intervals: Floats
+    given_back: Ints  # (row, column, tag) of each
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        """The next pull of the current sweep (lines 10 to 20 of Algorithm 1)."""
+        at = self.at
+        if at[GIVEN_BACK] > 0:
+            at[GIVEN_BACK] -= 1
+            pull = self.given_back[at[GIVEN_BACK]]
+            return pull[0], pull[1], pull[2]
+        stage = at[ISSUING]
+        tag = at[SIDE] + 2 * stage + 64 * at[SWEEP]
+        self.awaited[stage] += 1
+        if at[SIDE] == 0:
+            if at[PARTNER] < 0:
+                h = self.h_column[at[STAGE]]
+                at[PARTNER] = h[int(rng.random() * len(h))]
+            row, column = self.rows[at[PLACE]], at[PARTNER]
+            at[PLACE] += 1
+            if at[PLACE] == at[ROWS]:
+                next_side(self)
+        else:
+            if at[PARTNER] < 0:
+                h = self.h_row[at[STAGE]]
+                at[PARTNER] = h[int(rng.random() * len(h))]
+            row, column = at[PARTNER], self.columns[at[PLACE]]
+            at[PLACE] += 1
+            if at[PLACE] == at[COLUMNS]:
+                next_side(self)
+        return row, column, tag
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        """Add a reward to its line; end the stage when it was the last one awaited."""
+        stage = (tag >> 1) & 31
+        if tag & 1 == 0:
+            self.C_row[stage, row] += reward
+        else:
+            self.C_column[stage, column] += reward
+        self.awaited[stage] -= 1
+        self.at[REPORTED] += 1
+        if self.awaited[stage] == 0 and stage == self.at[STAGE]:
+            end_stages(self)
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Whether the pull's stage waits for rewards: one report too many would stop it."""
+        stage = (tag >> 1) & 31
+        return 0 <= tag < 64 * (self.at[SWEEP] + 1) and bool(
+            stage <= self.at[ISSUING] and self.awaited[stage] > 0
+        )
+
+    def forget(self, row: int, column: int, tag: int) -> EliminationState:
+        """The same pull is issued again, before any other; not if its line is gone."""
+        at = self.at
+        h, line = (self.h_column, column) if tag & 1 else (self.h_row, row)
+        if h[at[STAGE], line] != line:
+            self.awaited[(tag >> 1) & 31] -= 1
+            kernel(_end_stages, self)(self)
+            return self
+        waiting = int(at[GIVEN_BACK])
+        state = self
+        if waiting == len(self.given_back):
+            room = np.empty((max(16, 2 * waiting), 3), np.int64)
+            room[:waiting] = self.given_back
+            # The old state must not see a count that its own room doesn't hold.
+            state = self._replace(given_back=room, at=at.copy())
+        state.given_back[waiting] = row, column, tag
+        state.at[GIVEN_BACK] += 1
+        return state
+
+    def best(self) -> tuple[int, int]:
+        """The remaining row and column of the largest sums so far.
+
+        All lines have as many observations, but for the sweep at hand and for late rewards.
+        """
+        stage = self.at[STAGE]
+        rows, columns = self.rows[: self.at[ROWS]], self.columns[: self.at[COLUMNS]]
+        return (
+            int(rows[self.C_row[stage, rows].argmax()]),
+            int(columns[self.C_column[stage, columns].argmax()]),
+        )
+
+    def interval(self, stage: int, mean: float) -> tuple[float, float]:
+        """Lower and upper confidence bound (lines 22 to 28)."""
+        return mean - self.width[stage], mean + self.width[stage]
+
+
+State = TypeVar("State", bound=EliminationState)
+
+
+@inlined
+def next_side(state: Any) -> None:
+    """A sweep explores rows, then columns; then the next sweep begins, maybe of the next stage."""
+    at = state.at
+    at[PLACE] = 0
+    at[PARTNER] = -1
+    if at[SIDE] == 0:
+        at[SIDE] = 1
+    else:
+        at[SIDE] = 0
+        at[SWEEP] += 1
+        if at[SWEEP] == state.n_stage[at[ISSUING]]:
+            at[ISSUING] += 1
+
+
+@jit
+def end_stages(state: Any) -> None:
+    """End the stage; also those after it, where rewards came in early."""
+    at = state.at
+    while at[ISSUING] > at[STAGE] and state.awaited[at[STAGE]] == 0:
+        stage = at[STAGE]
+        last = -1  # the last line that the unfinished sweep has visited
+        if at[PLACE] > 0:
+            last = (state.rows if at[SIDE] == 0 else state.columns)[at[PLACE] - 1]
+        at[ROWS] = eliminate(
+            state, state.rows, at[ROWS], state.h_row, state.C_row, state.row_intervals
+        )
+        at[COLUMNS] = eliminate(
+            state,
+            state.columns,
+            at[COLUMNS],
+            state.h_column,
+            state.C_column,
+            state.column_intervals,
+        )
+        state.ended[stage] = at[REPORTED]
+        at[STAGE] = stage + 1
+        if at[GIVEN_BACK] > 0:
+            drop_eliminated(state)
+        if last >= 0:  # go on with the sweep over the lines that remain
+            lines, count = (state.rows, at[ROWS]) if at[SIDE] == 0 else (state.columns, at[COLUMNS])
+            at[PLACE] = 0
+            while at[PLACE] < count and lines[at[PLACE]] <= last:
+                at[PLACE] += 1
+            if at[PLACE] == count:
+                next_side(state)
+
+
+def _end_stages(state: Any) -> None:
+    end_stages(state)
+
+
+@jit
+def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals: Floats) -> int:
+    """Intervals and elimination on one side (lines 22 to 40); how many lines remain."""
+    stage = state.at[STAGE]
+    leader = -1
+    for k in range(count):
+        i = lines[k]
+        lower, upper = interval(state, stage, C[stage, i] / state.n_stage[stage])
+        intervals[stage, i, 0] = lower
+        intervals[stage, i, 1] = upper
+        if leader < 0 or lower > intervals[stage, leader, 0]:
+            leader = i
+    for i in range(h.shape[1]):
+        gone = intervals[stage, h[stage, i], 1] <= intervals[stage, leader, 0]
+        h[stage + 1, i] = leader if gone else h[stage, i]
+        C[stage + 1, i] += C[stage, i]
+    # A line remains where it still stands for itself.
+    remaining = 0
+    for k in range(count):
+        if h[stage + 1, lines[k]] == lines[k]:
+            lines[remaining] = lines[k]
+            remaining += 1
+    return remaining
+
+
+@jit
+def drop_eliminated(state: Any) -> None:
+    """A pull that was given back isn't issued again when its line is gone."""
+    at = state.at
+    kept = 0
+    for k in range(at[GIVEN_BACK]):
+        row, column, tag = state.given_back[k, 0], state.given_back[k, 1], state.given_back[k, 2]
+        if tag & 1 == 0:
+            gone = state.h_row[at[STAGE], row] != row
+        else:
+            gone = state.h_column[at[STAGE], column] != column
+        if gone:
+            state.awaited[(tag >> 1) & 31] -= 1
+        else:
+            for field in range(3):
+                state.given_back[kept, field] = state.given_back[k, field]
+            kept += 1
+    at[GIVEN_BACK] = kept
+
+
+def start_elimination(
+    kind: type[State], known: Known, n_stage: list[int], width: list[float]
+) -> State:
+    """A state before the first step, for stages of the given lengths."""
+    K, L = known.K, known.L
+    # A sweep has at least two pulls, so a stage with 2·n_ℓ > n can't end within the horizon.
+    lengths = [length for length in n_stage if 2 * length <= known.n]
+    stages = len(lengths) + 1
+    at = np.zeros(10, np.int64)
+    at[ROWS], at[COLUMNS], at[PARTNER] = K, L, -1
+    return kind(
+        limits=known.limits,
+        at=at,
+        rows=np.arange(K),
+        columns=np.arange(L),
+        h_row=np.tile(np.arange(K), (stages, 1)),
+        h_column=np.tile(np.arange(L), (stages, 1)),
+        C_row=np.zeros((stages, K)),
+        C_column=np.zeros((stages, L)),
+        n_stage=np.array([*lengths, _NEVER]),
+        width=np.array(width[:stages]),
+        awaited=np.zeros(stages, np.int64),
+        ended=np.full(stages, -1),
+        row_intervals=np.full((stages, K, 2), np.nan),
+        column_intervals=np.full((stages, L, 2), np.nan),
+        given_back=np.empty((0, 3), np.int64),
+    )
