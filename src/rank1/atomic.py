@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rank1.errors import FileError
+
 __all__ = ["check_writable", "whole_file"]
 
 
@@ -20,12 +22,12 @@ def _temporary(path: str | os.PathLike[str]) -> Path:
     """A new empty file beside that to which `path` leads."""
     place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():
-        raise OSError(f"can't write {os.fspath(path)!r}: it isn't a file; name one")
+        raise FileError(f"can't write {os.fspath(path)!r}: it isn't a file; name one")
     temporary = place.with_name(f".{place.name}.{secrets.token_hex(6)}")
     try:
         temporary.touch(exist_ok=False)
     except OSError as error:
-        raise OSError(
+        raise FileError(
             f"can't write {os.fspath(path)!r}: {error.strerror or error}; "
             "name a file in a folder that exists and may be written to"
         ) from None
@@ -56,6 +58,6 @@ def whole_file(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[P
             temporary.chmod(place.stat().st_mode & 0o777)
         temporary.replace(place)
     except OSError as error:
-        raise OSError(f"can't write {os.fspath(path)!r}: {error.strerror or error}") from None
+        raise FileError(f"can't write {os.fspath(path)!r}: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rank1.errors import InputError, InputTypeError
+
 __all__ = ["integer", "jobs", "number", "one_of", "vector"]
 
 #: The largest step count: counters are 64-bit, and a double counts exactly up to 2**53.
@@ -34,16 +36,16 @@ def integer(name: str, value: Any, low: int, high: int | None = MAX_STEPS) -> in
     >>> integer("runs", 0, 1)
     Traceback (most recent call last):
     ...
-    ValueError: runs must be a whole number of at least 1, got 0
+    rank1.InputError: runs must be a whole number of at least 1, got 0
     """
     asked = f"{name} must be a whole number of at least {low}"
     if not _is_real(value):
-        raise TypeError(f"{asked}, got {shown(value)}")
+        raise InputTypeError(f"{asked}, got {shown(value)}")
     if high is not None and (high < MAX_STEPS or high < value < math.inf):
         asked += f" and at most {high}"
     whole = isinstance(value, int | np.integer) or (math.isfinite(value) and int(value) == value)
     if not whole or value < low or (high is not None and value > high):
-        raise ValueError(f"{asked}, got {shown(value)}")
+        raise InputError(f"{asked}, got {shown(value)}")
     return int(value)
 
 
@@ -72,7 +74,7 @@ def number(
     >>> number("sigma", -1, 0, above=True)
     Traceback (most recent call last):
     ...
-    ValueError: sigma must be a number above 0, got -1
+    rank1.InputError: sigma must be a number above 0, got -1
     """
     parts = []
     if low > -math.inf:
@@ -81,11 +83,11 @@ def number(
         parts.append(f"at most {high:g}")
     asked = " ".join([f"{name} must be a number", " and ".join(parts)]).rstrip()
     if not _is_real(value):
-        raise TypeError(f"{asked}, got {shown(value)}")
+        raise InputTypeError(f"{asked}, got {shown(value)}")
     if isinstance(value, int) and abs(value) > 2**1000:  # too large for a float
-        raise ValueError(f"{asked}, got {shown(value)}")
+        raise InputError(f"{asked}, got {shown(value)}")
     if not math.isfinite(value) or not low <= value <= high or (above and value == low):
-        raise ValueError(f"{asked}, got {shown(value)}")
+        raise InputError(f"{asked}, got {shown(value)}")
     return float(value)
 
 
@@ -97,18 +99,18 @@ def vector(
     >>> vector("u", [0.5, 1.5])
     Traceback (most recent call last):
     ...
-    ValueError: u[1] must be a number in [0, 1], got 1.5
+    rank1.InputError: u[1] must be a number in [0, 1], got 1.5
     """
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a list of numbers, got {shown(values)}") from None
+        raise InputTypeError(f"{name} must be a list of numbers, got {shown(values)}") from None
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} must be a list of at least one number, got {shown(values)}")
+        raise InputError(f"{name} must be a list of at least one number, got {shown(values)}")
     bad = ~((array >= low) & (array <= high))  # catches NaN too
     if bad.any():
         at = int(bad.argmax())
-        raise ValueError(f"{name}[{at}] must be a number in [{low:g}, {high:g}], got {array[at]}")
+        raise InputError(f"{name}[{at}] must be a number in [{low:g}, {high:g}], got {array[at]}")
     array.setflags(write=False)
     return array
 
@@ -116,10 +118,10 @@ def vector(
 def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     """`value`, which must be one of `choices`; a likely slip of the pen is pointed out.
 
-    >>> one_of("policy", "rank1elm", ["rank1elim", "ucb1"])
+    >>> one_of("policy", "rank1elm", ["rank1elim", "uts"])
     Traceback (most recent call last):
     ...
-    ValueError: policy must be one of rank1elim, ucb1, got 'rank1elm' (did you mean rank1elim?)
+    rank1.InputError: policy must be one of rank1elim, uts, got 'rank1elm' (did you mean rank1elim?)
     """
     import difflib
 
@@ -128,4 +130,4 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
         return str(value)
     close = difflib.get_close_matches(str(value), known, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
-    raise ValueError(f"{name} must be one of {', '.join(known)}, got {shown(value)}{hint}")
+    raise InputError(f"{name} must be one of {', '.join(known)}, got {shown(value)}{hint}")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit
+from rank1.errors import InputError
 
 __all__ = ["kl_bernoulli", "kl_gaussian", "kl_level", "kl_upper"]
 
@@ -93,7 +94,7 @@ def _mean(name: str, value: ArrayLike) -> Floats:
     array = np.asarray(value, dtype=np.float64)
     bad = ~((array >= 0) & (array <= 1))  # catches NaN too
     if bad.any():
-        raise ValueError(f"{name} must be a mean in [0, 1], got {array[bad].flat[0]}")
+        raise InputError(f"{name} must be a mean in [0, 1], got {array[bad].flat[0]}")
     return array
 
 

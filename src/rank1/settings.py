@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from rank1 import checks
+from rank1.errors import InputError
 
 __all__ = ["build", "list_depth", "parse_policy", "parse_settings", "settings_of"]
 
@@ -47,21 +48,21 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: di
     >>> build("problem", PROBLEMS, "bernoulli", {"u": [0.5]})
     Traceback (most recent call last):
     ...
-    ValueError: problem bernoulli needs v; it takes u, v
+    rank1.InputError: problem bernoulli needs v; it takes u, v
     """
     maker = table[checks.one_of(kind, name, table)]
     known = settings_of(maker)
     takes = f"it takes {', '.join(known)}" if known else "it takes no settings"
     for key in given:
         if key not in known:
-            raise ValueError(f"{kind} {name} has no setting {checks.shown(key)}; {takes}")
+            raise InputError(f"{kind} {name} has no setting {checks.shown(key)}; {takes}")
     missing = [
         key
         for key, default in known.items()
         if default is inspect.Parameter.empty and key not in given
     ]
     if missing:
-        raise ValueError(f"{kind} {name} needs {', '.join(missing)}; {takes}")
+        raise InputError(f"{kind} {name} needs {', '.join(missing)}; {takes}")
     return maker(**given)
 
 
@@ -75,9 +76,9 @@ def parse_settings(texts: list[str], option: str) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise ValueError(f"{option} must look like name=value, got {checks.shown(text)}")
+            raise InputError(f"{option} must look like name=value, got {checks.shown(text)}")
         if name.strip() in settings:
-            raise ValueError(f"{option} must set {name.strip()} once, got it twice")
+            raise InputError(f"{option} must set {name.strip()} once, got it twice")
         settings[name.strip()] = _value(value.strip())
     return settings
 
@@ -85,7 +86,7 @@ def parse_settings(texts: list[str], option: str) -> dict[str, Any]:
 def _value(text: str) -> Any:
     if fraction := re.fullmatch(r"(\d+)/(\d+)", text):
         if int(fraction[2]) == 0:
-            raise ValueError(f"a fraction must not divide by zero, got {text}")
+            raise InputError(f"a fraction must not divide by zero, got {text}")
         return int(fraction[1]) / int(fraction[2])
     for read in (json.loads, float, _dotted):
         try:

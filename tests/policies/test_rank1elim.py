@@ -7,7 +7,6 @@ import pytest
 
 import rank1
 from rank1.literal.rank1elim import LiteralRank1Elim
-from rank1.policies.elimination import COLUMNS, ROWS, STAGE
 from tests.support import known_of, play_compiled, play_reference
 
 THREE_VALUES = rank1.Categorical(
@@ -37,9 +36,9 @@ def test_makes_the_choices_of_algorithm_1(problem: rank1.Problem, seed: int) -> 
     np.testing.assert_array_equal(pairs, expected)
     np.testing.assert_array_equal(got, rewards)
     rows, columns = reference.survivors[-1]
-    assert state.rows[: state.at[ROWS]].tolist() == rows
-    assert state.columns[: state.at[COLUMNS]].tolist() == columns
-    assert state.at[STAGE] == len(reference.survivors) - 1
+    assert state.rows[: state.at[0].rows].tolist() == rows
+    assert state.columns[: state.at[0].columns].tolist() == columns
+    assert state.at[0].stage == len(reference.survivors) - 1
 
 
 class Watched:
@@ -55,8 +54,11 @@ class Watched:
         self.out: list[rank1.Pull] = []
 
     def ask(self, rng: np.random.Generator) -> rank1.Pull:
-        at = self.state.at
-        survivors = self.state.columns[: at[COLUMNS]].tolist(), self.state.rows[: at[ROWS]].tolist()
+        at = self.state.at[0]
+        survivors = (
+            self.state.columns[: at.columns].tolist(),
+            self.state.rows[: at.rows].tolist(),
+        )
         pull = rank1.ask(self.state, rng)
         self.out.append(pull)
         side, sweep = pull.tag & 1, pull.tag >> 6
@@ -83,7 +85,7 @@ class Watched:
     def check(self) -> int:
         """Every stage that ended had all its observations, and no others; how many there are."""
         state = self.state
-        for stage in range(state.at[STAGE]):
+        for stage in range(state.at[0].stage):
             n_stage = state.n_stage[stage]
             for side, C, intervals in (
                 (0, state.C_row, state.row_intervals),
@@ -94,7 +96,7 @@ class Watched:
                     sweeps = [sweep for sweep in seen if sweep < n_stage]
                     assert len(sweeps) == n_stage
                     assert C[stage, line] == pytest.approx(sum(seen[s] for s in sweeps))
-        return int(state.at[STAGE])
+        return int(state.at[0].stage)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -183,7 +185,7 @@ def test_a_line_that_only_touches_is_eliminated() -> None:
     state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
     state.n_stage[0], state.width[0] = 8, 0.25
     rng = np.random.default_rng(1)
-    while state.at[STAGE] == 0:
+    while state.at[0].stage == 0:
         pull = rank1.ask(state, rng)
         even = (pull.tag >> 6) % 2 == 0
         rank1.tell(state, pull, 1.0 if pull.row == 0 or even else 0.0)
@@ -211,13 +213,13 @@ def test_a_pull_of_an_eliminated_line_is_not_waited_for() -> None:
             tell(pull)
     state = state.forget(*given_back)
     tell(first)
-    assert state.at[STAGE] == 1
+    assert state.at[0].stage == 1
     assert state.h_row[1].tolist() == [0, 0]
     for _ in range(2000):
         pull = rank1.ask(state, rng)
         assert pull != given_back
         tell(pull)
-    assert state.at[STAGE] >= 3
+    assert state.at[0].stage >= 3
 
 
 def test_a_pull_given_back_after_its_line_is_gone_is_not_issued_again() -> None:
@@ -242,7 +244,7 @@ def test_a_pull_given_back_after_its_line_is_gone_is_not_issued_again() -> None:
         pull = rank1.ask(state, rng)
         assert pull != late
         tell(pull)
-    assert state.at[STAGE] >= 3
+    assert state.at[0].stage >= 3
 
 
 def test_a_state_that_was_replaced_stays_sound() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 import rank1
 from rank1.literal.rank1elim_kl import LiteralRank1ElimKL
-from rank1.policies.elimination import COLUMNS, ROWS, STAGE
 from tests.support import play_compiled, play_reference
 
 
@@ -30,9 +29,9 @@ def test_makes_the_choices_of_its_definition(problem: rank1.Problem, seed: int) 
     pairs, _, state = play_compiled(rank1.Rank1ElimKL(), problem, n, seed)
     np.testing.assert_array_equal(pairs, expected)
     rows, columns = reference.survivors[-1]
-    assert state.rows[: state.at[ROWS]].tolist() == rows
-    assert state.columns[: state.at[COLUMNS]].tolist() == columns
-    assert state.at[STAGE] >= 2
+    assert state.rows[: state.at[0].rows].tolist() == rows
+    assert state.columns[: state.at[0].columns].tolist() == columns
+    assert state.at[0].stage >= 2
 
 
 def test_regret_is_that_of_an_independent_program() -> None:

@@ -187,7 +187,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
     )  # fmt: skip
-    assert "OSError: can't write 'runs.parquet': File too large" in done.stderr
+    assert "FileError: can't write 'runs.parquet': File too large" in done.stderr
     assert os.listdir(tmp_path) == []
 
 

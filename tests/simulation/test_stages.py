@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import rank1
-from rank1.policies.elimination import STAGE
 from rank1.simulation.runs import play_run, seeds_of
 
 RUNS = 1500
@@ -80,14 +79,14 @@ def test_regret_has_the_same_law_at_every_checkpoint(both: Any, mark: int, kind:
 
 def test_survivors_after_each_stage_have_the_same_law(both: Any) -> None:
     (_, a), (_, b) = both
-    stages = int(max(state.at[STAGE] for state in a))
+    stages = int(max(state.at[0].stage for state in a))
     assert stages >= 2
     for stage in range(1, stages + 1):
         seen = [
             [
                 (state.h_row[stage].tobytes(), state.h_column[stage].tobytes())
                 for state in states
-                if state.at[STAGE] >= stage
+                if state.at[0].stage >= stage
             ]
             for states in (a, b)
         ]

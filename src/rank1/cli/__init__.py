@@ -8,6 +8,7 @@ import sys
 # Each adds its command.
 from rank1.cli import bounds, listings, paper, plot, simulate, sweep, table  # noqa: F401
 from rank1.cli.app import app
+from rank1.errors import Rank1Error
 
 __all__ = ["app", "main"]
 
@@ -19,7 +20,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         app()
-    except (ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
+    except (Rank1Error, ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

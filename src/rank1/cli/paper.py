@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from rank1.cli.app import Jobs, Json, Seed, app, print_json, show
+from rank1.errors import InputError
 from rank1.paper import ARTEFACTS, Options
 
 CHOICES = (*ARTEFACTS, "all")
@@ -76,7 +77,7 @@ def paper(
     try:
         options.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(
+        raise InputError(
             "--out must name a folder that may be written to, "
             f"got {str(options.out)!r}: {error.strerror}"
         ) from None
@@ -125,7 +126,7 @@ def _may_download(options: Options) -> bool:
     there = all((folder / name).is_file() for name in FILES)
     if not there and importlib.util.find_spec("pooch") is None:
         if options.accept_licence:
-            raise ValueError(
+            raise InputError(
                 "--accept-licence needs pooch to download MovieLens; install it with: "
                 "pip install 'rank1[movielens]'"
             )

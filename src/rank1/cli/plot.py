@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rank1.cli.app import Json, app, print_json
+from rank1.errors import InputError
 
 Where = Annotated[
     list[str] | None,
@@ -47,7 +48,7 @@ def plot(
     if y is None:
         figure, document = plot_lines(sweep, x, facet or [], kept, regret, log_x, log_y)
     elif log_x or log_y:
-        raise ValueError("--log-x and --log-y are for lines: with --y every value has a square")
+        raise InputError("--log-x and --log-y are for lines: with --y every value has a square")
     else:
         figure, document = plot_winners(sweep, x, y, facet or [], kept, regret)
     save_figure(figure, out)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rank1.cli.app import Jobs, Json, ProblemName, Seed, Set, app, print_json, show
+from rank1.errors import InputError
 
 
 @app.command(
@@ -53,11 +54,11 @@ def simulate(
         if path is not None:
             check_writable(path)
     if out is not None and plot is not None and out.resolve() == plot.resolve():
-        raise ValueError(f"--out and --plot must name two files, got {str(out)!r} twice")
+        raise InputError(f"--out and --plot must name two files, got {str(out)!r} twice")
     if plot is not None:
         checked_ending(plot)
     elif bounds:
-        raise ValueError("--bounds draws into the figure of --plot: name one, as in --plot a.png")
+        raise InputError("--bounds draws into the figure of --plot: name one, as in --plot a.png")
     interrupted = False
     try:
         result = simulation.simulate(

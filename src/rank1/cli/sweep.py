@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rank1.cli.app import Jobs, Json, app, print_json
+from rank1.errors import InputError
 
 if TYPE_CHECKING:
     from rank1.sweeps import Cell, Failure, Plan
@@ -53,12 +54,12 @@ def sweep(
         print(EXAMPLE, end="")
         return
     if grid is None:
-        raise ValueError("name a grid, or print one to start from: rank1 sweep --example")
+        raise InputError("name a grid, or print one to start from: rank1 sweep --example")
     checks.one_of("--engine", engine, sweeps.ENGINES)
     if address is not None and engine == "local":
-        raise ValueError(f"--address needs --engine dask or ray, got {address!r} without")
+        raise InputError(f"--address needs --engine dask or ray, got {address!r} without")
     if out.resolve() == grid.resolve():
-        raise ValueError(f"--out must not be the grid itself, got {str(out)!r}")
+        raise InputError(f"--out must not be the grid itself, got {str(out)!r}")
     check_writable(out)
     jobs = checks.jobs("--jobs", jobs)
     chosen = sweeps.read_grid(grid)

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import kernel, method
+from rank1.errors import InputError, InputTypeError
 
-__all__ = ["Known", "Policy", "Pull", "ask", "require_unit_rewards", "tell"]
+__all__ = ["Known", "Policy", "Pull", "Records", "ask", "record", "require_unit_rewards", "tell"]
 
 choose = method("choose")
 update = method("update")
@@ -55,7 +56,7 @@ class Known(_Known):
     >>> Known(K=0, L=3, n=1000)
     Traceback (most recent call last):
     ...
-    ValueError: K must be a whole number of at least 1, got 0
+    rank1.InputError: K must be a whole number of at least 1, got 0
     """
 
     __slots__ = ()
@@ -71,6 +72,29 @@ class Known(_Known):
     def limits(self) -> NDArray[np.float64]:
         """K, L, the least and the largest reward; `tell` looks at a state's field of this name."""
         return np.array([self.K, self.L, self.low, self.high], np.float64)
+
+
+#: An array of one record, whose entries have names; see `record`.
+Records = NDArray[Any]
+
+
+def record(*names: str, **types: type) -> np.dtype[Any]:
+    """A type for scalars that a state keeps: whole numbers, and others by their type.
+
+    Compiled code and Python both read `state.at[0].stage`.
+
+    >>> at = np.zeros(1, record("stage", "place", radius=float))
+    >>> at[0].stage += 2
+    >>> int(at[0].stage), float(at[0].radius)
+    (2, 0.0)
+    """
+    fields = dict.fromkeys(names, np.int64) | types
+    for name in fields:
+        if hasattr(np.record, name):  # in Python the method would hide the entry
+            raise InputError(
+                f"an entry must not be called {name}, like a method of NumPy's records"
+            )
+    return np.dtype((np.record, list(fields.items())))
 
 
 class Pull(NamedTuple):
@@ -92,7 +116,7 @@ class Policy:
 
     def start(self, known: Known) -> Any:
         """The state before the first step."""
-        raise TypeError(f"{type(self).__name__} has no start")
+        raise InputTypeError(f"{type(self).__name__} has no start")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -161,24 +185,24 @@ def tell(state: Any, pull: Pull, reward: float) -> None:
 
     >>> import rank1
     >>> state = rank1.UTS().start(rank1.Known(K=2, L=3, n=1000))
-    >>> rank1.tell(state, rank1.Pull(row=2, column=0, tag=0), reward=1.0)
+    >>> rank1.tell(state, rank1.Pull(2, 0, tag=0), reward=1.0)
     Traceback (most recent call last):
     ...
-    ValueError: pull must lie on the grid of 2 rows and 3 columns, got Pull(row=2, column=0, tag=0)
-    """
+    rank1.InputError: pull must lie on the grid of 2 rows and 3 columns, got Pull(row=2, column=0, tag=0)
+    """  # noqa: E501
     if not math.isfinite(reward):
-        raise ValueError(f"reward must be a finite number, got {reward}")
+        raise InputError(f"reward must be a finite number, got {reward}")
     row, column, tag = pull
     if (limits := getattr(state, "limits", None)) is not None:
         K, L, low, high = limits
         if not (0 <= row < K and 0 <= column < L):
-            raise ValueError(
+            raise InputError(
                 f"pull must lie on the grid of {K:.0f} rows and {L:.0f} columns, got {pull}"
             )
         if not low <= reward <= high:
-            raise ValueError(f"reward must be a number in [{low:g}, {high:g}], got {reward}")
+            raise InputError(f"reward must be a number in [{low:g}, {high:g}], got {reward}")
     if hasattr(state, "expects") and not state.expects(row, column, tag):
-        raise ValueError(f"pull must be one that was asked for and isn't reported yet, got {pull}")
+        raise InputError(f"pull must be one that was asked for and isn't reported yet, got {pull}")
     kernel(_update, state)(state, row, column, tag, float(reward))
 
 
@@ -188,10 +212,10 @@ def require_unit_rewards(policy: str, known: Known) -> None:
     >>> require_unit_rewards("uts", Known(K=2, L=2, n=10, low=0.0, high=5.0))
     Traceback (most recent call last):
     ...
-    ValueError: uts needs rewards in [0, 1], but here they lie in [0, 5]; scale them to [0, 1] or take a policy for any noise, like rank1elim
+    rank1.InputError: uts needs rewards in [0, 1], but here they lie in [0, 5]; scale them to [0, 1] or take a policy for any noise, like rank1elim
     """  # noqa: E501
     if known.low < 0 or known.high > 1:
-        raise ValueError(
+        raise InputError(
             f"{policy} needs rewards in [0, 1], but here they lie in "
             f"[{known.low:g}, {known.high:g}]; scale them to [0, 1] or take a policy for any "
             "noise, like rank1elim"

@@ -8,28 +8,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit, kernel, method
-from rank1.policies.base import Known
+from rank1.policies.base import Known, Records, record
 
 __all__ = ["EliminationState", "start_elimination"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# What the entries of `EliminationState.at` are.
-STAGE = 0  # ℓ: the stage whose pulls are being waited for
-ISSUING = 1  # the stage of the sweep being issued; larger than STAGE while rewards are late
-SWEEP = 2  # sweeps issued so far
-SIDE = 3  # 0 while exploring rows, 1 while exploring columns
-PLACE = 4  # how many of the remaining lines this sweep has visited on this side
-PARTNER = 5  # the random column (row) over which this sweep explores the rows (columns), or -1
-ROWS = 6  # |I_ℓ|
-COLUMNS = 7  # |J_ℓ|
-GIVEN_BACK = 8  # pulls that were given back and wait to be issued again
-REPORTED = 9  # rewards that came in
+#: Where an elimination policy stands: what `EliminationState.at` holds.
+AT = record(
+    "stage",  # ℓ: the stage whose pulls are being waited for
+    "issuing",  # the stage of the round being issued; larger than `stage` while rewards are late
+    "rounds",  # rounds issued so far: each explores the rows once, then the columns
+    "side",  # 0 while exploring rows, 1 while exploring columns
+    "place",  # how many of the remaining lines this round has visited on this side
+    "partner",  # the random column (row) over which this round explores the rows (columns), or -1
+    "rows",  # |I_ℓ|
+    "columns",  # |J_ℓ|
+    "given_back",  # pulls that were given back and wait to be issued again
+    "reported",  # rewards that came in
+)
 
 _NEVER = 2**60  # length of the last stage: no run of n steps reaches its end
 
 interval = method("interval", inline=False)
+
+
+# A pull's tag: its side, then five bits for the stage, then the round.
+
+
+@inlined
+def make_tag(side: int, stage: int, round_: int) -> int:
+    """The tag of a pull."""
+    return side + 2 * stage + 64 * round_
+
+
+@inlined
+def side_of(tag: int) -> int:
+    """0 for exploring a row, 1 for exploring a column."""
+    return tag & 1
+
+
+@inlined
+def stage_of(tag: int) -> int:
+    """ℓ."""
+    return (tag >> 1) & 31
+
+
+@inlined
+def round_of(tag: int) -> int:
+    """Which round it belongs to."""
+    return tag >> 6
 
 
 class EliminationState(NamedTuple):
@@ -40,8 +69,8 @@ class EliminationState(NamedTuple):
     """
 
     limits: Floats  # see `Known.limits`
-    at: Ints
-    rows: Ints  # I_ℓ, ascending; the first at[ROWS] entries count
+    at: Records  # see `AT`
+    rows: Ints  # I_ℓ, ascending; the first at.rows entries count
     columns: Ints  # J_ℓ, likewise
     h_row: Ints  # h_ℓ for rows: (stages, K)
     h_column: Ints  # h_ℓ for columns: (stages, L)
@@ -56,78 +85,78 @@ class EliminationState(NamedTuple):
     given_back: Ints  # (row, column, tag) of each
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """The next pull of the current sweep (lines 10 to 20 of Algorithm 1)."""
-        at = self.at
-        if at[GIVEN_BACK] > 0:
-            at[GIVEN_BACK] -= 1
-            pull = self.given_back[at[GIVEN_BACK]]
+        """The next pull of the current round (lines 10 to 20 of Algorithm 1)."""
+        at = self.at[0]
+        if at.given_back > 0:
+            at.given_back -= 1
+            pull = self.given_back[at.given_back]
             return pull[0], pull[1], pull[2]
-        stage = at[ISSUING]
-        tag = at[SIDE] + 2 * stage + 64 * at[SWEEP]
+        stage = at.issuing
+        tag = make_tag(at.side, stage, at.rounds)
         self.awaited[stage] += 1
-        if at[SIDE] == 0:
-            if at[PARTNER] < 0:
-                h = self.h_column[at[STAGE]]
-                at[PARTNER] = h[int(rng.random() * len(h))]
-            row, column = self.rows[at[PLACE]], at[PARTNER]
-            at[PLACE] += 1
-            if at[PLACE] == at[ROWS]:
+        if at.side == 0:
+            if at.partner < 0:
+                h = self.h_column[at.stage]
+                at.partner = h[int(rng.random() * len(h))]
+            row, column = self.rows[at.place], at.partner
+            at.place += 1
+            if at.place == at.rows:
                 next_side(self)
         else:
-            if at[PARTNER] < 0:
-                h = self.h_row[at[STAGE]]
-                at[PARTNER] = h[int(rng.random() * len(h))]
-            row, column = at[PARTNER], self.columns[at[PLACE]]
-            at[PLACE] += 1
-            if at[PLACE] == at[COLUMNS]:
+            if at.partner < 0:
+                h = self.h_row[at.stage]
+                at.partner = h[int(rng.random() * len(h))]
+            row, column = at.partner, self.columns[at.place]
+            at.place += 1
+            if at.place == at.columns:
                 next_side(self)
         return row, column, tag
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Add a reward to its line; end the stage when it was the last one awaited."""
-        stage = (tag >> 1) & 31
-        if tag & 1 == 0:
+        stage = stage_of(tag)
+        if side_of(tag) == 0:
             self.C_row[stage, row] += reward
         else:
             self.C_column[stage, column] += reward
         self.awaited[stage] -= 1
-        self.at[REPORTED] += 1
-        if self.awaited[stage] == 0 and stage == self.at[STAGE]:
+        self.at[0].reported += 1
+        if self.awaited[stage] == 0 and stage == self.at[0].stage:
             end_stages(self)
 
     def expects(self, row: int, column: int, tag: int) -> bool:
         """Whether the pull's stage waits for rewards: one report too many would stop it."""
-        stage = (tag >> 1) & 31
-        return 0 <= tag < 64 * (self.at[SWEEP] + 1) and bool(
-            stage <= self.at[ISSUING] and self.awaited[stage] > 0
+        at, stage = self.at[0], stage_of(tag)
+        return tag >= 0 and bool(
+            round_of(tag) <= at.rounds and stage <= at.issuing and self.awaited[stage] > 0
         )
 
     def forget(self, row: int, column: int, tag: int) -> EliminationState:
         """The same pull is issued again, before any other; not if its line is gone."""
-        at = self.at
-        h, line = (self.h_column, column) if tag & 1 else (self.h_row, row)
-        if h[at[STAGE], line] != line:
-            self.awaited[(tag >> 1) & 31] -= 1
+        at = self.at[0]
+        h, line = (self.h_column, column) if side_of(tag) else (self.h_row, row)
+        if h[at.stage, line] != line:
+            self.awaited[stage_of(tag)] -= 1
             kernel(_end_stages, self)(self)
             return self
-        waiting = int(at[GIVEN_BACK])
+        waiting = int(at.given_back)
         state = self
         if waiting == len(self.given_back):
             room = np.empty((max(16, 2 * waiting), 3), np.int64)
             room[:waiting] = self.given_back
             # The old state must not see a count that its own room doesn't hold.
-            state = self._replace(given_back=room, at=at.copy())
+            state = self._replace(given_back=room, at=self.at.copy())
         state.given_back[waiting] = row, column, tag
-        state.at[GIVEN_BACK] += 1
+        state.at[0].given_back += 1
         return state
 
     def best(self) -> tuple[int, int]:
         """The remaining row and column of the largest sums so far.
 
-        All lines have as many observations, but for the sweep at hand and for late rewards.
+        All lines have as many observations, but for the round at hand and for late rewards.
         """
-        stage = self.at[STAGE]
-        rows, columns = self.rows[: self.at[ROWS]], self.columns[: self.at[COLUMNS]]
+        stage = self.at[0].stage
+        rows, columns = self.rows[: self.at[0].rows], self.columns[: self.at[0].columns]
         return (
             int(rows[self.C_row[stage, rows].argmax()]),
             int(columns[self.C_column[stage, columns].argmax()]),
@@ -143,49 +172,49 @@ State = TypeVar("State", bound=EliminationState)
 
 @inlined
 def next_side(state: Any) -> None:
-    """A sweep explores rows, then columns; then the next sweep begins, maybe of the next stage."""
-    at = state.at
-    at[PLACE] = 0
-    at[PARTNER] = -1
-    if at[SIDE] == 0:
-        at[SIDE] = 1
+    """A round explores rows, then columns; then the next one begins, maybe of the next stage."""
+    at = state.at[0]
+    at.place = 0
+    at.partner = -1
+    if at.side == 0:
+        at.side = 1
     else:
-        at[SIDE] = 0
-        at[SWEEP] += 1
-        if at[SWEEP] == state.n_stage[at[ISSUING]]:
-            at[ISSUING] += 1
+        at.side = 0
+        at.rounds += 1
+        if at.rounds == state.n_stage[at.issuing]:
+            at.issuing += 1
 
 
 @jit
 def end_stages(state: Any) -> None:
     """End the stage; also those after it, where rewards came in early."""
-    at = state.at
-    while at[ISSUING] > at[STAGE] and state.awaited[at[STAGE]] == 0:
-        stage = at[STAGE]
-        last = -1  # the last line that the unfinished sweep has visited
-        if at[PLACE] > 0:
-            last = (state.rows if at[SIDE] == 0 else state.columns)[at[PLACE] - 1]
-        at[ROWS] = eliminate(
-            state, state.rows, at[ROWS], state.h_row, state.C_row, state.row_intervals
+    at = state.at[0]
+    while at.issuing > at.stage and state.awaited[at.stage] == 0:
+        stage = at.stage
+        last = -1  # the last line that the unfinished round has visited
+        if at.place > 0:
+            last = (state.rows if at.side == 0 else state.columns)[at.place - 1]
+        at.rows = eliminate(
+            state, state.rows, at.rows, state.h_row, state.C_row, state.row_intervals
         )
-        at[COLUMNS] = eliminate(
+        at.columns = eliminate(
             state,
             state.columns,
-            at[COLUMNS],
+            at.columns,
             state.h_column,
             state.C_column,
             state.column_intervals,
         )
-        state.ended[stage] = at[REPORTED]
-        at[STAGE] = stage + 1
-        if at[GIVEN_BACK] > 0:
+        state.ended[stage] = at.reported
+        at.stage = stage + 1
+        if at.given_back > 0:
             drop_eliminated(state)
-        if last >= 0:  # go on with the sweep over the lines that remain
-            lines, count = (state.rows, at[ROWS]) if at[SIDE] == 0 else (state.columns, at[COLUMNS])
-            at[PLACE] = 0
-            while at[PLACE] < count and lines[at[PLACE]] <= last:
-                at[PLACE] += 1
-            if at[PLACE] == count:
+        if last >= 0:  # go on with the round over the lines that remain
+            lines, count = (state.rows, at.rows) if at.side == 0 else (state.columns, at.columns)
+            at.place = 0
+            while at.place < count and lines[at.place] <= last:
+                at.place += 1
+            if at.place == count:
                 next_side(state)
 
 
@@ -196,7 +225,7 @@ def _end_stages(state: Any) -> None:
 @jit
 def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals: Floats) -> int:
     """Intervals and elimination on one side (lines 22 to 40); how many lines remain."""
-    stage = state.at[STAGE]
+    stage = state.at[0].stage
     leader = -1
     for k in range(count):
         i = lines[k]
@@ -221,21 +250,21 @@ def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals
 @jit
 def drop_eliminated(state: Any) -> None:
     """A pull that was given back isn't issued again when its line is gone."""
-    at = state.at
+    at = state.at[0]
     kept = 0
-    for k in range(at[GIVEN_BACK]):
+    for k in range(at.given_back):
         row, column, tag = state.given_back[k, 0], state.given_back[k, 1], state.given_back[k, 2]
-        if tag & 1 == 0:
-            gone = state.h_row[at[STAGE], row] != row
+        if side_of(tag) == 0:
+            gone = state.h_row[at.stage, row] != row
         else:
-            gone = state.h_column[at[STAGE], column] != column
+            gone = state.h_column[at.stage, column] != column
         if gone:
-            state.awaited[(tag >> 1) & 31] -= 1
+            state.awaited[stage_of(tag)] -= 1
         else:
             for field in range(3):
                 state.given_back[kept, field] = state.given_back[k, field]
             kept += 1
-    at[GIVEN_BACK] = kept
+    at.given_back = kept
 
 
 def start_elimination(
@@ -243,11 +272,11 @@ def start_elimination(
 ) -> State:
     """A state before the first step, for stages of the given lengths."""
     K, L = known.K, known.L
-    # A sweep has at least two pulls, so a stage with 2·n_ℓ > n can't end within the horizon.
+    # A round has at least two pulls, so a stage with 2·n_ℓ > n can't end within the horizon.
     lengths = [length for length in n_stage if 2 * length <= known.n]
     stages = len(lengths) + 1
-    at = np.zeros(10, np.int64)
-    at[ROWS], at[COLUMNS], at[PARTNER] = K, L, -1
+    at = np.zeros(1, AT)
+    at[0].rows, at[0].columns, at[0].partner = K, L, -1
     return kind(
         limits=known.limits,
         at=at,

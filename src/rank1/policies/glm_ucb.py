@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from rank1 import checks
+from rank1.errors import InputError
 from rank1.policies.base import Known, Policy, require_unit_rewards
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
@@ -100,7 +101,7 @@ class GLMUCB(Policy):
         c_mu = known.lowest_mean if self.c_mu is None else self.c_mu
         if not c_mu > 0:
             what = "unknown" if math.isnan(c_mu) else "0"
-            raise ValueError(
+            raise InputError(
                 f"c_mu must be given: it is the mean of the worst pair, which is {what} here; "
                 "set a number above 0, such as c_mu=0.1"
             )

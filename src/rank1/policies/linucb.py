@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from rank1 import checks
+from rank1.errors import InputError
 from rank1.policies.base import Known, Policy
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
@@ -104,7 +105,7 @@ class LinUCB(Policy):
         checks.number("ridge", self.ridge, 1e-9, 1e9)
         checks.one_of("reward", self.reward, ["product", "log"])
         if checks.number("epsilon", self.epsilon, 0, above=True) >= 1:
-            raise ValueError(f"epsilon must be a number above 0 and below 1, got {self.epsilon}")
+            raise InputError(f"epsilon must be a number above 0 and below 1, got {self.epsilon}")
 
     def start(self, known: Known) -> LinUCBState:
         """The state before the first step."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.errors import InputError
 from rank1.policies.base import Known, Policy
 
 __all__ = ["Oracle"]
@@ -53,5 +54,5 @@ class Oracle(Policy):
     def start(self, known: Known) -> OracleState:
         """The state before the first step."""
         if min(known.best_pair) < 0:
-            raise ValueError("oracle must be told the best pair, got none: that is for simulations")
+            raise InputError("oracle must be told the best pair, got none: that is for simulations")
         return OracleState(known.limits, np.array(known.best_pair, np.int64))

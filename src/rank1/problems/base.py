@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.errors import InputTypeError
+
 Floats = NDArray[np.float64]
 
 
@@ -153,7 +155,7 @@ class Problem:
     @property
     def law(self) -> Any:
         """The compiled side of the problem."""
-        raise TypeError(f"{type(self).__name__} has no law")
+        raise InputTypeError(f"{type(self).__name__} has no law")
 
     def refill(self, law: Any, rng: np.random.Generator) -> None:
         """Draw what the law needs for the next `block` steps."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit
+from rank1.errors import InputError, InputTypeError
 from rank1.problems.base import Floats, Problem, twins
 
 __all__ = ["Bernoulli", "Campaign", "PositionBased", "spike"]
@@ -139,7 +140,7 @@ def spike(K: int, L: int, p_u: float, p_v: float, delta_u: float, delta_v: float
         p = checks.number(f"p_{side}", p, 0, 1)
         delta = checks.number(f"delta_{side}", delta, 0, 1)
         if p + delta > 1 + 1e-12:
-            raise ValueError(
+            raise InputError(
                 f"p_{side} + delta_{side} is a probability and at most 1, got {p} + {delta}"
             )
         mean = np.full(size, p)
@@ -204,7 +205,7 @@ class Campaign(Bernoulli):
     def __init__(self, segments: Mapping[str, float], channels: Mapping[str, float]) -> None:
         for name, given in (("segments", segments), ("channels", channels)):
             if not isinstance(given, Mapping):
-                raise TypeError(
+                raise InputTypeError(
                     f"{name} must map labels to probabilities, like {{'email': 0.1}}, "
                     f"got {checks.shown(given)}"
                 )

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit
+from rank1.errors import InputError, InputTypeError
 from rank1.problems.base import Floats, Problem
 from rank1.problems.bernoulli import binomial
 
@@ -177,22 +178,22 @@ def _checked_grid(probabilities: ArrayLike, size: int) -> Floats:
     try:
         grid = np.array(probabilities, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(
+        raise InputTypeError(
             f"probabilities must be a K×L×{size} array of numbers, "
             f"got {checks.shown(probabilities)}"
         ) from None
     if grid.ndim != 3 or grid.size == 0 or grid.shape[2] != size:
-        raise ValueError(
+        raise InputError(
             f"probabilities must have shape (K, L, {size}), one per value; got shape {grid.shape}"
         )
     bad = ~((grid >= 0) & (grid <= 1))
     if bad.any():
         at = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), grid.shape))
-        raise ValueError(f"probabilities{list(at)} must be in [0, 1], got {grid[at]}")
+        raise InputError(f"probabilities{list(at)} must be in [0, 1], got {grid[at]}")
     off = np.abs(grid.sum(axis=2) - 1)
     if off.max() > 1e-6:
         row, column = np.unravel_index(int(off.argmax()), off.shape)
-        raise ValueError(
+        raise InputError(
             f"probabilities[{row}, {column}] must add up to 1, got {grid[row, column].sum()}"
         )
     # What is normalised stays as it is to the last bit, so that a saved problem is the same again.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rank1 import checks
+from rank1.errors import InputError, InputTypeError
 from rank1.problems.base import Floats
 
 __all__ = ["Beta", "Discrete", "Entry", "Interval", "Laws", "Sampler"]
@@ -90,12 +91,12 @@ class Discrete:
         values = checks.vector("values", self.values)
         probabilities = checks.vector("probabilities", self.probabilities)
         if len(values) != len(probabilities):
-            raise ValueError(
+            raise InputError(
                 f"probabilities must be {len(values)} numbers, one for each value, "
                 f"got {len(probabilities)}"
             )
         if abs(probabilities.sum() - 1) > 1e-6:
-            raise ValueError(f"probabilities must add up to 1, got {probabilities.sum()}")
+            raise InputError(f"probabilities must add up to 1, got {probabilities.sum()}")
 
     @property
     def mean(self) -> float:
@@ -185,7 +186,7 @@ def _entry(name: str, given: Any) -> Entry:
     if hasattr(given, "rvs") and hasattr(given, "mean") and hasattr(given, "support"):
         low, high = given.support()
         if low < 0 or high > 1:
-            raise ValueError(f"{name} must be a law on [0, 1], got one on [{low}, {high}]")
+            raise InputError(f"{name} must be a law on [0, 1], got one on [{low}, {high}]")
         return Frozen(given)
     if isinstance(given, int | float | np.number) and not isinstance(given, bool):
         p = checks.number(name, given, 0, 1)
@@ -196,7 +197,7 @@ def _entry(name: str, given: Any) -> Entry:
             return _FROM_PLAIN[kind](*given[1:])
         except (TypeError, ValueError) as problem:
             raise type(problem)(f"{name}: {problem}") from None
-    raise TypeError(
+    raise InputTypeError(
         f"{name} must be a Beta, Interval or Discrete law, a frozen SciPy distribution, a number, "
         f"or a list such as ['beta', 2, 1]; got {checks.shown(given)}"
     )
@@ -206,7 +207,7 @@ def checked(name: str, given: Laws) -> Sampler | list[Entry]:
     if isinstance(given, Sampler):
         return given
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) == 0:
-        raise TypeError(
+        raise InputTypeError(
             f"{name} must be a Sampler or a list of at least one law, got {checks.shown(given)}"
         )
     return [_entry(f"{name}[{k}]", entry) for k, entry in enumerate(given)]
@@ -226,7 +227,7 @@ def fill(name: str, block: Floats, law: Sampler | list[Entry], rng: np.random.Ge
     if isinstance(law, Sampler):
         drawn = np.asarray(law.draw_vectors(len(block), rng), dtype=np.float64)
         if drawn.shape != block.shape:
-            raise ValueError(
+            raise InputError(
                 f"{name}: the sampler must return an array of shape {block.shape}, "
                 f"got {drawn.shape}"
             )
@@ -236,4 +237,4 @@ def fill(name: str, block: Floats, law: Sampler | list[Entry], rng: np.random.Ge
             block[:, k] = entry.draw(len(block), rng)
     if not ((block >= 0) & (block <= 1)).all():
         worst = block[~((block >= 0) & (block <= 1))][0]
-        raise ValueError(f"{name} must only give values in [0, 1], got {worst}")
+        raise InputError(f"{name} must only give values in [0, 1], got {worst}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rank1.compiled import inlined, method
 from rank1.policies.base import choose, update
 
-__all__ = ["draw", "gap", "play", "record", "step"]
+__all__ = ["draw", "gap", "note", "play", "step"]
 
 draw = method("draw")
 gap = method("gap")
@@ -44,12 +44,12 @@ def play(
         step(state, law, rng, totals)
         t += 1
         if t == steps[mark]:
-            record(curve, mark, totals)
+            note(curve, mark, totals)
             mark += 1
 
 
 @inlined
-def record(curve: NDArray[np.float64], mark: int, totals: NDArray[np.float64]) -> None:
+def note(curve: NDArray[np.float64], mark: int, totals: NDArray[np.float64]) -> None:
     """Write down expected and realised regret so far."""
     curve[mark, 0] = totals[0]
     curve[mark, 1] = totals[1]

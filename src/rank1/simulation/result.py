@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.atomic import whole_file
+from rank1.errors import InputError
 from rank1.policies import POLICIES
 from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
@@ -190,11 +191,11 @@ class Result:
         outcome = self.outcomes[0] if policy is None else self[policy]
         if self.problem is None or outcome.player is None:
             what = self.about["name"] if self.problem is None else outcome.policy
-            raise ValueError(
+            raise InputError(
                 f"this result can't be traced: {what} can't be built from a file; simulate it again"
             )
         if run not in outcome.runs:
-            raise ValueError(
+            raise InputError(
                 f"run must be the number of a finished run, up to {outcome.runs[-1]}, "
                 f"got {checks.shown(run)}"
             )
@@ -282,18 +283,18 @@ def load(path: str | os.PathLike[str]) -> Result:
     try:
         metadata = pl.read_parquet_metadata(path)
         if "rank1_sweep" in metadata:
-            raise ValueError("it is a sweep's: see rank1 table, or rank1.sweeps.read_sweep")
+            raise InputError("it is a sweep's: see rank1 table, or rank1.sweeps.read_sweep")
         facts = json.loads(metadata["rank1"])
         frame = pl.read_parquet(path, glob=False)
         if facts["format"] == FORMAT and facts["digest"] != _digest(frame):
-            raise ValueError("its numbers are not those that were written")
+            raise InputError("its numbers are not those that were written")
     except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
-        raise ValueError(
+        raise InputError(
             f"{os.fspath(path)!r} is not a whole file of results ({str(error).splitlines()[0]}); "
             "it may have been cut short or damaged: simulate again and save it anew"
         ) from None
     if facts["format"] != FORMAT:
-        raise ValueError(
+        raise InputError(
             f"{os.fspath(path)!r} has format {facts['format']}, this version of rank1 reads "
             f"{FORMAT}: install the version that wrote it"
         )

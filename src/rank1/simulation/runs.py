@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import kernel
+from rank1.errors import InputError, InputTypeError
 from rank1.policies.base import Known, Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
@@ -224,7 +225,7 @@ def simulate(
     """
     policies = _checked_policies(policies)
     if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a Problem, such as rank1.spike(…), got {problem!r}")
+        raise InputTypeError(f"problem must be a Problem, such as rank1.spike(…), got {problem!r}")
     n = checks.integer("n", n, 1)
     runs = checks.integer("runs", runs, 1)
     seed = checks.integer("seed", seed, 0, None)
@@ -233,7 +234,7 @@ def simulate(
     steps = checkpoints_of(n, checkpoints)
 
     if store is not None and not problem.storable:
-        raise ValueError(
+        raise InputError(
             "store needs a Sampler with a name, to tell its runs from those of another one; "
             "give it as Sampler(…, name=…)"
         )
@@ -243,7 +244,7 @@ def simulate(
     tasks = []
     for k, policy in enumerate(policies):
         if engine == "stages" and not has_stages(policy, problem):
-            raise ValueError(
+            raise InputError(
                 f"engine must be auto or steps for {policy.label} on this problem, got 'stages': "
                 "that needs an elimination policy, and a law that can draw sums"
             )
@@ -297,19 +298,19 @@ def simulate(
 def _checked_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
     if isinstance(policies, type):
         name = policies.__name__
-        raise TypeError(f"policies must be policies, such as {name}(), got the class {name}")
+        raise InputTypeError(f"policies must be policies, such as {name}(), got the class {name}")
     given = [policies] if isinstance(policies, Policy) else list(policies)
     if not given:
-        raise ValueError(
+        raise InputError(
             "policies must name at least one policy, such as rank1.Rank1Elim(), got []"
         )
     for policy in given:
         if not isinstance(policy, Policy):
-            raise TypeError(
+            raise InputTypeError(
                 f"policies must be policies, such as rank1.Rank1Elim(), got {checks.shown(policy)}"
             )
     labels = [policy.label for policy in given]
     for label in labels:
         if labels.count(label) > 1:
-            raise ValueError(f"policies must differ from each other, got {label} twice")
+            raise InputError(f"policies must differ from each other, got {label} twice")
     return given

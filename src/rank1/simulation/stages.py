@@ -1,8 +1,8 @@
-"""The exact shortcut for elimination policies: whole sweeps at once.
+"""The exact shortcut for elimination policies: whole rounds at once.
 
 Within a stage every pull is independent of the others, and which pulls are made depends only on
-the random columns and rows of the sweeps. Over m sweeps the columns are multinomial counts, and
-the rewards of a pair that is pulled N times are one sum of N draws. So m sweeps cost as much as
+the random columns and rows of the rounds. Over m rounds the columns are multinomial counts, and
+the rewards of a pair that is pulled N times are one sum of N draws. So m rounds cost as much as
 the remaining pairs, however large m is. Sweeps that a checkpoint cuts are played step by step.
 """
 
@@ -14,18 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import jit, method
-from rank1.policies.elimination import (
-    COLUMNS,
-    ISSUING,
-    PLACE,
-    REPORTED,
-    ROWS,
-    SIDE,
-    STAGE,
-    SWEEP,
-    end_stages,
-)
-from rank1.simulation.loop import gap, record, step
+from rank1.policies.elimination import end_stages
+from rank1.simulation.loop import gap, note, step
 
 __all__ = ["play_stages"]
 
@@ -49,26 +39,24 @@ def play_stages(
 
     `scratch` is room for three rows of max(K, L) numbers.
     """
-    at = state.at
+    at = state.at[0]
     counts, weights, used = scratch[0], scratch[1], scratch[2]
     mark = 0
     while steps[mark] <= t:
         mark += 1
     while t < stop:
-        sweeps = 0
-        if at[SIDE] == 0 and at[PLACE] == 0:
-            left = state.n_stage[at[STAGE]] - at[SWEEP]
-            sweeps = min(left, (min(stop, steps[mark]) - t) // (at[ROWS] + at[COLUMNS]))
-        if sweeps > 0:
-            stage = at[STAGE]
-            spread(sweeps, state.h_column[stage], law.column_twin, counts, weights, rng)
-            explore(
-                state.C_row, state.rows[: at[ROWS]], True, counts, used, state, law, rng, totals
-            )
-            spread(sweeps, state.h_row[stage], law.row_twin, counts, weights, rng)
+        rounds = 0
+        if at.side == 0 and at.place == 0:
+            left = state.n_stage[at.stage] - at.rounds
+            rounds = min(left, (min(stop, steps[mark]) - t) // (at.rows + at.columns))
+        if rounds > 0:
+            stage = at.stage
+            spread(rounds, state.h_column[stage], law.column_twin, counts, weights, rng)
+            explore(state.C_row, state.rows[: at.rows], True, counts, used, state, law, rng, totals)
+            spread(rounds, state.h_row[stage], law.row_twin, counts, weights, rng)
             explore(
                 state.C_column,
-                state.columns[: at[COLUMNS]],
+                state.columns[: at.columns],
                 False,
                 counts,
                 used,
@@ -77,31 +65,31 @@ def play_stages(
                 rng,
                 totals,
             )
-            pulls = sweeps * (at[ROWS] + at[COLUMNS])
+            pulls = rounds * (at.rows + at.columns)
             t += pulls
-            at[REPORTED] += pulls
-            at[SWEEP] += sweeps
-            if at[SWEEP] == state.n_stage[stage]:
-                at[ISSUING] += 1
+            at.reported += pulls
+            at.rounds += rounds
+            if at.rounds == state.n_stage[stage]:
+                at.issuing += 1
                 end_stages(state)
         else:
             step(state, law, rng, totals)
             t += 1
         if t == steps[mark]:
-            record(curve, mark, totals)
+            note(curve, mark, totals)
             mark += 1
 
 
 @jit
 def spread(
-    sweeps: int, h: Ints, twin: Ints, counts: Ints, weights: Ints, rng: np.random.Generator
+    rounds: int, h: Ints, twin: Ints, counts: Ints, weights: Ints, rng: np.random.Generator
 ) -> None:
-    """How often each line is the partner in `sweeps` sweeps; twins' counts are put together."""
+    """How often each line is the partner in `rounds` rounds; twins' counts are put together."""
     size = len(h)
     for k in range(size):
         counts[k] = 0
-    if sweeps <= size:
-        for _ in range(sweeps):
+    if rounds <= size:
+        for _ in range(rounds):
             counts[twin[h[int(rng.random() * size)]]] += 1
         return
     for k in range(size):
@@ -111,12 +99,12 @@ def spread(
     # A multinomial, as binomials one line after another.
     for k in range(size):
         if weights[k] == size:
-            counts[k] = sweeps
+            counts[k] = rounds
         elif weights[k] > 0:
-            counts[k] = rng.binomial(sweeps, weights[k] / size)
-        sweeps -= counts[k]
+            counts[k] = rng.binomial(rounds, weights[k] / size)
+        rounds -= counts[k]
         size -= weights[k]
-        if sweeps == 0:
+        if rounds == 0:
             return
 
 
@@ -133,7 +121,7 @@ def explore(
     totals: NDArray[np.float64],
 ) -> None:
     """Draw the sums of exploring each line over its partners."""
-    stage = state.at[STAGE]
+    stage = state.at[0].stage
     partners = 0
     for k in range(state.h_column.shape[1] if rows else state.h_row.shape[1]):
         if counts[k] > 0:

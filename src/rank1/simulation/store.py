@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.atomic import check_writable, whole_file
+from rank1.errors import InputError
 
 __all__ = ["Block", "Store", "gaps"]
 
@@ -70,7 +71,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             check_writable(self.folder / "a.cell")
         except OSError as error:
-            raise ValueError(
+            raise InputError(
                 f"the store must be a folder that may be written to, got {str(folder)!r}: "
                 f"{error.strerror or error}"
             ) from None

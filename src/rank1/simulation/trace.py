@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.errors import InputError
 from rank1.policies.base import Policy
-from rank1.policies.elimination import COLUMNS, ROWS, STAGE
 from rank1.problems.base import Problem
 
 if TYPE_CHECKING:
@@ -93,14 +93,14 @@ def trace_of(
     from rank1.simulation.runs import play_run, seeds_of
 
     if not policy.eliminates:
-        raise ValueError(f"policy must be an elimination policy to be traced, got {policy.label}")
+        raise InputError(f"policy must be an elimination policy to be traced, got {policy.label}")
     child = next(seeds_of(seed, problem, policy, [run]))
     state = play_run(policy, problem, n, steps, child, engine).state
-    at = state.at
+    at = state.at[0]
     stages = []
     row_total, column_total = np.zeros(problem.K), np.zeros(problem.L)
     before = 0
-    for stage in range(at[STAGE]):
+    for stage in range(at.stage):
         observations = int(state.n_stage[stage])
         row_total += (observations - before) * problem.row_means(state.h_column[stage])
         column_total += (observations - before) * problem.column_means(state.h_row[stage])
@@ -121,8 +121,8 @@ def trace_of(
         problem.K,
         problem.L,
         stages,
-        state.rows[: at[ROWS]].tolist(),
-        state.columns[: at[COLUMNS]].tolist(),
+        state.rows[: at.rows].tolist(),
+        state.columns[: at.columns].tolist(),
         problem.best_pair,
     )
 

@@ -30,6 +30,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rank1.compiled import package_digest
+from rank1.errors import BackendError
 from rank1.simulation.runs import play_block
 from rank1.simulation.store import Block
 from rank1.sweeps.grid import Series
@@ -320,17 +321,17 @@ def ray(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
             yield k, _fetched(partial(cluster.get, done), tasks[k])
 
 
-def _missing(engine: str, package: str) -> ValueError:
-    return ValueError(
+def _missing(engine: str, package: str) -> BackendError:
+    return BackendError(
         f"--engine {engine} needs the package {package}: pip install 'rank1[{engine}]'"
     )
 
 
-def _unreachable(engine: str, example: str, setup: Setup, error: Exception) -> ValueError:
+def _unreachable(engine: str, example: str, setup: Setup, error: Exception) -> BackendError:
     reason = (str(error) or type(error).__name__).splitlines()[0]
     if setup.address is None:
-        return ValueError(f"--engine {engine} could not start on this machine: {reason}")
-    return ValueError(
+        return BackendError(f"--engine {engine} could not start on this machine: {reason}")
+    return BackendError(
         f"--address must be that of a {engine} cluster, such as {example}, "
         f"got {setup.address!r}: {reason}"
     )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
+from rank1.errors import InputError, InputTypeError
 from rank1.policies import POLICIES
 from rank1.policies.base import Known, Policy
 from rank1.problems import PROBLEMS
@@ -124,14 +125,14 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
         with open(path, "rb") as file:
             return grid_of(tomllib.load(file))
     except OSError as error:
-        raise ValueError(
+        raise InputError(
             f"the grid must be a TOML file that can be read, got {os.fspath(path)!r}: "
             f"{error.strerror}"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{os.fspath(path)!r} must be TOML in UTF-8: {error}") from None
+        raise InputError(f"{os.fspath(path)!r} must be TOML in UTF-8: {error}") from None
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{os.fspath(path)}: {error}") from None
+        raise InputError(f"{os.fspath(path)}: {error}") from None
 
 
 def grid_of(given: Mapping[str, Any]) -> Grid:
@@ -148,12 +149,12 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
         checks.one_of("a key of the grid", key, ["n", *DEFAULTS, "problem", "policy"])
     for key in ("n", "problem", "policy"):
         if key not in given:
-            raise ValueError(f"the grid needs {key}")
+            raise InputError(f"the grid needs {key}")
     plain = DEFAULTS | {key: given[key] for key in DEFAULTS if key in given}
     marks = plain["checkpoints"]
     n = [checks.integer("n", value, 1) for value in _dimension("n", given["n"], 0)]
     if len(set(n)) < len(n):
-        raise ValueError(f"n must have every value once, got {checks.shown(n)}")
+        raise InputError(f"n must have every value once, got {checks.shown(n)}")
     if not isinstance(marks, list):
         marks = checks.integer("checkpoints", marks, 1, 10**6)
     for value in n:
@@ -165,7 +166,7 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
     }
     size = math.prod(sizes.values()) * len(n)
     if size > MAX_SERIES:
-        raise ValueError(
+        raise InputError(
             f"the grid must have at most {MAX_SERIES:,} combinations, got {sizes['problem']:,} "
             f"problems × {sizes['policy']:,} policies × {len(n)} values of n = {size:,}"
         )
@@ -176,7 +177,7 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
             policy.start(Known(1, 1, n[0], *problem.facts))
         except ValueError as error:
             name = problem.description["name"]
-            raise ValueError(f"policy {policy.label} on problem {name}: {error}") from None
+            raise InputError(f"policy {policy.label} on problem {name}: {error}") from None
     return Grid(
         problems,
         policies,
@@ -193,14 +194,16 @@ Table = tuple[str, dict[str, list[Any]], dict[str, str]]
 
 def _tables(kind: str, given: Any) -> list[Table]:
     if not isinstance(given, list) or not all(isinstance(table, Mapping) for table in given):
-        raise TypeError(f"{kind} must be tables, each under [[{kind}]], got {checks.shown(given)}")
+        raise InputTypeError(
+            f"{kind} must be tables, each under [[{kind}]], got {checks.shown(given)}"
+        )
     if not given:
-        raise ValueError(f"the grid needs a [[{kind}]]")
+        raise InputError(f"the grid needs a [[{kind}]]")
     known: Mapping[str, Callable[..., Any]] = PROBLEMS if kind == "problem" else POLICIES
     tables = []
     for table in given:
         if "name" not in table:
-            raise ValueError(f"every [[{kind}]] needs a name, got {checks.shown(dict(table))}")
+            raise InputError(f"every [[{kind}]] needs a name, got {checks.shown(dict(table))}")
         name = checks.one_of(kind, table["name"], known)
         dimensions, ties = {}, {}
         for key, value in table.items():
@@ -213,7 +216,7 @@ def _tables(kind: str, given: Any) -> list[Table]:
             dimensions[key] = _dimension(f"{kind} {name}: {key}", value, depth)
         for key, other in ties.items():
             if other not in dimensions:
-                raise ValueError(
+                raise InputError(
                     f"{kind} {name}: {key} must equal a setting that has values of its own "
                     f"({', '.join(dimensions)}), got {'=' + other!r}"
                 )
@@ -228,7 +231,7 @@ def _dimension(name: str, value: Any, depth: int) -> list[Any]:
     if not isinstance(value, list) or (depth and _depth(value) <= depth):
         return [value]
     if not value:
-        raise ValueError(f"{name} must have at least one value, got []")
+        raise InputError(f"{name} must have at least one value, got []")
     return value
 
 
@@ -244,19 +247,19 @@ def _range(name: str, given: Mapping[str, Any]) -> Iterator[float]:
         checks.one_of(f"{name}: a range", key, ("from", "to", "count", "step", "log"))
     log = given.get("log", False)
     if ("count" in given) == ("step" in given) or not isinstance(log, bool):
-        raise ValueError(f"{name}: a range needs from, to, and count or step, got {dict(given)}")
+        raise InputError(f"{name}: a range needs from, to, and count or step, got {dict(given)}")
     low = checks.number(f"{name}: from", given["from"], *([0.0] if log else []), above=log)
     high = checks.number(f"{name}: to", given["to"], low)
     if "step" in given:
         if log:
-            raise ValueError(f"{name}: a range with log needs count, got step")
+            raise InputError(f"{name}: a range with log needs count, got step")
         step = checks.number(f"{name}: step", given["step"], 0, above=True)
         count = math.floor((high - low) / step + 1e-9) + 1
     else:
         count = checks.integer(f"{name}: count", given["count"], 1)
         step = (high - low) / max(count - 1, 1)
     if count > MAX_SERIES:
-        raise ValueError(f"{name}: a range has at most {MAX_SERIES:,} values, got {count:,}")
+        raise InputError(f"{name}: a range has at most {MAX_SERIES:,} values, got {count:,}")
     whole = all(isinstance(given[key], int) for key in ("from", "to"))
     for k in range(count):
         value = low * (high / low) ** (k / max(count - 1, 1)) if log else low + k * step
@@ -274,9 +277,9 @@ def _made(kind: str, known: Mapping[str, Callable[..., T]], tables: list[Table])
             try:
                 one = build(kind, known, name, settings)
             except (ValueError, TypeError) as error:
-                raise ValueError(f"{kind} {name} ({shown}): {error}") from None
+                raise InputError(f"{kind} {name} ({shown}): {error}") from None
             told = one.settings if isinstance(one, Policy) else getattr(one, "description", None)
             if repr((name, told)) in made:
-                raise ValueError(f"{kind} {name} ({shown}) is in the grid twice")
+                raise InputError(f"{kind} {name} ({shown}) is in the grid twice")
             made[repr((name, told))] = one
     return list(made.values())

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.atomic import whole_file
+from rank1.errors import FileError, InputError
 from rank1.simulation.store import Block
 from rank1.sweeps.grid import Grid, Series
 
@@ -88,7 +89,7 @@ def write_sweep(
                 temporary, metadata={METADATA: json.dumps(facts)}
             )
         except pl.exceptions.PolarsError as error:  # so it calls a full disk
-            raise OSError(str(error).splitlines()[0]) from None
+            raise FileError(str(error).splitlines()[0]) from None
     return sum(
         block.curves.shape[0] * block.curves.shape[1]
         for one in series
@@ -161,17 +162,17 @@ def read_sweep(path: str | os.PathLike[str]) -> Sweep:
 
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"the result must be a file of a sweep, got {os.fspath(path)!r}")
+        raise InputError(f"the result must be a file of a sweep, got {os.fspath(path)!r}")
     try:
         facts = json.loads(pl.read_parquet_metadata(path)[METADATA])
         frame = pl.scan_parquet(path)
         frame.collect_schema()
     except (pl.exceptions.PolarsError, OSError, KeyError, ValueError):
-        raise ValueError(
+        raise InputError(
             f"{os.fspath(path)!r} is not a whole file of a sweep, such as `rank1 sweep` writes"
         ) from None
     if facts["format"] != FORMAT:
-        raise ValueError(
+        raise InputError(
             f"{os.fspath(path)!r} has format {facts['format']}, this version of rank1 reads "
             f"{FORMAT}: install the version that wrote it"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rank1 import checks
+from rank1.errors import InputError
 from rank1.plots import colour_of, new_figure
 from rank1.progress import short
 from rank1.sweeps.output import Sweep
@@ -154,7 +155,7 @@ def _rows(
     checks.one_of("--regret", regret, ("expected", "realised"))
     shown = [*axes, *facets]
     if len(facets) > 2 or len(set(shown)) < len(shown):
-        raise ValueError(
+        raise InputError(
             f"a picture has two facets at most, and shows a setting once, got {', '.join(shown)}"
         )
     rows = summary(sweep, shown, where)
@@ -173,13 +174,13 @@ def _panels(
     values = [rows[name].unique().sort().to_list() for name in facets]
     for name, known in zip(facets, values, strict=True):
         if None in known:
-            raise ValueError(f"--facet must be a setting that all have, got {name!r}")
+            raise InputError(f"--facet must be a setting that all have, got {name!r}")
     across = len(values[0]) if values else 1
     down = len(values[1]) if len(values) > 1 else -(-across // _ACROSS)
     if len(values) < 2:
         across = min(across, _ACROSS)
     if across * down > 100:
-        raise ValueError(f"--facet makes {across * down} panels; at most 100 can be read")
+        raise InputError(f"--facet makes {across * down} panels; at most 100 can be read")
     size = (2.2 + 2.8 * across, 1.4 + 2.6 * down) if values else (7.0, 4.6)
     figure, grid = new_figure(
         *size, nrows=down, ncols=across, squeeze=False, sharey=sharey, sharex=sharey

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rank1 import checks
+from rank1.errors import InputError
 from rank1.policies.base import setting_text
 from rank1.sweeps.output import REGRETS, Sweep
 
@@ -57,7 +58,7 @@ def summary(
         means += [pl.col(column).mean().alias(f"{kind}_mean"), error.alias(f"{kind}_se")]
     rows = frame.group_by(keys, maintain_order=True).agg(means).collect()
     if rows.is_empty():
-        raise ValueError("there are no runs of these settings in the file")
+        raise InputError("there are no runs of these settings in the file")
     return rows.with_columns(pl.Series("label", _labels(rows, sweep, shown)))
 
 
@@ -71,11 +72,11 @@ def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
         asked = [one if isinstance(one, str) else json.dumps(one) for one in asked]
     known = there.to_list()
     if not asked:
-        raise ValueError(f"--where: {name} must have at least one value, got []")
+        raise InputError(f"--where: {name} must have at least one value, got []")
     for one in asked:
         if one not in known:
             some = ", ".join(str(v) for v in known[:12]) + (", …" if len(known) > 12 else "")
-            raise ValueError(
+            raise InputError(
                 f"--where: {name} must be one of {some or 'no value'}, got {checks.shown(one)}"
             )
     return asked
@@ -105,7 +106,7 @@ def check_points(sweep: Sweep, rows: pl.DataFrame, shown: Collection[str]) -> No
     counts = rows.group_by([*shown, "label"]).agg(pl.col(hidden).n_unique()).select(hidden).max()
     for name, count in counts.row(0, named=True).items():
         if count > 1:
-            raise ValueError(
+            raise InputError(
                 f"{name} takes {rows[name].n_unique()} values, which one point would mix: put them "
                 f"side by side with --facet {name}, or keep one with --where {name}={rows[name][0]}"
             )

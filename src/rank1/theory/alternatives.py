@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from rank1 import checks
+from rank1.errors import InputError
 from rank1.problems import Problem
 from rank1.problems.base import Floats
 from rank1.theory.bounds import cross
@@ -84,7 +85,7 @@ def weakest_models(
     cross(problem)  # raises what the theorems require and the problem lacks
     c = np.asarray(c, dtype=np.float64)
     if c.shape != problem.means.shape or not ((c >= 0) & (c < np.inf)).all():
-        raise ValueError(
+        raise InputError(
             f"c must be a {problem.K}×{problem.L} array of finite numbers of at least 0, "
             f"got {checks.shown(c)}"
         )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rank1 import checks
+from rank1.errors import InputError, InputTypeError
 from rank1.problems import Bernoulli, Categorical, Problem
 from rank1.problems.base import Floats
 from rank1.theory.gaps import checked, hardness, has_unique_best_pair
@@ -90,12 +91,12 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
     checked(problem)
     n = checks.integer("n", n, 1)
     if isinstance(problem, Categorical):
-        raise TypeError(
+        raise InputTypeError(
             f"problem must have rewards that are products of a row's and a column's factor, got "
             f"{problem!r}, which needn't have rank one: Theorem 1 says nothing of it"
         )
     if problem.sigma > 0 or problem.low < 0 or problem.high > 1:
-        raise TypeError(
+        raise InputTypeError(
             f"problem must have rewards in [0, 1], such as those of rank1.Bernoulli or "
             f"rank1.Factors, got {problem!r}: Theorem 1 says nothing of unbounded noise"
         )
@@ -187,18 +188,18 @@ def cross(problem: Problem) -> list[tuple[Floats, Floats]]:
             if isinstance(problem, Categorical)
             else "of other factors; rank1.Bernoulli(problem.u, problem.v) has the same means"
         )
-        raise TypeError(
+        raise InputTypeError(
             f"problem must be a rank1.Bernoulli (Theorem 2) or rank1.Gaussian (Theorem 3) problem, "
             f"got {problem!r}, {remedy}"
         )
     name = "Theorem 2" if isinstance(problem, Bernoulli) else "Theorem 3"
     if not has_unique_best_pair(problem):
-        raise ValueError(
+        raise InputError(
             f"problem must have one best pair for {name}, got {problem!r}, where several pairs "
             f"have the largest mean"
         )
     if isinstance(problem, Bernoulli) and problem.best_mean == 1:
-        raise ValueError(
+        raise InputError(
             f"problem must have a best mean below 1 for Theorem 2, got {problem!r}: its best pair "
             f"always pays, divergences from it are infinite, and regret need not grow"
         )
@@ -215,7 +216,7 @@ def cross(problem: Problem) -> list[tuple[Floats, Floats]]:
             at = int(bad.argmax())
             far = divergences[at] > 0
             why = "too far apart for the noise" if far else "too close to be told apart"
-            raise ValueError(
+            raise InputError(
                 f"problem must have divergences above 0 and below infinity for {name}, got "
                 f"{divergences[at]} between means {means[at]} and {best} of a {side} and of the "
                 f"best one: they are {why} in double precision"

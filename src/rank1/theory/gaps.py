@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rank1 import checks
+from rank1.errors import InputTypeError
 from rank1.problems import Categorical, Problem
 from rank1.problems.base import Floats
 
@@ -100,7 +101,7 @@ def has_unique_best_pair(problem: Problem) -> bool:
 def checked(problem: Problem) -> Problem:
     """`problem`, if it is one."""
     if not isinstance(problem, Problem):
-        raise TypeError(
+        raise InputTypeError(
             f"problem must be a problem such as rank1.Bernoulli(u, v), got {checks.shown(problem)}"
         )
     return problem

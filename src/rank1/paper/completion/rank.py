@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
+from rank1.errors import InputError, InputTypeError
 
 __all__ = ["guess_rank"]
 
@@ -31,21 +32,21 @@ def observed(name: str, matrix: ArrayLike) -> tuple[Floats, Bools]:
             raise TypeError
         given = np.array(matrix, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(
+        raise InputTypeError(
             f"{name} must be a matrix of numbers, NaN where one is missing; "
             f"got {checks.shown(matrix)}"
         ) from None
     if given.ndim != 2:
-        raise ValueError(f"{name} must have two dimensions, got shape {given.shape}")
+        raise InputError(f"{name} must have two dimensions, got shape {given.shape}")
     mask = ~np.isnan(given)
     if not mask.any():
-        raise ValueError(
+        raise InputError(
             f"{name} must have at least one entry that isn't NaN, got none in shape {given.shape}"
         )
     given[~mask] = 0.0
     if not np.isfinite(given).all():
         row, column = (int(k) for k in np.argwhere(~np.isfinite(given))[0])
-        raise ValueError(
+        raise InputError(
             f"{name}[{row}, {column}] must be finite, got {given[row, column]}; "
             "a missing entry is written as NaN"
         )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
+from rank1.errors import InputError
 from rank1.paper.completion import Completion, optspace
 from rank1.paper.movielens.read import AGES, GENDERS, OCCUPATIONS, Ratings
 
@@ -159,7 +160,7 @@ def rating_problem(
     whole = group_ratings(data)
     K, L = checks.integer("K", K, 1), checks.integer("L", L, 1)
     if len(whole.names) < K or len(whole.titles) < L:
-        raise ValueError(
+        raise InputError(
             f"the ratings must be of at least K = {K} groups and L = {L} movies, got "
             f"{len(whole.names)} and {len(whole.titles)}: are the files cut?"
         )
