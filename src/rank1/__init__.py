@@ -44,9 +44,12 @@ if TYPE_CHECKING:
     from rank1.problems import spike as spike
     from rank1.simulation import Interrupted as Interrupted
     from rank1.simulation import Result as Result
+    from rank1.simulation import Series as Series
     from rank1.simulation import Trace as Trace
-    from rank1.simulation import load as load
     from rank1.simulation import simulate as simulate
+    from rank1.sweeps import Sweep as Sweep
+    from rank1.sweeps import load as load
+    from rank1.sweeps import sweep as sweep
 
 # Compiled code is slow to import, so a name's module loads when the name is first used.
 _MODULES = {
@@ -55,14 +58,15 @@ _MODULES = {
     "Rank1ElimKL ThompsonSampling Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
     "PositionBased Problem Sampler spike",
-    "rank1.simulation": "Interrupted Result Trace load simulate",
+    "rank1.simulation": "Interrupted Result Series Trace simulate",
+    "rank1.sweeps": "Sweep load sweep",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "theory":
-        return importlib.import_module("rank1.theory")
+    if name in ("literal", "sweeps", "theory"):
+        return importlib.import_module(f"rank1.{name}")
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value

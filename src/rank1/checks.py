@@ -15,6 +15,8 @@ __all__ = ["integer", "jobs", "number", "one_of", "vector"]
 
 #: The largest step count: counters are 64-bit, and a double counts exactly up to 2**53.
 MAX_STEPS = 2**53
+#: More threads or processes than any machine has use for.
+MAX_JOBS = 1024
 
 
 def shown(value: Any) -> str:
@@ -56,7 +58,7 @@ def jobs(name: str, value: Any) -> int:
     if value == -1:
         return int(joblib.cpu_count())
     try:
-        return integer(name, value, 1)
+        return integer(name, value, 1, MAX_JOBS)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{error}; -1 is for one on each core") from None
 

@@ -92,7 +92,7 @@ def plot_result(
     for outcome in result.outcomes:
         curves: NDArray[np.float64] = getattr(outcome, regret)
         mean = np.concatenate([[0.0], curves.mean(axis=0)])
-        steps = np.concatenate([[0], result.steps])
+        steps = np.concatenate([[0], result.checkpoints])
         style = dashes[seen.get(outcome.policy, 0) % len(dashes)]
         seen[outcome.policy] = seen.get(outcome.policy, 0) + 1
         colour = colour_of(outcome.policy)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Jobs", "Json", "ProblemName", "Seed", "Set", "app", "print_json", "show"]
+__all__ = ["app", "print_json", "show"]
 
 app = typer.Typer(
     add_completion=False,
@@ -17,18 +17,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Find the best pair of a grid from noisy feedback: stochastic rank-1 bandits.",
 )
-
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
-]
-ProblemName = Annotated[
-    str, typer.Option("--problem", help="Name of the problem: see `rank1 problems`.")
-]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting of the problem, as name=value.")
-]
-Seed = Annotated[int, typer.Option(help="Same seed, same numbers.")]
-Jobs = Annotated[int, typer.Option(help="Runs played side by side; -1 for one on each core.")]
 
 
 def show(part: Any, width: int = 120) -> None:

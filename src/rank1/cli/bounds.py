@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import Json, ProblemName, Set, app, print_json, show
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import Json, ProblemName, Set, Whole
 
 #: Entries of the document in words; a note begins with the entry it is about.
 WORDS = {
@@ -43,7 +44,7 @@ MAX_GAPS = 6
 def bounds(
     problem: ProblemName,
     set_: Set = None,
-    n: Annotated[float, typer.Option(help="Number of steps; 2e6 is fine.")] = 2e6,
+    n: Annotated[int, typer.Option(help="Number of steps.", **Whole)] = 2_000_000,
     json_: Json = False,
 ) -> None:
     """Print how hard a problem is, and what the theorems say of regret on it."""

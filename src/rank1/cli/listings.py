@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rank1.cli.app import Json, app, print_json, show
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import Json
 
 
 @app.command(epilog="Example: rank1 policies --json")

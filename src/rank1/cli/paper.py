@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import Jobs, Json, Seed, app, print_json, show
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
 from rank1.errors import InputError
 from rank1.paper import ARTEFACTS, Options
 
@@ -21,13 +22,16 @@ CHOICES = (*ARTEFACTS, "all")
 def paper(
     artefact: Annotated[str, typer.Argument(help=f"One of {', '.join(CHOICES)}.")] = "all",
     runs: Annotated[
-        int | None, typer.Option(help="Runs of each cell; the paper's 20 by default.")
+        int | None, typer.Option(help="Runs of each cell; the paper's 20 by default.", **Whole)
     ] = None,
     n: Annotated[
-        float | None, typer.Option(help="Number of steps; the paper's 2 million by default.")
+        int | None,
+        typer.Option(help="Number of steps; the paper's 2 million by default.", **Whole),
     ] = None,
     seed: Seed = 1,
     jobs: Jobs = -1,
+    backend: Backend = "threads",
+    address: Address = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for what is written; by default report, quick: report-quick."),
@@ -64,7 +68,9 @@ def paper(
         checks.integer("runs", runs if runs is not None else 5 if quick else 20, 1),
         checks.integer("n", n if n is not None else 200_000 if quick else 2_000_000, 1),
         checks.integer("seed", seed, 0, None),
-        checks.jobs("--jobs", jobs),
+        checks.jobs("jobs", jobs),
+        backend,
+        address,
         out or Path("report-quick" if quick else "report"),
         progress=True,
         quick=quick,
@@ -82,13 +88,7 @@ def paper(
             f"got {str(options.out)!r}: {error.strerror}"
         ) from None
     if "figure3" in names:
-        options = options._replace(accept_licence=_may_download(options))
-        if options.data_dir or options.accept_licence:
-            from rank1.paper.movielens import obtain
-
-            # What is wrong with the data is found out before minutes of work.
-            data = obtain(options.data_dir, accept_licence=options.accept_licence)
-            options = options._replace(accept_licence=not data.stand_in)
+        options = _with_data(options)
     documents: dict[str, Any] = {}
     try:
         for name in names:
@@ -111,37 +111,32 @@ def paper(
             _report(options, quiet=True)
         raise
     _report(options, quiet=json_)
+    if documents.get("figure3", {}).get("data", {}).get("stand_in"):
+        print(
+            "Figure 3 is made from stand-in data. To download MovieLens 1M instead, if you accept "
+            "its terms: rank1 paper figure3 --accept-licence",
+            file=sys.stderr,
+        )
     if json_:
         print_json(documents if artefact == "all" else documents[artefact])
 
 
-def _may_download(options: Options) -> bool:
-    """Whether MovieLens may be fetched."""
-    if options.data_dir is not None:
-        return False
-    from rank1.compiled import cache_directory
-    from rank1.paper.movielens.read import FILES
+def _with_data(options: Options) -> Options:
+    """What is wrong with the data is found out before minutes of work."""
+    from rank1.paper.movielens import downloaded, obtain
 
-    folder = cache_directory() / "movielens" / "ml-1m"
-    there = all((folder / name).is_file() for name in FILES)
-    if not there and importlib.util.find_spec("pooch") is None:
-        if options.accept_licence:
+    # Whoever has the data in the cache has accepted its terms.
+    accepted = options.accept_licence or (options.data_dir is None and downloaded() is not None)
+    if options.accept_licence and downloaded() is None:
+        if importlib.util.find_spec("pooch") is None:
             raise InputError(
                 "--accept-licence needs pooch to download MovieLens; install it with: "
                 "pip install 'rank1[movielens]'"
             )
-        return False
-    # Nobody is asked in a script or for a first look, nor twice.
-    somebody = sys.stdin.isatty() and sys.stderr.isatty()
-    if options.accept_licence or options.quick or not somebody:
-        return options.accept_licence
-    if there:
-        return True
-    from rank1.paper.movielens.download import LICENCE
-
-    print(LICENCE, file=sys.stderr)
-    question = "Accept these terms and download it? Otherwise figure3 is made from stand-in data."
-    return typer.confirm(question, default=False, err=True)
+    if options.data_dir or accepted:
+        data = obtain(options.data_dir, accept_licence=accepted)
+        accepted = not data.stand_in
+    return options._replace(accept_licence=accepted)
 
 
 def _make(name: str, options: Options, quiet: bool) -> dict[str, Any]:

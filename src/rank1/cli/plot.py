@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from rank1.cli.app import Json, app, print_json
+from rank1.cli.app import app, print_json
+from rank1.cli.options import Json
 from rank1.errors import InputError
 
 Where = Annotated[
     list[str] | None,
     typer.Option("--where", help="Keep to one value of a setting, K=8, or to several, K=[8,16]."),
 ]
-Result = Annotated[Path, typer.Argument(help="What `rank1 sweep` wrote.")]
+Result = Annotated[Path, typer.Argument(help="What `rank1 sweep` or `rank1 simulate --out` wrote.")]
 
 
 @app.command(epilog="Example: rank1 plot result.parquet --x delta_u --facet K --out regret.png")
@@ -36,7 +37,7 @@ def plot(
     log_y: Annotated[bool, typer.Option("--log-y", help="A logarithmic y axis.")] = False,
     json_: Json = False,
 ) -> None:
-    """Draw a sweep: mean regret against a setting, or which policy wins where."""
+    """Draw a file of results: mean regret against a setting, or which policy wins where."""
     from rank1.plots import checked_ending, save_figure
     from rank1.settings import parse_settings
     from rank1.sweeps import read_sweep
@@ -53,6 +54,6 @@ def plot(
         figure, document = plot_winners(sweep, x, y, facet or [], kept, regret)
     save_figure(figure, out)
     if json_:
-        print_json(document | {"out": str(out)})
+        print_json(document | {"missing": sweep.gap or None, "out": str(out)})
     else:
-        print(f"Written: {out}")
+        print(f"Written: {out}" + (f" ({sweep.gap})" if sweep.gap else ""))

@@ -8,7 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import Jobs, Json, ProblemName, Seed, Set, app, print_json, show
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import (
+    Address,
+    Backend,
+    Checkpoints,
+    Jobs,
+    Json,
+    ProblemName,
+    Seed,
+    Set,
+    Shuffle,
+    Store,
+    Whole,
+)
 from rank1.errors import InputError
 
 
@@ -23,14 +36,18 @@ def simulate(
         typer.Option(help="Name of a policy, settings after a colon: see `rank1 policies`."),
     ],
     set_: Set = None,
-    n: Annotated[float, typer.Option(help="Number of steps; 2e6 is fine.")] = 2e6,
-    runs: Annotated[int, typer.Option(help="Runs of each policy.")] = 20,
+    n: Annotated[int, typer.Option(help="Number of steps.", **Whole)] = 2_000_000,
+    runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 20,
     seed: Seed = 1,
     jobs: Jobs = 1,
-    checkpoints: Annotated[int, typer.Option(help="Points of each curve.")] = 100,
-    engine: Annotated[
+    checkpoints: Checkpoints = 100,
+    method: Annotated[
         str, typer.Option(help="auto, steps (every step) or stages (whole stages at once).")
     ] = "auto",
+    shuffle: Shuffle = False,
+    store: Store = None,
+    backend: Backend = "threads",
+    address: Address = None,
     out: Annotated[Path | None, typer.Option(help="Write the runs to this Parquet file.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the curves into this .png, .svg or .pdf file.")
@@ -41,14 +58,13 @@ def simulate(
     json_: Json = False,
 ) -> None:
     """Play policies on a problem and print their regret."""
-    from rank1 import checks, simulation
+    from rank1 import simulation
     from rank1.atomic import check_writable
     from rank1.plots import checked_ending, save_figure
     from rank1.problems import PROBLEMS
     from rank1.settings import build, parse_policy, parse_settings
 
     chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
-    steps = checks.integer("n", n, 1)
     policies = [parse_policy(text) for text in policy]
     for path in (out, plot):
         if path is not None:
@@ -62,7 +78,9 @@ def simulate(
     interrupted = False
     try:
         result = simulation.simulate(
-            policies, chosen, steps, runs, seed, jobs, checkpoints, engine=engine, progress=True
+            policies, chosen, n, runs, seed, jobs, checkpoints,
+            method=method, shuffle=shuffle, store=store, backend=backend, address=address,
+            progress=True,
         )  # fmt: skip
     except simulation.Interrupted as stop:
         if stop.result is None:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rank1.cli.app import Jobs, Json, app, print_json
+from rank1.cli.app import app, print_json
+from rank1.cli.options import Address, Backend, Jobs, Json
 from rank1.errors import InputError
 
 if TYPE_CHECKING:
-    from rank1.sweeps import Cell, Failure, Plan
+    from rank1.simulation.backends import Cell, Failure
+    from rank1.simulation.plan import Plan
+    from rank1.sweeps import Grid
 
 
 @app.command(epilog="Example: rank1 sweep grid.toml --store cells --out result.parquet")
@@ -28,13 +31,8 @@ def sweep(
     out: Annotated[Path, typer.Option(help="Parquet file for the result.")] = Path(
         "result.parquet"
     ),
-    engine: Annotated[
-        str, typer.Option(help="local (processes on this machine), dask or ray.")
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(help="Of a Dask or Ray cluster; without it one starts on this machine."),
-    ] = None,
+    backend: Backend = "local",
+    address: Address = None,
     jobs: Jobs = -1,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only check the grid and say what it would take.")
@@ -47,6 +45,7 @@ def sweep(
     """Play every policy on every problem of a grid; a sweep that was stopped goes on."""
     from rank1 import checks, sweeps
     from rank1.atomic import check_writable
+    from rank1.simulation.backends import BACKENDS
     from rank1.simulation.store import Store
     from rank1.sweeps.grid import EXAMPLE
 
@@ -55,30 +54,28 @@ def sweep(
         return
     if grid is None:
         raise InputError("name a grid, or print one to start from: rank1 sweep --example")
-    checks.one_of("--engine", engine, sweeps.ENGINES)
-    if address is not None and engine == "local":
-        raise InputError(f"--address needs --engine dask or ray, got {address!r} without")
+    checks.one_of("--backend", backend, BACKENDS)
+    if address is not None and backend not in ("dask", "ray"):
+        raise InputError(f"--address needs --backend dask or ray, got {address!r} without")
     if out.resolve() == grid.resolve():
         raise InputError(f"--out must not be the grid itself, got {str(out)!r}")
-    check_writable(out)
     jobs = checks.jobs("--jobs", jobs)
     chosen = sweeps.read_grid(grid)
-    # Looking must not leave a folder behind.
-    kept = Store(store) if store.is_dir() or not dry_run else None
-    todo = sweeps.plan(chosen, kept, progress=True)
-    document = _document(todo)
-    for line in _lines(document, todo, jobs if engine == "local" else 1):
+    if not dry_run:
+        check_writable(out)
+    todo = sweeps.plan(chosen, Store(store), progress=True)
+    document = _document(chosen, todo)
+    for line in _lines(document, todo, jobs if backend in ("local", "processes") else 1):
         print(line, file=sys.stdout if dry_run and not json_ else sys.stderr)
-    if kept is None or dry_run:
+    if dry_run:
         if json_:
             print_json(document)
         return
-    setup = sweeps.Setup(chosen.seed, jobs, address, lambda line: print(line, file=sys.stderr))
     try:
-        failed = sweeps.play(todo, kept, engine, setup, progress=True) if todo.tasks else []
-        rows = 0
-        if any(todo.blocks.values()):  # else whatever is there is worth more
-            rows = sweeps.write_sweep(out, chosen, todo.series, todo.blocks)
+        failed = todo.play(
+            backend, jobs, address, note=lambda line: print(line, file=sys.stderr), progress=True
+        )
+        rows = sweeps.write_sweep(out, chosen, todo)
     except KeyboardInterrupt:
         command = shlex.join(["rank1", *sys.argv[1:]])
         print(
@@ -86,23 +83,41 @@ def sweep(
             file=sys.stderr,
         )
         sys.exit(130)
+    missing = sum(len(part) for k in range(len(todo.series)) for part in todo.missing(k))
     if json_:
         failures = [
-            cell.series.settings
+            _about(cell)
             | {"runs": [cell.runs.start, cell.runs.stop], "error": why.error, "trace": why.trace}
             for cell, why in failed
         ]
         written = str(out) if rows else None
-        print_json(document | {"failed": failures, "rows": rows, "out": written})
+        print_json(
+            document | {"failed": failures, "missing_runs": missing, "rows": rows, "out": written}
+        )
     elif rows:
-        print(f"Written: {out}, {rows:,} rows.")
+        print(
+            f"Written: {out}, {rows:,} rows" + (f", {missing:,} runs missing." if missing else ".")
+        )
+    if not rows and out.is_file():
+        print(f"{out} was not replaced: it has more of this sweep.", file=sys.stderr)
     if failed:
         _report(failed)
         sys.exit(1)
 
 
-def _document(todo: Plan) -> dict[str, Any]:
-    grid = todo.grid
+def _about(cell: Cell) -> dict[str, Any]:
+    """What a cell is of, in plain values."""
+    series: Any = cell.series
+    return {
+        "problem": series.problem.description["name"],
+        "problem_settings": series.problem.description["settings"],
+        "policy": series.policy.name,
+        "policy_settings": series.policy.settings,
+        "n": series.n,
+    }
+
+
+def _document(grid: Grid, todo: Plan[Any]) -> dict[str, Any]:
     return {
         "problems": len(grid.problems),
         "policies": [policy.label for policy in grid.policies],
@@ -117,7 +132,7 @@ def _document(todo: Plan) -> dict[str, Any]:
     }
 
 
-def _lines(document: dict[str, Any], todo: Plan, jobs: int) -> list[str]:
+def _lines(document: dict[str, Any], todo: Plan[Any], jobs: int) -> list[str]:
     from rank1.progress import clock, short
 
     lines = [

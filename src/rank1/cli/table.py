@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from rank1.cli.app import Json, app, print_json, show
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import Json
 from rank1.cli.plot import Result, Where
 from rank1.cli.simulate import mean_and_error
 
 
 @app.command(epilog="Example: rank1 table result.parquet --where K=8")
 def table(result: Result, where: Where = None, json_: Json = False) -> None:
-    """Print a sweep's regret at the end: mean and standard error over the runs."""
+    """Print regret at the end of a file's runs: mean and standard error."""
     import polars as pl
     from rich import box
     from rich.table import Table
@@ -22,7 +23,7 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
     least = pl.col("expected_mean") == pl.col("expected_mean").min().over(settings)
     rows = summary(sweep, where=parse_settings(where or [], "--where")).with_columns(best=least)
     if json_:
-        print_json({"rows": rows.to_dicts()})
+        print_json({"rows": rows.to_dicts(), "missing": sweep.gap or None})
         return
     varying = [name for name in settings if rows[name].n_unique() > 1]
     fixed = {name: rows[name][0] for name in settings if name not in varying}
@@ -41,4 +42,7 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
             *(mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
             "*" if row["best"] else "",
         )
+    if sweep.gap:
+        shown.caption = f"{sweep.gap}: these figures are of what is there."
+        shown.caption_justify = "left"
     show(shown, width=1000)

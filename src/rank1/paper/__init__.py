@@ -30,6 +30,9 @@ class Options(NamedTuple):
     n: int = 2_000_000
     seed: int = 1
     jobs: int = 1
+    #: Where runs are played, and the address of a cluster: see `rank1.simulate`.
+    backend: str = "threads"
+    address: str | None = None
     out: Path = Path("report")
     progress: bool = False
     #: A short run to look at; whatever is made in it says so.

@@ -10,11 +10,11 @@ import numpy as np
 
 from rank1.paper import Options
 from rank1.paper.claims import claim
+from rank1.paper.played import played
 from rank1.paper.published import N
 from rank1.policies import UCB1, UTS, Policy, Rank1Elim, Rank1ElimKL
 from rank1.problems import spike
-from rank1.progress import Progress
-from rank1.simulation import simulate
+from rank1.simulation import Series, mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,40 +49,31 @@ EXPECTED = {"rank1elim": 3, "ucb1": 2}
 def compute(options: Options) -> dict[str, Any]:
     """Regret over K for each policy, and the exponent of K with its standard error."""
     begin = time.perf_counter()
-    cells = []
     # A quick run shortens all horizons alike.
     share = min(1.0, options.n / N)
     horizons = [(policy, max(1000, int(n * share)), sizes) for policy, n, sizes in CASES]
-    total = sum(min(n, 10**8) * _runs(policy, options) * len(K) for policy, n, K in horizons)
-    with Progress(options.progress, "steps", total) as bar:
-        for policy, n, sizes in horizons:
-            runs = _runs(policy, options)
-            for K in sizes:
-                bar.title, bar.scale = f"Discussion, K = L = {K}", min(1.0, 10**8 / n)
-                result = simulate(
-                    policy,
-                    spike(K, K, 0.0, 0.0, 0.5, 0.5),
-                    n,
-                    runs,
-                    options.seed,
-                    options.jobs,
-                    checkpoints=2,
-                    store=options.store,
-                    progress=bar,
-                )
-                entry = result.document()["policies"][0]
-                half, end = entry["expected_curve"]["mean"]
-                cells.append(
-                    {
-                        "policy": policy.name,
-                        "K": K,
-                        "n": n,
-                        "runs": runs,
-                        "regret": entry["expected_regret"],
-                        "late": (end - half) / max(end, 1e-9),
-                        "found": sum(pair == [0, 0] for pair in entry["best_pair"]) / runs,
-                    }
-                )
+    wanted = [
+        (
+            Series.of(policy, spike(K, K, 0.0, 0.0, 0.5, 0.5), n, 2, options.seed),
+            _runs(policy, options),
+        )
+        for policy, n, sizes in horizons
+        for K in sizes
+    ]
+    cells = []
+    for (one, runs), outcome in zip(wanted, played(options, "Discussion", wanted), strict=True):
+        half, end = outcome.expected.mean(axis=0)
+        cells.append(
+            {
+                "policy": one.policy.name,
+                "K": one.problem.K,
+                "n": one.n,
+                "runs": runs,
+                "regret": mean_and_error(outcome.expected[:, -1]),
+                "late": float((end - half) / max(end, 1e-9)),
+                "found": sum(pair == (0, 0) for pair in outcome.best_pairs) / runs,
+            }
+        )
     fits = {
         policy.name: fit([c for c in cells if c["policy"] == policy.name]) for policy, _, _ in CASES
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rank1 import theory
 from rank1.paper import Options
 from rank1.paper.claims import claim
+from rank1.paper.played import played
 from rank1.policies import (
     GLMUCB,
     KLUCB,
@@ -22,8 +23,7 @@ from rank1.policies import (
     ThompsonSampling,
 )
 from rank1.problems import spike
-from rank1.progress import Progress
-from rank1.simulation import simulate
+from rank1.simulation import Series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,32 +44,29 @@ def compute(options: Options) -> dict[str, Any]:
     """Regret curves of every policy for K = L = 16, 32 and 64, and the paper's claims on them."""
     begin = time.perf_counter()
     fewer = min(options.runs, max(2, options.runs // 4))  # the paper's own four take long enough
-    work = options.n * (options.runs * len(PAPER) + fewer * len(SCALED + LATER))
+    groups = (("paper", PAPER, options.runs), ("scaled", SCALED, fewer), ("later", LATER, fewer))
+    wanted = [
+        (
+            K,
+            group,
+            Series.of(policy, spike(K, K, 0.7, 0.7, 0.2, 0.2), options.n, 100, options.seed),
+            runs,
+        )
+        for K in SIZES
+        for group, policies, runs in groups
+        for policy in policies
+    ]
+    outcomes = played(options, "Figure 2", [(one, runs) for _, _, one, runs in wanted])
     problems = []
-    with Progress(options.progress, "steps", work * sum(SIZES)) as bar:
-        for K in SIZES:
-            problem = spike(K, K, 0.7, 0.7, 0.2, 0.2)
-            bar.title, bar.scale = f"Figure 2, K = L = {K}", float(K)
-            entries: list[dict[str, Any]] = []
-            for group, policies, runs in (
-                ("paper", PAPER, options.runs),
-                ("scaled", SCALED, fewer),
-                ("later", LATER, fewer),
-            ):
-                result = simulate(
-                    policies,
-                    problem,
-                    options.n,
-                    runs,
-                    options.seed,
-                    options.jobs,
-                    store=options.store,
-                    progress=bar,
-                )
-                for policy, entry in zip(policies, result.document()["policies"], strict=True):
-                    entries.append(entry | {"label": policy.label, "group": group, "runs": runs})
-            slope = theory.lower_bound(problem)
-            problems.append({"K": K, "L": K, "policies": entries, "lower_slope": slope})
+    for K in SIZES:
+        entries = [
+            outcome.entry(one.checkpoints)
+            | {"label": one.policy.label, "group": group, "runs": runs}
+            for (size, group, one, runs), outcome in zip(wanted, outcomes, strict=True)
+            if size == K
+        ]
+        slope = theory.lower_bound(spike(K, K, 0.7, 0.7, 0.2, 0.2))
+        problems.append({"K": K, "L": K, "policies": entries, "lower_slope": slope})
     return {
         "problems": problems,
         "claims": claims(problems),

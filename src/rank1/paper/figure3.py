@@ -15,9 +15,9 @@ from rank1.paper.curves import EARLY, LATE, concave, mark, slopes
 from rank1.paper.figure3_panels import draw
 from rank1.paper.movielens import RatingProblem, Ratings, obtain, rating_problem
 from rank1.paper.movielens.problem import STARS
+from rank1.paper.played import played
 from rank1.policies import POLICIES
-from rank1.progress import Progress
-from rank1.simulation import mean_and_error, simulate
+from rank1.simulation import Series, mean_and_error
 from rank1.simulation.result import Outcome
 
 __all__ = ["compute", "draw", "show"]
@@ -39,22 +39,15 @@ def compute(options: Options) -> dict[str, Any]:
     grid = rating_problem(data, seed=options.seed, sigma=options.sigma, scale=options.scale)
     names = NAMES if grid.scale != "stars" else NAMES[:2]  # the later two need rewards in [0, 1]
     policies = [POLICIES[name]() for name in names]
-    steps = options.n * options.runs * len(policies)
-    with Progress(options.progress, "steps", steps) as bar:
-        bar.title = f"Figure 3, {grid.label}"
-        result = simulate(
-            policies,
-            grid.problem,
-            options.n,
-            options.runs,
-            options.seed,
-            options.jobs,
-            store=options.store,
-            progress=bar,
-        )
+    series = [Series.of(policy, grid.problem, options.n, 100, options.seed) for policy in policies]
+    outcomes = played(options, f"Figure 3, {grid.label}", [(one, options.runs) for one in series])
+    marks = series[0].checkpoints
     entries = [
-        entry | {"label": outcome.label} | slopes(outcome, result.steps) | _ends(outcome, grid)
-        for entry, outcome in zip(result.document()["policies"], result.outcomes, strict=True)
+        outcome.entry(marks)
+        | {"label": outcome.label}
+        | slopes(outcome, marks)
+        | _ends(outcome, grid)
+        for outcome in outcomes
     ]
     return {
         "data": _about(data, grid),
@@ -69,7 +62,7 @@ def compute(options: Options) -> dict[str, Any]:
         "singular_values": grid.singular_values[: grid.rank].tolist(),
         "best": _pair(grid, grid.problem.best_pair),
         "policies": entries,
-        "claims": _claims(entries, grid, concave(result["rank1elim"], result.steps)),
+        "claims": _claims(entries, grid, concave(outcomes[0], marks)),
         "groups": grid.groups,
         "titles": grid.titles,
         "observed": _rounded(grid.observed),

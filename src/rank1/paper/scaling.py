@@ -25,13 +25,13 @@ import numpy as np
 
 from rank1.paper import Options, published
 from rank1.paper.claims import claim
+from rank1.paper.played import played
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
-from rank1.progress import Progress
-from rank1.simulation import mean_and_error, simulate
+from rank1.simulation import Outcome, Series, mean_and_error
 from rank1.theory import lower_bound, upper_bound
 
-__all__ = ["SWEEPS", "N", "compute", "draw", "fit", "show"]
+__all__ = ["VARIED", "N", "compute", "draw", "fit", "show"]
 
 #: In the hardest cell elimination ends after less than a tenth of it.
 N = 10**9
@@ -39,8 +39,8 @@ N = 10**9
 OCTAVE = 8
 
 _SIZES = (8, 16, 32, 64, 128, 256)
-#: What each sweep varies, as (K, L, p, Δ) of the spike; each begins where Table 1 does.
-SWEEPS: dict[str, list[tuple[int, int, float, float]]] = {
+#: What is varied, as (K, L, p, Δ) of the spike; each begins where Table 1 does.
+VARIED: dict[str, list[tuple[int, int, float, float]]] = {
     "K+L": [(K, L, 0.7, 0.2) for K, L in itertools.product(_SIZES, _SIZES)],
     "1/delta": [(8, 8, 0.7, 0.2 * 2 ** (-k / OCTAVE)) for k in range(4 * OCTAVE + 1)],
     "1/mu": [(8, 8, 0.7 * 2 ** (-k / OCTAVE), 0.2) for k in range(4 * OCTAVE)],
@@ -56,13 +56,17 @@ def compute(options: Options) -> dict[str, Any]:
     """
     begin = time.perf_counter()
     n = options.n if options.n < published.N else N
-    cells = []
-    with Progress(options.progress, "cells", sum(map(len, SWEEPS.values()))) as bar:
-        for sweep, settings in SWEEPS.items():
-            for K, L, p, delta in settings:
-                cells.append(_cell(sweep, K, L, p, delta, n, options))
-                bar.advance(1, f"Scaling with {sweep}")
-    fits = {sweep: fit([cell for cell in cells if cell["sweep"] == sweep]) for sweep in SWEEPS}
+    wanted = [(varied, *each) for varied, settings in VARIED.items() for each in settings]
+    series = [
+        Series.of(Rank1Elim(), spike(K, L, p, p, delta, delta), n, [(n + 1) // 2], options.seed)
+        for _, K, L, p, delta in wanted
+    ]
+    outcomes = played(options, "Scaling", [(one, options.runs) for one in series])
+    cells = [
+        _cell(*settings, one, outcome)
+        for settings, one, outcome in zip(wanted, series, outcomes, strict=True)
+    ]
+    fits = {varied: fit([cell for cell in cells if cell["varied"] == varied]) for varied in VARIED}
     return {
         "fits": fits,
         "claims": _claims(
@@ -77,17 +81,13 @@ def compute(options: Options) -> dict[str, Any]:
 
 
 def _cell(
-    sweep: str, K: int, L: int, p: float, delta: float, n: int, options: Options
+    varied: str, K: int, L: int, p: float, delta: float, series: Series, outcome: Outcome
 ) -> dict[str, Any]:
-    problem = spike(K, L, p, p, delta, delta)
-    # A cell takes some milliseconds: neither threads nor a store would pay.
-    result = simulate(
-        Rank1Elim(), problem, n, options.runs, options.seed, checkpoints=[(n + 1) // 2]
-    )
-    half, end = result.outcomes[0].expected[:, 0], result.outcomes[0].expected[:, -1]
+    n, problem = series.n, spike(K, L, p, p, delta, delta)
+    half, end = outcome.expected[:, 0], outcome.expected[:, -1]
     return {
-        "sweep": sweep,
-        "x": {"K+L": K + L, "1/delta": 1 / delta, "1/mu": 1 / problem.mu}[sweep],
+        "varied": varied,
+        "x": {"K+L": K + L, "1/delta": 1 / delta, "1/mu": 1 / problem.mu}[varied],
         "K": K,
         "L": L,
         "p": p,
@@ -134,12 +134,12 @@ def fit(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> list[dict[str, Any]]:
-    """The paper's sentences; `holds` is None where elimination didn't end: none is meant."""
+    """The paper's sentences; none is judged where elimination didn't end in every run."""
     of = {
-        sweep: [cell["regret"]["mean"] for cell in cells if cell["sweep"] == sweep]
-        for sweep in SWEEPS
+        varied: [cell["regret"]["mean"] for cell in cells if cell["varied"] == varied]
+        for varied in VARIED
     }
-    sizes = {(K, L): mean for (K, L, *_), mean in zip(SWEEPS["K+L"], of["K+L"], strict=True)}
+    sizes = {(K, L): mean for (K, L, *_), mean in zip(VARIED["K+L"], of["K+L"], strict=True)}
     doubled = [(mean, sizes.get((2 * K, 2 * L), 0.0)) for (K, L), mean in sizes.items()]
     halved = list(zip(of["1/delta"], of["1/delta"][OCTAVE:], strict=False))
     quadratic = fits["1/mu"]
@@ -180,11 +180,11 @@ def show(document: dict[str, Any]) -> list[Any]:
     table.add_column("regret grows as")
     for name in ("cells", "from", "to", "exponent", "chance alone", "a cell is off by"):
         table.add_column(name, justify="right")
-    for sweep, fitted in document["fits"].items():
-        x = [cell["x"] for cell in document["cells"] if cell["sweep"] == sweep]
+    for varied, fitted in document["fits"].items():
+        x = [cell["x"] for cell in document["cells"] if cell["varied"] == varied]
         chance = fitted["se_runs"]
         table.add_row(
-            f"({sweep.replace('delta', 'Δ').replace('mu', 'μ')})^exponent",
+            f"({varied.replace('delta', 'Δ').replace('mu', 'μ')})^exponent",
             str(fitted["cells"]),
             f"{min(x):.3g}",
             f"{max(x):.3g}",
@@ -216,15 +216,15 @@ def _draw(document: dict[str, Any], bounds: bool) -> Any:
 
     from rank1.plots import colour_of, new_figure
 
-    figure, axes = new_figure(10.0, 4.0, ncols=len(SWEEPS), sharey=True)
-    for ax, (sweep, fitted) in zip(axes, document["fits"].items(), strict=True):
-        cells = [cell for cell in document["cells"] if cell["sweep"] == sweep]
+    figure, axes = new_figure(10.0, 4.0, ncols=len(VARIED), sharey=True)
+    for ax, (varied, fitted) in zip(axes, document["fits"].items(), strict=True):
+        cells = [cell for cell in document["cells"] if cell["varied"] == varied]
         cells.sort(key=lambda cell: cell["x"])
         x = np.array([cell["x"] for cell in cells])
         y = np.array([cell["regret"]["mean"] for cell in cells])
         colour = colour_of("rank1elim")
         ax.plot(x, y, "o", ms=4, mew=0, color=colour, label="Rank1Elim, measured")
-        name = sweep.replace("+", " + ").replace("delta", "Δ").replace("mu", "μ")
+        name = varied.replace("+", " + ").replace("delta", "Δ").replace("mu", "μ")
         if bounds:
             above, below = ([cell[name] for cell in cells] for name in ("theorem1", "theorem2"))
             ax.plot(x, above, ":", color="0.2", lw=1.4, label="Theorem 1: at most")
@@ -238,7 +238,7 @@ def _draw(document: dict[str, Any], bounds: bool) -> Any:
             power = f"{fitted['exponent']:.2f} ± {fitted['se']:.2f}"
             ax.set_title(f"exponent {power}", loc="left", fontsize=10)
         ax.set(xscale="log", yscale="log", xlabel=name)
-        first = 1.25 if sweep == "1/mu" else x[0]
+        first = 1.25 if varied == "1/mu" else x[0]
         doublings = int(math.log2(1.01 * x[-1] / first))
         ax.xaxis.set_major_locator(FixedLocator([first * 2**k for k in range(doublings + 1)]))
         ax.xaxis.set_minor_locator(NullLocator())

@@ -8,11 +8,11 @@ from typing import Any
 
 from rank1.paper import Options
 from rank1.paper.claims import claim
+from rank1.paper.played import played
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
-from rank1.progress import Progress
-from rank1.simulation import mean_and_error, simulate
+from rank1.simulation import Outcome, Series, mean_and_error
 
 __all__ = ["compute", "draw", "show", "within"]
 
@@ -32,11 +32,11 @@ def compute(options: Options) -> dict[str, Any]:
     because one that is estimated from 20 runs of such a law says little.
     """
     begin = time.perf_counter()
-    cells = []
-    with Progress(options.progress, "cells", len(TABLE_1)) as bar:
-        for cell in TABLE_1:
-            cells.append(_cell(cell, options))
-            bar.advance(1, f"Table 1, K={cell.K}, L={cell.L}")
+    series = [
+        Series.of(Rank1Elim(), spike(*cell[1:7]), options.n, 1, options.seed) for cell in TABLE_1
+    ]
+    outcomes = played(options, "Table 1", [(one, options.runs) for one in series])
+    cells = [_cell(cell, outcome, options) for cell, outcome in zip(TABLE_1, outcomes, strict=True)]
     return {
         "cells": cells,
         "claims": claims(cells),
@@ -47,15 +47,12 @@ def compute(options: Options) -> dict[str, Any]:
     }
 
 
-def _cell(cell: Cell, options: Options) -> dict[str, Any]:
+def _cell(cell: Cell, outcome: Outcome, options: Options) -> dict[str, Any]:
     runs, n = options.runs, options.n
     settings = cell._asdict()
     table, paper = settings.pop("table"), settings.pop("regret")
     paper_se = settings.pop("se")
-    jobs = options.jobs if runs >= 100 else 1  # else a cell takes less time than a thread's start
-    problem = spike(**settings)
-    result = simulate(Rank1Elim(), problem, n, runs, options.seed, jobs, checkpoints=1)
-    regret = mean_and_error(result.outcomes[0].realised[:, -1])
+    regret = mean_and_error(outcome.realised[:, -1])
     z = None
     if regret["std"] and regret["mean"] and n == N:
         z = (regret["mean"] - paper) / (regret["std"] * math.sqrt(1 / runs + 1 / RUNS))

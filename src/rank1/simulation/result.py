@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import math
 import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.atomic import whole_file
 from rank1.errors import InputError
 from rank1.policies import POLICIES
 from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
-from rank1.simulation.store import Block
+from rank1.simulation.block import Block, joined
+from rank1.simulation.series import Series
+from rank1.simulation.tidy import Part, Tidy, write_tidy
+from rank1.simulation.trace import Trace, trace_of
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
-    from rank1.simulation.trace import Trace
-
-__all__ = ["Outcome", "Result", "load", "mean_and_error"]
+__all__ = ["Outcome", "Result", "mean_and_error", "result_of"]
 
 Floats = NDArray[np.float64]
-
-#: Raised when the file's layout changes, so that an old program never misreads a new file.
-FORMAT = 2
 
 
 def mean_and_error(values: Floats) -> dict[str, float | None]:
@@ -69,19 +62,44 @@ class Outcome:
     @classmethod
     def of(cls, policy: Policy, blocks: Mapping[int, Block]) -> Outcome:
         """Put blocks of runs, by the number of their first run, together in order."""
-        ordered = sorted(blocks.items())
-        curves = np.concatenate([block.curves for _, block in ordered])
+        whole = joined(block for _, block in sorted(blocks.items()))
+        curves = whole["curves"]
         return cls(
             policy.label,
             policy.name,
             policy.settings,
-            sum(block.seconds for _, block in ordered),
-            [first + k for first, block in ordered for k in range(len(block.curves))],
-            [(int(i), int(j)) for _, block in ordered for i, j in block.best_pairs],
+            whole.seconds,
+            [first + k for first, block in sorted(blocks.items()) for k in range(block.runs)],
+            [(int(i), int(j)) for i, j in whole["best_pairs"]],
             curves[:, :, 0],
             curves[:, :, 1],
             policy,
         )
+
+    def entry(self, checkpoints: NDArray[np.int64]) -> dict[str, Any]:
+        """The facts as plain values: an entry of what `rank1 simulate --json` prints."""
+        entry: dict[str, Any] = {
+            "policy": self.policy,
+            "settings": self.settings,
+            "seconds": self.seconds,
+            "best_pair": [list(pair) for pair in self.best_pairs],
+            "expected_regret": mean_and_error(self.expected[:, -1]),
+            "realised_regret": mean_and_error(self.realised[:, -1]),
+            "steps": checkpoints.tolist(),
+        }
+        for kind in ("expected", "realised"):
+            curve = [mean_and_error(values) for values in getattr(self, kind).T]
+            entry[f"{kind}_curve"] = {name: [p[name] for p in curve] for name in ("mean", "se")}
+        return entry
+
+    def blocks(self) -> dict[int, Block]:
+        """The runs as blocks, by the number of their first run: the reverse of `of`."""
+        curves = np.stack([self.expected, self.realised], axis=2)
+        pairs = np.array(self.best_pairs, np.int64)
+        return {
+            run: Block({"curves": curves[k : k + 1], "best_pairs": pairs[k : k + 1]}, 0.0)
+            for k, run in enumerate(self.runs)
+        }
 
 
 @dataclass(frozen=True)
@@ -95,9 +113,30 @@ class Result:
     n: int
     runs: int
     seed: int
-    steps: NDArray[np.int64] = field(repr=False)
+    #: The steps at which regret was recorded.
+    checkpoints: NDArray[np.int64] = field(repr=False)
     outcomes: list[Outcome]
-    engine: str = "auto"
+    #: As asked for: "auto", "steps" or "stages".
+    method: str = "auto"
+    shuffle: bool = False
+
+    @classmethod
+    def of(cls, series: Series, method: str, runs: int, outcomes: list[Outcome]) -> Result:
+        """The result of series that differ in their policy only, of which one is given."""
+        problem = series.problem
+        about = {"name": problem.description["name"], "K": problem.K, "L": problem.L}
+        about["settings"] = problem.description["settings"]
+        return cls(
+            about,
+            problem,
+            series.n,
+            runs,
+            series.seed,
+            series.checkpoints,
+            outcomes,
+            method,
+            series.shuffle,
+        )
 
     def __getitem__(self, policy: str) -> Outcome:
         """The outcome of a policy, by its name or, with settings, its label."""
@@ -141,7 +180,7 @@ class Result:
                     {
                         "policy": [outcome.label] * (runs * marks),
                         "run": np.repeat(np.array(outcome.runs, np.int64), marks),
-                        "step": np.tile(self.steps, runs),
+                        "step": np.tile(self.checkpoints, runs),
                         "expected_regret": outcome.expected.ravel(),
                         "realised_regret": outcome.realised.ravel(),
                     }
@@ -151,27 +190,12 @@ class Result:
 
     def document(self) -> dict[str, Any]:
         """The facts as one JSON document, as `rank1 simulate --json` prints them."""
-        policies = []
-        for outcome in self.outcomes:
-            entry: dict[str, Any] = {
-                "policy": outcome.policy,
-                "settings": outcome.settings,
-                "seconds": outcome.seconds,
-                "best_pair": [list(pair) for pair in outcome.best_pairs],
-                "expected_regret": mean_and_error(outcome.expected[:, -1]),
-                "realised_regret": mean_and_error(outcome.realised[:, -1]),
-                "steps": self.steps.tolist(),
-            }
-            for kind in ("expected", "realised"):
-                curve = [mean_and_error(values) for values in getattr(outcome, kind).T]
-                entry[f"{kind}_curve"] = {name: [p[name] for p in curve] for name in ("mean", "se")}
-            policies.append(entry)
         return {
             "problem": self.about,
             "n": self.n,
             "runs": self.runs,
             "seed": self.seed,
-            "policies": policies,
+            "policies": [outcome.entry(self.checkpoints) for outcome in self.outcomes],
         }
 
     def trace(self, run: int = 0, policy: str | None = None) -> Trace:
@@ -186,8 +210,6 @@ class Result:
         >>> trace.rows, trace.columns, trace.held
         ([0], [0], True)
         """
-        from rank1.simulation.trace import trace_of
-
         outcome = self.outcomes[0] if policy is None else self[policy]
         if self.problem is None or outcome.player is None:
             what = self.about["name"] if self.problem is None else outcome.policy
@@ -199,9 +221,16 @@ class Result:
                 f"run must be the number of a finished run, up to {outcome.runs[-1]}, "
                 f"got {checks.shown(run)}"
             )
-        return trace_of(
-            outcome.player, self.problem, self.n, self.seed, run, self.steps, self.engine
+        series = Series.of(
+            outcome.player,
+            self.problem,
+            self.n,
+            self.checkpoints.tolist(),
+            self.seed,
+            self.method,
+            self.shuffle,
         )
+        return trace_of(series, run)
 
     def plot(
         self, *, regret: str = "expected", bounds: bool = False, ax: Axes | None = None
@@ -230,20 +259,30 @@ class Result:
         return plot_result(self, regret=regret, bounds=bounds, ax=ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a Parquet file: the tidy frame, and in its metadata all the rest.
+        """Write a Parquet file: a tidy frame, and in its metadata all the rest.
 
         The file appears when it is whole; what stood there before is kept until then.
         """
-        frame = self.to_frame()
+        parts = [
+            Part(
+                self.about,
+                outcome.label,
+                outcome.settings,
+                self.n,
+                self.checkpoints,
+                outcome.blocks(),
+            )
+            for outcome in self.outcomes
+        ]
         facts = {
-            "format": FORMAT,
             "problem": self.about,
             "n": self.n,
             "runs": self.runs,
             "seed": self.seed,
-            "engine": self.engine,
-            "digest": _digest(frame),
-            "steps": self.steps.tolist(),
+            "method": self.method,
+            "shuffle": self.shuffle,
+            "checkpoints": self.checkpoints.tolist(),
+            "missing": [],
             "policies": [
                 {
                     "policy": outcome.policy,
@@ -251,58 +290,24 @@ class Result:
                     "label": outcome.label,
                     "seconds": outcome.seconds,
                     "runs": outcome.runs,
-                    "best_pairs": outcome.best_pairs,
                 }
                 for outcome in self.outcomes
             ],
         }
-        with whole_file(path) as temporary:
-            # Through Python, whose errors name a full disk; Polars' own don't.
-            buffer = io.BytesIO()
-            frame.write_parquet(buffer, metadata={"rank1": json.dumps(facts)})
-            temporary.write_bytes(buffer.getbuffer())
+        write_tidy(path, parts, facts)
 
 
-def load(path: str | os.PathLike[str]) -> Result:
-    """Read what `Result.save` wrote.
-
-    >>> import rank1, tempfile, pathlib
-    >>> problem = rank1.spike(K=2, L=2, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
-    >>> result = rank1.simulate(rank1.Rank1Elim(), problem, n=1000, runs=2, seed=1)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     result.save(pathlib.Path(folder) / "runs.parquet")
-    ...     again = rank1.load(pathlib.Path(folder) / "runs.parquet")
-    >>> again.to_frame().equals(result.to_frame())
-    True
-    """
+def result_of(tidy: Tidy) -> Result:
+    """The result that was saved in a file."""
     import polars as pl
 
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"path must name a file of results, got {os.fspath(path)!r}")
-    try:
-        metadata = pl.read_parquet_metadata(path)
-        if "rank1_sweep" in metadata:
-            raise InputError("it is a sweep's: see rank1 table, or rank1.sweeps.read_sweep")
-        facts = json.loads(metadata["rank1"])
-        frame = pl.read_parquet(path, glob=False)
-        if facts["format"] == FORMAT and facts["digest"] != _digest(frame):
-            raise InputError("its numbers are not those that were written")
-    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
-        raise InputError(
-            f"{os.fspath(path)!r} is not a whole file of results ({str(error).splitlines()[0]}); "
-            "it may have been cut short or damaged: simulate again and save it anew"
-        ) from None
-    if facts["format"] != FORMAT:
-        raise InputError(
-            f"{os.fspath(path)!r} has format {facts['format']}, this version of rank1 reads "
-            f"{FORMAT}: install the version that wrote it"
-        )
-    steps = np.array(facts["steps"], np.int64)
+    facts, frame = tidy.facts, tidy.frame.collect()
+    checkpoints = np.array(facts["checkpoints"], np.int64)
     outcomes = []
     for entry in facts["policies"]:
         own = frame.filter(pl.col("policy") == entry["label"])
-        shape = (len(entry["runs"]), len(steps))
+        shape = (len(entry["runs"]), len(checkpoints))
+        ends = own.filter(pl.col("step") == facts["n"])
         outcomes.append(
             Outcome(
                 entry["label"],
@@ -310,7 +315,7 @@ def load(path: str | os.PathLike[str]) -> Result:
                 entry["settings"],
                 entry["seconds"],
                 entry["runs"],
-                [(row, column) for row, column in entry["best_pairs"]],
+                list(zip(ends["best_row"].to_list(), ends["best_column"].to_list(), strict=True)),
                 own["expected_regret"].to_numpy().reshape(shape),
                 own["realised_regret"].to_numpy().reshape(shape),
                 _built(POLICIES, entry["policy"], entry["settings"]),
@@ -323,16 +328,11 @@ def load(path: str | os.PathLike[str]) -> Result:
         facts["n"],
         facts["runs"],
         facts["seed"],
-        steps,
+        checkpoints,
         outcomes,
-        facts["engine"],
+        facts["method"],
+        facts["shuffle"],
     )
-
-
-def _digest(frame: pl.DataFrame) -> str:
-    """Tells whether the numbers are those that were written."""
-    regret = frame.select("expected_regret", "realised_regret").to_numpy(order="c")
-    return hashlib.sha256(regret.tobytes()).hexdigest()
 
 
 def _built(known: Mapping[str, Any], name: str, settings: dict[str, Any]) -> Any:

@@ -1,40 +1,21 @@
-"""Runs: their seeds, the loop that plays them, and many of them side by side."""
+"""Policies on a problem, many runs at a time."""
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import os
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
-from typing import Any, NamedTuple
-
-import joblib
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable, Sequence
 
 from rank1 import checks
-from rank1.compiled import kernel
 from rank1.errors import InputError, InputTypeError
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
-from rank1.simulation.loop import play as play_steps
+from rank1.simulation.plan import make_plan
 from rank1.simulation.result import Outcome, Result
-from rank1.simulation.stages import play_stages
-from rank1.simulation.store import Block, Store, gaps
+from rank1.simulation.series import Series
+from rank1.simulation.store import Store
 
-__all__ = ["Interrupted", "Run", "checkpoints_of", "play_block", "play_run", "simulate"]
-
-#: Steps between two looks at whether the user has had enough.
-CHUNK = 2**18
-
-ENGINES = ("auto", "steps", "stages")
-
-#: Calls of `simulate` that were interrupted: their runs in other threads stop at the next chunk.
-_stopped: set[int] = set()
-_calls = itertools.count(1)
+__all__ = ["Interrupted", "checked_policies", "simulate"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -43,121 +24,6 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, result: Result | None) -> None:
         super().__init__("interrupted")
         self.result = result
-
-
-class Run(NamedTuple):
-    """One policy on one problem for n steps from one seed."""
-
-    #: Expected and realised regret at each checkpoint: (checkpoints, 2).
-    curve: NDArray[np.float64]
-    best_pair: tuple[int, int]
-    state: Any
-
-
-def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64]:
-    """The steps at which regret is recorded: that many, evenly spaced, or those given.
-
-    The last step is always among them.
-
-    >>> checkpoints_of(1000, 4).tolist()
-    [250, 500, 750, 1000]
-    >>> checkpoints_of(1000, [10, 100]).tolist()
-    [10, 100, 1000]
-    """
-    if isinstance(checkpoints, Iterable):
-        given = [checks.integer("checkpoints", step, 1, n) for step in checkpoints]
-        return np.unique(np.array([*given, n], np.int64))
-    count = min(checks.integer("checkpoints", checkpoints, 1, 10**6), n)
-    return np.array([n * k // count for k in range(1, count + 1)], np.int64)
-
-
-def policy_number(policy: Policy) -> int:
-    """A number that tells who plays."""
-    who = repr((policy.name, sorted(policy.settings.items()))).encode()
-    return int.from_bytes(hashlib.sha256(who).digest()[:16], "little")
-
-
-def identity(problem: Problem, policy: Policy) -> tuple[int, int]:
-    """What a run depends on beside its number, the seed and n: a number each."""
-    return problem.digest, policy_number(policy)
-
-
-def series_key(
-    who: tuple[int, int], n: int, steps: NDArray[np.int64], seed: int, engine: str
-) -> str:
-    """The key under which a store keeps runs of one policy on one problem."""
-    return Store.key(*who, n, steps.tolist(), seed, engine)
-
-
-def seeds_of(
-    seed: int, problem: Problem, policy: Policy, runs: Iterable[int]
-) -> Iterator[np.random.SeedSequence]:
-    """A run's seed depends on what the run is, and on nothing that happens beside it."""
-    key = identity(problem, policy)
-    for run in runs:
-        yield np.random.SeedSequence(seed, spawn_key=(*key, run))
-
-
-def has_stages(policy: Policy, problem: Problem) -> bool:
-    """Whether runs can be played by whole stages."""
-    return policy.eliminates and hasattr(problem.law, "draw_many")
-
-
-def play_run(
-    policy: Policy,
-    problem: Problem,
-    n: int,
-    steps: NDArray[np.int64],
-    seed: np.random.SeedSequence,
-    engine: str = "auto",
-    call: int = 0,
-) -> Run:
-    """Play one run to the end, in memory that doesn't grow with n."""
-    state, law = policy.start(Known(problem.K, problem.L, n, *problem.facts)), problem.law
-    rng = np.random.Generator(np.random.PCG64(seed))
-    by_stages = engine != "steps" and has_stages(policy, problem)
-    curve, totals = np.zeros((len(steps), 2)), np.zeros(2)
-    if by_stages:
-        scratch = np.empty((3, max(problem.K, problem.L)), np.int64)
-        kernel(play_stages, state, law)(state, law, rng, 0, n, steps, curve, totals, scratch)
-        return Run(curve, state.best(), state)
-    loop = kernel(play_steps, state, law)
-    chunk = problem.block or CHUNK
-    for t in range(0, n, chunk):
-        if call in _stopped:
-            raise KeyboardInterrupt
-        problem.refill(law, rng)
-        loop(state, law, rng, t, min(t + chunk, n), steps, curve, totals)
-    return Run(curve, state.best(), state)
-
-
-def play_block(
-    policy: Policy,
-    problem: Problem,
-    n: int,
-    steps: NDArray[np.int64],
-    seed: int,
-    runs: range,
-    engine: str = "auto",
-    call: int = 0,
-) -> Block:
-    """Play several runs of one policy, one after another."""
-    begin = time.perf_counter()
-    played = [
-        play_run(policy, problem, n, steps, child, engine, call)
-        for child in seeds_of(seed, problem, policy, runs)
-    ]
-    return Block(
-        np.array([run.curve for run in played]),
-        np.array([run.best_pair for run in played], np.int64),
-        time.perf_counter() - begin,
-    )
-
-
-def blocks_of(policy: Policy, problem: Problem, runs: range, engine: str) -> list[range]:
-    """Runs that are played as one task and kept as one cell: few where a run takes long."""
-    size = 5 if engine != "steps" and has_stages(policy, problem) else 1
-    return [range(first, min(first + size, runs.stop)) for first in runs[::size]]
 
 
 def simulate(
@@ -169,8 +35,11 @@ def simulate(
     jobs: int = 1,
     checkpoints: int | Iterable[int] = 100,
     *,
-    engine: str = "auto",
+    method: str = "auto",
+    shuffle: bool = False,
     store: str | os.PathLike[str] | None = None,
+    backend: str = "threads",
+    address: str | None = None,
     progress: bool | Progress = False,
 ) -> Result:
     """Play each policy on the problem, `runs` times for n steps.
@@ -187,23 +56,27 @@ def simulate(
         Number of independent runs of each policy.
     seed
         A whole number. A run's random numbers depend on it, the problem, the policy and the run's
-        number alone: not on `jobs`, nor on what else is simulated beside it. (With whole stages
-        the checkpoints cut them into the sums that are drawn, so other checkpoints give other
-        runs of the same law.)
+        number alone: not on `jobs`, nor on what else is simulated beside it.
     jobs
-        Runs played side by side; -1 for one on each core. They share one process unless
-        `joblib.parallel_config` names a backend.
+        Runs played side by side; -1 for one on each core.
     checkpoints
         How many evenly spaced steps regret is recorded at, or the steps themselves.
-    engine
+    method
         "steps" plays every step; "stages" draws whole stages of an elimination policy, equal in
-        law and much faster; "auto" takes the fastest.
+        law and much faster; "auto" takes the faster one.
+    shuffle
+        Relabel rows and columns at random in each run, so that no policy gains from where the best
+        pair stands: ties go to the lowest index, and a spike's best pair is (0, 0). Pairs in the
+        result are those of the problem.
     store
         A folder in which finished runs are kept as they come. The same call reads them back
-        instead of playing them again, also after it was interrupted.
+        instead of playing them again, also after it was interrupted; an edited policy or problem
+        is another one.
+    backend, address
+        Where runs are played: "threads" of this process, "processes" on this machine, "dask" or
+        "ray", for which `address` names a cluster.
     progress
-        Show a progress bar on standard error, if that is a terminal; or a bar over more than this
-        call, to be moved on by the steps of this one.
+        Show a progress bar on standard error; or a bar over more than this call.
 
     Returns
     -------
@@ -223,79 +96,32 @@ def simulate(
     >>> result.to_frame().shape
     (1000, 5)
     """
-    policies = _checked_policies(policies)
+    policies = checked_policies(policies)
     if not isinstance(problem, Problem):
         raise InputTypeError(f"problem must be a Problem, such as rank1.spike(…), got {problem!r}")
     n = checks.integer("n", n, 1)
     runs = checks.integer("runs", runs, 1)
-    seed = checks.integer("seed", seed, 0, None)
     jobs = checks.jobs("jobs", jobs)
-    checks.one_of("engine", engine, ENGINES)
-    steps = checkpoints_of(n, checkpoints)
-
-    if store is not None and not problem.storable:
-        raise InputError(
-            "store needs a Sampler with a name, to tell its runs from those of another one; "
-            "give it as Sampler(…, name=…)"
-        )
+    marks = checkpoints if isinstance(checkpoints, int) else list(checkpoints)
+    series = [Series.of(policy, problem, n, marks, seed, method, shuffle) for policy in policies]
     kept = None if store is None else Store(store)
-    call = next(_calls)
-    finished: list[dict[int, Block]] = [{} for _ in policies]
-    tasks = []
-    for k, policy in enumerate(policies):
-        if engine == "stages" and not has_stages(policy, problem):
-            raise InputError(
-                f"engine must be auto or steps for {policy.label} on this problem, got 'stages': "
-                "that needs an elimination policy, and a law that can draw sums"
-            )
-        key = series_key(identity(problem, policy), n, steps, seed, engine)
-        if kept:
-            finished[k] = kept.load(key, range(runs))
-        for gap in gaps(range(runs), finished[k]):
-            for runs_of in blocks_of(policy, problem, gap, engine):
-                tasks.append((k, runs_of, key))
-        if isinstance(progress, Progress):
-            read = sum(len(block.curves) for block in finished[k].values())
-            progress.advance(n * read, policy.label)
-    # Policies take turns, so that the time left can be told from the time spent.
-    tasks.sort(key=lambda task: task[1][0])
-
-    def play(k: int, runs_of: range, key: str) -> tuple[int, range, str, Block]:
-        return (
-            k,
-            runs_of,
-            key,
-            play_block(policies[k], problem, n, steps, seed, runs_of, engine, call),
-        )
+    plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
 
     def result() -> Result:
-        outcomes = [
-            Outcome.of(policy, blocks)
-            for policy, blocks in zip(policies, finished, strict=True)
-            if blocks
-        ]
-        about = {"name": problem.description["name"], "K": problem.K, "L": problem.L}
-        about["settings"] = problem.description["settings"]
+        played = [number for number in range(len(series)) if plan.finished(number)]
+        outcomes = [Outcome.of(policies[number], plan.finished(number)) for number in played]
         most = max(len(outcome.runs) for outcome in outcomes)  # fewer if it was interrupted
-        return Result(about, problem, n, most, seed, steps, outcomes, engine)
+        return Result.of(series[0], method, most, outcomes)
 
-    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads", return_as="generator_unordered")
-    total = n * sum(len(runs_of) for _, runs_of, _ in tasks)
-    bar = progress if isinstance(progress, Progress) else Progress(progress, "steps", total)
     try:
-        with nullcontext() if bar is progress else bar:
-            for k, runs_of, key, block in parallel(joblib.delayed(play)(*task) for task in tasks):
-                finished[k][runs_of[0]] = block
-                if kept:
-                    kept.put(key, runs_of, block)
-                bar.advance(n * len(runs_of), policies[k].label)
+        plan.play(backend, jobs, address, progress=progress, strict=True)
     except KeyboardInterrupt:
-        _stopped.add(call)
-        raise Interrupted(result() if any(finished) else None) from None
+        raise Interrupted(result() if any(plan.blocks) else None) from None
     return result()
 
 
-def _checked_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
+def checked_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
+    """The policies as a list, if that is what they are and no two are the same."""
     if isinstance(policies, type):
         name = policies.__name__
         raise InputTypeError(f"policies must be policies, such as {name}(), got the class {name}")

@@ -2,84 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import stat
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rank1.atomic import check_writable, whole_file
+from rank1.atomic import check_writable, is_temporary, whole_file
 from rank1.errors import InputError
+from rank1.simulation.block import Block
 
-__all__ = ["Block", "Store", "gaps"]
+__all__ = ["Store"]
 
-#: Part of every key: raised when the engine gives other numbers or the file changes its layout.
-VERSION = 3
+#: Part of every cell's digest: to be raised when the layout of the files changes.
+LAYOUT = b"rank1 cell 4\n"
+#: Seconds after which what a killed process was writing is removed.
+ABANDONED = 3600.0
 
-_NAME = re.compile(r"([0-9a-f]{38})\.(\d+)-(\d+)\.cell")
-
-
-class Block(NamedTuple):
-    """Some runs of one policy on one problem."""
-
-    #: Expected and realised regret: (runs, checkpoints, 2).
-    curves: NDArray[np.float64]
-    #: (runs, 2)
-    best_pairs: NDArray[np.int64]
-    seconds: float
-
-
-def gaps(runs: range, blocks: Mapping[int, Block]) -> list[range]:
-    """The runs that aren't in any of the blocks, which are given by their first run.
-
-    >>> two = Block(np.zeros((2, 1, 2)), np.zeros((2, 2), np.int64), 0.0)
-    >>> gaps(range(10), {0: two, 5: two})
-    [range(2, 5), range(7, 10)]
-    """
-    missing, at = [], runs.start
-    for first, block in sorted(blocks.items()):
-        if first > at:
-            missing.append(range(at, first))
-        at = first + len(block.curves)
-    return [*missing, range(at, runs.stop)] if at < runs.stop else missing
+_NAME = re.compile(r"([0-9a-f]{38,})\.(\d+)-(\d+)\.cell")
 
 
 class Store:
     """A folder of cells. Several processes may use it at once: a file is there whole or not at all.
 
-    A series is everything that runs of one policy on one problem have in common; its key is made
-    of that. A cell holds some runs of a series, and its name says which: however the work was cut
-    before, what was played is found again.
+    A cell holds some runs of a series, and its name says which: however the work was cut before,
+    what was played is found again. Nothing is written before the first `put`, so that a finished
+    store may be read-only.
 
     >>> import tempfile
     >>> store = Store(tempfile.mkdtemp())
-    >>> key = store.key("spike", "rank1elim", 1000)
-    >>> store.put(key, range(4), Block(np.ones((4, 3, 2)), np.zeros((4, 2), np.int64), 2.0))
+    >>> key = hashlib.sha256(b"a series").hexdigest()
+    >>> store.put(key, range(4), Block({"regret": np.ones(4)}, seconds=2.0))
     >>> store.finished([key])[key]
     [range(0, 4)]
-    >>> [(first, len(block.curves)) for first, block in store.load(key, range(1, 9)).items()]
+    >>> [(first, block.runs) for first, block in store.load(key, range(1, 9)).items()]
     [(1, 3)]
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"store must be a folder, got {str(folder)!r}, which is a file")
+
+    def check_writable(self) -> None:
+        """Find out before long work that its cells can't be kept."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             check_writable(self.folder / "a.cell")
         except OSError as error:
             raise InputError(
-                f"the store must be a folder that may be written to, got {str(folder)!r}: "
+                f"store must be a folder that may be written to, got {str(self.folder)!r}: "
                 f"{error.strerror or error}"
             ) from None
-
-    @staticmethod
-    def key(*parts: Any) -> str:
-        """A name made of all that the runs of a series have in common."""
-        return hashlib.sha256(repr((VERSION, *parts)).encode()).hexdigest()[:40]
 
     def path(self, key: str, runs: range) -> str:
         """Where a cell lies."""
@@ -91,13 +70,15 @@ class Store:
         for shard in {key[:2] for key in found}:
             try:
                 names = os.listdir(self.folder / shard)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
                 continue
             for name in names:
                 if match := _NAME.fullmatch(name):
                     cells = found.get(shard + match[1])
                     if cells is not None:
                         cells.append(range(int(match[2]), int(match[3])))
+                elif is_temporary(name):
+                    _remove_abandoned(self.folder / shard / name)
         return found
 
     def load(self, key: str, runs: range, cells: Sequence[range] | None = None) -> dict[int, Block]:
@@ -113,51 +94,82 @@ class Store:
             if first >= stop or (block := self.get(key, cell)) is None:
                 continue
             if (first, stop) != (cell.start, cell.stop):
-                part = slice(first - cell.start, stop - cell.start)
-                share = block.seconds * (stop - first) / len(cell)
-                block = Block(block.curves[part], block.best_pairs[part], share)
+                block = block.part(first - cell.start, stop - cell.start)
             blocks[first] = block
             at = stop
         return blocks
 
     def get(self, key: str, runs: range) -> Block | None:
-        """A cell that is finished; None where it isn't, or where its file is damaged."""
+        """A cell that is finished; None where there is none, or no file of ours that is whole.
+
+        A folder, a pipe, a link or a file that may not be read in its place isn't ours.
+        """
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
-            with open(self.path(key, runs), "rb", buffering=0) as file:
+            place = os.open(self.path(key, runs), flags | getattr(os, "O_BINARY", 0))
+        except OSError:
+            return None
+        with open(place, "rb", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(place).st_mode):
+                return None
+            try:
                 raw = file.read()
-        except FileNotFoundError:
-            return None
+            except OSError:
+                return None
         digest, body = raw[:16], raw[16:]
-        if self._digest(key, runs, body) != digest:
-            return None
-        count, marks = np.frombuffer(body, np.int64, 2)
-        if count != len(runs):
-            return None
-        seconds = np.frombuffer(body, np.float64, 1, offset=16)[0]
-        pairs = np.frombuffer(body, np.int64, 2 * count, offset=24).reshape(count, 2)
-        curves = np.frombuffer(body, np.float64, offset=24 + 16 * count).reshape(count, marks, 2)
-        return Block(curves, pairs, float(seconds))
+        return _unpacked(body) if _digest(key, runs, body) == digest else None
 
     def put(self, key: str, runs: range, block: Block) -> None:
         """Keep a finished cell.
 
         It isn't forced onto the disk, which would take longer than many a cell: if the power fails,
-        the digest tells what was cut short.
+        the digest tells what was cut short. A link in its place is replaced, not followed.
         """
         path = Path(self.path(key, runs))
-        path.parent.mkdir(exist_ok=True)
-        body = b"".join(
-            [
-                np.array(block.curves.shape[:2], np.int64).tobytes(),
-                np.array([block.seconds]).tobytes(),
-                np.ascontiguousarray(block.best_pairs, np.int64).tobytes(),
-                np.ascontiguousarray(block.curves, np.float64).tobytes(),
-            ]
-        )
-        with whole_file(path, sync=False) as temporary:
-            temporary.write_bytes(self._digest(key, runs, body) + body)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+                return  # somebody's folder or pipe: the cell isn't kept, and is played again
+        body = _packed(block)
+        with whole_file(path, sync=False, follow=False) as temporary:
+            temporary.write_bytes(_digest(key, runs, body) + body)
 
-    @staticmethod
-    def _digest(key: str, runs: range, body: bytes) -> bytes:
-        """Of what a cell holds, and of whose it is: a copy under another name isn't taken."""
-        return hashlib.sha256(f"{key} {runs}".encode() + body).digest()[:16]
+
+def _packed(block: Block) -> bytes:
+    """A line that says what follows, then the arrays."""
+    arrays = {name: np.ascontiguousarray(array) for name, array in block.arrays.items()}
+    told = " ".join(
+        f"{name}:{array.dtype.str}:{','.join(map(str, array.shape))}"
+        for name, array in arrays.items()
+    )
+    head = f"{block.seconds!r} {told}\n".encode()
+    return head + b"".join(array.tobytes() for array in arrays.values())
+
+
+def _unpacked(body: bytes) -> Block:
+    end = body.index(b"\n")
+    seconds, *told = body[:end].decode().split(" ")
+    arrays, at = {}, end + 1
+    for each in told:
+        name, dtype, sizes = each.split(":")
+        shape = [int(size) for size in sizes.split(",")]
+        count = 1
+        for size in shape:
+            count *= size
+        kind = np.dtype(dtype)
+        arrays[name] = np.frombuffer(body, kind, count, at).reshape(shape)
+        at += count * kind.itemsize
+    return Block(arrays, float(seconds))
+
+
+def _digest(key: str, runs: range, body: bytes) -> bytes:
+    """Of what a cell holds, and of whose it is: a copy under another name isn't taken."""
+    return hashlib.sha256(LAYOUT + f"{key} {runs}".encode() + body).digest()[:16]
+
+
+def _remove_abandoned(path: Path) -> None:
+    """What a killed process was writing; not what another one writes at this moment."""
+    with contextlib.suppress(OSError):
+        if time.time() - path.lstat().st_mtime > ABANDONED:
+            path.unlink()

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.errors import InputError
-from rank1.policies.base import Policy
-from rank1.problems.base import Problem
+from rank1.simulation.series import Series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,22 +79,12 @@ class Trace:
         return plot_trace(self)
 
 
-def trace_of(
-    policy: Policy,
-    problem: Problem,
-    n: int,
-    seed: int,
-    run: int,
-    steps: NDArray[np.int64],
-    engine: str,
-) -> Trace:
+def trace_of(series: Series, run: int) -> Trace:
     """Play a run again, and read its stages off its last state."""
-    from rank1.simulation.runs import play_run, seeds_of
-
+    policy, problem = series.policy, series.problem
     if not policy.eliminates:
         raise InputError(f"policy must be an elimination policy to be traced, got {policy.label}")
-    child = next(seeds_of(seed, problem, policy, [run]))
-    state = play_run(policy, problem, n, steps, child, engine).state
+    state = series.play_run(run).state
     at = state.at[0]
     stages = []
     row_total, column_total = np.zeros(problem.K), np.zeros(problem.L)
@@ -117,7 +106,7 @@ def trace_of(
     return Trace(
         policy.label,
         run,
-        n,
+        series.n,
         problem.K,
         problem.L,
         stages,

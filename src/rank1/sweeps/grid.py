@@ -7,11 +7,9 @@ import math
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
@@ -20,15 +18,18 @@ from rank1.policies.base import Known, Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
 from rank1.settings import build, list_depth
-from rank1.simulation.runs import checkpoints_of, policy_number, series_key
+from rank1.simulation.plan import MAX_RUNS
+from rank1.simulation.series import Series, checkpoints_of
 
-__all__ = ["EXAMPLE", "Grid", "Series", "grid_of", "read_grid"]
+__all__ = ["EXAMPLE", "Grid", "grid_of", "read_grid"]
 
 T = TypeVar("T")
 
 #: More is surely a slip of the pen, and would take minutes only to be written down.
 MAX_SERIES = 1_000_000
-DEFAULTS = {"runs": 20, "seed": 1, "checkpoints": 100}
+#: Rows and columns of all problems together: more would not fit into memory.
+MAX_LINES = 100_000_000
+DEFAULTS = {"runs": 20, "seed": 1, "checkpoints": 100, "shuffle": False}
 #: A grid to start from: `rank1 sweep --example`.
 EXAMPLE = """\
 n = 20_000                   # steps; a list of several is a dimension of the grid
@@ -55,35 +56,6 @@ name = "uniform"
 
 
 @dataclass(frozen=True)
-class Series:
-    """One policy on one problem with one horizon: all runs of it."""
-
-    problem: Problem
-    policy: Policy
-    n: int
-    #: The steps at which regret is recorded.
-    steps: NDArray[np.int64] = field(repr=False)
-    #: Under which a store keeps its runs.
-    key: str = field(repr=False)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What it is, in plain values."""
-        return {
-            "problem": self.problem.description["name"],
-            "problem_settings": self.problem.description["settings"],
-            "policy": self.policy.name,
-            "policy_settings": self.policy.settings,
-            "n": self.n,
-        }
-
-    def __str__(self) -> str:
-        told = self.problem.description
-        settings = ", ".join(f"{key}={checks.shown(v)}" for key, v in told["settings"].items())
-        return f"{self.policy.label} on {told['name']} ({settings}), n={self.n:,}"
-
-
-@dataclass(frozen=True)
 class Grid:
     """Every policy on every problem with every n, `runs` times."""
 
@@ -93,16 +65,15 @@ class Grid:
     runs: int
     seed: int
     checkpoints: int | list[int]
+    shuffle: bool = False
 
     def series(self) -> list[Series]:
         """All combinations, in the order of the result's rows."""
-        policies = [(policy, policy_number(policy)) for policy in self.policies]
-        steps = [(n, checkpoints_of(n, self.checkpoints)) for n in self.n]
         return [
-            Series(problem, policy, n, marks, series_key((what, who), n, marks, self.seed, "auto"))
-            for problem, what in ((problem, problem.digest) for problem in self.problems)
-            for policy, who in policies
-            for n, marks in steps
+            Series.of(policy, problem, n, self.checkpoints, self.seed, shuffle=self.shuffle)
+            for problem in self.problems
+            for policy in self.policies
+            for n in self.n
         ]
 
     @property
@@ -122,8 +93,8 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
     18
     """
     try:
-        with open(path, "rb") as file:
-            return grid_of(tomllib.load(file))
+        text = Path(path).read_bytes().decode("utf-8-sig")  # some editors put a mark at the start
+        return grid_of(tomllib.loads(text))
     except OSError as error:
         raise InputError(
             f"the grid must be a TOML file that can be read, got {os.fspath(path)!r}: "
@@ -131,6 +102,10 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{os.fspath(path)!r} must be TOML in UTF-8: {error}") from None
+    except RecursionError:
+        raise InputError(
+            f"{os.fspath(path)!r} must be a grid, got lists or tables nested too deeply"
+        ) from None
     except (ValueError, TypeError) as error:
         raise InputError(f"{os.fspath(path)}: {error}") from None
 
@@ -159,6 +134,8 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
         marks = checks.integer("checkpoints", marks, 1, 10**6)
     for value in n:
         checkpoints_of(value, marks)
+    if not isinstance(plain["shuffle"], bool):
+        raise InputTypeError(f"shuffle must be true or false, got {checks.shown(plain['shuffle'])}")
     tables = {kind: _tables(kind, given[kind]) for kind in ("problem", "policy")}
     sizes = {
         kind: sum(math.prod(map(len, dimensions.values())) for _, dimensions, _ in parts)
@@ -182,9 +159,10 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
         problems,
         policies,
         n,
-        checks.integer("runs", plain["runs"], 1),
+        checks.integer("runs", plain["runs"], 1, MAX_RUNS),
         checks.integer("seed", plain["seed"], 0, None),
         marks,
+        plain["shuffle"],
     )
 
 
@@ -269,6 +247,7 @@ def _range(name: str, given: Mapping[str, Any]) -> Iterator[float]:
 
 def _made(kind: str, known: Mapping[str, Callable[..., T]], tables: list[Table]) -> list[T]:
     made: dict[str, T] = {}
+    lines = 0
     for name, dimensions, ties in tables:
         for values in itertools.product(*dimensions.values()):
             settings = dict(zip(dimensions, values, strict=True))
@@ -278,6 +257,13 @@ def _made(kind: str, known: Mapping[str, Callable[..., T]], tables: list[Table])
                 one = build(kind, known, name, settings)
             except (ValueError, TypeError) as error:
                 raise InputError(f"{kind} {name} ({shown}): {error}") from None
+            if isinstance(one, Problem):
+                lines += one.K + one.L
+                if lines > MAX_LINES:
+                    raise InputError(
+                        f"the problems of a grid must have at most {MAX_LINES:,} rows and columns "
+                        f"together, got more with {kind} {name} ({shown})"
+                    )
             told = one.settings if isinstance(one, Policy) else getattr(one, "description", None)
             if repr((name, told)) in made:
                 raise InputError(f"{kind} {name} ({shown}) is in the grid twice")

@@ -1,181 +1,115 @@
-"""The result of a sweep: one tidy Parquet file, a row for each run and checkpoint."""
+"""What sweeps give, and reading files of results."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rank1.atomic import whole_file
-from rank1.errors import FileError, InputError
-from rank1.simulation.store import Block
-from rank1.sweeps.grid import Grid, Series
+from rank1.errors import Rank1Error
+from rank1.simulation.backends import Cell, Failure
+from rank1.simulation.result import result_of
+from rank1.simulation.tidy import Tidy, read_tidy
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
 
-__all__ = ["Sweep", "read_sweep", "write_sweep"]
-
-#: Raised when the file's layout changes, so that an old program never misreads a new file.
-FORMAT = 1
-#: Rows that are put together before they are written.
-BATCH = 200_000
-METADATA = "rank1_sweep"
-REGRETS = ("expected_regret", "realised_regret")
-FIXED = ("problem", "policy", "n", "run", "step", *REGRETS)
+__all__ = ["Sweep", "load", "missing_of", "read_sweep"]
 
 
-def write_sweep(
-    path: str | os.PathLike[str],
-    grid: Grid,
-    series: Sequence[Series],
-    blocks: Mapping[str, Mapping[int, Block]],
-) -> int:
-    """Write the runs of every series; returns the number of rows.
-
-    Columns: problem and its settings, policy and its settings, n, run, step, expected_regret,
-    realised_regret. A setting that something doesn't have is null there; one that is neither a
-    number nor a word is JSON. A policy's setting that is called like another column has `policy_`
-    before its name. The file is written a block of runs at a time, and appears when it is whole.
-    """
-    import polars as pl
-    from polars.io.plugins import register_io_source
-
-    problems = [one.problem.description for one in series]
-    of_problem = _names(problem["settings"] for problem in problems)
-    taken = {*FIXED, *of_problem}
-    own = _names(one.policy.settings for one in series)
-    of_policy = {f"policy_{name}" if name in taken else name: name for name in own}
-    settings = pl.DataFrame(
-        [
-            _column("problem", [problem["name"] for problem in problems]),
-            *(_column(name, [p["settings"].get(name) for p in problems]) for name in of_problem),
-            _column("policy", [one.policy.name for one in series]),
-            *(
-                _column(column, [one.policy.settings.get(name) for one in series])
-                for column, name in of_policy.items()
-            ),
-            _column("n", [one.n for one in series]),
-        ]
-    )
-
-    def frames(*_: Any) -> Iterator[pl.DataFrame]:
-        for rows in _batches(series, blocks):
-            what, run, step, curves = map(np.concatenate, zip(*rows, strict=True))
-            yield settings[what].with_columns(
-                pl.Series("run", run),
-                pl.Series("step", step),
-                *(pl.Series(name, curves[:, k]) for k, name in enumerate(REGRETS)),
-            )
-
-    schema: dict[str, Any] = dict(settings.schema) | dict.fromkeys(("run", "step"), pl.Int64)
-    schema |= dict.fromkeys(REGRETS, pl.Float64)
-    facts = {
-        "format": FORMAT,
-        "problem_settings": of_problem,
-        "policy_settings": list(of_policy),
-        "runs": grid.runs,
-        "seed": grid.seed,
-    }
-    with whole_file(path) as temporary:
-        try:
-            register_io_source(frames, schema=schema).sink_parquet(
-                temporary, metadata={METADATA: json.dumps(facts)}
-            )
-        except pl.exceptions.PolarsError as error:  # so it calls a full disk
-            raise FileError(str(error).splitlines()[0]) from None
-    return sum(
-        block.curves.shape[0] * block.curves.shape[1]
-        for one in series
-        for block in blocks[one.key].values()
-    )
-
-
-#: For some rows: the number of the series, run, step, and both regrets.
-Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-
-
-def _batches(
-    series: Sequence[Series], blocks: Mapping[str, Mapping[int, Block]]
-) -> Iterator[list[Rows]]:
-    """Rows of about BATCH at a time, however the runs were cut into blocks."""
-    batch: list[Rows] = []
-    size = 0
-    for k, one in enumerate(series):
-        for first, block in sorted(blocks[one.key].items()):
-            runs, marks, _ = block.curves.shape
-            numbers = np.arange(first, first + runs).repeat(marks)
-            batch.append(
-                (
-                    np.full(runs * marks, k),
-                    numbers,
-                    np.tile(one.steps, runs),
-                    block.curves.reshape(-1, 2),
-                )
-            )
-            size += runs * marks
-        if size >= BATCH or (batch and k == len(series) - 1):
-            yield batch
-            batch, size = [], 0
-
-
-def _names(settings: Iterable[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for some in settings for name in some))
-
-
-def _column(name: str, values: list[Any]) -> pl.Series:
-    import polars as pl
-
-    kinds = {type(value) for value in values if value is not None}
-    for plain, dtype in ((bool, pl.Boolean), (int, pl.Int64)):
-        if kinds == {plain}:
-            return pl.Series(name, values, dtype)
-    if kinds <= {int, float}:
-        return pl.Series(name, values, pl.Float64, strict=False)
-    words = [
-        value if value is None or isinstance(value, str) else json.dumps(value) for value in values
-    ]
-    known = list(dict.fromkeys(word for word in words if word is not None))
-    return pl.Series(name, words, pl.Enum(known))
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sweep:
-    """A sweep's file, and which of its columns are settings of what."""
+    """Regret of every run of a grid, and which columns are settings of what."""
 
-    frame: pl.LazyFrame
+    #: Tidy: a row for each run and checkpoint, read when it is asked for.
+    frame: pl.LazyFrame = field(repr=False)
     problem_settings: list[str]
     policy_settings: list[str]
     runs: int
     seed: int
+    #: Runs that were planned and are not there: number of the series, first run, end.
+    missing: list[tuple[int, int, int]] = field(repr=False)
+    #: How many runs were planned in all.
+    planned: int
+    #: Cells that failed, and why; known only to the call that played them.
+    failed: Sequence[tuple[Cell, Failure]] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, tidy: Tidy, failed: Sequence[tuple[Cell, Failure]] = ()) -> Sweep:
+        """From a file, or from what a file would hold."""
+        facts = tidy.facts
+        series = facts["series"] if "series" in facts else len(facts["policies"])
+        return cls(
+            tidy.frame,
+            facts["problem_settings"],
+            facts["policy_settings"],
+            facts["runs"],
+            facts["seed"],
+            [(number, start, stop) for number, start, stop in facts["missing"]],
+            series * facts["runs"],
+            failed,
+        )
+
+    @property
+    def gap(self) -> str:
+        """How many runs are missing, in words; empty where none is."""
+        missing = sum(stop - start for _, start, stop in self.missing)
+        return f"{missing:,} of {self.planned:,} runs are missing" if missing else ""
+
+    def summary(
+        self, shown: Collection[str] = (), where: Mapping[str, Any] | None = None
+    ) -> pl.DataFrame:
+        """Means and standard errors over the runs; see `rank1.sweeps.summary`."""
+        from rank1.sweeps.summary import summary
+
+        return summary(self, shown, where)
+
+    def plot(self, x: str = "step", y: str | None = None, **options: Any) -> Figure:
+        """Regret against a setting, or with `y` the policy that wins at each x and y.
+
+        Options are those of `rank1.sweeps.plots.plot_lines` and `plot_winners`.
+        """
+        from rank1.sweeps.plots import plot_lines, plot_winners
+
+        if y is None:
+            return plot_lines(self, x, **options)[0]
+        return plot_winners(self, x, y, **options)[0]
 
 
 def read_sweep(path: str | os.PathLike[str]) -> Sweep:
-    """Open what `rank1 sweep` wrote; rows are read when they are asked for."""
-    import polars as pl
+    """Open any file of results as a sweep; rows are read when they are asked for."""
+    return Sweep.of(read_tidy(path))
 
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"the result must be a file of a sweep, got {os.fspath(path)!r}")
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a file of results: what `Result.save` or `rank1 simulate --out` wrote, or a sweep's.
+
+    A `Result` comes back, or a `Sweep`. Every bit of the file is checked.
+
+    Examples
+    --------
+    >>> import rank1, tempfile, pathlib
+    >>> problem = rank1.spike(K=2, L=2, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+    >>> result = rank1.simulate(rank1.Rank1Elim(), problem, n=1000, runs=2, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result.save(pathlib.Path(folder) / "runs.parquet")
+    ...     again = rank1.load(pathlib.Path(folder) / "runs.parquet")
+    >>> again.to_frame().equals(result.to_frame())
+    True
+    """
+    tidy = read_tidy(path)
+    return result_of(tidy) if "policies" in tidy.facts else Sweep.of(tidy)
+
+
+def missing_of(path: Path, what: str) -> int | None:
+    """How many runs are missing from a file of this very sweep; None if it isn't one."""
     try:
-        facts = json.loads(pl.read_parquet_metadata(path)[METADATA])
-        frame = pl.scan_parquet(path)
-        frame.collect_schema()
-    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError):
-        raise InputError(
-            f"{os.fspath(path)!r} is not a whole file of a sweep, such as `rank1 sweep` writes"
-        ) from None
-    if facts["format"] != FORMAT:
-        raise InputError(
-            f"{os.fspath(path)!r} has format {facts['format']}, this version of rank1 reads "
-            f"{FORMAT}: install the version that wrote it"
-        )
-    return Sweep(
-        frame, facts["problem_settings"], facts["policy_settings"], facts["runs"], facts["seed"]
-    )
+        facts = read_tidy(path).facts
+    except Rank1Error:
+        return None
+    if facts.get("what") != what:
+        return None
+    return sum(stop - start for _, start, stop in facts["missing"])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rank1 import checks
 from rank1.errors import InputError
-from rank1.policies.base import setting_text
-from rank1.sweeps.output import REGRETS, Sweep
+from rank1.simulation.tidy import REGRETS
+from rank1.sweeps.output import Sweep
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,8 +25,8 @@ def summary(
 ) -> pl.DataFrame:
     """A row for each combination of settings: runs, mean and standard error of both regrets.
 
-    Regret is that at the end, or with `step` among those shown, at every checkpoint. `label` names
-    the policy with those settings of it that take several values and aren't shown elsewhere.
+    Regret is that at the end, or with `step` among those shown, at every checkpoint. `label` is the
+    policy's name with every setting that isn't the default, but for those shown elsewhere.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def summary(
         checks.one_of("a setting", name, [*keys, "step"])
     frame = sweep.frame
     for name, value in (where or {}).items():
-        checks.one_of("--where: a setting", name, keys)
+        checks.one_of("where: a setting", name, keys)
         kept = [pl.col(name) == one for one in _values(frame, name, value)]
         frame = frame.filter(pl.any_horizontal(kept))
     if "step" in shown:
@@ -59,7 +59,11 @@ def summary(
     rows = frame.group_by(keys, maintain_order=True).agg(means).collect()
     if rows.is_empty():
         raise InputError("there are no runs of these settings in the file")
-    return rows.with_columns(pl.Series("label", _labels(rows, sweep, shown)))
+    # A label is the one name of a policy; its first word, apart, is what colours go by.
+    return rows.with_columns(
+        pl.Series("label", _labels(rows, shown)),
+        pl.Series("policy", [label.partition(":")[0] for label in rows["policy"]]),
+    )
 
 
 def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
@@ -72,30 +76,30 @@ def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
         asked = [one if isinstance(one, str) else json.dumps(one) for one in asked]
     known = there.to_list()
     if not asked:
-        raise InputError(f"--where: {name} must have at least one value, got []")
+        raise InputError(f"where: {name} must have at least one value, got []")
     for one in asked:
         if one not in known:
             some = ", ".join(str(v) for v in known[:12]) + (", …" if len(known) > 12 else "")
             raise InputError(
-                f"--where: {name} must be one of {some or 'no value'}, got {checks.shown(one)}"
+                f"where: {name} must be one of {some or 'no value'}, got {checks.shown(one)}"
             )
     return asked
 
 
-def _labels(rows: pl.DataFrame, sweep: Sweep, shown: Collection[str]) -> list[str]:
-    own = [name for name in sweep.policy_settings if name not in shown]
-    varying = {
-        policy: [name for name in own if some[name].n_unique() > 1]
-        for (policy,), some in rows.group_by("policy")
-    }
-    labels = []
-    for row in rows.iter_rows(named=True):
-        settings = [
-            f"{name.removeprefix('policy_')}={setting_text(row[name])}"
-            for name in varying[row["policy"]]
-        ]
-        labels.append(row["policy"] + (":" + ",".join(settings) if settings else ""))
-    return labels
+def _labels(rows: pl.DataFrame, shown: Collection[str]) -> list[str]:
+    hidden = {name.removeprefix("policy_") for name in shown}
+    return [_without(label, hidden) for label in rows["policy"]]
+
+
+def _without(label: str, hidden: Collection[str]) -> str:
+    """A policy's label without some of its settings.
+
+    >>> _without("linucb:confidence_scale=1/3,noise=1", {"noise"})
+    'linucb:confidence_scale=1/3'
+    """
+    name, _, settings = label.partition(":")
+    kept = [each for each in settings.split(",") if each.partition("=")[0] not in {"", *hidden}]
+    return name + (":" + ",".join(kept) if kept else "")
 
 
 def check_points(sweep: Sweep, rows: pl.DataFrame, shown: Collection[str]) -> None:
@@ -108,7 +112,7 @@ def check_points(sweep: Sweep, rows: pl.DataFrame, shown: Collection[str]) -> No
         if count > 1:
             raise InputError(
                 f"{name} takes {rows[name].n_unique()} values, which one point would mix: put them "
-                f"side by side with --facet {name}, or keep one with --where {name}={rows[name][0]}"
+                f"side by side as a facet, or keep one of them, such as {name}={rows[name][0]}"
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rank1.paper.movielens.download import LICENCE, download
+from rank1.paper.movielens.download import LICENCE, download, downloaded
 from rank1.paper.movielens.obtain import obtain
 from rank1.paper.movielens.problem import GroupRatings, RatingProblem, group_ratings, rating_problem
 from rank1.paper.movielens.read import DataError, Ratings, read
@@ -15,6 +15,7 @@ __all__ = [
     "RatingProblem",
     "Ratings",
     "download",
+    "downloaded",
     "group_ratings",
     "obtain",
     "rating_problem",

@@ -12,7 +12,7 @@ from typing import Any
 
 from rank1.paper.movielens.read import FILES, DataError
 
-__all__ = ["LICENCE", "download"]
+__all__ = ["LICENCE", "download", "downloaded"]
 
 URL = "https://files.grouplens.org/datasets/movielens/ml-1m.zip"
 SHA256 = "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
@@ -25,6 +25,19 @@ MovieLens 1M is the work of GroupLens Research, University of Minnesota. In shor
 - Publications that use it must acknowledge it, and may not suggest that they endorse the results.
 - It comes without any guarantee.
 In full: https://files.grouplens.org/datasets/movielens/ml-1m-README.txt"""
+
+
+def downloaded(directory: str | Path | None = None) -> Path | None:
+    """The folder of the files that `download` has fetched before; None where it hasn't."""
+    folder = Path(directory or default_directory()) / "ml-1m"
+    return folder if all((folder / name).is_file() for name in FILES) else None
+
+
+def default_directory() -> Path:
+    """Where the data are kept unless another folder is named."""
+    from rank1.compiled import cache_directory
+
+    return cache_directory() / "movielens"
 
 
 def download(
@@ -70,9 +83,9 @@ def download(
             f"accept_licence must be True to download MovieLens 1M, got {accept_licence!r}. "
             f"Its terms:\n{LICENCE}"
         )
+    if (there := downloaded(directory)) is not None:
+        return there
     target = Path(directory) / "ml-1m"
-    if all((target / name).is_file() for name in FILES):
-        return target
     pooch = _pooch()
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".ml-1m.") as folder:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rank1.paper.movielens.download import download
+from rank1.paper.movielens.download import default_directory, download
 from rank1.paper.movielens.read import Ratings, read
 from rank1.paper.movielens.stand_in import stand_in
 
@@ -33,10 +33,8 @@ def obtain(directory: str | Path | None = None, *, accept_licence: bool = False)
     if directory is not None:
         return read(directory)
     if accept_licence:
-        from rank1.compiled import cache_directory  # slow to load
-
         try:
-            return read(download(cache_directory() / "movielens", accept_licence=True))
+            return read(download(default_directory(), accept_licence=True))
         except ConnectionError as error:
             print(f"Going on with stand-in data: {error}.", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,82 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Address",
+    "Backend",
+    "Checkpoints",
+    "Jobs",
+    "Json",
+    "ProblemName",
+    "Seed",
+    "Set",
+    "Shuffle",
+    "Store",
+    "Whole",
+    "whole",
+]
+
+
+def whole(text: str) -> int:
+    """A whole number, also written as 2e6.
+
+    >>> whole("2e6"), whole("2_000"), whole("-1")
+    (2000000, 2000, -1)
+    """
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+        if value == int(value):
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise typer.BadParameter(f"must be a whole number, such as 20 or 2e6, got {text!r}")
+
+
+#: For an option of one command only: Annotated[int, typer.Option(parser=whole, metavar="NUMBER")].
+Whole = {"parser": whole, "metavar": "NUMBER"}
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
+]
+ProblemName = Annotated[
+    str, typer.Option("--problem", help="Name of the problem: see `rank1 problems`.")
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the problem, as name=value.")
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)]
+Jobs = Annotated[
+    int, typer.Option(help="Runs played side by side; -1 for one on each core.", **Whole)
+]
+Checkpoints = Annotated[int, typer.Option(help="Points of each curve.", **Whole)]
+Backend = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        "--engine",
+        help="Where runs are played: threads, processes (or local), dask or ray.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="Of a Dask or Ray cluster; without it one starts on this machine."),
+]
+Shuffle = Annotated[
+    bool,
+    typer.Option(
+        "--shuffle", help="Relabel rows and columns at random in each run: ties favour none."
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(help="Folder that keeps finished runs: the same command reads them back."),
+]

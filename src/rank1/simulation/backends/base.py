@@ -1,0 +1,179 @@
+"""What all backends share: cells, tasks, and what is told of those that fail."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from rank1.errors import BackendError
+from rank1.simulation.block import Block
+
+__all__ = [
+    "ATTEMPTS",
+    "WINDOW",
+    "Cell",
+    "Failure",
+    "Playable",
+    "Played",
+    "Setup",
+    "Task",
+    "fetched",
+    "keys_of",
+    "lost",
+    "missing",
+    "play_task",
+    "unreachable",
+]
+
+#: Tasks that a cluster is given ahead: enough for thousands of workers.
+WINDOW = 4096
+#: How often a task is tried if the process that plays it dies.
+ATTEMPTS = 4
+
+
+class Playable(Protocol):
+    """What can be planned and played: a `Series`, or something like it."""
+
+    @property
+    def n(self) -> int:
+        """Steps of a run, at most."""
+
+    @property
+    def key(self) -> str:
+        """A digest of all that its runs depend on; raises `NoDigest` where that can't be had."""
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Runs of one kind take as long, a step."""
+
+    def guess(self) -> float:
+        """Seconds that a run takes, roughly, without looking."""
+
+    def probe(self) -> tuple[float, float]:
+        """Seconds that a run takes, by playing a little; and how long it took to find out."""
+
+    def play(self, runs: Iterable[int], stopped: Callable[[], bool] = ...) -> Block:
+        """Play some runs."""
+
+
+class Cell(NamedTuple):
+    """Some runs of a series: what is kept as one file."""
+
+    series: Playable
+    runs: range
+    #: What it should take on one core.
+    seconds: float
+
+    @property
+    def steps(self) -> int:
+        """Steps of all its runs."""
+        return self.series.n * len(self.runs)
+
+
+#: Cells that are sent to a worker together: one, or several that take no time.
+Task = list[Cell]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell has no result."""
+
+    error: str
+    trace: str = ""
+    #: The exception itself, where the cell was played in this process.
+    exception: Exception | None = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Failure, (self.error, self.trace)  # not every exception can travel
+
+
+#: The number of a task, and a block or a failure for each of its cells.
+Played = tuple[int, list[Block | Failure]]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What backends are told beside the tasks."""
+
+    #: Threads or processes on this machine.
+    jobs: int = 1
+    #: Of a cluster that runs already.
+    address: str | None = None
+    #: Called with a line that says where tasks are played.
+    note: Callable[[str], None] = lambda line: None
+    #: Set when the user has had enough: what is played in this process ends soon.
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+def keys_of(task: Task) -> list[str | None]:
+    """What the client says that each cell depends on; None where that can't be told."""
+    return [_key(cell) for cell in task]
+
+
+def _key(cell: Cell) -> str | None:
+    from rank1.compiled import NoDigest
+
+    try:
+        return cell.series.key
+    except NoDigest:
+        return None
+
+
+def play_task(
+    task: Task,
+    keys: Sequence[str | None] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> list[Block | Failure]:
+    """Play a task's cells. With `keys`, this process must have the same code as the client."""
+    if keys is not None and list(keys) != keys_of(task):
+        reason = (
+            "the worker has another version of rank1, of a policy or of a package than the "
+            "client, so its numbers could differ: install the same on both"
+        )
+        return lost(task, reason)
+    return [_play(cell, stopped) for cell in task]
+
+
+def _play(cell: Cell, stopped: Callable[[], bool]) -> Block | Failure:
+    try:
+        return cell.series.play(cell.runs, stopped)
+    except Exception as error:
+        return Failure(f"{type(error).__name__}: {error}", traceback.format_exc(), error)
+
+
+def lost(task: Task, reason: str) -> list[Block | Failure]:
+    """The same failure for every cell of a task."""
+    return [Failure(reason)] * len(task)
+
+
+def fetched(
+    fetch: Callable[[], list[Block | Failure]], task: Task, but: Any = ()
+) -> list[Block | Failure]:
+    """What there is for a task; an error that isn't a cell's own counts against all of them."""
+    try:
+        return fetch()
+    except but:
+        raise
+    except Exception as error:
+        return lost(task, f"{type(error).__name__}: {error}")
+
+
+def missing(backend: str, package: str) -> BackendError:
+    """The error of a backend whose package isn't there."""
+    return BackendError(
+        f"backend {backend} needs the package {package}: pip install 'rank1[{backend}]'"
+    )
+
+
+def unreachable(backend: str, example: str, setup: Setup, error: Exception) -> BackendError:
+    """The error of a backend whose cluster can't be reached or started."""
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    if setup.address is None:
+        return BackendError(f"backend {backend} could not start on this machine: {reason}")
+    return BackendError(
+        f"address must be that of a {backend} cluster, such as {example}, "
+        f"got {setup.address!r}: {reason}"
+    )

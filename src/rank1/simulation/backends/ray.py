@@ -1,0 +1,64 @@
+"""A Ray cluster.
+
+Ray is called directly and not through joblib, whose backend can't give results back before all are
+there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import sys
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+from rank1.simulation.backends import base
+from rank1.simulation.backends.base import (
+    ATTEMPTS,
+    Played,
+    Setup,
+    Task,
+    fetched,
+    keys_of,
+    missing,
+    play_task,
+    unreachable,
+)
+
+__all__ = ["play"]
+
+
+def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
+    """A Ray cluster; without an address, one of our own on this machine."""
+    try:
+        import ray as cluster
+    except ImportError:
+        raise missing("ray", "ray") from None
+    where: dict[str, Any] = {"address": setup.address}
+    if setup.address is None:
+        where = {"num_cpus": setup.jobs, "include_dashboard": False}
+    # Ray writes about dead workers to standard output, which is for results.
+    with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as stack:
+        try:
+            cluster.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise unreachable("ray", "auto or 10.0.0.1:6379", setup, error) from None
+        stack.callback(cluster.shutdown)
+        cores = cluster.cluster_resources().get("CPU", 0)
+        setup.note(f"Ray at {setup.address or 'this machine'}: {cores:.0f} cores")
+        remote = cluster.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(play_task)
+        waiting = iter(enumerate(tasks))
+        numbers: dict[Any, int] = {}
+
+        def submit(count: int) -> None:
+            for k, task in itertools.islice(waiting, count):
+                numbers[remote.remote(task, keys_of(task))] = k
+
+        submit(base.WINDOW)
+        while numbers:
+            (done,), _ = cluster.wait(list(numbers))
+            k = numbers.pop(done)
+            submit(1)
+            yield k, fetched(partial(cluster.get, done), tasks[k])

@@ -1,0 +1,241 @@
+"""A series: all runs of one policy on one problem, how they are played and what they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.compiled import kernel
+from rank1.errors import InputError
+from rank1.policies.base import Known, Policy
+from rank1.problems.base import Problem
+from rank1.simulation.block import Block
+from rank1.simulation.loop import play as play_steps
+from rank1.simulation.stages import play_stages
+
+__all__ = ["METHODS", "Run", "Series", "checkpoints_of", "has_stages", "resolved"]
+
+#: Steps between two looks at whether the user has had enough.
+CHUNK = 2**18
+#: A probe takes at least so many seconds, or a whole run.
+PROBE_LEAST = 0.03
+
+#: How runs are played: every step, whole stages at once, or whichever is faster.
+METHODS = ("auto", "steps", "stages")
+
+
+class Run(NamedTuple):
+    """One policy on one problem for n steps from one seed."""
+
+    #: Expected and realised regret at each checkpoint: (checkpoints, 2).
+    curve: NDArray[np.float64]
+    best_pair: tuple[int, int]
+    state: Any
+
+
+def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64]:
+    """The steps at which regret is recorded: that many, evenly spaced, or those given.
+
+    The last step is always among them.
+
+    >>> checkpoints_of(1000, 4).tolist()
+    [250, 500, 750, 1000]
+    >>> checkpoints_of(1000, [10, 100]).tolist()
+    [10, 100, 1000]
+    """
+    if isinstance(checkpoints, Iterable):
+        given = [checks.integer("checkpoints", step, 1, n) for step in checkpoints]
+        return np.unique(np.array([*given, n], np.int64))
+    count = min(checks.integer("checkpoints", checkpoints, 1, 10**6), n)
+    return np.array([n * k // count for k in range(1, count + 1)], np.int64)
+
+
+def has_stages(policy: Policy, problem: Problem) -> bool:
+    """Whether runs can be played by whole stages."""
+    return policy.eliminates and hasattr(problem.law, "draw_many")
+
+
+def resolved(method: str, policy: Policy, problem: Problem) -> str:
+    """The method that "auto" stands for: whole stages where they are possible."""
+    checks.one_of("method", method, METHODS)
+    possible = has_stages(policy, problem)
+    if method == "stages" and not possible:
+        raise InputError(
+            f"method must be auto or steps for {policy.label} on this problem, got 'stages': "
+            "that needs an elimination policy, and a law that can draw sums"
+        )
+    return "stages" if possible and method != "steps" else "steps"
+
+
+def policy_number(policy: Policy) -> int:
+    """A number that tells who plays."""
+    who = repr((policy.name, sorted(policy.settings.items()))).encode()
+    return int.from_bytes(hashlib.sha256(who).digest()[:16], "little")
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One policy on one problem: everything that its runs have in common.
+
+    >>> import rank1
+    >>> problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+    >>> series = Series.of(rank1.Rank1Elim(), problem, n=1000, checkpoints=2)
+    >>> series.method, series.play(range(3))["curves"].shape
+    ('stages', (3, 2, 2))
+    """
+
+    policy: Policy
+    problem: Problem
+    n: int
+    #: The steps at which regret is recorded.
+    checkpoints: NDArray[np.int64] = field(repr=False)
+    seed: int
+    #: "steps" or "stages".
+    method: str
+    #: Whether rows and columns are relabelled at random in each run.
+    shuffle: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        policy: Policy,
+        problem: Problem,
+        n: int,
+        checkpoints: int | Iterable[int] = 100,
+        seed: int = 1,
+        method: str = "auto",
+        shuffle: bool = False,
+    ) -> Series:
+        """A series from arguments as `simulate` takes them."""
+        n = checks.integer("n", n, 1)
+        return cls(
+            policy,
+            problem,
+            n,
+            checkpoints_of(n, checkpoints),
+            checks.integer("seed", seed, 0, None),
+            resolved(method, policy, problem),
+            bool(shuffle),
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of all that the runs depend on, code included.
+
+        Raises `NoDigest` where that can't be had; such runs are not stored.
+        """
+        loop = play_stages if self.method == "stages" else play_steps
+        return digest(
+            self.policy, self.problem, self.n, self.checkpoints, self.seed, self.method,
+            self.shuffle, loop, Series.play_run,
+        )  # fmt: skip
+
+    def seeds(self, run: int) -> np.random.SeedSequence:
+        """A run's seed depends on what the run is, and on nothing that happens beside it."""
+        who = self.problem.digest, policy_number(self.policy)
+        return np.random.SeedSequence(self.seed, spawn_key=(*who, run))
+
+    def play(self, runs: Iterable[int], stopped: Callable[[], bool] = lambda: False) -> Block:
+        """Play some runs, one after another; `stopped` is asked from time to time."""
+        self.compile()
+        begin = time.thread_time()
+        played = [self.play_run(run, stopped) for run in runs]
+        return Block(
+            {
+                "curves": np.array([run.curve for run in played]),
+                "best_pairs": np.array([run.best_pair for run in played], np.int64),
+            },
+            time.thread_time() - begin,
+        )
+
+    def play_run(self, run: int, stopped: Callable[[], bool] = lambda: False) -> Run:
+        """Play one run to the end, in memory that doesn't grow with n."""
+        state, law = self.start(), self.problem.law
+        rng = np.random.Generator(np.random.PCG64(self.seeds(run)))
+        curve, step = np.zeros((len(self.checkpoints), 2)), self._loop(state, law)
+        totals = np.zeros(2)
+        # Whole stages take no time, and can't be cut anywhere.
+        chunk = self.n if self.method == "stages" else self.problem.block or CHUNK
+        for t in range(0, self.n, chunk):
+            if stopped():
+                raise KeyboardInterrupt
+            self.problem.refill(law, rng)
+            step(rng, t, min(t + chunk, self.n), curve, totals)
+        return Run(curve, state.best(), state)
+
+    def start(self) -> Any:
+        """The policy's state before the first step."""
+        problem = self.problem
+        return self.policy.start(Known(problem.K, problem.L, self.n, *problem.facts))
+
+    def _loop(self, state: Any, law: Any) -> Callable[..., None]:
+        """What plays from step t until another, for a state and a law."""
+        if self.method == "steps":
+            compiled = kernel(play_steps, state, law)
+            return lambda rng, t, stop, curve, totals: compiled(
+                state, law, rng, t, stop, self.checkpoints, curve, totals
+            )
+        scratch = np.empty((3, max(self.problem.K, self.problem.L)), np.int64)
+        stages = kernel(play_stages, state, law)
+        return lambda rng, t, stop, curve, totals: stages(
+            state, law, rng, t, stop, self.checkpoints, curve, totals, scratch
+        )
+
+    def compile(self) -> None:
+        """Have the kernel ready, so that compiling isn't counted as playing."""
+        curve = np.zeros((len(self.checkpoints), 2))
+        self._loop(self.start(), self.problem.law)(
+            np.random.default_rng(0), 0, 0, curve, np.zeros(2)
+        )
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Runs of one kind take as long, a step."""
+        problem = self.problem
+        # A step costs the same whatever n is, but a whole stage doesn't cost by the step.
+        n = self.n if self.method == "stages" else 0
+        return self.policy.name, type(problem.law), problem.K, problem.L, n
+
+    def guess(self) -> float:
+        """Seconds that a run takes, roughly: whole stages cost by the pair, steps 100 ns each."""
+        if self.method == "stages":
+            return 1e-4 + 1e-8 * self.problem.K * self.problem.L
+        return 1e-7 * self.n
+
+    def probe(self) -> tuple[float, float]:
+        """Seconds that a run takes, by playing a little; and how long it took to find out."""
+        n = self.n
+        if self.method == "steps":
+            n = min(n, 1000 + 4 * self.problem.K * self.problem.L)
+        spent = took = 0.0
+        try:
+            while True:
+                shorter = replace(self, n=n, checkpoints=checkpoints_of(n, len(self.checkpoints)))
+                took = shorter.play(range(1)).seconds
+                spent += took
+                if took >= PROBE_LEAST or n == self.n:
+                    return took * self.n / n, spent
+                n = min(4 * n, self.n)
+        except Exception:  # its cells will say why
+            return 0.0, spent
+
+    def __str__(self) -> str:
+        told = self.problem.description
+        settings = ", ".join(f"{key}={checks.shown(v)}" for key, v in told["settings"].items())
+        return f"{self.policy.label} on {told['name']} ({settings}), n={self.n:,}"
+
+
+def digest(*things: Any) -> str:
+    """Stands in for the digest of compiled code."""
+    policy, problem, *rest = things[:7]
+    plain = [each.tolist() if isinstance(each, np.ndarray) else each for each in rest]
+    who = policy_number(policy), problem.digest, plain
+    return hashlib.sha256(repr(who).encode()).hexdigest()

@@ -1,0 +1,252 @@
+"""One file format for runs: a tidy Parquet file, with a row for each run and checkpoint.
+
+Columns: problem and its settings, policy and its settings, n, run, step, expected_regret,
+realised_regret, and the pair that the run recommends at its end, best_row and best_column. A
+setting that something doesn't have is null there; one that is neither a number nor a word is JSON.
+A policy's setting that is called like another column has `policy_` before its name.
+
+The metadata says the rest: what was planned, which runs are missing, and a SHA-256 digest of the
+whole file, which every reader checks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.atomic import whole_file
+from rank1.errors import FileError, InputError
+from rank1.simulation.block import Block
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["REGRETS", "Part", "Tidy", "frame_of", "read_tidy", "write_tidy"]
+
+#: Version of the layout: a program refuses a file of another one instead of misreading it.
+FORMAT = 3
+#: Rows that are put together before they are written.
+BATCH = 200_000
+REGRETS = ("expected_regret", "realised_regret")
+FIXED = ("problem", "policy", "n", "run", "step", *REGRETS, "best_row", "best_column")
+#: A longer list of numbers is told by its digest.
+MAX_JSON = 2000
+
+_DIGEST = re.compile(rb'"rank1-sha256": "([0-9a-f]{64})"')
+_ZEROS = b"0" * 64
+
+
+class Part(NamedTuple):
+    """The runs of one series, as a file has them."""
+
+    #: Name and settings of the problem.
+    problem: Mapping[str, Any]
+    policy: str
+    settings: Mapping[str, Any]
+    n: int
+    checkpoints: NDArray[np.int64]
+    #: By the number of their first run.
+    blocks: Mapping[int, Block]
+
+
+class Tidy(NamedTuple):
+    """A file that was opened: rows are read when they are asked for."""
+
+    frame: pl.LazyFrame
+    facts: dict[str, Any]
+
+
+def write_tidy(path: str | os.PathLike[str], parts: Sequence[Part], facts: dict[str, Any]) -> int:
+    """Write runs a batch at a time; the file appears when it is whole. Returns the rows."""
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    table, schema, told = _table(parts)
+    told |= facts | {"format": FORMAT, "rank1-sha256": _ZEROS.decode()}
+    with whole_file(path) as temporary:
+        try:
+            register_io_source(lambda *_: _frames(parts, table), schema=schema).sink_parquet(
+                temporary, metadata={"rank1": json.dumps(told)}
+            )
+        except pl.exceptions.PolarsError as error:  # so it calls a full disk
+            raise OSError(str(error).splitlines()[0]) from None
+        _seal(temporary)
+    return sum(
+        block.runs * len(part.checkpoints) for part in parts for block in part.blocks.values()
+    )
+
+
+def frame_of(parts: Sequence[Part], facts: dict[str, Any]) -> Tidy:
+    """What a file of these runs would hold, without writing one."""
+    import polars as pl
+
+    table, schema, told = _table(parts)
+    frames = list(_frames(parts, table))
+    frame = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+    return Tidy(frame.lazy(), told | facts | {"format": FORMAT})
+
+
+def read_tidy(path: str | os.PathLike[str]) -> Tidy:
+    """Open a file that `write_tidy` wrote, and check that every bit of it is as written."""
+    import polars as pl
+
+    path = Path(path)
+    if not path.is_file():
+        raise MissingFileError(f"path must name a file of results, got {os.fspath(path)!r}")
+    try:
+        facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
+        if facts["format"] == FORMAT and _digest(path)[1] != facts["rank1-sha256"]:
+            raise ValueError("its bits are not those that were written")
+        frame = pl.scan_parquet(path, glob=False)
+        if facts["format"] == FORMAT:
+            frame.collect_schema()
+    except Exception as error:  # a damaged file breaks its readers in many ways
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{os.fspath(path)!r} is not a whole file of results ({reason}); it may have been cut "
+            "short or damaged: make it anew"
+        ) from None
+    if facts["format"] != FORMAT:
+        raise InputError(
+            f"{os.fspath(path)!r} has format {facts['format']}, this version of rank1 reads "
+            f"{FORMAT}: install the version that wrote it"
+        )
+    return Tidy(frame, facts)
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no file of this name."""
+
+
+def _digest(path: Path) -> tuple[int, str]:
+    """Where the digest stands in a file, and what it should be."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as bits:
+        places = [match.start(1) for match in _DIGEST.finditer(bits)]
+        if len(places) != 1:
+            raise ValueError("it has no digest")
+        (place,) = places
+        digest = hashlib.sha256(memoryview(bits)[:place])
+        digest.update(_ZEROS)
+        rest = memoryview(bits)[place + len(_ZEROS) :]
+        digest.update(rest)
+        rest.release()
+        return place, digest.hexdigest()
+
+
+def _seal(path: Path) -> None:
+    place, digest = _digest(path)
+    with path.open("rb+") as file:
+        file.seek(place)
+        file.write(digest.encode())
+
+
+def _table(parts: Sequence[Part]) -> tuple[pl.DataFrame, dict[str, Any], dict[str, Any]]:
+    """A row of settings for each part, the file's schema, and what columns are settings of."""
+    import polars as pl
+
+    of_problem = _names(part.problem["settings"] for part in parts)
+    taken = {*FIXED, *of_problem}
+    own = _names(part.settings for part in parts)
+    of_policy = {f"policy_{name}" if name in taken else name: name for name in own}
+    table = pl.DataFrame(
+        [
+            _column("problem", [part.problem["name"] for part in parts]),
+            *(
+                _column(name, [part.problem["settings"].get(name) for part in parts])
+                for name in of_problem
+            ),
+            _column("policy", [part.policy for part in parts]),
+            *(
+                _column(column, [part.settings.get(name) for part in parts])
+                for column, name in of_policy.items()
+            ),
+            _column("n", [part.n for part in parts]),
+        ]
+    )
+    schema: dict[str, Any] = dict(table.schema) | dict.fromkeys(("run", "step"), pl.Int64)
+    schema |= dict.fromkeys(REGRETS, pl.Float64)
+    schema |= dict.fromkeys(("best_row", "best_column"), pl.Int64)
+    return table, schema, {"problem_settings": of_problem, "policy_settings": list(of_policy)}
+
+
+def _frames(parts: Sequence[Part], table: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Rows in batches, however the runs were cut into blocks."""
+    import polars as pl
+
+    for batch in _batches(parts):
+        number, run, step, curves, pairs = (
+            np.concatenate(columns) for columns in zip(*batch, strict=True)
+        )
+        yield table[number].with_columns(
+            pl.Series("run", run),
+            pl.Series("step", step),
+            *(pl.Series(name, curves[:, k]) for k, name in enumerate(REGRETS)),
+            pl.Series("best_row", pairs[:, 0]),
+            pl.Series("best_column", pairs[:, 1]),
+        )
+
+
+#: For some rows: the number of the part, run, step, both regrets, and the pair.
+Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+def _batches(parts: Sequence[Part]) -> Iterator[list[Rows]]:
+    batch: list[Rows] = []
+    size = 0
+    for number, part in enumerate(parts):
+        marks = len(part.checkpoints)
+        at_once = max(1, BATCH // marks)  # runs
+        for first, block in sorted(part.blocks.items()):
+            for start in range(0, block.runs, at_once):
+                some = block.part(start, min(start + at_once, block.runs))
+                count = some.runs * marks
+                if batch and size + count > BATCH:
+                    yield batch
+                    batch, size = [], 0
+                numbers = np.arange(first + start, first + start + some.runs)
+                batch.append(
+                    (
+                        np.full(count, number),
+                        numbers.repeat(marks),
+                        np.tile(part.checkpoints, some.runs),
+                        some["curves"].reshape(-1, 2),
+                        some["best_pairs"].repeat(marks, axis=0),
+                    )
+                )
+                size += count
+    if batch:
+        yield batch
+
+
+def _names(settings: Iterable[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for some in settings for name in some))
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    import polars as pl
+
+    kinds = {type(value) for value in values if value is not None}
+    for plain, dtype in ((bool, pl.Boolean), (int, pl.Int64)):
+        if kinds == {plain}:
+            return pl.Series(name, values, dtype)
+    if kinds <= {int, float}:
+        return pl.Series(name, values, pl.Float64, strict=False)
+    words = [None if value is None else _word(value) for value in values]
+    known = list(dict.fromkeys(word for word in words if word is not None))
+    return pl.Series(name, words, pl.Enum(known))
+
+
+def _word(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    if len(text) <= MAX_JSON:
+        return text
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
