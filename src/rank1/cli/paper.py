@@ -119,8 +119,8 @@ def _may_download(options: Options) -> bool:
     """Whether MovieLens may be fetched."""
     if options.data_dir is not None:
         return False
-    from rank1.compiled import cache_directory
     from rank1.paper.movielens.read import FILES
+    from rank1.paths import cache_directory
 
     folder = cache_directory() / "movielens" / "ml-1m"
     there = all((folder / name).is_file() for name in FILES)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import kernel
+from rank1.compiled import generator, kernel
 from rank1.errors import InputError, InputTypeError
 from rank1.policies.base import Known, Policy
 from rank1.problems.base import Problem
@@ -114,20 +114,20 @@ def play_run(
 ) -> Run:
     """Play one run to the end, in memory that doesn't grow with n."""
     state, law = policy.start(Known(problem.K, problem.L, n, *problem.facts)), problem.law
-    rng = np.random.Generator(np.random.PCG64(seed))
     by_stages = engine != "steps" and has_stages(policy, problem)
     curve, totals = np.zeros((len(steps), 2)), np.zeros(2)
-    if by_stages:
-        scratch = np.empty((3, max(problem.K, problem.L)), np.int64)
-        kernel(play_stages, state, law)(state, law, rng, 0, n, steps, curve, totals, scratch)
-        return Run(curve, state.best(), state)
-    loop = kernel(play_steps, state, law)
-    chunk = problem.block or CHUNK
-    for t in range(0, n, chunk):
-        if call in _stopped:
-            raise KeyboardInterrupt
-        problem.refill(law, rng)
-        loop(state, law, rng, t, min(t + chunk, n), steps, curve, totals)
+    with generator(seed) as rng:
+        if by_stages:
+            scratch = np.empty((3, max(problem.K, problem.L)), np.int64)
+            kernel(play_stages, state, law)(state, law, rng, 0, n, steps, curve, totals, scratch)
+            return Run(curve, state.best(), state)
+        loop = kernel(play_steps, state, law)
+        chunk = problem.block or CHUNK
+        for t in range(0, n, chunk):
+            if call in _stopped:
+                raise KeyboardInterrupt
+            problem.refill(law, rng)
+            loop(state, law, rng, t, min(t + chunk, n), steps, curve, totals)
     return Run(curve, state.best(), state)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from rank1.paper.movielens.download import download
 from rank1.paper.movielens.read import Ratings, read
 from rank1.paper.movielens.stand_in import stand_in
+from rank1.paths import cache_directory
 
 __all__ = ["obtain"]
 
@@ -33,8 +34,6 @@ def obtain(directory: str | Path | None = None, *, accept_licence: bool = False)
     if directory is not None:
         return read(directory)
     if accept_licence:
-        from rank1.compiled import cache_directory  # slow to load
-
         try:
             return read(download(cache_directory() / "movielens", accept_licence=True))
         except ConnectionError as error:
