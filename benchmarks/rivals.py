@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rank1.compiled import cache_directory
+from rank1.paths import cache_directory
 
 
 def environment(rival: str, *installs: tuple[str, ...]) -> Path:

@@ -199,45 +199,6 @@ def test_ctrl_c_ends_cleanly() -> None:
         assert json.loads(out)["policies"][0]["best_pair"][:5] == [[0, 0]] * 5
 
 
-def test_a_damaged_cache_is_compiled_anew(tmp_path: Path) -> None:
-    code = "import rank1; s = rank1.Uniform().start(rank1.Known(2, 2, 9)); "
-    code += "import numpy; print(rank1.ask(s, numpy.random.default_rng(1)).tag)"
-    environment = os.environ | {"RANK1_CACHE_DIR": str(tmp_path)}
-    for damage in (None, b"", b"nonsense"):
-        for file in tmp_path.rglob("*.nb?"):
-            if damage is not None:
-                file.write_bytes(damage)
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
-        )
-        assert done.stdout.strip() == "0", done.stderr
-
-
-def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
-    """Kernels come from the disk, and an edit of any source makes them anew."""
-    code = (
-        "import sys, rank1, numba.core.event as event\n"
-        "seen = []\n"
-        "class Listener(event.Listener):\n"
-        "    def on_start(self, e): seen.append(e)\n"
-        "    def on_end(self, e): pass\n"
-        "event.register('numba:compile', Listener())\n"
-        "problem = rank1.spike(2, 2, 0.4, 0.4, 0.5, 0.5)\n"
-        "rank1.simulate([rank1.Rank1Elim(), rank1.Uniform()], problem, 100, 1)\n"
-        "print(len(seen))"
-    )
-    environment = os.environ | {"RANK1_CACHE_DIR": str(tmp_path)}
-    compiled = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        compiled.append(int(done.stdout))
-    assert compiled[0] > 0
-    assert compiled[1] == 0
-
-
 def test_brackets_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert "u[i]·v[j]" in Output(capsys, "problems").out
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rank1.errors import FileError as FileError
     from rank1.errors import InputError as InputError
     from rank1.errors import InputTypeError as InputTypeError
+    from rank1.errors import NoDigest as NoDigest
     from rank1.errors import Rank1Error as Rank1Error
     from rank1.policies import GLMUCB as GLMUCB
     from rank1.policies import KLUCB as KLUCB
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 # Compiled code is slow to import, so a name's module loads when the name is first used.
 _MODULES = {
-    "rank1.errors": "BackendError FileError InputError InputTypeError Rank1Error",
+    "rank1.errors": "BackendError FileError InputError InputTypeError NoDigest Rank1Error",
     "rank1.policies": "GLMUCB KLUCB OSUB UCB1 UTS Known LinUCB Oracle Policy Pull Rank1Elim "
     "Rank1ElimKL ThompsonSampling Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "

@@ -11,6 +11,7 @@ __all__ = [
     "FileError",
     "InputError",
     "InputTypeError",
+    "NoDigest",
     "Rank1Error",
 ]
 
@@ -35,5 +36,9 @@ class BackendError(Rank1Error, ValueError, RuntimeError):
     """Where runs should be played, they can't be: a package, a cluster or a worker is missing."""
 
 
-for _cls in (Rank1Error, InputError, InputTypeError, FileError, BackendError):
+class NoDigest(Rank1Error, TypeError):  # noqa: N818
+    """There is no telling what something depends on, so nothing made with it can be kept."""
+
+
+for _cls in (Rank1Error, InputError, InputTypeError, FileError, BackendError, NoDigest):
     _cls.__module__ = "rank1"  # where people find them, and what a traceback shows

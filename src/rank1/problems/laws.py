@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any, Protocol
 
 import numpy as np
@@ -135,6 +136,17 @@ class Frozen:
         """The entry in words; it can't be built again from them."""
         made = self.distribution
         return f"scipy:{made.dist.name}{made.args}{sorted(made.kwds.items())}"
+
+    def __digest__(self) -> tuple[Any, ...]:
+        """What draws depend on: not what SciPy makes of it in each process."""
+        made = self.distribution
+        derived = np.vectorize | MethodType
+        kept = {
+            name: value for name, value in vars(made.dist).items() if not isinstance(value, derived)
+        }
+        for name in ("_random_state", "__doc__"):
+            kept.pop(name, None)
+        return type(made.dist), kept, made.args, made.kwds
 
 
 @dataclass(frozen=True)

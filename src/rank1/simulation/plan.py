@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from rank1 import checks
-from rank1.compiled import NoDigest
-from rank1.errors import BackendError
+from rank1.errors import BackendError, NoDigest
 from rank1.progress import Progress, short
 from rank1.simulation.backends import Cell, Failure, Playable, Played, Setup, Task, backend
 from rank1.simulation.block import Block, joined, missing_runs

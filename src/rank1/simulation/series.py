@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import kernel
+from rank1.compiled import digest, generator, kernel
 from rank1.errors import InputError
 from rank1.policies.base import Known, Policy
 from rank1.problems.base import Problem
@@ -231,11 +231,3 @@ class Series:
         told = self.problem.description
         settings = ", ".join(f"{key}={checks.shown(v)}" for key, v in told["settings"].items())
         return f"{self.policy.label} on {told['name']} ({settings}), n={self.n:,}"
-
-
-def digest(*things: Any) -> str:
-    """Stands in for the digest of compiled code."""
-    policy, problem, *rest = things[:7]
-    plain = [each.tolist() if isinstance(each, np.ndarray) else each for each in rest]
-    who = policy_number(policy), problem.digest, plain
-    return hashlib.sha256(repr(who).encode()).hexdigest()

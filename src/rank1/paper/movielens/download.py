@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rank1.paper.movielens.read import FILES, DataError
+from rank1.paths import cache_directory
 
 __all__ = ["LICENCE", "download", "downloaded"]
 
@@ -35,8 +36,6 @@ def downloaded(directory: str | Path | None = None) -> Path | None:
 
 def default_directory() -> Path:
     """Where the data are kept unless another folder is named."""
-    from rank1.compiled import cache_directory
-
     return cache_directory() / "movielens"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from rank1.errors import BackendError
+from rank1.errors import BackendError, NoDigest
 from rank1.simulation.block import Block
 
 __all__ = [
@@ -114,8 +114,6 @@ def keys_of(task: Task) -> list[str | None]:
 
 
 def _key(cell: Cell) -> str | None:
-    from rank1.compiled import NoDigest
-
     try:
         return cell.series.key
     except NoDigest:

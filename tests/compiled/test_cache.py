@@ -1,0 +1,304 @@
+"""Compiled code is kept between processes, and never outlives what it was made of."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import rank1
+from rank1.compiled import cache, kernel, method
+from rank1.errors import FileError
+from tests.compiled.support import Sources
+
+MINE = """
+from typing import NamedTuple
+import numpy as np
+import helpers
+from helpers import jitted
+
+class State(NamedTuple):
+    counts: np.ndarray
+    def value(self, x):
+        return helpers.add(x) + jitted(x)
+"""
+HELPERS = """
+import deep
+from rank1.compiled import jit
+
+@jit
+def add(x):
+    return x + deep.AMOUNT
+
+@jit
+def jitted(x):
+    return deep.far(x)
+"""
+DEEP = """
+from rank1.compiled import jit
+
+AMOUNT = 10
+
+@jit
+def far(x):
+    return x * 2
+"""
+
+value = method("value")
+
+
+def call(state: Any, x: int) -> Any:
+    return value(state, x)
+
+
+class Nested(NamedTuple):
+    inner: Any
+
+    def value(self, x: int) -> Any:
+        return value(self.inner, x)
+
+
+class Counted(NamedTuple):
+    counts: NDArray[np.int64]
+
+    def value(self, x: int) -> int:
+        return x + len(self.counts)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache directory of its own, and no kernel in memory."""
+    monkeypatch.setenv("RANK1_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_kernels", {})
+    cache._warn.cache_clear()
+    return tmp_path / "cache"
+
+
+def kept(folder: Path) -> list[Path]:
+    """Folders of kernels."""
+    return sorted(folder.glob("kernels/*/*"))
+
+
+def loaded(compiled: Any) -> int:
+    """How often a kernel was taken from the disk."""
+    return sum(compiled.stats.cache_hits.values())
+
+
+EDITS = {
+    "nothing": ("mine.py", "import", "import"),
+    "the method": ("mine.py", "+ jitted", "- jitted"),
+    "a helper": ("helpers.py", "x + deep", "x - deep"),
+    "a constant two modules away": ("deep.py", "10", "11"),
+    "a function two modules away": ("deep.py", "x * 2", "x * 3"),
+    "an unrelated line": ("deep.py", "AMOUNT = 10", "AMOUNT = 10\nNOBODYS = 3"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_edit_is_compiled_and_nothing_else(
+    sources: Sources, folder: Path, edit: tuple[str, str, str]
+) -> None:
+    sources.write({"mine.py": MINE, "helpers.py": HELPERS, "deep.py": DEEP})
+    values = []
+    for step in range(2):
+        if step:
+            sources.edit(*edit)
+        state = sources.load("mine").State(np.zeros(1))
+        compiled = kernel(call, state)
+        values.append((compiled(state, 5), state.value(5)))
+    assert [value for value, _ in values] == [expected for _, expected in values]
+    same = values[0] == values[1]
+    assert loaded(compiled) == same
+    assert len(kept(folder)) == (1 if same else 2)
+    assert {path.parent.name for path in kept(folder)} == {"call-State"}
+
+
+def test_what_lies_within_an_argument_counts(sources: Sources, folder: Path) -> None:
+    """A law may hold another law, whose methods are compiled into the same kernel."""
+    sources.write({"mine.py": MINE, "helpers.py": HELPERS, "deep.py": DEEP})
+    values = []
+    for amount in ("10", "11"):
+        sources.edit("deep.py", "AMOUNT = 10", f"AMOUNT = {amount}")
+        state = Nested(sources.load("mine").State(np.zeros(1)))
+        values.append((kernel(call, state)(state, 5), state.value(5)))
+    assert values == [(25, 25), (26, 26)]
+    assert len(kept(folder)) == 2
+
+
+def test_a_damaged_cache_is_compiled_anew(tmp_path: Path) -> None:
+    code = "import rank1; s = rank1.Uniform().start(rank1.Known(2, 2, 9)); "
+    code += "import numpy; print(rank1.ask(s, numpy.random.default_rng(1)).tag)"
+    environment = os.environ | {"RANK1_CACHE_DIR": str(tmp_path)}
+    for damage in (None, b"", b"nonsense"):
+        files = list(tmp_path.rglob("*.nb?"))
+        assert bool(files) == (damage is not None)
+        for file in files:
+            file.write_bytes(damage or b"")
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+        )
+        assert done.stdout.strip() == "0", done.stderr
+
+
+def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
+    code = (
+        "import sys, rank1, numba.core.event as event\n"
+        "seen = []\n"
+        "class Listener(event.Listener):\n"
+        "    def on_start(self, e): seen.append(e)\n"
+        "    def on_end(self, e): pass\n"
+        "event.register('numba:compile', Listener())\n"
+        "problem = rank1.spike(2, 2, 0.4, 0.4, 0.5, 0.5)\n"
+        "rank1.simulate([rank1.Rank1Elim(), rank1.Uniform()], problem, 100, 1)\n"
+        "print(len(seen))"
+    )
+    compiled = []
+    for seed in "12":
+        environment = {"RANK1_CACHE_DIR": str(tmp_path), "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        compiled.append(int(done.stdout))
+    assert compiled[0] > 0
+    assert compiled[1] == 0
+
+
+def test_folders_that_nobody_uses_make_room(sources: Sources, folder: Path) -> None:
+    sources.write({"mine.py": MINE, "helpers.py": HELPERS, "deep.py": DEEP})
+
+    def use() -> None:
+        state = sources.load("mine").State(np.zeros(1))
+        kernel(call, state)
+
+    use()
+    (first,) = kept(folder)
+    ages = {first: 8, first.with_name("a" * 24): 8, first.with_name("b" * 24): 6}
+    ages |= {folder / ("c" * 24): 8, folder / ("d" * 24): 6, folder / "movielens": 100}
+    ages |= {first.parent.with_name("other") / ("e" * 24): 8, first.with_name("notes"): 100}
+    for path in ages:
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "kernel.nbi").touch()
+
+    def age() -> None:
+        for path, days in ages.items():
+            if path.exists():
+                then = time.time() - days * 24 * 3600
+                os.utime(path, (then, then))
+
+    age()
+    use()  # the same as before: a use keeps it alive
+    assert time.time() - first.stat().st_mtime < 3600
+    assert all(path.exists() for path in ages)
+    age()
+    sources.edit("deep.py", "10", "11")
+    use()  # a new one, which makes room
+    gone = {path for path in ages if not path.exists()}
+    assert gone == {first, first.with_name("a" * 24), folder / ("c" * 24)}
+
+
+def test_a_folder_may_vanish_while_it_is_used(folder: Path) -> None:
+    state = Counted(np.zeros(3, np.int64))
+    compiled = kernel(call, state)
+    assert compiled(state, 1) == 4
+    shutil.rmtree(folder)
+    assert compiled(state, 2) == 5
+    assert compiled(state, 2.5) == 5.5  # compiled now, and written into a folder made anew
+    assert len(kept(folder)) == 1
+
+
+def test_nowhere_to_write(folder: Path) -> None:
+    folder.write_text("a file where a folder should be")
+    state = Counted(np.zeros(3, np.int64))
+    assert kernel(call, state)(state, 1) == 4
+
+
+def test_no_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> Path:
+        raise FileError("no home")
+
+    monkeypatch.setattr(cache, "cache_directory", none)
+    state = Counted(np.zeros(3, np.int64))
+    assert kernel(call, state)(state, 1) == 4
+
+
+def test_where_there_is_no_digest_there_is_a_warning_and_no_cache(
+    sources: Sources, folder: Path
+) -> None:
+    sources.write(
+        {
+            "mine.py": MINE.replace(
+                "    def value",
+                "    def best(self):\n        return next(helpers.ROWS)\n    def value",
+            ),
+            "helpers.py": HELPERS + "\nROWS = (k for k in range(3))\n",
+            "deep.py": DEEP,
+        }
+    )
+    state = sources.load("mine").State(np.zeros(1))
+    with pytest.warns(RuntimeWarning) as seen:
+        compiled = kernel(call, state)
+    (warning,) = seen
+    assert str(warning.message) == (
+        "compiled code can't be kept for the next process: no digest can be taken of <generator>, "
+        "reached by State.best → helpers.ROWS → <generator>"
+    )
+    assert warning.filename == __file__
+    assert compiled(state, 5) == 25
+    assert not kept(folder)
+    kernel(call, state)  # warned of once
+
+    def another(state: Any) -> Any:
+        return value(state, 1)
+
+    kernel(another, state)
+
+
+def test_classes_of_one_process_are_compiled_in_each(folder: Path) -> None:
+    class Local(NamedTuple):
+        counts: NDArray[np.int64]
+
+        def value(self, x: int) -> int:
+            return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for state in (Local(np.zeros(1, np.int64)), Nested(Local(np.zeros(1, np.int64)))):
+            assert kernel(call, state)(state, 3) == 3
+    assert not kept(folder)
+
+
+def test_bounds_are_checked_if_numba_is_told_to(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code without the checks must not be taken from the disk instead."""
+    state = Counted(np.zeros(3, np.int64))
+    kernel(call, state)
+    config: Any = numba.config
+    monkeypatch.setattr(config, "BOUNDSCHECK", 1)
+    monkeypatch.setattr(cache, "_kernels", {})
+    kernel(call, state)
+    assert len(kept(folder)) == 2
+
+
+def test_asking_for_a_kernel_again_takes_no_digest(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ask` and `tell` do so in every step."""
+    state = rank1.Uniform().start(rank1.Known(2, 2, 9))
+    compiled = kernel(call, state)
+    monkeypatch.setattr(cache, "digest", None)
+    assert kernel(call, state) is compiled
