@@ -18,7 +18,7 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +141,20 @@ def kernel(function: Callable[..., Any], *arguments: Any) -> Any:
     A class defined in a notebook or inside a function has no source that could be watched; a
     kernel over one is compiled anew in each process.
     """
-    key = function, tuple(type(argument) for argument in arguments)
+    key = function, tuple(_classes(arguments))
     if key not in _kernels:
         with _LOCK:  # where the cache lies is a global setting of Numba's
             if key not in _kernels:
                 _kernels[key] = _new_kernel(*key)
     return _kernels[key]
+
+
+def _classes(values: Iterable[Any]) -> Iterator[type]:
+    """The classes of states and laws, also of those that others are made of."""
+    for value in values:
+        yield type(value)
+        if isinstance(value, tuple):
+            yield from _classes(one for one in value if isinstance(one, tuple))
 
 
 def _new_kernel(function: Callable[..., Any], classes: tuple[type, ...]) -> Any:

@@ -21,9 +21,11 @@ from rank1.policies.base import Known, Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
 from rank1.simulation.loop import play as play_steps
+from rank1.simulation.loop import refuse
 from rank1.simulation.result import Outcome, Result
-from rank1.simulation.stages import play_stages
+from rank1.simulation.stages import play_stages, room_for
 from rank1.simulation.store import Block, Store, gaps
+from rank1.simulation.streams import streams
 
 __all__ = ["Interrupted", "Run", "checkpoints_of", "play_block", "play_run", "simulate"]
 
@@ -100,7 +102,7 @@ def seeds_of(
 
 def has_stages(policy: Policy, problem: Problem) -> bool:
     """Whether runs can be played by whole stages."""
-    return policy.eliminates and hasattr(problem.law, "draw_many")
+    return policy.eliminates and problem.has_tallies
 
 
 def play_run(
@@ -113,21 +115,30 @@ def play_run(
     call: int = 0,
 ) -> Run:
     """Play one run to the end, in memory that doesn't grow with n."""
-    state, law = policy.start(Known(problem.K, problem.L, n, *problem.facts)), problem.law
-    rng = np.random.Generator(np.random.PCG64(seed))
+    K, L = problem.K, problem.L
+    state, law = policy.start(Known(K, L, n, *problem.facts)), problem.law
     by_stages = engine != "steps" and has_stages(policy, problem)
     curve, totals = np.zeros((len(steps), 2)), np.zeros(2)
-    if by_stages:
-        scratch = np.empty((3, max(problem.K, problem.L)), np.int64)
-        kernel(play_stages, state, law)(state, law, rng, 0, n, steps, curve, totals, scratch)
-        return Run(curve, state.best(), state)
-    loop = kernel(play_steps, state, law)
-    chunk = problem.block or CHUNK
-    for t in range(0, n, chunk):
-        if call in _stopped:
-            raise KeyboardInterrupt
-        problem.refill(law, rng)
-        loop(state, law, rng, t, min(t + chunk, n), steps, curve, totals)
+    with streams(seed) as (rng, splitter):
+        if by_stages:
+            # The splitter is apart, so that the run itself doesn't depend on the checkpoints.
+            reached, row, column = kernel(play_stages, state, law)(
+                state, law, rng, splitter, K, L, n, steps, curve, totals,
+                *room_for(law, K, L, steps),
+            )  # fmt: skip
+            if reached < n:
+                raise refuse(policy.label, reached, row, column, K, L)
+            return Run(curve, state.best(), state)
+        loop = kernel(play_steps, state, law)
+        chunk = problem.block or CHUNK
+        for t in range(0, n, chunk):
+            if call in _stopped:
+                raise KeyboardInterrupt
+            problem.refill(law, rng)
+            stop = min(t + chunk, n)
+            reached, row, column = loop(state, law, rng, K, L, t, stop, steps, curve, totals)
+            if reached < stop:
+                raise refuse(policy.label, reached, row, column, K, L)
     return Run(curve, state.best(), state)
 
 
@@ -187,9 +198,7 @@ def simulate(
         Number of independent runs of each policy.
     seed
         A whole number. A run's random numbers depend on it, the problem, the policy and the run's
-        number alone: not on `jobs`, nor on what else is simulated beside it. (With whole stages
-        the checkpoints cut them into the sums that are drawn, so other checkpoints give other
-        runs of the same law.)
+        number alone: not on `jobs` or the checkpoints, nor on what else is simulated beside it.
     jobs
         Runs played side by side; -1 for one on each core. They share one process unless
         `joblib.parallel_config` names a backend.
@@ -233,11 +242,6 @@ def simulate(
     checks.one_of("engine", engine, ENGINES)
     steps = checkpoints_of(n, checkpoints)
 
-    if store is not None and not problem.storable:
-        raise InputError(
-            "store needs a Sampler with a name, to tell its runs from those of another one; "
-            "give it as Sampler(…, name=…)"
-        )
     kept = None if store is None else Store(store)
     call = next(_calls)
     finished: list[dict[int, Block]] = [{} for _ in policies]

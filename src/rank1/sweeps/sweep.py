@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from rank1.errors import InputError
 from rank1.progress import Progress, short
 from rank1.simulation.runs import checkpoints_of, has_stages, play_block
 from rank1.simulation.store import Block, Store, gaps
@@ -70,8 +69,6 @@ def plan(
     single = {one.key: one for one in series}
     blocks: dict[str, dict[int, Block]] = {key: {} for key in single}
     if store is not None:
-        if not all(problem.storable for problem in grid.problems):
-            raise InputError("a sweep needs Samplers with a name: give them as Sampler(…, name=…)")
         kept = store.finished(single)
         blocks = {key: store.load(key, runs, kept[key]) for key in single}
     left = {key: gaps(runs, blocks[key]) for key in single}
