@@ -193,6 +193,8 @@ def twins(values: Floats, best: int) -> NDArray[np.int64]:
     """
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     twin: NDArray[np.int64] = first[inverse].astype(np.int64)
-    if others := [i for i in np.nonzero(twin == best)[0].tolist() if i != best]:
-        twin[others] = others[0]
+    tied = np.nonzero(inverse == inverse[best])[0]
+    others = tied[tied != best]
+    twin[others] = others[:1]
+    twin[best] = best
     return twin
