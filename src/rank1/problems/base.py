@@ -15,6 +15,9 @@ __all__ = ["Floats", "Problem", "twins"]
 
 Floats = NDArray[np.float64]
 
+#: Fields of laws that follow from the others.
+_DERIVED = ("best_row", "best_column", "row_twin", "column_twin")
+
 
 class Problem:
     """A K×L grid of reward laws.
@@ -119,8 +122,9 @@ class Problem:
     def given(self) -> tuple[Any, ...]:
         """What tells this problem from others when seeds are derived: strings, numbers, arrays.
 
-        These are the law's name and fields. A law with fields that are computed (their last bit may
-        differ from one machine to another) or room to work in needs a list of its own here.
+        These are the law's name and fields, but for the best pair and the twins, which follow from
+        the others. A law with room to work in, or fields that are computed (their last bit may
+        differ from one machine to another), needs a list of its own here.
         """
         if self.block is not None:
             raise InputTypeError(
@@ -128,13 +132,15 @@ class Problem:
                 "problems: its law is filled anew for each block, so that its fields don't"
             )
         law = self.law
-        return type(law).__name__, *law
+        fields = [value for name, value in law._asdict().items() if name not in _DERIVED]
+        return type(law).__name__, *fields
 
     @cached_property
     def digest(self) -> int:
         """A number made of `given`, from which seeds are derived."""
         digest = hashlib.sha256()
-        _add(digest, self.given)
+        for part in self.given:
+            _add(digest, part)
         return int.from_bytes(digest.digest()[:16], "little")
 
     @cached_property
@@ -169,18 +175,20 @@ class Problem:
 
 
 def _add(digest: Any, part: Any) -> None:
-    """Add a value to a digest, so that different ones stay different."""
+    """Add a value to a digest."""
     if isinstance(part, str):
-        digest.update(b"text" + part.encode() + b"\0")
+        digest.update(part.encode() + b"\0")
     elif isinstance(part, tuple):
-        digest.update(f"tuple {len(part)}\0".encode())
+        digest.update(f"tuple {len(part)}".encode())
         for one in part:
             _add(digest, one)
     else:
         array = np.ascontiguousarray(part)
         if array.dtype.hasobject:
             raise InputTypeError(f"given must hold strings, numbers and arrays, got {part!r}")
-        digest.update(f"{array.dtype.str} {array.shape}\0".encode() + array.tobytes())
+        kind = "" if array.dtype == np.float64 else array.dtype.str
+        digest.update(f"{kind}{array.shape}".encode())
+        digest.update(array.data)
 
 
 def twins(values: Floats, best: int) -> NDArray[np.int64]:

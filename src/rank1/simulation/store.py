@@ -18,7 +18,7 @@ from rank1.errors import InputError
 __all__ = ["Block", "Store", "gaps"]
 
 #: Part of every key: raised when the engine gives other numbers or the file changes its layout.
-VERSION = 3
+VERSION = 4
 
 _NAME = re.compile(r"([0-9a-f]{38})\.(\d+)-(\d+)\.cell")
 
