@@ -80,7 +80,7 @@ def microseconds(start: Any) -> float:
     def work() -> None:
         state, rng = start(), np.random.default_rng(1)
         loop = kernel(play, state, PROBLEM.law)
-        loop(state, PROBLEM.law, rng, 0, STEPS, steps, curve, totals)
+        loop(state, PROBLEM.law, rng, K, K, 0, STEPS, steps, curve, totals)
 
     return cpu_seconds(work) / STEPS * 1e6
 

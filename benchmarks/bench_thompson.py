@@ -52,7 +52,8 @@ def ns_a_step(policy: rank1.Policy, K: int, n: int) -> float:
     def work() -> None:
         state: Any = policy.start(rank1.Known(K, K, n))
         curve, totals = np.zeros((1, 2)), np.zeros(2)
-        kernel(play, state, law)(state, law, np.random.default_rng(1), 0, n, steps, curve, totals)
+        rng, loop = np.random.default_rng(1), kernel(play, state, law)
+        loop(state, law, rng, K, K, 0, n, steps, curve, totals)
 
     return cpu_seconds(work, repeats=3) / n * 1e9
 

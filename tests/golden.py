@@ -12,7 +12,7 @@ from typing import Any
 
 import rank1
 from rank1.policies import POLICIES
-from rank1.simulation.store import VERSION
+from rank1.simulation.series import VERSION
 
 FILE = Path(__file__).with_name("golden.json")
 

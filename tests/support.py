@@ -55,7 +55,8 @@ def play_compiled(
     state = policy.start(known_of(problem, n))
     rng = np.random.default_rng(seed)
     steps, curve, totals = np.array([n]), np.zeros((1, 2)), np.zeros(2)
-    kernel(play, state, law)(state, law, rng, 0, n, steps, curve, totals)
+    K, L = problem.K, problem.L
+    kernel(play, state, law)(state, law, rng, K, L, 0, n, steps, curve, totals)
     return law.pairs, law.rewards, state
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rank1.policies import POLICIES
-from rank1.simulation.store import VERSION
+from rank1.simulation.series import VERSION
 from tests.golden import FILE, outcomes
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rank1.problems import Interval as Interval
     from rank1.problems import PositionBased as PositionBased
     from rank1.problems import Problem as Problem
+    from rank1.problems import RankOne as RankOne
     from rank1.problems import Sampler as Sampler
     from rank1.problems import spike as spike
     from rank1.simulation import Interrupted as Interrupted
@@ -58,7 +59,7 @@ _MODULES = {
     "rank1.policies": "GLMUCB KLUCB OSUB UCB1 UTS Known LinUCB Oracle Policy Pull Rank1Elim "
     "Rank1ElimKL ThompsonSampling Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
-    "PositionBased Problem Sampler spike",
+    "PositionBased Problem RankOne Sampler spike",
     "rank1.simulation": "Interrupted Result Series Trace simulate",
     "rank1.sweeps": "Sweep load sweep",
 }

@@ -93,7 +93,7 @@ def test_after_two_million_reports_nothing_has_drifted(scale: float) -> None:
     counts, sums = np.zeros((K, K)), np.zeros((K, K))
     t = 0
     for stop in [*range(100, 2000, 100), *range(12_345, n, 12_345), n]:
-        loop(state, law, rng, t, stop, np.array([n]), np.zeros((1, 2)), np.zeros(2))
+        loop(state, law, rng, K, K, t, stop, np.array([n]), np.zeros((1, 2)), np.zeros(2))
         np.add.at(counts, tuple(law.pairs[t:stop].T), 1)
         np.add.at(sums, tuple(law.pairs[t:stop].T), law.rewards[t:stop])
         t = stop

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import rank1
-from rank1.compiled import kernel, method
 from rank1.problems import PROBLEMS
+from tests.problems.support import draws
 
 RNG = np.random.default_rng(2)
 EXAMPLES: dict[str, rank1.Problem] = {
@@ -31,34 +31,6 @@ DRAWS = 40_000
 
 def test_every_problem_has_an_example() -> None:
     assert set(EXAMPLES) == set(PROBLEMS)
-
-
-draw = method("draw")
-draw_many = method("draw_many", inline=False)
-
-
-def _draws(law: Any, row: int, column: int, rng: Any, out: Any) -> None:
-    for k in range(len(out)):
-        reward, regret = draw(law, row, column, rng)
-        out[k, 0] = reward
-        out[k, 1] = regret
-
-
-def _sums(law: Any, row: int, column: int, count: int, rng: Any, out: Any) -> None:
-    for k in range(len(out)):
-        reward, regret = draw_many(law, row, column, count, rng)
-        out[k, 0] = reward
-        out[k, 1] = regret
-
-
-def draws(problem: rank1.Problem, row: int, column: int, size: int, seed: int) -> Any:
-    rng, law = np.random.default_rng(seed), problem.law
-    out = np.zeros((size, 2))
-    block = problem.block or size
-    for first in range(0, size, block):
-        problem.refill(law, rng)
-        kernel(_draws, law)(law, row, column, rng, out[first : first + block])
-    return out
 
 
 @EVERY_PROBLEM
@@ -94,8 +66,10 @@ def test_draws_from_python(problem: rank1.Problem) -> None:
     reward, regret = problem.draw(0, 0, np.random.default_rng(1))
     assert isinstance(reward, float)
     assert isinstance(regret, float)
-    with pytest.raises(IndexError, match=r"row must lie in 0 … \d, got -1"):
+    with pytest.raises(rank1.InputError, match=r"row must lie in 0 … \d, got -1"):
         problem.draw(-1, 0, np.random.default_rng(1))
+    with pytest.raises(rank1.InputError, match=r"column must lie in 0 … \d, got 9"):
+        problem.draw(0, 9, np.random.default_rng(1))
 
 
 @EVERY_PROBLEM
@@ -105,9 +79,6 @@ def test_geometry(problem: rank1.Problem) -> None:
     assert problem.lowest_mean == pytest.approx(problem.means.min())
     assert problem.means[problem.best_pair] == pytest.approx(problem.means.max())
     assert problem.best_pair == problem.best_pairs[0]
-    assert problem.row_gaps.min() == 0
-    assert problem.min_row_gap == min((g for g in problem.row_gaps if g > 0), default=math.inf)
-    assert problem.mu == pytest.approx(min(problem.u.mean(), problem.v.mean()))
     np.testing.assert_allclose(
         problem.row_means(np.array([0, problem.L - 1])),
         problem.means[:, [0, problem.L - 1]].mean(axis=1),
@@ -118,74 +89,138 @@ def test_geometry(problem: rank1.Problem) -> None:
 
 
 @EVERY_PROBLEM
+def test_the_best_pairs_are_those_of_the_largest_mean(problem: rank1.Problem) -> None:
+    """A pair that is best in its row, or in its column, isn't one."""
+    best = problem.means == problem.means.max()
+    for row, column in product(range(problem.K), range(problem.L)):
+        assert problem.is_best(row, column) == best[row, column]
+        assert ((row, column) in problem.best_pairs) == best[row, column]
+
+
+RANK_ONE = {name: p for name, p in EXAMPLES.items() if isinstance(p, rank1.RankOne)}
+
+
+@pytest.mark.parametrize("problem", RANK_ONE.values(), ids=RANK_ONE)
+def test_rank_one_problems_are_what_their_factors_say(problem: rank1.RankOne) -> None:
+    assert problem.means.tolist() == [[u * v for v in problem.v] for u in problem.u]
+    assert problem.row_gaps.tolist() == [problem.u.max() - u for u in problem.u]
+    assert problem.column_gaps.tolist() == [problem.v.max() - v for v in problem.v]
+    for least, gaps in (
+        (problem.min_row_gap, problem.row_gaps),
+        (problem.min_column_gap, problem.column_gaps),
+    ):
+        assert least == min((gap for gap in gaps if gap > 0), default=math.inf)
+    assert problem.mu == pytest.approx(min(sum(problem.u) / problem.K, sum(problem.v) / problem.L))
+
+
+def test_only_grids_of_factors_have_factors() -> None:
+    assert set(EXAMPLES) - set(RANK_ONE) == {"categorical"}
+    for name in ("u", "v", "row_gaps", "column_gaps", "min_row_gap", "min_column_gap", "mu"):
+        assert not hasattr(EXAMPLES["categorical"], name)
+
+
+def test_large_sides_need_no_grid() -> None:
+    problem = rank1.spike(2**20, 2**20, 0.3, 0.5, 0.4, 0.2)
+    assert problem.best_pair == (0, 0)
+    assert problem.best_pairs == [(0, 0)]
+    assert problem.is_best(0, 0)
+    assert not problem.is_best(0, 2**20 - 1)
+    assert problem.lowest_mean == pytest.approx(0.15)
+    assert problem.row_means(np.arange(4))[0] == pytest.approx(0.7 * (0.7 + 3 * 0.5) / 4)
+    assert repr(problem) == "<spike 1048576×1048576, best pair (0, 0), mean 0.49>"
+    result = rank1.simulate(rank1.Rank1Elim(), problem, 10, 1)
+    assert result.outcomes[0].expected[0, -1] <= 10 * 0.34 + 1e-9
+    assert "means" not in vars(problem)
+
+
+class Worn(NamedTuple):
+    """A law of somebody's own, with a parameter beside the means."""
+
+    means: Any
+    wear: float
+
+    def gap(self, row: int, column: int) -> float:
+        return self.means[0, 0] - self.means[row, column]
+
+    def draw(self, row: int, column: int, rng: np.random.Generator) -> tuple[float, float]:
+        reward = self.means[row, column] + self.wear * (rng.random() - 0.5)
+        return reward, self.means[0, 0] - reward
+
+
+class Torn(Worn):
+    """The same fields under another name."""
+
+
+class Own(rank1.Problem):
+    """A problem of somebody's own: nothing but what the documentation asks for."""
+
+    def __init__(self, wear: float, law: type[Worn] = Worn) -> None:
+        self.means = np.array([[0.5, 0.25], [0.125, 0.0]])
+        self.description = {"name": "own", "settings": {"wear": wear}}
+        self.wear, self.kind = wear, law
+
+    @property
+    def law(self) -> Worn:
+        return self.kind(self.means, self.wear)
+
+
+def test_a_problem_of_ones_own_needs_means_a_law_and_a_description() -> None:
+    problem = Own(0.1)
+    assert (problem.K, problem.L, problem.best_pair) == (2, 2, (0, 0))
+    assert not problem.has_tallies
+    result = rank1.simulate([rank1.Rank1Elim(), rank1.UCB1()], problem, 2000, 2)
+    assert result.summary()["found"].to_list() == [1.0, 1.0]
+    with pytest.raises(rank1.InputTypeError, match="Problem has no law"):
+        _ = rank1.Problem().law
+    with pytest.raises(rank1.InputTypeError, match="Problem has no means"):
+        _ = rank1.Problem().means
+
+
+def test_seeds_tell_problems_apart_by_all_that_their_law_holds() -> None:
+    digests = [
+        problem.digest
+        for problem in (
+            Own(0.1),
+            Own(0.2),
+            Own(0.1, Torn),
+            rank1.Bernoulli([0.5, 0.2], [0.3]),
+            rank1.Bernoulli([0.5], [0.2, 0.3]),
+            rank1.Gaussian([0.5, 0.2], [0.3], 0.5),
+            rank1.Gaussian([0.5, 0.2], [0.3], 0.6),
+            rank1.Factors([0.5, 0.2], [0.3]),
+            rank1.Factors([0.5, 0.2], [["discrete", [0.3], [1.0]]]),
+            rank1.Factors([0.5, 0.2], rank1.Sampler(lambda size, rng: None, [0.3])),  # type: ignore[arg-type, return-value]
+            rank1.Factors([0.5, 0.2], rank1.Sampler(lambda size, rng: None, [0.3], "b")),  # type: ignore[arg-type, return-value]
+            rank1.Categorical([0, 1], [[[0.85, 0.15]], [[0.94, 0.06]]]),
+            rank1.Categorical([0, 2], [[[0.85, 0.15]], [[0.94, 0.06]]]),
+        )
+    ]
+    assert len(set(digests)) == len(digests)
+    assert Own(0.1).digest == digests[0]
+
+
+def test_a_law_that_is_filled_in_blocks_must_say_what_tells_it_apart() -> None:
+    problem = Own(0.1)
+    problem.block = 10
+    with pytest.raises(rank1.InputTypeError, match="Own must say by a property `given` what"):
+        _ = problem.digest
+
+
+def test_given_holds_no_objects() -> None:
+    class Strange(Own):
+        @property
+        def given(self) -> tuple[Any, ...]:
+            return (object(),)
+
+    with pytest.raises(rank1.InputTypeError, match="given must hold strings, numbers and arrays"):
+        _ = Strange(0.1).digest
+
+
+@EVERY_PROBLEM
 def test_description_builds_it_again(problem: rank1.Problem) -> None:
     about = json.loads(json.dumps(problem.description, allow_nan=False))
     again = PROBLEMS[about["name"]](**about["settings"])
     np.testing.assert_array_equal(again.means, problem.means)
-
-
-@EVERY_PROBLEM
-@pytest.mark.parametrize("count", [1, 7, 500])
-def test_sums_have_the_law_of_sums(problem: rank1.Problem, count: int) -> None:
-    if not hasattr(problem.law, "draw_many"):
-        assert problem.description["name"] == "factors"
-        return
-    size = 3000
-    for row, column in product(range(problem.K), range(problem.L)):
-        single = draws(problem, row, column, size * count, seed=count)
-        added = single.reshape(size, count, 2).sum(axis=1)
-        sums = np.zeros((size, 2))
-        rng, law = np.random.default_rng(count + 1), problem.law
-        kernel(_sums, law)(law, row, column, count, rng, sums)
-        for a, b in (
-            (added[:, 0], sums[:, 0]),
-            (added[:, 1], sums[:, 1]),
-            (added.sum(axis=1), sums.sum(axis=1)),
-        ):  # the last looks at the joint law
-            assert stats.ks_2samp(np.round(a, 9), np.round(b, 9), method="asymp").pvalue > 1e-4
-            spread = np.sqrt((a.var() + b.var()) / size)
-            assert abs(a.mean() - b.mean()) <= 4.5 * spread + 1e-9
-        if count > 1 and sums[:, 0].std() > 0 and sums[:, 1].std() > 0:
-            ours, theirs = (np.corrcoef(x.T)[0, 1] for x in (sums, added))
-            assert abs(ours - theirs) < 4.5 * math.sqrt(2 / size)
-
-
-def test_a_shared_factor_is_shared() -> None:
-    """The law of (reward, best reward), by going through all values of the four factors."""
-    problem = rank1.Bernoulli([0.7, 0.4], [0.2, 0.6])
-    best_row, best_column = problem.best_pair
-    for row, column in product(range(2), range(2)):
-        exact: dict[tuple[float, float], float] = {}
-        for u in product((0, 1), repeat=2):
-            for v in product((0, 1), repeat=2):
-                p = float(math.prod(m if x else 1 - m for m, x in zip(problem.u, u, strict=True)))
-                p *= math.prod(m if x else 1 - m for m, x in zip(problem.v, v, strict=True))
-                reward = float(u[row] * v[column])
-                key = (reward, u[best_row] * v[best_column] - reward)
-                exact[key] = exact.get(key, 0) + p
-        out = draws(problem, row, column, DRAWS, seed=3)
-        for (reward, regret), p in exact.items():
-            seen = np.mean((out[:, 0] == reward) & (out[:, 1] == regret))
-            assert abs(seen - p) <= 4.5 * math.sqrt(p * (1 - p) / DRAWS) + 1e-12
-
-
-def test_correlated_rows_are_correlated() -> None:
-    """Rows that always move together never differ, so the realised regret has one sign."""
-
-    def rows(size: int, rng: np.random.Generator) -> Any:
-        return rng.random((size, 1)) * np.array([[1.0, 0.5]])
-
-    problem = rank1.Factors(rank1.Sampler(rows, mean=[0.5, 0.25]), [rank1.Beta(1, 1)])
-    out = draws(problem, 1, 0, DRAWS, seed=1)
-    np.testing.assert_allclose(out[:, 1], out[:, 0])  # u* v − u*/2·v = the reward itself
-    assert out[:, 1].mean() == pytest.approx(0.125, abs=4 * out[:, 1].std() / 200)
-
-
-def test_scipy_laws() -> None:
-    problem = rank1.Factors([stats.beta(2, 5), stats.uniform(0, 0.5)], [stats.bernoulli(0.3)])
-    np.testing.assert_allclose(problem.u, [2 / 7, 0.25])
-    out = draws(problem, 0, 0, DRAWS, seed=1)
-    assert abs(out[:, 0].mean() - 0.6 / 7) < 4.5 * out[:, 0].std() / 200
 
 
 def test_ties_and_zeros() -> None:

@@ -10,7 +10,7 @@ import pytest
 import rank1
 
 
-def violations(policy: rank1.Policy, problem: rank1.Problem, n: int, runs: int) -> int:
+def violations(policy: rank1.Policy, problem: rank1.RankOne, n: int, runs: int) -> int:
     result = rank1.simulate(policy, problem, n, runs, seed=11, checkpoints=1)
     return sum(not result.trace(run).held for run in range(runs))
 
@@ -40,7 +40,7 @@ def test_narrower_intervals_fail_more_often_than_that() -> None:
         rank1.Gaussian([0.9, 0.4, 0.2], [0.9, 0.3], sigma=0.3),
     ],
 )
-def test_lines_are_gone_when_lemma_2_says(problem: rank1.Problem) -> None:
+def test_lines_are_gone_when_lemma_2_says(problem: rank1.RankOne) -> None:
     n, runs = 1_000_000, 60
     result = rank1.simulate(rank1.Rank1Elim(), problem, n, runs, seed=3, checkpoints=1)
     checked = 0
@@ -82,7 +82,7 @@ def test_trace_tells_who_eliminated_whom() -> None:
     steps = [stage.step for stage in trace.stages]
     assert steps == sorted(steps)
     assert trace.stages[0].observations == math.ceil(4 * math.log(10_000))
-    # Before anything is eliminated a sweep has K + L pulls.
+    # Before anything is eliminated a round has K + L pulls.
     assert steps[0] == trace.stages[0].observations * 3
 
 

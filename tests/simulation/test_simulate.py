@@ -205,12 +205,6 @@ def test_a_saved_file_keeps_links_and_permissions(tmp_path: Path) -> None:
         result.save(tmp_path)
 
 
-def test_a_store_needs_a_name_for_a_sampler(tmp_path: Path) -> None:
-    problem = rank1.Factors(rank1.Sampler(lambda size, rng: rng.random((size, 1)), [0.5]), [1])
-    with pytest.raises(ValueError, match="store needs a Sampler with a name"):
-        rank1.simulate(rank1.Uniform(), problem, 10, 1, store=tmp_path)
-
-
 def test_a_loaded_sampler_can_not_be_traced(tmp_path: Path) -> None:
     sampler = rank1.Sampler(lambda size, rng: rng.random((size, 2)), mean=[0.5, 0.5])
     problem = rank1.Factors(sampler, [0.5])

@@ -1,8 +1,10 @@
-"""The stage-aggregated path is equal in law to playing step by step.
+"""Whole stages are equal in law to playing step by step, wherever regret is recorded.
 
 Each comparison has 1500 runs on either side, fixed seeds, and fails at p < 1e-4 or beyond four
-standard errors. Dropping the weights of eliminated lines or the substitution turns them red; that a
-factor is shared is tested in tests/problems.
+standard errors. Dropping the weights of eliminated lines or the substitution turns them red, and so
+does splitting a stage wrongly: partners of the rounds before a checkpoint that are drawn anew, a
+round more or less, the pulls of a cut round in another order. What the laws themselves draw and
+split is tested in tests/problems.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import rank1
-from rank1.simulation.runs import play_run, seeds_of
+from rank1.simulation.runs import checkpoints_of, play_run, seeds_of
 
 RUNS = 1500
 N = 6000
-#: In the middle of a sweep of a stage, at the very start, just after a stage, and at the end.
-STEPS = np.array([7, 403, 1000, 2501, N])
+#: Twice in the first round, in the middle of rounds and stages, two steps in a row, and the end.
+STEPS = np.array([2, 5, 7, 403, 1000, 1001, 2501, 3000, N])
 
 PROBLEMS = [
     rank1.spike(4, 3, 0.2, 0.3, 0.75, 0.6),
@@ -47,6 +49,13 @@ def assert_same_mean_and_variance(a: NDArray[np.float64], b: NDArray[np.float64]
     squares_a, squares_b = (a - a.mean()) ** 2, (b - b.mean()) ** 2
     error = np.sqrt(squares_a.var(ddof=1) / len(a) + squares_b.var(ddof=1) / len(b))
     assert abs(squares_a.mean() - squares_b.mean()) <= 4 * error + 1e-9
+
+
+def assert_same_covariance(a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
+    """Of two columns. There are many pairs of them, so it takes five standard errors to fail."""
+    products = [np.prod(x - x.mean(axis=0), axis=1) for x in (a, b)]
+    error = np.sqrt(sum(p.var(ddof=1) / len(p) for p in products))
+    assert abs(products[0].mean() - products[1].mean()) <= 5 * error + 1e-9
 
 
 def assert_same_frequencies(a: list[Any], b: list[Any]) -> None:
@@ -75,6 +84,26 @@ def test_regret_has_the_same_law_at_every_checkpoint(both: Any, mark: int, kind:
     x, y = a[:, mark, kind], b[:, mark, kind]
     assert_same_mean_and_variance(x, y)
     assert stats.ks_2samp(np.round(x, 9), np.round(y, 9), method="asymp").pvalue > 1e-4
+
+
+def test_regret_at_checkpoints_goes_with_what_follows(both: Any) -> None:
+    """Covariances: of regret at two checkpoints, and of regret with the sums of a stage."""
+    columns = [
+        np.column_stack(
+            [
+                curves[:, :, 0],
+                curves[:, :, 1],
+                [state.C_row[0] for state in states],
+                [state.C_column[0] for state in states],
+            ]
+        )
+        for curves, states in both
+    ]
+    for a in range(2 * len(STEPS)):
+        for b in range(a):
+            assert_same_covariance(*(x[:, [a, b]] for x in columns))
+        for b in range(2 * len(STEPS), columns[0].shape[1]):
+            assert_same_covariance(*(x[:, [a, b]] for x in columns))
 
 
 def test_survivors_after_each_stage_have_the_same_law(both: Any) -> None:
@@ -109,7 +138,7 @@ def test_realised_minus_expected_has_mean_zero(both: Any) -> None:
         assert abs(difference.mean()) <= 4 * error
 
 
-def test_more_columns_than_sweeps() -> None:
+def test_more_columns_than_rounds() -> None:
     """Partners are then drawn one by one instead of as a multinomial."""
     problem = rank1.Bernoulli([0.9, 0.3], np.linspace(0, 1, 60))
     a, b = (played(problem, engine, n=1500)[0][:, -1, 0] for engine in ("steps", "stages"))
@@ -117,14 +146,75 @@ def test_more_columns_than_sweeps() -> None:
     assert stats.ks_2samp(np.round(a, 9), np.round(b, 9), method="asymp").pvalue > 1e-4
 
 
-def test_checkpoints_do_not_change_the_law_of_the_end() -> None:
-    problem, policy = PROBLEMS[0], rank1.Rank1Elim()
-    ends = []
-    for checkpoints in (1, 300):
-        result = rank1.simulate(policy, problem, N, RUNS, seed=checkpoints, checkpoints=checkpoints)
-        ends.append(result.outcomes[0].realised[:, -1])
-    assert_same_mean_and_variance(*ends)
-    assert stats.ks_2samp(*ends, method="asymp").pvalue > 1e-4
+CHECKPOINTS: list[Any] = [1, 10, 100, 1000, [1], [5, 6, 7, 5999], range(1, 3001), range(1, N + 1)]
+
+
+@pytest.mark.parametrize(
+    ("problem", "policy"),
+    [(problem, rank1.Rank1Elim(0.6)) for problem in PROBLEMS]
+    + [(PROBLEMS[1], rank1.Rank1ElimKL())],
+    ids=repr,
+)
+def test_the_end_does_not_depend_on_the_checkpoints(
+    problem: rank1.Problem, policy: rank1.Policy
+) -> None:
+    seed = next(seeds_of(3, problem, policy, [0]))
+    plain = play_run(policy, problem, N, np.array([N]), seed, "stages")
+    for checkpoints in CHECKPOINTS:
+        steps = checkpoints_of(N, checkpoints)
+        run = play_run(policy, problem, N, steps, seed, "stages")
+        assert run.curve[-1].tolist() == plain.curve[-1].tolist()
+        assert run.best_pair == plain.best_pair
+        for ours, theirs in zip(run.state, plain.state, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        assert np.all(np.diff(run.curve[:, 0]) >= 0)
+
+
+def test_every_step_of_a_stage_is_a_legal_pull() -> None:
+    """With other gaps for all pairs, the increments of expected regret tell which was pulled.
+
+    Each round pulls the remaining rows in order over one column, then the columns over one row.
+    """
+    problem = rank1.Bernoulli([0.9, 0.5, 0.31], [0.9, 0.62, 0.35, 0.2])
+    gaps = problem.best_mean - problem.means
+    pair_of = {round(gap, 9): pair for pair, gap in np.ndenumerate(gaps)}
+    assert len(pair_of) == 12
+    n, policy = 4000, rank1.Rank1Elim(0.5)
+    for seed in seeds_of(1, problem, policy, range(5)):
+        run = play_run(policy, problem, n, np.arange(1, n + 1), seed, "stages")
+        steps = np.diff(run.curve, axis=0, prepend=0)
+        pulls = [pair_of[round(step, 9)] for step in steps[:, 0]]
+        for pull, realised in zip(pulls, steps[:, 1], strict=True):
+            assert realised in ((0,) if pull == problem.best_pair else (-1, 0, 1))
+        t = 0
+        ended = [int(end) for end in run.state.ended[: run.state.at[0].stage]]
+        assert len(ended) >= 2
+        for stage, end in enumerate(ended):
+            rows, columns = (
+                np.unique(h[stage]).tolist() for h in (run.state.h_row, run.state.h_column)
+            )
+            while t < end:
+                column = pulls[t][1]
+                assert pulls[t : t + len(rows)] == [(row, column) for row in rows]
+                t += len(rows)
+                row = pulls[t][0]
+                assert pulls[t : t + len(columns)] == [(row, column) for column in columns]
+                t += len(columns)
+            assert t == end
+
+
+def test_splitting_costs_memory_for_checkpoints_not_for_pairs() -> None:
+    import tracemalloc
+
+    problem = rank1.Bernoulli(np.linspace(0, 1, 500), np.linspace(0, 1, 400))
+    steps = checkpoints_of(10**8, 1000)
+    seed = next(seeds_of(1, problem, rank1.Rank1Elim(), [0]))
+    play_run(rank1.Rank1Elim(), problem, 10**8, steps, seed, "stages")
+    tracemalloc.start()
+    play_run(rank1.Rank1Elim(), problem, 10**8, steps, seed, "stages")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 500 * 400 / 2  # not one number for every second pair
 
 
 def test_counts_every_step() -> None:
@@ -134,7 +224,7 @@ def test_counts_every_step() -> None:
         result = rank1.simulate(
             rank1.Rank1Elim(), problem, 5000, 20, 1, engine=engine, checkpoints=5000
         )
-        # Without elimination a sweep is row 0, row 1, and one random row of the column sweep.
+        # Without elimination a round is row 0, row 1, and one random row for the column.
         steps = np.diff(np.hstack([np.zeros((20, 1)), result.outcomes[0].expected]), axis=1)
         assert set(np.unique(steps)) == {0.0, 1.0}
         assert (steps[:, 1] == 1).all()
@@ -146,7 +236,7 @@ def test_large_grids_and_long_runs_work() -> None:
     result = rank1.simulate(rank1.Rank1Elim(), problem, 10**9, 1, seed=1, checkpoints=10)
     outcome = result.outcomes[0]
     assert np.all(np.diff(outcome.expected[0]) >= 0)
-    # Stage 0 explores evenly: 83 sweeps over all pairs, at an average gap that is known exactly.
+    # Stage 0 explores evenly: 83 rounds over all pairs, at an average gap that is known exactly.
     even = problem.best_mean - problem.u.mean() * problem.v.mean()
     assert outcome.expected[0, 0] <= even * result.steps[0] * 1.02
     assert outcome.expected[0, -1] < 0.1 * even * 10**9

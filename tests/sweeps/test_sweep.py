@@ -209,13 +209,6 @@ def test_two_sweeps_share_a_store_at_once(tmp_path: Path) -> None:
     assert not [name for name in os.listdir(tmp_path / "shared") if name.startswith(".")]
 
 
-def test_a_problem_that_can_not_be_told_from_another_is_not_kept(tmp_path: Path) -> None:
-    sampler = rank1.Sampler(lambda size, rng: rng.random((size, 2)), mean=[0.5, 0.5])
-    some = Grid([rank1.Factors(sampler, [0.5])], BOTH, [100], 1, 1, 1)
-    with pytest.raises(ValueError, match="a sweep needs Samplers with a name"):
-        plan(some, Store(tmp_path))
-
-
 def test_a_worker_with_other_sources_does_not_play() -> None:
     (task,) = plan(grid([rank1.Uniform()], problems=1), None).tasks
     _, (failure,) = engine_module._numbered(0, task, 5, b"of another version", os.getpid())

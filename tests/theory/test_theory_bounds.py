@@ -111,7 +111,7 @@ def test_theorem_1_is_for_products_in_the_unit_interval() -> None:
     assert theory.upper_bound(factors, 100) == theory.upper_bound(same_means, 100)
     with pytest.raises(TypeError, match=r"rewards in \[0, 1\].*<gaussian 2×1"):
         theory.upper_bound(rank1.Gaussian([0.75, 0.5], [0.5], sigma=0.1), 100)
-    with pytest.raises(TypeError, match=r"products.*<categorical 1×2"):
+    with pytest.raises(TypeError, match=r"a rank1\.RankOne, .* products.*<categorical 1×2"):
         theory.upper_bound(rank1.Categorical([0, 1], [[[0.5, 0.5], [0.1, 0.9]]]), 100)
     with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
         theory.upper_bound(same_means, 0)
@@ -164,6 +164,31 @@ def test_unique_best_pair() -> None:
     grid = [[[0.5, 0.5], [0.1, 0.9]], [[0.1, 0.9], [0.5, 0.5]]]
     assert not theory.has_unique_best_pair(rank1.Categorical([0, 1], grid))
     assert theory.has_unique_best_pair(rank1.Categorical([0, 1], grid[:1]))
+
+
+class Grid(rank1.Problem):
+    """Means alone, of any rank: nothing here has factors."""
+
+    def __init__(self, means: list[list[float]]) -> None:
+        self.means = np.array(means)
+        self.description = {"name": "grid", "settings": {}}
+
+
+def test_a_grid_without_factors_has_the_hardness_of_its_averages() -> None:
+    grid = Grid([[0.75, 0.5, 0.25], [0.0, 0.5, 0.25]])
+    hard = theory.hardness(grid)
+    averages = theory.hardness(rank1.Bernoulli([0.5, 0.25], [0.375, 0.5, 0.25]))
+    for name, value in vars(hard).items():
+        np.testing.assert_allclose(value, getattr(averages, name), err_msg=name)
+    assert theory.has_unique_best_pair(grid)
+    assert not theory.has_unique_best_pair(Grid([[0.75, 0.75]]))
+    # Averages are no factors: the theorems say nothing of it.
+    with pytest.raises(rank1.InputTypeError, match=r"must be a rank1\.RankOne.* <grid 2×3"):
+        theory.upper_bound(grid, 100)
+    with pytest.raises(rank1.InputTypeError, match=r"<grid 2×3.* which needn't have rank one"):
+        theory.lower_bound(grid)
+    notes = theory.table(grid, 100)["notes"]
+    assert "gaps, mu: of the row and column averages; this grid has no factors" in notes
 
 
 def test_large_grids_cost_neither_time_nor_memory() -> None:

@@ -15,7 +15,7 @@ from rank1.theory.alternatives import search
 from rank1.theory.graves_lai import _generate, _Programme
 
 exactly = settings(derandomize=True, deadline=None)
-Problem = rank1.Problem
+Problem = rank1.RankOne
 
 
 @st.composite

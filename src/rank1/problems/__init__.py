@@ -10,6 +10,8 @@ from rank1.problems.categorical import Categorical
 from rank1.problems.factors import Factors
 from rank1.problems.gaussian import Gaussian
 from rank1.problems.laws import Beta, Discrete, Interval, Sampler
+from rank1.problems.rank_one import RankOne
+from rank1.problems.shuffled import Shuffled
 
 __all__ = [
     "PROBLEMS",
@@ -23,7 +25,9 @@ __all__ = [
     "Interval",
     "PositionBased",
     "Problem",
+    "RankOne",
     "Sampler",
+    "Shuffled",
     "spike",
 ]
 

@@ -1,35 +1,49 @@
-"""What every problem has: a grid of means, the best pairs, and the gaps of the paper."""
+"""What every problem has: a grid of means, the best pairs, and a law of rewards."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.errors import InputTypeError
+from rank1.errors import InputError, InputTypeError
+
+__all__ = ["Floats", "Problem", "twins"]
 
 Floats = NDArray[np.float64]
+
+#: Fields of laws that follow from the others.
+_DERIVED = ("best_row", "best_column", "row_twin", "column_twin")
 
 
 class Problem:
     """A K×L grid of reward laws.
 
-    A subclass sets `u`, `v`, `description` and, where it isn't a product, overrides `means`;
-    its `law` returns the compiled side: a NamedTuple of arrays with the methods
+    A subclass gives `means`, `description` and `law`; one whose means are products of factors is a
+    `RankOne`. Rewards may lie outside [0, 1]: then it also says `low`, `high` and `sigma`.
+
+    The law is the compiled side: a NamedTuple of arrays and numbers with the methods
 
     - `draw(row, column, rng)`: one reward and its realised regret,
-    - `gap(row, column)`: the expected regret of one pull,
-    - `draw_many(row, column, count, rng)`: the sums of `count` draws. Optional: with it, and with
-      `row_twin` and `column_twin`, elimination policies are simulated a stage at a time.
+    - `gap(row, column)`: the expected regret of one pull.
+
+    With a few more, elimination policies are simulated a stage at a time. A pair's many pulls are
+    then drawn at once; where a checkpoint lies among them, what was drawn is split in two:
+
+    - `tally(row, column, count, rng, tally)`: the sum of the rewards of `count` pulls, and that of
+      their realised regret. Writes into the array `tally` what `split` has to know of them.
+    - `split(row, column, count, part, rng, tally)`: given the tally of `count` pulls, draw the
+      realised regret of the first `part` of them. Leaves in `tally` the tally of the others.
+    - `tally_size`: how many numbers a tally has. An attribute or a property, not a field.
+    - `row_twin`, `column_twin`: fields, see `twins`.
+
+    The pulls of a pair are exchangeable, so that counts of the first ones are hypergeometric and
+    Gaussian sums a Brownian bridge. A law without these methods is played step by step.
     """
 
-    #: Mean factors: the mean reward of (i, j) is u[i]·v[j].
-    u: Floats
-    v: Floats
     #: {"name": …, "settings": …}: what it takes to build the problem again, as plain values.
     description: dict[str, Any]
     #: Standard deviation of noise that isn't bounded.
@@ -37,81 +51,96 @@ class Problem:
     #: The least and the largest reward.
     low: float = 0.0
     high: float = 1.0
-    #: Whether `given` says all, so that finished runs can be found again.
-    storable: bool = True
     row_labels: list[str] | None = None
     column_labels: list[str] | None = None
     #: Steps for which one filling of the law lasts, where Python has to draw for it.
     block: int | None = None
 
+    @cached_property
+    def means(self) -> Floats:
+        """Mean rewards, K×L."""
+        raise InputTypeError(f"{type(self).__name__} has no means")
+
+    @property
+    def law(self) -> Any:
+        """The compiled side of the problem."""
+        raise InputTypeError(f"{type(self).__name__} has no law")
+
+    @property
+    def has_tallies(self) -> bool:
+        """Whether the law draws many pulls at once."""
+        return hasattr(self.law, "tally")
+
+    def refill(self, law: Any, rng: np.random.Generator) -> None:
+        """Draw what the law needs for the next `block` steps."""
+
     @property
     def K(self) -> int:
         """Number of rows."""
-        return len(self.u)
+        return self.means.shape[0]
 
     @property
     def L(self) -> int:
         """Number of columns."""
-        return len(self.v)
-
-    def name_of(self, row: int, column: int) -> str:
-        """A pair by its labels, or by its numbers where it has none."""
-        if self.row_labels is None or self.column_labels is None:
-            return str((row, column))
-        return f"{self.row_labels[row]}, {self.column_labels[column]}"
-
-    @cached_property
-    def means(self) -> Floats:
-        """Mean rewards, K×L."""
-        return np.outer(self.u, self.v)
+        return self.means.shape[1]
 
     @cached_property
     def best_pair(self) -> tuple[int, int]:
         """The best pair; of several, the first in row-major order."""
-        if self.best_mean == 0:  # then all pairs are equally good
-            return 0, 0
-        return int(self.u.argmax()), int(self.v.argmax())
-
-    @property
-    def best_mean(self) -> float:
-        """Mean reward of the best pair."""
-        return float(self.u.max() * self.v.max())
-
-    @property
-    def lowest_mean(self) -> float:
-        """Mean reward of the worst pair."""
-        return float(self.u.min() * self.v.min())
+        row, column = np.unravel_index(int(self.means.argmax()), self.means.shape)
+        return int(row), int(column)
 
     @property
     def best_pairs(self) -> list[tuple[int, int]]:
         """All pairs of the largest mean, in row-major order."""
-        if self.best_mean == 0:
-            return [(i, j) for i in range(self.K) for j in range(self.L)]
-        rows, columns = (np.nonzero(side == side.max())[0].tolist() for side in (self.u, self.v))
-        return [(i, j) for i in rows for j in columns]
+        rows, columns = np.nonzero(self.means == self.best_mean)
+        return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
     def is_best(self, row: int, column: int) -> bool:
         """Whether a pair is one of the best."""
-        tops = self.u[row] == self.u.max() and self.v[column] == self.v.max()
-        return bool(self.best_mean == 0 or tops)
+        return bool(self.means[row, column] == self.best_mean)
 
     @property
-    def given(self) -> tuple[str | Floats, ...]:
-        """What tells this problem from others. Only what was given: a derived number's last bit
-        may differ from one machine to another.
+    def best_mean(self) -> float:
+        """Mean reward of the best pair."""
+        return float(self.means.max())
+
+    @property
+    def lowest_mean(self) -> float:
+        """Mean reward of the worst pair."""
+        return float(self.means.min())
+
+    def row_means(self, columns: NDArray[np.int64]) -> Floats:
+        """Mean reward of each row when the column is drawn evenly from `columns`."""
+        return self.means[:, columns].mean(axis=1)
+
+    def column_means(self, rows: NDArray[np.int64]) -> Floats:
+        """Mean reward of each column when the row is drawn evenly from `rows`."""
+        return self.means[rows].mean(axis=0)
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What tells this problem from others when seeds are derived: strings, numbers, arrays.
+
+        These are the law's name and fields, but for the best pair and the twins, which follow from
+        the others. A law with room to work in, or fields that are computed (their last bit may
+        differ from one machine to another), needs a list of its own here.
         """
-        return type(self.law).__name__, self.u, self.v
+        if self.block is not None:
+            raise InputTypeError(
+                f"{type(self).__name__} must say by a property `given` what tells it from other "
+                "problems: its law is filled anew for each block, so that its fields don't"
+            )
+        law = self.law
+        fields = [value for name, value in law._asdict().items() if name not in _DERIVED]
+        return type(law).__name__, *fields
 
     @cached_property
     def digest(self) -> int:
         """A number made of `given`, from which seeds are derived."""
         digest = hashlib.sha256()
         for part in self.given:
-            if isinstance(part, str):
-                digest.update(part.encode() + b"\0")
-            else:
-                digest.update(repr(part.shape).encode())
-                digest.update(np.ascontiguousarray(part).data)
+            _add(digest, part)
         return int.from_bytes(digest.digest()[:16], "little")
 
     @cached_property
@@ -119,46 +148,11 @@ class Problem:
         """What policies may be told beside K and L: the last fields of `rank1.Known`."""
         return self.sigma, self.low, self.high, self.lowest_mean, self.best_pair
 
-    @property
-    def row_gaps(self) -> Floats:
-        """Δᵁᵢ = ū(i*) − ū(i)."""
-        return self.u.max() - self.u
-
-    @property
-    def column_gaps(self) -> Floats:
-        """Δⱽⱼ = v̄(j*) − v̄(j)."""
-        return self.v.max() - self.v
-
-    @property
-    def min_row_gap(self) -> float:
-        """The smallest positive row gap; infinite if there is none."""
-        return _smallest_positive(self.row_gaps)
-
-    @property
-    def min_column_gap(self) -> float:
-        """The smallest positive column gap; infinite if there is none."""
-        return _smallest_positive(self.column_gaps)
-
-    @property
-    def mu(self) -> float:
-        """μ, the smaller of the averages of ū and v̄."""
-        return float(min(self.u.mean(), self.v.mean()))
-
-    def row_means(self, columns: NDArray[np.int64]) -> Floats:
-        """Mean reward of each row when the column is drawn evenly from `columns`."""
-        return self.u * self.v[columns].mean()
-
-    def column_means(self, rows: NDArray[np.int64]) -> Floats:
-        """Mean reward of each column when the row is drawn evenly from `rows`."""
-        return self.v * self.u[rows].mean()
-
-    @property
-    def law(self) -> Any:
-        """The compiled side of the problem."""
-        raise InputTypeError(f"{type(self).__name__} has no law")
-
-    def refill(self, law: Any, rng: np.random.Generator) -> None:
-        """Draw what the law needs for the next `block` steps."""
+    def name_of(self, row: int, column: int) -> str:
+        """A pair by its labels, or by its numbers where it has none."""
+        if self.row_labels is None or self.column_labels is None:
+            return str((row, column))
+        return f"{self.row_labels[row]}, {self.column_labels[column]}"
 
     def draw(self, row: int, column: int, rng: np.random.Generator) -> tuple[float, float]:
         """One reward of a pair, and the realised regret of that pull.
@@ -169,7 +163,7 @@ class Problem:
         """
         for name, index, size in (("row", row, self.K), ("column", column, self.L)):
             if not 0 <= index < size:
-                raise IndexError(f"{name} must lie in 0 … {size - 1}, got {index}")
+                raise InputError(f"{name} must lie in 0 … {size - 1}, got {index}")
         law = self.law
         self.refill(law, rng)
         reward, regret = law.draw(row, column, rng)
@@ -180,9 +174,21 @@ class Problem:
         return f"<{name} {self.K}×{self.L}, best pair {self.best_pair}, mean {self.best_mean:.4g}>"
 
 
-def _smallest_positive(gaps: Floats) -> float:
-    positive = gaps[gaps > 0]
-    return float(positive.min()) if positive.size else math.inf
+def _add(digest: Any, part: Any) -> None:
+    """Add a value to a digest."""
+    if isinstance(part, str):
+        digest.update(part.encode() + b"\0")
+    elif isinstance(part, tuple):
+        digest.update(f"tuple {len(part)}".encode())
+        for one in part:
+            _add(digest, one)
+    else:
+        array = np.ascontiguousarray(part)
+        if array.dtype.hasobject:
+            raise InputTypeError(f"given must hold strings, numbers and arrays, got {part!r}")
+        kind = "" if array.dtype == np.float64 else array.dtype.str
+        digest.update(f"{kind}{array.shape}".encode())
+        digest.update(array.data)
 
 
 def twins(values: Floats, best: int) -> NDArray[np.int64]:
@@ -195,6 +201,8 @@ def twins(values: Floats, best: int) -> NDArray[np.int64]:
     """
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     twin: NDArray[np.int64] = first[inverse].astype(np.int64)
-    if others := [i for i in np.nonzero(twin == best)[0].tolist() if i != best]:
-        twin[others] = others[0]
+    tied = np.nonzero(inverse == inverse[best])[0]
+    others = tied[tied != best]
+    twin[others] = others[:1]
+    twin[best] = best
     return twin

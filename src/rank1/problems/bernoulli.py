@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from rank1 import checks
 from rank1.compiled import jit
 from rank1.errors import InputError, InputTypeError
-from rank1.problems.base import Floats, Problem, twins
+from rank1.problems.base import Floats, twins
+from rank1.problems.hypergeometric import hypergeometric
+from rank1.problems.rank_one import RankOne
 
 __all__ = ["Bernoulli", "Campaign", "PositionBased", "spike"]
 
@@ -51,6 +53,11 @@ class BernoulliLaw(NamedTuple):
     row_twin: NDArray[np.int64]
     column_twin: NDArray[np.int64]
 
+    @property
+    def tally_size(self) -> int:
+        """Counts of costs and of gains."""
+        return 2
+
     def gap(self, row: int, column: int) -> float:
         """Mean of the best pair less that of this one."""
         return self.u[self.best_row] * self.v[self.best_column] - self.u[row] * self.v[column]
@@ -68,28 +75,55 @@ class BernoulliLaw(NamedTuple):
         best = self.u[self.best_row] * self.v[self.best_column]
         return 0.0, (1.0 if x < p + best - joint else 0.0)
 
-    def draw_many(
-        self, row: int, column: int, count: int, rng: np.random.Generator
+    def tally(
+        self, row: int, column: int, count: int, rng: np.random.Generator, tally: Floats
     ) -> tuple[float, float]:
-        """Binomial sums: this pair's successes, then the best pair's given those."""
+        """Binomial sums: this pair's successes, then the best pair's given those.
+
+        The tally is how many pulls cost 1, and how many gained 1. Where nothing is shared, the
+        successes of the best pair and those of this one will do: each is split by itself.
+        """
         p = self.u[row] * self.v[column]
         best = self.u[self.best_row] * self.v[self.best_column]
         ones = binomial(count, p, rng)
         if row == self.best_row and column == self.best_column:
-            return float(ones), 0.0
-        if row != self.best_row and column != self.best_column:
-            best_ones = binomial(count, best, rng)
+            cost = gain = 0
+        elif row != self.best_row and column != self.best_column:
+            cost, gain = binomial(count, best, rng), ones
         else:
             joint = both(self, row, column)
-            best_ones = 0
+            cost, gain = 0, 0
             if ones > 0:
-                best_ones += binomial(ones, joint / p, rng)
+                gain = ones - binomial(ones, joint / p, rng)
             if ones < count:
-                best_ones += binomial(count - ones, (best - joint) / (1.0 - p), rng)
-        return float(ones), float(best_ones - ones)
+                cost = binomial(count - ones, (best - joint) / (1.0 - p), rng)
+        tally[0] = cost
+        tally[1] = gain
+        return float(ones), float(cost - gain)
+
+    def split(
+        self,
+        row: int,
+        column: int,
+        count: int,
+        part: int,
+        rng: np.random.Generator,
+        tally: Floats,
+    ) -> float:
+        """Hypergeometric counts."""
+        cost, gain = int(tally[0]), int(tally[1])
+        first = hypergeometric(count, cost, part, rng)
+        if row == self.best_row or column == self.best_column:
+            # A pull that cost something didn't gain.
+            gained = hypergeometric(count - cost, gain, part - first, rng)
+        else:
+            gained = hypergeometric(count, gain, part, rng)
+        tally[0] -= first
+        tally[1] -= gained
+        return float(first - gained)
 
 
-class Bernoulli(Problem):
+class Bernoulli(RankOne):
     """Independent Bernoulli factors: the reward of (i, j) is 1 with probability u[i]·v[j].
 
     Parameters

@@ -13,6 +13,7 @@ from rank1.compiled import jit
 from rank1.errors import InputError, InputTypeError
 from rank1.problems.base import Floats, Problem
 from rank1.problems.bernoulli import binomial
+from rank1.problems.hypergeometric import hypergeometric
 
 __all__ = ["Categorical"]
 
@@ -40,15 +41,37 @@ class CategoricalLaw(NamedTuple):
         best = self.probabilities[self.best_row, self.best_column]
         return reward, self.values[pick(best, rng)] - reward
 
-    def draw_many(
-        self, row: int, column: int, count: int, rng: np.random.Generator
+    @property
+    def tally_size(self) -> int:
+        """Counts of each value: of this pair, then of the best one."""
+        return 2 * len(self.values)
+
+    def tally(
+        self, row: int, column: int, count: int, rng: np.random.Generator, tally: Floats
     ) -> tuple[float, float]:
         """Multinomial counts of the values."""
-        total = sum_of(self.values, self.probabilities[row, column], count, rng)
+        S = len(self.values)
+        total = count_values(self.values, self.probabilities[row, column], count, rng, tally[:S])
         if row == self.best_row and column == self.best_column:
             return total, 0.0
         best = self.probabilities[self.best_row, self.best_column]
-        return total, sum_of(self.values, best, count, rng) - total
+        return total, count_values(self.values, best, count, rng, tally[S:]) - total
+
+    def split(
+        self,
+        row: int,
+        column: int,
+        count: int,
+        part: int,
+        rng: np.random.Generator,
+        tally: Floats,
+    ) -> float:
+        """Multivariate hypergeometric counts."""
+        if row == self.best_row and column == self.best_column:
+            return 0.0
+        S = len(self.values)
+        own = split_counts(self.values, count, part, rng, tally[:S])
+        return split_counts(self.values, count, part, rng, tally[S:]) - own
 
 
 @jit
@@ -66,18 +89,41 @@ def pick(probabilities: Floats, rng: np.random.Generator) -> int:
 
 
 @jit
-def sum_of(values: Floats, probabilities: Floats, count: int, rng: np.random.Generator) -> float:
-    """The sum of `count` draws: a multinomial, as binomials one value after another."""
+def count_values(
+    values: Floats, probabilities: Floats, count: int, rng: np.random.Generator, counts: Floats
+) -> float:
+    """The sum of `count` draws; their multinomial counts are binomials one after another."""
     total = 0.0
     left = 1.0
-    for s in range(len(values) - 1):
-        if count == 0:
-            return total
-        hits = binomial(count, probabilities[s] / left, rng) if probabilities[s] > 0.0 else 0
+    last = len(values) - 1
+    for s in range(last):
+        hits = 0
+        if count > 0 and probabilities[s] > 0.0:
+            hits = binomial(count, probabilities[s] / left, rng)
+        counts[s] = hits
         total += hits * values[s]
         count -= hits
         left -= probabilities[s]
-    return total + count * values[-1]
+    counts[last] = count
+    return total + count * values[last]
+
+
+@jit
+def split_counts(
+    values: Floats, count: int, part: int, rng: np.random.Generator, counts: Floats
+) -> float:
+    """The sum of the first `part` of `count` draws; the others' counts remain."""
+    total = 0.0
+    for s in range(len(values)):
+        if part == 0:
+            break
+        size = int(counts[s])
+        hits = hypergeometric(count, size, part, rng)
+        count -= size
+        part -= hits
+        counts[s] -= hits
+        total += hits * values[s]
+    return total
 
 
 class Categorical(Problem):
@@ -92,9 +138,8 @@ class Categorical(Problem):
 
     Notes
     -----
-    The paper's row gaps, column gaps and μ speak of factors, which such a grid doesn't have. Here
-    `u` and `v` are the row and the column averages of the means: what exploring a row over random
-    columns sees. The best pair is that of the largest mean.
+    The paper's row gaps, column gaps and μ speak of factors, which such a grid doesn't have;
+    `rank1.theory.hardness` takes the averages of rows and columns in their place.
 
     Examples
     --------
@@ -108,7 +153,6 @@ class Categorical(Problem):
         self.values = checks.vector("values", values, -1e15, 1e15)
         grid = _checked_grid(probabilities, len(self.values))
         self.probabilities = grid
-        self.u, self.v = self.means.mean(axis=1), self.means.mean(axis=0)
         self.low, self.high = float(self.values.min()), float(self.values.max())
 
     @cached_property
@@ -118,48 +162,14 @@ class Categorical(Problem):
         return {"name": "categorical", "settings": settings}
 
     @property
-    def given(self) -> tuple[str | Floats, ...]:
-        """The values and their probabilities."""
+    def given(self) -> tuple[Any, ...]:
+        """The values and their probabilities, but not the means: they are computed."""
         return "CategoricalLaw", self.values, self.probabilities
-
-    def is_best(self, row: int, column: int) -> bool:
-        """Whether a pair is one of the best."""
-        return bool(self.means[row, column] == self.best_mean)
 
     @cached_property
     def means(self) -> Floats:
         """Mean rewards, K×L."""
         return self.probabilities @ self.values
-
-    @cached_property
-    def best_pair(self) -> tuple[int, int]:
-        """The pair of the largest mean; of several, the first in row-major order."""
-        row, column = np.unravel_index(int(self.means.argmax()), self.means.shape)
-        return int(row), int(column)
-
-    @property
-    def best_pairs(self) -> list[tuple[int, int]]:
-        """All pairs of the largest mean, in row-major order."""
-        rows, columns = np.nonzero(self.means == self.best_mean)
-        return list(zip(rows.tolist(), columns.tolist(), strict=True))
-
-    @property
-    def best_mean(self) -> float:
-        """Mean reward of the best pair."""
-        return float(self.means.max())
-
-    @property
-    def lowest_mean(self) -> float:
-        """Mean reward of the worst pair."""
-        return float(self.means.min())
-
-    def row_means(self, columns: NDArray[np.int64]) -> Floats:
-        """Mean reward of each row when the column is drawn evenly from `columns`."""
-        return self.means[:, columns].mean(axis=1)
-
-    def column_means(self, rows: NDArray[np.int64]) -> Floats:
-        """Mean reward of each column when the row is drawn evenly from `rows`."""
-        return self.means[rows].mean(axis=0)
 
     @cached_property
     def law(self) -> CategoricalLaw:

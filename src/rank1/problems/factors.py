@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.problems.base import Floats, Problem
-from rank1.problems.laws import Laws, Sampler, checked, fill, means_of, spec_of
+from rank1.problems.base import Floats
+from rank1.problems.laws import Laws, checked, fill, means_of, spec_of
+from rank1.problems.rank_one import RankOne
 
 __all__ = ["Factors"]
 
@@ -38,7 +39,7 @@ class FactorsLaw(NamedTuple):
         return reward, best - reward
 
 
-class Factors(Problem):
+class Factors(RankOne):
     """Factor values from any law on [0, 1]; u_t and v_t are independent of each other.
 
     Parameters
@@ -65,14 +66,11 @@ class Factors(Problem):
         self.u_law, self.v_law = checked("u_law", u_law), checked("v_law", v_law)
         self.u, self.v = means_of("u_law", self.u_law), means_of("v_law", self.v_law)
         self.block = max(1, min(2**16, 2**21 // (self.K + self.L)))
-        self.storable = not any(
-            isinstance(law, Sampler) and law.name == "sampler" for law in (self.u_law, self.v_law)
-        )
         settings = {"u_law": spec_of(self.u_law), "v_law": spec_of(self.v_law)}
         self.description = {"name": "factors", "settings": settings}
 
     @property
-    def given(self) -> tuple[str | Floats, ...]:
+    def given(self) -> tuple[Any, ...]:
         """The means, and the laws in words."""
         return "FactorsLaw", self.u, self.v, json.dumps(self.description)
 

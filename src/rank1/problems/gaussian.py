@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
-from rank1.problems.base import Floats, Problem, twins
+from rank1.problems.base import Floats, twins
+from rank1.problems.rank_one import RankOne
 
 __all__ = ["Gaussian"]
 
@@ -26,6 +27,11 @@ class GaussianLaw(NamedTuple):
     row_twin: NDArray[np.int64]
     column_twin: NDArray[np.int64]
 
+    @property
+    def tally_size(self) -> int:
+        """One sum."""
+        return 1
+
     def gap(self, row: int, column: int) -> float:
         """Mean of the best pair less that of this one."""
         return self.u[self.best_row] * self.v[self.best_column] - self.u[row] * self.v[column]
@@ -38,19 +44,38 @@ class GaussianLaw(NamedTuple):
         best = self.u[self.best_row] * self.v[self.best_column]
         return reward, best + self.sigma * rng.standard_normal() - reward
 
-    def draw_many(
-        self, row: int, column: int, count: int, rng: np.random.Generator
+    def tally(
+        self, row: int, column: int, count: int, rng: np.random.Generator, tally: Floats
     ) -> tuple[float, float]:
-        """A sum of independent normals is normal."""
+        """A sum of independent normals is normal. The tally is the realised regret."""
         spread = self.sigma * math.sqrt(count)
         total = count * self.u[row] * self.v[column] + spread * rng.standard_normal()
-        if row == self.best_row and column == self.best_column:
-            return total, 0.0
-        best = count * self.u[self.best_row] * self.v[self.best_column]
-        return total, best + spread * rng.standard_normal() - total
+        tally[0] = 0.0
+        if row != self.best_row or column != self.best_column:
+            best = count * self.u[self.best_row] * self.v[self.best_column]
+            tally[0] = best + spread * rng.standard_normal() - total
+        return total, tally[0]
+
+    def split(
+        self,
+        row: int,
+        column: int,
+        count: int,
+        part: int,
+        rng: np.random.Generator,
+        tally: Floats,
+    ) -> float:
+        """A bridge: of the sums that add up to the tally, those of `part` terms are normal."""
+        first = tally[0] * (part / count)
+        if part < count and (row != self.best_row or column != self.best_column):
+            # Each term is the difference of two rewards, so its variance is 2·sigma².
+            variance = 2.0 * part * ((count - part) / count)
+            first += self.sigma * math.sqrt(variance) * rng.standard_normal()
+        tally[0] -= first
+        return first
 
 
-class Gaussian(Problem):
+class Gaussian(RankOne):
     """Rewards N(u[i]·v[j], sigma²), the model of the paper's conclusion and third theorem.
 
     Parameters
@@ -79,11 +104,6 @@ class Gaussian(Problem):
         self.sigma = checks.number("sigma", sigma, 0, 1e6, above=True)
         settings = {"u": self.u.tolist(), "v": self.v.tolist(), "sigma": self.sigma}
         self.description = {"name": "gaussian", "settings": settings}
-
-    @property
-    def given(self) -> tuple[str | Floats, ...]:
-        """The factors and the noise."""
-        return *super().given, np.array([self.sigma])
 
     @cached_property
     def law(self) -> GaussianLaw:

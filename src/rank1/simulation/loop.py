@@ -8,44 +8,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, method
+from rank1.errors import InputError
 from rank1.policies.base import choose, update
 
-__all__ = ["draw", "gap", "note", "play", "step"]
+__all__ = ["draw", "gap", "note", "play", "refuse", "step"]
 
 draw = method("draw")
 gap = method("gap")
 
 
 @inlined
-def step(state: Any, law: Any, rng: np.random.Generator, totals: NDArray[np.float64]) -> None:
-    """One step: the policy's random numbers are drawn first, then the reward's."""
+def step(
+    state: Any, law: Any, rng: np.random.Generator, K: int, L: int, totals: NDArray[np.float64]
+) -> tuple[bool, int, int]:
+    """One step: the policy's random numbers are drawn first, then the reward's.
+
+    Returns whether the pull lies on the grid, and the pull. One that doesn't is not played: neither
+    law nor state would notice, and both would read and write beside their arrays.
+    """
     row, column, tag = choose(state, rng)
+    # As unsigned numbers negative ones are large, so that one comparison does for two.
+    if np.uint64(row) >= np.uint64(K) or np.uint64(column) >= np.uint64(L):
+        return False, row, column
     reward, regret = draw(law, row, column, rng)
     update(state, row, column, tag, reward)
     totals[0] += gap(law, row, column)
     totals[1] += regret
+    return True, row, column
 
 
 def play(
     state: Any,
     law: Any,
     rng: np.random.Generator,
+    K: int,
+    L: int,
     t: int,
     stop: int,
-    steps: NDArray[np.int64],
+    checkpoints: NDArray[np.int64],
     curve: NDArray[np.float64],
     totals: NDArray[np.float64],
-) -> None:
-    """Steps t … stop - 1; the totals of regret go into `curve` at the checkpoints on the way."""
+) -> tuple[int, int, int]:
+    """Steps t … stop - 1; the totals of regret go into `curve` at the checkpoints on the way.
+
+    Returns the step that was reached. If that isn't `stop`, the policy's pull lay outside the grid
+    and wasn't played; it is returned, too, for `refuse`.
+    """
     mark = 0
-    while steps[mark] <= t:
+    while checkpoints[mark] <= t:
         mark += 1
     while t < stop:
-        step(state, law, rng, totals)
+        inside, row, column = step(state, law, rng, K, L, totals)
+        if not inside:
+            return t, row, column
         t += 1
-        if t == steps[mark]:
+        if t == checkpoints[mark]:
             note(curve, mark, totals)
             mark += 1
+    return t, 0, 0
 
 
 @inlined
@@ -53,3 +73,15 @@ def note(curve: NDArray[np.float64], mark: int, totals: NDArray[np.float64]) -> 
     """Write down expected and realised regret so far."""
     curve[mark, 0] = totals[0]
     curve[mark, 1] = totals[1]
+
+
+def refuse(policy: str, t: int, row: int, column: int, K: int, L: int) -> InputError:
+    """The error for a pull outside the grid, from what `play` returned.
+
+    >>> refuse("mine", 6, 1, 99, K=2, L=3)
+    InputError('mine must pull pairs on the grid of 2 rows and 3 columns, got (1, 99) at step 7')
+    """
+    return InputError(
+        f"{policy} must pull pairs on the grid of {K} rows and {L} columns, "
+        f"got ({row}, {column}) at step {t + 1}"
+    )

@@ -17,9 +17,11 @@ from rank1.compiled import digest, generator, kernel
 from rank1.errors import InputError
 from rank1.policies.base import Known, Policy
 from rank1.problems.base import Problem
+from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
 from rank1.simulation.loop import play as play_steps
-from rank1.simulation.stages import play_stages
+from rank1.simulation.loop import refuse
+from rank1.simulation.stages import play_stages, room_for
 
 __all__ = ["METHODS", "Run", "Series", "checkpoints_of", "has_stages", "resolved"]
 
@@ -31,14 +33,23 @@ PROBE_LEAST = 0.03
 #: How runs are played: every step, whole stages at once, or whichever is faster.
 METHODS = ("auto", "steps", "stages")
 
+#: To be raised when runs give other numbers though no policy, problem or loop has changed.
+VERSION = 4
+
+# Streams of random numbers that a run has beside its own.
+SPLIT, SHUFFLE = 1, 2
+
 
 class Run(NamedTuple):
     """One policy on one problem for n steps from one seed."""
 
     #: Expected and realised regret at each checkpoint: (checkpoints, 2).
     curve: NDArray[np.float64]
+    #: By the problem's own numbers, also where it was shuffled.
     best_pair: tuple[int, int]
     state: Any
+    #: What was played: the problem itself, or the order of it that this run had.
+    problem: Problem
 
 
 def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64]:
@@ -60,7 +71,7 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
 
 def has_stages(policy: Policy, problem: Problem) -> bool:
     """Whether runs can be played by whole stages."""
-    return policy.eliminates and hasattr(problem.law, "draw_many")
+    return policy.eliminates and problem.has_tallies
 
 
 def resolved(method: str, policy: Policy, problem: Problem) -> str:
@@ -134,14 +145,18 @@ class Series:
         """
         loop = play_stages if self.method == "stages" else play_steps
         return digest(
-            self.policy, self.problem, self.n, self.checkpoints, self.seed, self.method,
-            self.shuffle, loop, Series.play_run,
+            VERSION, self.policy, self.problem, self.n, self.checkpoints, self.seed, self.method,
+            self.shuffle, loop,
         )  # fmt: skip
 
-    def seeds(self, run: int) -> np.random.SeedSequence:
-        """A run's seed depends on what the run is, and on nothing that happens beside it."""
-        who = self.problem.digest, policy_number(self.policy)
-        return np.random.SeedSequence(self.seed, spawn_key=(*who, run))
+    def seed_of(self, run: int, stream: int | None = None) -> np.random.SeedSequence:
+        """A run's seed depends on what the run is, and on nothing that happens beside it.
+
+        Streams of one run are independent of each other.
+        """
+        who = self.problem.digest, policy_number(self.policy), run
+        key = who if stream is None else (*who, stream)
+        return np.random.SeedSequence(self.seed, spawn_key=key)
 
     def play(self, runs: Iterable[int], stopped: Callable[[], bool] = lambda: False) -> Block:
         """Play some runs, one after another; `stopped` is asked from time to time."""
@@ -158,43 +173,56 @@ class Series:
 
     def play_run(self, run: int, stopped: Callable[[], bool] = lambda: False) -> Run:
         """Play one run to the end, in memory that doesn't grow with n."""
-        state, law = self.start(), self.problem.law
-        rng = np.random.Generator(np.random.PCG64(self.seeds(run)))
-        curve, step = np.zeros((len(self.checkpoints), 2)), self._loop(state, law)
-        totals = np.zeros(2)
-        # Whole stages take no time, and can't be cut anywhere.
-        chunk = self.n if self.method == "stages" else self.problem.block or CHUNK
-        for t in range(0, self.n, chunk):
-            if stopped():
-                raise KeyboardInterrupt
-            self.problem.refill(law, rng)
-            step(rng, t, min(t + chunk, self.n), curve, totals)
-        return Run(curve, state.best(), state)
-
-    def start(self) -> Any:
-        """The policy's state before the first step."""
         problem = self.problem
+        if self.shuffle:
+            with generator(self.seed_of(run, SHUFFLE)) as rng:
+                problem = Shuffled(problem, rng)
+        state, law = self.start(problem), problem.law
+        curve = np.zeros((len(self.checkpoints), 2))
+        with generator(self.seed_of(run)) as rng, generator(self.seed_of(run, SPLIT)) as splitter:
+            # Whole stages take no time, and can't be cut anywhere.
+            chunk = self.n if self.method == "stages" else problem.block or CHUNK
+            step, totals = self._loop(problem, state, law, curve), np.zeros(2)
+            for t in range(0, self.n, chunk):
+                if stopped():
+                    raise KeyboardInterrupt
+                problem.refill(law, rng)
+                stop = min(t + chunk, self.n)
+                reached, row, column = step(rng, splitter, t, stop, totals)
+                if reached < stop:
+                    raise refuse(self.policy.label, reached, row, column, problem.K, problem.L)
+        pair = state.best()
+        if isinstance(problem, Shuffled):
+            pair = problem.pair(*pair)
+        return Run(curve, pair, state, problem)
+
+    def start(self, problem: Problem) -> Any:
+        """The policy's state before the first step."""
         return self.policy.start(Known(problem.K, problem.L, self.n, *problem.facts))
 
-    def _loop(self, state: Any, law: Any) -> Callable[..., None]:
-        """What plays from step t until another, for a state and a law."""
+    def _loop(
+        self, problem: Problem, state: Any, law: Any, curve: NDArray[np.float64]
+    ) -> Callable[..., tuple[int, int, int]]:
+        """What plays from step t until another; returns how far it came, and the last pull."""
+        K, L, marks = problem.K, problem.L, self.checkpoints
         if self.method == "steps":
-            compiled = kernel(play_steps, state, law)
-            return lambda rng, t, stop, curve, totals: compiled(
-                state, law, rng, t, stop, self.checkpoints, curve, totals
+            steps = kernel(play_steps, state, law)
+            return lambda rng, _, t, stop, totals: steps(
+                state, law, rng, K, L, t, stop, marks, curve, totals
             )
-        scratch = np.empty((3, max(self.problem.K, self.problem.L)), np.int64)
         stages = kernel(play_stages, state, law)
-        return lambda rng, t, stop, curve, totals: stages(
-            state, law, rng, t, stop, self.checkpoints, curve, totals, scratch
+        room = room_for(law, K, L, marks)
+        # The splitter is apart, so that the run itself doesn't depend on the checkpoints.
+        return lambda rng, splitter, t, stop, totals: stages(
+            state, law, rng, splitter, K, L, stop, marks, curve, totals, *room
         )
 
     def compile(self) -> None:
         """Have the kernel ready, so that compiling isn't counted as playing."""
-        curve = np.zeros((len(self.checkpoints), 2))
-        self._loop(self.start(), self.problem.law)(
-            np.random.default_rng(0), 0, 0, curve, np.zeros(2)
-        )
+        rng = np.random.default_rng(0)
+        problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
+        state, curve = self.start(problem), np.zeros((len(self.checkpoints), 2))
+        self._loop(problem, state, problem.law, curve)(rng, rng, 0, 0, np.zeros(2))
 
     @property
     def kind(self) -> tuple[Any, ...]:

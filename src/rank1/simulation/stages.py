@@ -1,9 +1,14 @@
-"""The exact shortcut for elimination policies: whole rounds at once.
+"""The exact shortcut for elimination policies: whole stages at once.
 
 Within a stage every pull is independent of the others, and which pulls are made depends only on
-the random columns and rows of the rounds. Over m rounds the columns are multinomial counts, and
-the rewards of a pair that is pulled N times are one sum of N draws. So m rounds cost as much as
-the remaining pairs, however large m is. Sweeps that a checkpoint cuts are played step by step.
+the random columns and rows of its rounds. Over m rounds the columns are multinomial counts, and
+the rewards of a pair that is pulled N times are one sum of N draws. So a stage costs as much as the
+remaining pairs, however long it is.
+
+What a stage gives is drawn as if nobody looked before its end. Regret at the checkpoints within it
+is drawn afterwards, given what the whole stage gave, from random numbers of its own: the counts of
+partners in the rounds up to a checkpoint are hypergeometric, and a law splits what it drew for a
+pair. So the end of a run doesn't depend on the checkpoints. See docs/exact-stages.md.
 """
 
 from __future__ import annotations
@@ -15,76 +20,135 @@ from numpy.typing import NDArray
 
 from rank1.compiled import jit, method
 from rank1.policies.elimination import end_stages
+from rank1.problems.hypergeometric import hypergeometric
 from rank1.simulation.loop import gap, note, step
 
-__all__ = ["play_stages"]
+__all__ = ["play_stages", "room_for"]
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
-draw_many = method("draw_many", inline=False)
+tally = method("tally", inline=False)
+split = method("split", inline=False)
+
+
+#: A stage is cut into pieces at the checkpoints within it: some whole rounds, or the single round
+#: that a checkpoint cuts. What comes after the last checkpoint of the stage is no piece. The first
+#: row of a plan is how many rounds a piece has, and the others are:
+START = 1  # the first step of a piece that is cut, or -1
+MARK = 2  # the first checkpoint that isn't before the piece
+FREE = 3  # rounds that have no partner yet
+WHERE = 4  # the pieces that have rounds with the partner at hand, one after another
+PART = 5  # how many rounds those are
+
+
+def room_for(law: Any, K: int, L: int, checkpoints: Ints) -> tuple[Floats, Ints, Ints]:
+    """Arrays to work in, since compiled code doesn't allocate: tally, counts and plan."""
+    return (
+        np.zeros(law.tally_size),
+        np.empty((2, max(K, L)), np.int64),
+        np.empty((6, 2 * len(checkpoints)), np.int64),
+    )
 
 
 def play_stages(
     state: Any,
     law: Any,
     rng: np.random.Generator,
-    t: int,
-    stop: int,
-    steps: Ints,
-    curve: NDArray[np.float64],
-    totals: NDArray[np.float64],
-    scratch: Ints,
-) -> None:
-    """As `steps.play`, and equal to it in law, for an elimination state without late rewards.
+    splitter: np.random.Generator,
+    K: int,
+    L: int,
+    n: int,
+    checkpoints: Ints,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    plan: Ints,
+) -> tuple[int, int, int]:
+    """As `loop.play` from step 0 to n, and equal to it in law, for an elimination state.
 
-    `scratch` is room for three rows of max(K, L) numbers.
+    `rng` decides what happens, `splitter` only when, between the checkpoints of a stage. The last
+    three arguments are from `room_for`.
     """
     at = state.at[0]
-    counts, weights, used = scratch[0], scratch[1], scratch[2]
-    mark = 0
-    while steps[mark] <= t:
-        mark += 1
-    while t < stop:
+    t = mark = 0
+    while t < n:
+        size = at.rows + at.columns
         rounds = 0
         if at.side == 0 and at.place == 0:
-            left = state.n_stage[at.stage] - at.rounds
-            rounds = min(left, (min(stop, steps[mark]) - t) // (at.rows + at.columns))
-        if rounds > 0:
+            rounds = min(state.n_stage[at.stage] - at.rounds, (n - t) // size)
+        if rounds == 0:  # less than a round is left
+            inside, row, column = step(state, law, rng, K, L, totals)
+            if not inside:
+                return t, row, column
+            t += 1
+        else:
             stage = at.stage
-            spread(rounds, state.h_column[stage], law.column_twin, counts, weights, rng)
-            explore(state.C_row, state.rows[: at.rows], True, counts, used, state, law, rng, totals)
-            spread(rounds, state.h_row[stage], law.row_twin, counts, weights, rng)
+            end = t + rounds * size
+            pieces, last = cut(t, size, end, checkpoints, mark, plan)
+            expected, realised = totals[0], totals[1]
+            spread(rounds, state.h_column[stage], law.column_twin, counts, rng)
             explore(
-                state.C_column,
-                state.columns[: at.columns],
-                False,
-                counts,
-                used,
-                state,
-                law,
-                rng,
-                totals,
-            )
-            pulls = rounds * (at.rows + at.columns)
-            t += pulls
-            at.reported += pulls
+                True, rounds, pieces, last, state, law, rng, splitter, checkpoints, curve, totals,
+                tallied, counts[0], plan,
+            )  # fmt: skip
+            spread(rounds, state.h_row[stage], law.row_twin, counts, rng)
+            explore(
+                False, rounds, pieces, last, state, law, rng, splitter, checkpoints, curve, totals,
+                tallied, counts[0], plan,
+            )  # fmt: skip
+            while mark < last:
+                expected += curve[mark, 0]
+                realised += curve[mark, 1]
+                curve[mark, 0] = min(expected, totals[0])  # which may differ in the last bit
+                curve[mark, 1] = realised
+                mark += 1
+            t = end
+            at.reported += rounds * size
             at.rounds += rounds
             if at.rounds == state.n_stage[stage]:
                 at.issuing += 1
                 end_stages(state)
-        else:
-            step(state, law, rng, totals)
-            t += 1
-        if t == steps[mark]:
+        if t == checkpoints[mark]:
             note(curve, mark, totals)
             mark += 1
+    return t, 0, 0
 
 
 @jit
-def spread(
-    rounds: int, h: Ints, twin: Ints, counts: Ints, weights: Ints, rng: np.random.Generator
-) -> None:
-    """How often each line is the partner in `rounds` rounds; twins' counts are put together."""
+def cut(t: int, size: int, end: int, checkpoints: Ints, mark: int, plan: Ints) -> tuple[int, int]:
+    """Cut rounds of `size` pulls, from step t to `end`, at the checkpoints from `mark` on.
+
+    Returns the number of pieces, and the first checkpoint that isn't before the end.
+    """
+    pieces = done = 0
+    while checkpoints[mark] < end:
+        whole = (checkpoints[mark] - t) // size
+        if whole > done:
+            plan[0, pieces] = whole - done
+            plan[START, pieces] = -1
+            plan[MARK, pieces] = mark
+            pieces += 1
+            done = whole
+        # The round that it cuts may have been cut by the checkpoint before.
+        if done == whole and t + whole * size < checkpoints[mark]:
+            plan[0, pieces] = 1
+            plan[START, pieces] = t + whole * size
+            plan[MARK, pieces] = mark
+            pieces += 1
+            done += 1
+        mark += 1
+    return pieces, mark
+
+
+@jit
+def spread(rounds: int, h: Ints, twin: Ints, room: Ints, rng: np.random.Generator) -> None:
+    """How often each line is the partner in `rounds` rounds; twins' counts are put together.
+
+    The counts are the first row of `room`, and the second is there to work in.
+    """
+    counts, weights = room[0], room[1]
     size = len(h)
     for k in range(size):
         counts[k] = 0
@@ -110,27 +174,86 @@ def spread(
 
 @jit
 def explore(
-    C: NDArray[np.float64],
-    lines: Ints,
     rows: bool,
-    counts: Ints,
-    used: Ints,
+    rounds: int,
+    pieces: int,
+    last: int,
     state: Any,
     law: Any,
     rng: np.random.Generator,
-    totals: NDArray[np.float64],
+    splitter: np.random.Generator,
+    checkpoints: Ints,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    plan: Ints,
 ) -> None:
-    """Draw the sums of exploring each line over its partners."""
-    stage = state.at[0].stage
-    partners = 0
-    for k in range(state.h_column.shape[1] if rows else state.h_row.shape[1]):
-        if counts[k] > 0:
-            used[partners] = k
-            partners += 1
-    for line in lines:
-        for partner in used[:partners]:
+    """Draw the sums of exploring the rows (columns) over their partners, and split them.
+
+    Regret between two checkpoints goes into `curve` at the second; what comes after the checkpoint
+    before `last` is in `totals` only.
+    """
+    at = state.at[0]
+    C = state.C_row[at.stage] if rows else state.C_column[at.stage]
+    lines = state.rows[: at.rows] if rows else state.columns[: at.columns]
+    before = 0 if rows else at.rows  # pulls of a round that come before those of this side
+    for piece in range(pieces):
+        plan[FREE, piece] = plan[0, piece]
+    for partner in range(state.h_column.shape[1] if rows else state.h_row.shape[1]):
+        count = counts[partner]
+        if count == 0:
+            continue
+        parts = 0
+        if pieces > 0:
+            parts = place(count, rounds, pieces, plan, splitter)
+            rounds -= count
+        for place_, line in enumerate(lines):
             row, column = (line, partner) if rows else (partner, line)
-            total, regret = draw_many(law, row, column, counts[partner], rng)
-            C[stage, line] += total
-            totals[0] += counts[partner] * gap(law, row, column)
+            loss = gap(law, row, column)
+            reward, regret = tally(law, row, column, count, rng, tallied)
+            C[line] += reward
+            totals[0] += count * loss
             totals[1] += regret
+            left = count
+            for k in range(parts):
+                part, piece = plan[PART, k], plan[WHERE, k]
+                regret = split(law, row, column, left, part, splitter, tallied)
+                left -= part
+                mark = plan[MARK, piece]
+                if plan[START, piece] >= 0:
+                    mark = after(checkpoints, mark, last, plan[START, piece] + before + place_)
+                if mark < last:
+                    curve[mark, 0] += part * loss
+                    curve[mark, 1] += regret
+
+
+@jit
+def place(count: int, rounds: int, pieces: int, plan: Ints, splitter: np.random.Generator) -> int:
+    """Which of the rounds without a partner get this one; in how many pieces there are any."""
+    parts = 0
+    for piece in range(pieces):
+        if count == 0:
+            break
+        free = plan[FREE, piece]
+        part = hypergeometric(rounds, free, count, splitter)
+        rounds -= free
+        count -= part
+        plan[FREE, piece] -= part
+        if part > 0:
+            plan[WHERE, parts] = piece
+            plan[PART, parts] = part
+            parts += 1
+    return parts
+
+
+@jit
+def after(checkpoints: Ints, low: int, high: int, t: int) -> int:
+    """The first checkpoint above t among `low` … `high`; the last of these is above it."""
+    while low < high:
+        middle = (low + high) // 2
+        if checkpoints[middle] > t:
+            high = middle
+        else:
+            low = middle + 1
+    return low

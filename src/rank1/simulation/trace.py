@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.errors import InputError
+from rank1.problems.shuffled import Shuffled
 from rank1.simulation.series import Series
 
 if TYPE_CHECKING:
@@ -81,10 +82,15 @@ class Trace:
 
 def trace_of(series: Series, run: int) -> Trace:
     """Play a run again, and read its stages off its last state."""
-    policy, problem = series.policy, series.problem
+    policy = series.policy
     if not policy.eliminates:
         raise InputError(f"policy must be an elimination policy to be traced, got {policy.label}")
-    state = series.play_run(run).state
+    played = series.play_run(run)
+    state, problem = played.state, played.problem
+    # The problem's own numbers of rows and columns, which a run may have in another order.
+    rows, columns = np.arange(problem.K), np.arange(problem.L)
+    if isinstance(problem, Shuffled):
+        rows, columns = problem.rows, problem.columns
     at = state.at[0]
     stages = []
     row_total, column_total = np.zeros(problem.K), np.zeros(problem.L)
@@ -94,15 +100,11 @@ def trace_of(series: Series, run: int) -> Trace:
         row_total += (observations - before) * problem.row_means(state.h_column[stage])
         column_total += (observations - before) * problem.column_means(state.h_row[stage])
         before = observations
-        stages.append(
-            Stage(
-                stage,
-                observations,
-                int(state.ended[stage]),
-                _side(state.h_row, state.row_intervals, stage, row_total / observations),
-                _side(state.h_column, state.column_intervals, stage, column_total / observations),
-            )
+        row_side = _side(state.h_row, state.row_intervals, stage, row_total / observations, rows)
+        column_side = _side(
+            state.h_column, state.column_intervals, stage, column_total / observations, columns
         )
+        stages.append(Stage(stage, observations, int(state.ended[stage]), row_side, column_side))
     return Trace(
         policy.label,
         run,
@@ -110,19 +112,20 @@ def trace_of(series: Series, run: int) -> Trace:
         problem.K,
         problem.L,
         stages,
-        state.rows[: at.rows].tolist(),
-        state.columns[: at.columns].tolist(),
-        problem.best_pair,
+        sorted(rows[state.rows[: at.rows]].tolist()),
+        sorted(columns[state.columns[: at.columns]].tolist()),
+        series.problem.best_pair,
     )
 
 
-def _side(h: Any, intervals: Any, stage: int, expected: Floats) -> Side:
+def _side(h: Any, intervals: Any, stage: int, expected: Floats, names: NDArray[np.int64]) -> Side:
     lines = np.unique(h[stage])
+    lines = lines[np.argsort(names[lines])]
     after = h[stage + 1]
     return Side(
-        lines.tolist(),
+        names[lines].tolist(),
         intervals[stage, lines, 0],
         intervals[stage, lines, 1],
         expected[lines],
-        {int(line): int(after[line]) for line in lines if after[line] != line},
+        {int(names[line]): int(names[after[line]]) for line in lines if after[line] != line},
     )

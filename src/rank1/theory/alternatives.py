@@ -16,7 +16,7 @@ import numpy as np
 
 from rank1 import checks
 from rank1.errors import InputError
-from rank1.problems import Problem
+from rank1.problems import Problem, RankOne
 from rank1.problems.base import Floats
 from rank1.theory.bounds import cross
 from rank1.theory.kl import divergence
@@ -28,8 +28,8 @@ Model = tuple[Floats, Floats]
 
 #: Lines that the search may move stay this far from 0 and 1, where divergences become infinite.
 EDGE = 1e-9
-#: A local search ends after so many sweeps over both factors, however far it has come.
-MAX_SWEEPS = 200
+#: A local search passes this often over both factors at most, however far it has come.
+MAX_PASSES = 200
 #: Halvings of an interval in [0, 1] until it is as short as rounding allows.
 HALVINGS = 52
 
@@ -83,6 +83,7 @@ def weakest_models(
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, appendix B.
     """
     cross(problem)  # raises what the theorems require and the problem lacks
+    assert isinstance(problem, RankOne)
     c = np.asarray(c, dtype=np.float64)
     if c.shape != problem.means.shape or not ((c >= 0) & (c < np.inf)).all():
         raise InputError(
@@ -94,7 +95,7 @@ def weakest_models(
 
 
 def search(
-    problem: Problem, c: Floats, starts: int, rng: np.random.Generator
+    problem: RankOne, c: Floats, starts: int, rng: np.random.Generator
 ) -> list[tuple[float, Model]]:
     """`weakest_models` without its checks. A model is one vector here: ū', then v̄'."""
     K, L = problem.K, problem.L
@@ -131,7 +132,7 @@ def search(
         begin = now if start == 0 else np.where(played, rng.uniform(low, high), now)
         x = np.clip(begin, low, high)
         value = np.full(len(lines), np.inf)
-        for _ in range(MAX_SWEEPS):
+        for _ in range(MAX_PASSES):
             x = improve(x, row, column, played & is_row)
             x = improve(x, column, row, played & ~is_row)
             before, value = value, d.of(p, x[:, row] * x[:, column]) @ weights

@@ -9,7 +9,7 @@ import numpy as np
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
-from rank1.problems import Bernoulli, Categorical, Problem
+from rank1.problems import Bernoulli, Problem, RankOne
 from rank1.problems.base import Floats
 from rank1.theory.gaps import checked, hardness, has_unique_best_pair
 from rank1.theory.kl import divergence
@@ -47,9 +47,9 @@ def upper_bound(problem: Problem, n: int) -> float:
     Parameters
     ----------
     problem
-        A problem whose rewards are products of independent factors in [0, 1]: `Bernoulli` and its
-        kin, or `Factors` of any law. Gaussian noise isn't bounded and a `Categorical` grid has no
-        factors, so the theorem says nothing of those.
+        A `RankOne` problem whose rewards are products of independent factors in [0, 1]: `Bernoulli`
+        and its kin, or `Factors` of any law. Gaussian noise isn't bounded and a `Categorical` grid
+        has no factors, so the theorem says nothing of those.
     n
         Number of steps. (The proof uses n ≥ 3; below that, 3·(K + L) alone is more than n.)
 
@@ -90,10 +90,11 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
     """
     checked(problem)
     n = checks.integer("n", n, 1)
-    if isinstance(problem, Categorical):
+    if not isinstance(problem, RankOne):
         raise InputTypeError(
-            f"problem must have rewards that are products of a row's and a column's factor, got "
-            f"{problem!r}, which needn't have rank one: Theorem 1 says nothing of it"
+            f"problem must be a rank1.RankOne, with rewards that are products of a row's and a "
+            f"column's factor, got {problem!r}, which needn't have rank one: "
+            "Theorem 1 says nothing of it"
         )
     if problem.sigma > 0 or problem.low < 0 or problem.high > 1:
         raise InputTypeError(
@@ -182,11 +183,11 @@ def cross(problem: Problem) -> list[tuple[Floats, Floats]]:
     """
     checked(problem)
     d = divergence(problem)
-    if d is None:
+    if d is None or not isinstance(problem, RankOne):
         remedy = (
-            "which needn't have rank one"
-            if isinstance(problem, Categorical)
-            else "of other factors; rank1.Bernoulli(problem.u, problem.v) has the same means"
+            "of other factors; rank1.Bernoulli(problem.u, problem.v) has the same means"
+            if isinstance(problem, RankOne)
+            else "which needn't have rank one"
         )
         raise InputTypeError(
             f"problem must be a rank1.Bernoulli (Theorem 2) or rank1.Gaussian (Theorem 3) problem, "

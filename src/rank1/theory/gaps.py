@@ -8,8 +8,9 @@ import numpy as np
 
 from rank1 import checks
 from rank1.errors import InputTypeError
-from rank1.problems import Categorical, Problem
+from rank1.problems import Problem, RankOne
 from rank1.problems.base import Floats
+from rank1.problems.rank_one import gaps_of, smallest_positive
 
 __all__ = ["Hardness", "hardness", "has_unique_best_pair"]
 
@@ -41,8 +42,8 @@ def hardness(problem: Problem) -> Hardness:
     Parameters
     ----------
     problem
-        Any problem. For a `Categorical` grid the quantities are those of its row and column
-        averages, because such a grid has no factors.
+        Any problem. For one that isn't a `RankOne`, and so has no factors, the averages of the
+        rows and of the columns stand in their place.
 
     Examples
     --------
@@ -61,15 +62,21 @@ def hardness(problem: Problem) -> Hardness:
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, equations (2) to (4) and Theorem 1.
     """
     checked(problem)
-    rows, columns = problem.row_gaps, problem.column_gaps
+    if isinstance(problem, RankOne):
+        u, v = problem.u, problem.v
+    else:
+        u = problem.row_means(np.arange(problem.L))
+        v = problem.column_means(np.arange(problem.K))
+    rows, columns = gaps_of(u), gaps_of(v)
+    min_row, min_column = smallest_positive(rows), smallest_positive(columns)
     return Hardness(
         row_gaps=rows,
         column_gaps=columns,
-        min_row_gap=problem.min_row_gap,
-        min_column_gap=problem.min_column_gap,
-        mu=problem.mu,
-        barred_row_gaps=np.where(rows == 0, problem.min_column_gap, rows),
-        barred_column_gaps=np.where(columns == 0, problem.min_row_gap, columns),
+        min_row_gap=min_row,
+        min_column_gap=min_column,
+        mu=float(min(u.mean(), v.mean())),
+        barred_row_gaps=np.where(rows == 0, min_column, rows),
+        barred_column_gaps=np.where(columns == 0, min_row, columns),
     )
 
 
@@ -91,7 +98,7 @@ def has_unique_best_pair(problem: Problem) -> bool:
     False
     """
     checked(problem)
-    if isinstance(problem, Categorical):
+    if not isinstance(problem, RankOne):
         return int((problem.means == problem.best_mean).sum()) == 1
     if problem.best_mean == 0:  # then every pair is a best pair
         return problem.K * problem.L == 1

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rank1 import checks
-from rank1.problems import Problem
+from rank1.problems import Problem, RankOne
 from rank1.problems.base import Floats
 from rank1.theory.alternatives import Model, search
 from rank1.theory.bounds import cross
@@ -141,6 +141,7 @@ class _Programme:
         by_rows, by_columns = (gaps / d for gaps, d in cross(problem))
         d = divergence(problem)
         assert d is not None
+        assert isinstance(problem, RankOne)
         self.problem, self.d, self.means = problem, d, problem.means
         self.row, self.column = problem.best_pair
         gaps = self.means[self.row, self.column] - self.means

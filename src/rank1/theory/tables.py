@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rank1 import checks
-from rank1.problems import Bernoulli, Categorical, Gaussian, Problem
+from rank1.problems import Bernoulli, Gaussian, Problem, RankOne
 from rank1.theory.bounds import lower_bound, upper_bound
 from rank1.theory.gaps import hardness
 from rank1.theory.graves_lai import graves_lai
@@ -82,7 +82,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
             notes.append(f"{name}: {inapplicable}")
         return value
 
-    if isinstance(problem, Categorical):
+    if not isinstance(problem, RankOne):
         notes.append("gaps, mu: of the row and column averages; this grid has no factors")
     gaps = {"rows": hard.row_gaps.tolist(), "columns": hard.column_gaps.tolist()}
     for side, least in (("row", hard.min_row_gap), ("column", hard.min_column_gap)):

@@ -1,0 +1,150 @@
+"""Shuffled problems: the same problem under other numbers, for whatever plays it."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rank1
+from rank1.problems import Shuffled
+from rank1.simulation.runs import play_run, seeds_of
+from tests.problems.support import draws, tallies
+from tests.problems.test_contract import EXAMPLES, Own
+
+PROBLEMS = EXAMPLES | {
+    "own": Own(0.1),
+    "ties": rank1.Bernoulli([0.6, 0.9, 0.6, 0.9, 0.1], [0.7, 0.2, 0.7]),
+}
+EVERY = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+
+
+def in_order(problem: rank1.Problem, rows: Any, columns: Any) -> Shuffled:
+    """A shuffled problem of a given order."""
+    made = Shuffled(problem, np.random.default_rng(1))
+    made.rows, made.columns = np.array(rows), np.array(columns)
+    return made
+
+
+@EVERY
+def test_everything_is_where_the_order_says(problem: rank1.Problem) -> None:
+    shuffled = Shuffled(problem, np.random.default_rng(4))
+    assert (shuffled.K, shuffled.L) == (problem.K, problem.L)
+    assert sorted(shuffled.rows) == list(range(problem.K))
+    assert sorted(shuffled.columns) == list(range(problem.L))
+    for row, column in product(range(problem.K), range(problem.L)):
+        pair = shuffled.pair(row, column)
+        assert pair == (shuffled.rows[row], shuffled.columns[column])
+        assert shuffled.means[row, column] == problem.means[pair]
+        assert shuffled.is_best(row, column) == problem.is_best(*pair)
+        assert ((row, column) in shuffled.best_pairs) == problem.is_best(*pair)
+    assert shuffled.best_pairs == sorted(shuffled.best_pairs)
+    assert shuffled.pair(*shuffled.best_pair) == problem.best_pair
+    assert shuffled.best_mean == problem.best_mean
+    assert shuffled.lowest_mean == problem.lowest_mean
+    some_columns, some_rows = np.array([0, problem.L - 1]), np.array([0, 0, 1])
+    np.testing.assert_allclose(
+        shuffled.row_means(some_columns), shuffled.means[:, some_columns].mean(axis=1)
+    )
+    np.testing.assert_allclose(
+        shuffled.column_means(some_rows), shuffled.means[some_rows].mean(axis=0)
+    )
+    assert (shuffled.sigma, shuffled.low, shuffled.high) == (
+        problem.sigma,
+        problem.low,
+        problem.high,
+    )
+    assert shuffled.has_tallies == problem.has_tallies
+
+
+@EVERY
+def test_draws_are_those_of_the_pair_itself(problem: rank1.Problem) -> None:
+    shuffled = Shuffled(problem, np.random.default_rng(4))
+    for row, column in product(range(problem.K), range(problem.L)):
+        pair = shuffled.pair(row, column)
+        ours, theirs = draws(shuffled, row, column, 100, 3), draws(problem, *pair, 100, 3)
+        np.testing.assert_array_equal(ours, theirs)
+        if problem.has_tallies:
+            np.testing.assert_array_equal(
+                tallies(shuffled, row, column, 50, [20, 20], 20, 3),
+                tallies(problem, *pair, 50, [20, 20], 20, 3),
+            )
+
+
+def test_labels_move_with_their_lines() -> None:
+    campaign = rank1.Campaign({"a": 0.3, "b": 0.7, "c": 0.1}, {"x": 0.9, "y": 0.4})
+    shuffled = Shuffled(campaign, np.random.default_rng(6))
+    for row, column in product(range(3), range(2)):
+        assert shuffled.name_of(row, column) == campaign.name_of(*shuffled.pair(row, column))
+
+
+def test_orders_are_uniform() -> None:
+    rng = np.random.default_rng(2)
+    places = [Shuffled(rank1.spike(3, 2, 0.1, 0.1, 0.5, 0.5), rng).best_pair for _ in range(3000)]
+    counts = [places.count(pair) for pair in product(range(3), range(2))]
+    assert np.all(np.abs(np.array(counts) - 500) < 4 * np.sqrt(500))
+
+
+@pytest.mark.parametrize("method", ["steps", "stages"])
+def test_runs_are_those_of_the_grid_in_that_order(method: str) -> None:
+    """Without ties nothing tells the two apart, to the last bit."""
+    u, v = np.array([0.1, 0.8, 0.5]), np.array([0.3, 0.9, 0.6, 0.2])
+    rows, columns = [2, 0, 1], [3, 1, 0, 2]
+    shuffled = in_order(rank1.Bernoulli(u, v), rows, columns)
+    plain = rank1.Bernoulli(u[rows], v[columns])
+    policy, steps = rank1.Rank1Elim(0.6), np.array([10, 500, 5000])
+    for seed in seeds_of(1, plain, policy, range(5)):
+        ours, theirs = (
+            play_run(policy, problem, 5000, steps, seed, method) for problem in (shuffled, plain)
+        )
+        np.testing.assert_allclose(ours.curve, theirs.curve, rtol=1e-12)
+        assert ours.best_pair == theirs.best_pair
+
+
+def test_twins_stay_together() -> None:
+    """Twins are put together wherever they stand, and never with the best line."""
+    problem = PROBLEMS["ties"]
+    for seed in range(20):
+        shuffled = Shuffled(problem, np.random.default_rng(seed))
+        law = shuffled.law
+        for twin, inner, order in (
+            (law.row_twin, problem.law.row_twin, shuffled.rows),
+            (law.column_twin, problem.law.column_twin, shuffled.columns),
+        ):
+            np.testing.assert_array_equal(order[twin], inner[order])
+
+
+def test_stages_of_a_shuffled_problem_have_the_law_of_its_steps() -> None:
+    """Mean and variance of realised regret at two checkpoints, within 4.5 standard errors."""
+    policy, steps = rank1.Rank1Elim(0.6), np.array([700, 3000])
+    problem = PROBLEMS["ties"]
+    curves = {}
+    for method in ("steps", "stages"):
+        seeds = seeds_of(1 if method == "steps" else 2, problem, policy, range(1500))
+        rng = np.random.default_rng(3)
+        curves[method] = np.array(
+            [play_run(policy, Shuffled(problem, rng), 3000, steps, s, method).curve for s in seeds]
+        )
+    a, b = (curve.reshape(1500, 4) for curve in curves.values())
+    for x, y in ((a, b), ((a - a.mean(axis=0)) ** 2, (b - b.mean(axis=0)) ** 2)):
+        error = np.sqrt((x.var(axis=0) + y.var(axis=0)) / 1500)
+        assert np.all(np.abs(x.mean(axis=0) - y.mean(axis=0)) <= 4.5 * error)
+
+
+def test_large_grids_are_shuffled_without_means() -> None:
+    problem = rank1.spike(2**20, 2**20, 0.3, 0.5, 0.4, 0.2)
+    shuffled = Shuffled(problem, np.random.default_rng(1))
+    assert shuffled.is_best(*shuffled.best_pair)
+    assert shuffled.pair(*shuffled.best_pair) == (0, 0)
+    assert shuffled.facts[3] == problem.lowest_mean
+    assert len(shuffled.law.row_twin) == 2**20
+    assert "means" not in vars(problem) | vars(shuffled)
+
+
+def test_an_order_is_part_of_what_is_given() -> None:
+    problem = PROBLEMS["ties"]
+    one, other = in_order(problem, range(5), range(3)), in_order(problem, range(5), [2, 1, 0])
+    assert len({problem.digest, one.digest, other.digest}) == 3
+    assert in_order(problem, range(5), range(3)).digest == one.digest

@@ -1,0 +1,114 @@
+"""The compiled loop and single steps within stages: pulls outside the grid, and random streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import rank1
+from rank1.policies.base import Policy
+from rank1.policies.elimination import EliminationState, start_elimination
+from rank1.simulation.series import Series
+
+PROBLEM = rank1.spike(2, 3, 0.3, 0.4, 0.5, 0.5)
+
+
+class AstrayState(NamedTuple):
+    """Plays (1, 2) until its step comes."""
+
+    at: Any
+    pull: Any
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        self.at[0] += 1
+        if self.at[0] == self.at[1]:
+            return self.pull[0], self.pull[1], 0
+        return 1, 2, 0
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        self.at[2] += row * 10 + column
+
+    def best(self) -> tuple[int, int]:
+        return 0, 0
+
+
+@dataclass(frozen=True)
+class Astray(Policy):
+    name = "astray"
+    row: int = 0
+    column: int = 0
+    step: int = 7
+
+    def start(self, known: rank1.Known) -> AstrayState:
+        return AstrayState(np.array([0, self.step, 0]), np.array([self.row, self.column]))
+
+
+@pytest.mark.parametrize("step", [1, 7, 300_000])
+@pytest.mark.parametrize(
+    ("row", "column"), [(0, 3), (2, 0), (0, 99), (0, 10**7), (-1, 0), (0, -1), (0, -(2**62))]
+)
+def test_a_pull_outside_the_grid_is_refused(row: int, column: int, step: int) -> None:
+    """Without the check, a far column reads memory that isn't there."""
+    message = rf"on the grid of 2 rows and 3 columns, got \({row}, {column}\) at step {step}$"
+    with pytest.raises(rank1.InputError, match=rf"astray.* must pull pairs {message}"):
+        rank1.simulate(Astray(row, column, step), PROBLEM, 400_000, 1)
+
+
+@pytest.mark.parametrize(("row", "column"), [(0, 0), (1, 2), (1, 0), (0, 2)])
+def test_the_corners_of_the_grid_are_on_it(row: int, column: int) -> None:
+    result = rank1.simulate(Astray(row, column), PROBLEM, 7, 1, checkpoints=7)
+    steps = np.diff(result.outcomes[0].expected[0], prepend=0)
+    gaps = PROBLEM.best_mean - PROBLEM.means
+    assert steps == pytest.approx([gaps[1, 2]] * 6 + [gaps[row, column]])
+
+
+class AstrayStages(EliminationState):
+    """An elimination policy that errs in the last of its single steps."""
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        self.at[0].place += 1
+        if self.at[0].reported == 3:
+            return 0, -5, 0
+        return 0, 0, 0
+
+
+class AstrayElim(Policy):
+    name = "astray_elim"
+    eliminates = True
+
+    def start(self, known: rank1.Known) -> AstrayStages:
+        return start_elimination(AstrayStages, known, [10**6] * 31, [1.0] * 31)
+
+
+def test_single_steps_within_stages_are_checked_too() -> None:
+    """Four steps are less than a round, so that they are played one by one."""
+    with pytest.raises(
+        rank1.InputError, match=r"astray_elim must pull .* got \(0, -5\) at step 4$"
+    ):
+        rank1.simulate(AstrayElim(), PROBLEM, 4, 1, method="stages")
+
+
+def test_the_streams_of_many_runs_are_unrelated() -> None:
+    """Correlations of first numbers over 4000 runs, within four standard errors."""
+    series = Series.of(rank1.Uniform(), PROBLEM, 10)
+    numbers = []
+    for run in range(4000):
+        seeds = [series.seed_of(run, stream) for stream in (None, 1, 2)]
+        numbers.append([np.random.default_rng(seed).random() for seed in seeds])
+    off = np.corrcoef(np.array(numbers).T) - np.eye(3)
+    assert np.abs(off).max() < 4 / np.sqrt(4000)
+
+
+def test_generators_are_given_back_when_a_run_fails() -> None:
+    from rank1.compiled.generators import _idle
+
+    with pytest.raises(rank1.InputError):
+        rank1.simulate(Astray(0, 9), PROBLEM, 10, 1)
+    idle = len(_idle)
+    for _ in range(3):
+        with pytest.raises(rank1.InputError):
+            rank1.simulate(Astray(0, 9), PROBLEM, 10, 1)
+    assert len(_idle) == idle
