@@ -12,6 +12,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "Rank1Error",
+    "SnapshotError",
 ]
 
 
@@ -35,5 +36,9 @@ class BackendError(Rank1Error, ValueError, RuntimeError):
     """Where runs should be played, they can't be: a package, a cluster or a worker is missing."""
 
 
-for _cls in (Rank1Error, InputError, InputTypeError, FileError, BackendError):
+class SnapshotError(Rank1Error, ValueError):
+    """A snapshot of a policy's state can't be restored: damaged, of another layout or policy."""
+
+
+for _cls in (Rank1Error, InputError, InputTypeError, FileError, BackendError, SnapshotError):
     _cls.__module__ = "rank1"  # where people find them, and what a traceback shows

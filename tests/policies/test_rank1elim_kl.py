@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.literal.rank1elim_kl import LiteralRank1ElimKL
-from tests.support import play_compiled, play_reference
+from rank1.testing import play_plain
+from tests.support import literal_of, play_policy
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -24,11 +24,11 @@ from tests.support import play_compiled, play_reference
 )
 def test_makes_the_choices_of_its_definition(problem: rank1.Problem, seed: int) -> None:
     n = 40_000
-    reference = LiteralRank1ElimKL(problem.K, problem.L, n)
-    expected, _ = play_reference(reference, problem, n, seed)
-    pairs, _, state = play_compiled(rank1.Rank1ElimKL(), problem, n, seed)
+    literal = literal_of(rank1.Rank1ElimKL(), problem, n)
+    expected, _ = play_plain(literal, problem, n, seed)
+    pairs, _, state = play_policy(rank1.Rank1ElimKL(), problem, n, seed)
     np.testing.assert_array_equal(pairs, expected)
-    rows, columns = reference.survivors[-1]
+    rows, columns = literal.survivors[-1]
     assert state.rows[: state.at[0].rows].tolist() == rows
     assert state.columns[: state.at[0].columns].tolist() == columns
     assert state.at[0].stage >= 2

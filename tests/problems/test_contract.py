@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 import rank1
-from rank1.compiled import kernel, method
 from rank1.problems import PROBLEMS
+from rank1.testing import PROBLEM_CHECKS, check_problem
+from rank1.testing.problems import draws
 
 RNG = np.random.default_rng(2)
 EXAMPLES: dict[str, rank1.Problem] = {
@@ -25,7 +26,6 @@ EXAMPLES: dict[str, rank1.Problem] = {
     "position_based": rank1.PositionBased([0.3, 0.7], [0.9, 0.4]),
     "campaign": rank1.Campaign({"a": 0.3, "b": 0.7}, {"x": 0.9, "y": 0.4}),
 }
-EVERY_PROBLEM = pytest.mark.parametrize("problem", EXAMPLES.values(), ids=EXAMPLES)
 DRAWS = 40_000
 
 
@@ -33,121 +33,27 @@ def test_every_problem_has_an_example() -> None:
     assert set(EXAMPLES) == set(PROBLEMS)
 
 
-draw = method("draw")
-draw_many = method("draw_many", inline=False)
+@pytest.mark.parametrize("check", PROBLEM_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("problem", EXAMPLES.values(), ids=EXAMPLES)
+def test_contract(problem: rank1.Problem, check: Callable[[rank1.Problem], None]) -> None:
+    check(problem)
 
 
-def _draws(law: Any, row: int, column: int, rng: Any, out: Any) -> None:
-    for k in range(len(out)):
-        reward, regret = draw(law, row, column, rng)
-        out[k, 0] = reward
-        out[k, 1] = regret
+def test_all_but_factors_draw_sums() -> None:
+    assert [n for n, p in EXAMPLES.items() if not hasattr(p.law, "draw_many")] == ["factors"]
 
 
-def _sums(law: Any, row: int, column: int, count: int, rng: Any, out: Any) -> None:
-    for k in range(len(out)):
-        reward, regret = draw_many(law, row, column, count, rng)
-        out[k, 0] = reward
-        out[k, 1] = regret
+class Overstated(rank1.Bernoulli):
+    """Claims better rows than its law has."""
+
+    @property
+    def law(self) -> Any:
+        return rank1.Bernoulli(0.9 * self.u, self.v).law
 
 
-def draws(problem: rank1.Problem, row: int, column: int, size: int, seed: int) -> Any:
-    rng, law = np.random.default_rng(seed), problem.law
-    out = np.zeros((size, 2))
-    block = problem.block or size
-    for first in range(0, size, block):
-        problem.refill(law, rng)
-        kernel(_draws, law)(law, row, column, rng, out[first : first + block])
-    return out
-
-
-@EVERY_PROBLEM
-def test_draws_have_the_means_that_it_claims(problem: rank1.Problem) -> None:
-    for row, column in product(range(problem.K), range(problem.L)):
-        out = draws(problem, row, column, DRAWS, seed=row + 10 * column)
-        for k, mean in enumerate(
-            (problem.means[row, column], problem.best_mean - problem.means[row, column])
-        ):
-            error = out[:, k].std() / math.sqrt(DRAWS)
-            assert abs(out[:, k].mean() - mean) <= 4.5 * error + 1e-12
-        gap = type(problem.law).gap(problem.law, row, column)
-        assert gap == pytest.approx(problem.best_mean - problem.means[row, column], abs=1e-12)
-
-
-@EVERY_PROBLEM
-def test_realised_regret_of_the_best_pair_is_exactly_zero(problem: rank1.Problem) -> None:
-    assert np.all(draws(problem, *problem.best_pair, 1000, seed=1)[:, 1] == 0)
-
-
-@EVERY_PROBLEM
-def test_interpreted_and_compiled_draws_agree(problem: rank1.Problem) -> None:
-    row, column = problem.K - 1, problem.L - 1
-    compiled = draws(problem, row, column, 200, seed=4)
-    rng, law = np.random.default_rng(4), problem.law
-    problem.refill(law, rng)
-    plain = np.array([law.draw(row, column, rng) for _ in range(200)])
-    np.testing.assert_array_equal(plain, compiled)
-
-
-@EVERY_PROBLEM
-def test_draws_from_python(problem: rank1.Problem) -> None:
-    reward, regret = problem.draw(0, 0, np.random.default_rng(1))
-    assert isinstance(reward, float)
-    assert isinstance(regret, float)
-    with pytest.raises(IndexError, match=r"row must lie in 0 … \d, got -1"):
-        problem.draw(-1, 0, np.random.default_rng(1))
-
-
-@EVERY_PROBLEM
-def test_geometry(problem: rank1.Problem) -> None:
-    assert problem.means.shape == (problem.K, problem.L)
-    assert problem.best_mean == pytest.approx(problem.means.max())
-    assert problem.lowest_mean == pytest.approx(problem.means.min())
-    assert problem.means[problem.best_pair] == pytest.approx(problem.means.max())
-    assert problem.best_pair == problem.best_pairs[0]
-    assert problem.row_gaps.min() == 0
-    assert problem.min_row_gap == min((g for g in problem.row_gaps if g > 0), default=math.inf)
-    assert problem.mu == pytest.approx(min(problem.u.mean(), problem.v.mean()))
-    np.testing.assert_allclose(
-        problem.row_means(np.array([0, problem.L - 1])),
-        problem.means[:, [0, problem.L - 1]].mean(axis=1),
-    )
-    np.testing.assert_allclose(
-        problem.column_means(np.array([0, 0])), problem.means[[0, 0]].mean(axis=0)
-    )
-
-
-@EVERY_PROBLEM
-def test_description_builds_it_again(problem: rank1.Problem) -> None:
-    about = json.loads(json.dumps(problem.description, allow_nan=False))
-    again = PROBLEMS[about["name"]](**about["settings"])
-    np.testing.assert_array_equal(again.means, problem.means)
-
-
-@EVERY_PROBLEM
-@pytest.mark.parametrize("count", [1, 7, 500])
-def test_sums_have_the_law_of_sums(problem: rank1.Problem, count: int) -> None:
-    if not hasattr(problem.law, "draw_many"):
-        assert problem.description["name"] == "factors"
-        return
-    size = 3000
-    for row, column in product(range(problem.K), range(problem.L)):
-        single = draws(problem, row, column, size * count, seed=count)
-        added = single.reshape(size, count, 2).sum(axis=1)
-        sums = np.zeros((size, 2))
-        rng, law = np.random.default_rng(count + 1), problem.law
-        kernel(_sums, law)(law, row, column, count, rng, sums)
-        for a, b in (
-            (added[:, 0], sums[:, 0]),
-            (added[:, 1], sums[:, 1]),
-            (added.sum(axis=1), sums.sum(axis=1)),
-        ):  # the last looks at the joint law
-            assert stats.ks_2samp(np.round(a, 9), np.round(b, 9), method="asymp").pvalue > 1e-4
-            spread = np.sqrt((a.var() + b.var()) / size)
-            assert abs(a.mean() - b.mean()) <= 4.5 * spread + 1e-9
-        if count > 1 and sums[:, 0].std() > 0 and sums[:, 1].std() > 0:
-            ours, theirs = (np.corrcoef(x.T)[0, 1] for x in (sums, added))
-            assert abs(ours - theirs) < 4.5 * math.sqrt(2 / size)
+def test_a_problem_that_does_not_keep_its_word_is_told_so() -> None:
+    with pytest.raises(AssertionError, match=r"2×2.*: Averages of draws .* has mean reward 0\.54"):
+        check_problem(Overstated([0.6, 0.3], [0.9, 0.4]))
 
 
 def test_a_shared_factor_is_shared() -> None:

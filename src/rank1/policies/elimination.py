@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class EliminationState(NamedTuple):
     is what is kept. Arrays whose first axis is the stage hold the paper's quantities of stage ℓ.
     """
 
-    limits: Floats  # see `Known.limits`
+    limits: Records  # see `Known.limits`
     at: Records  # see `AT`
     rows: Ints  # I_ℓ, ascending; the first at.rows entries count
     columns: Ints  # J_ℓ, likewise
@@ -131,15 +131,11 @@ class EliminationState(NamedTuple):
             round_of(tag) <= at.rounds and stage <= at.issuing and self.awaited[stage] > 0
         )
 
-    def forget(self, row: int, column: int, tag: int) -> EliminationState:
-        """The same pull is issued again, before any other; not if its line is gone."""
-        at = self.at[0]
-        h, line = (self.h_column, column) if side_of(tag) else (self.h_row, row)
-        if h[at.stage, line] != line:
-            self.awaited[stage_of(tag)] -= 1
-            kernel(_end_stages, self)(self)
+    def forget(self, row: int, column: int, tag: int) -> Self:
+        """The same pull is issued again, before any other; not if its line is eliminated."""
+        if kernel(_withdraw, self)(self, row, column, tag):
             return self
-        waiting = int(at.given_back)
+        waiting = int(self.at[0].given_back)
         state = self
         if waiting == len(self.given_back):
             room = np.empty((max(16, 2 * waiting), 3), np.int64)
@@ -167,7 +163,7 @@ class EliminationState(NamedTuple):
         return mean - self.width[stage], mean + self.width[stage]
 
 
-State = TypeVar("State", bound=EliminationState)
+S = TypeVar("S", bound=EliminationState)
 
 
 @inlined
@@ -218,8 +214,22 @@ def end_stages(state: Any) -> None:
                 next_side(state)
 
 
-def _end_stages(state: Any) -> None:
+@inlined
+def is_eliminated(state: Any, row: int, column: int, tag: int) -> bool:
+    """Whether the line that a pull explores is out."""
+    stage = state.at[0].stage
+    if side_of(tag) == 0:
+        return state.h_row[stage, row] != row
+    return state.h_column[stage, column] != column
+
+
+def _withdraw(state: Any, row: int, column: int, tag: int) -> bool:
+    """Stop waiting for a pull, if its line is eliminated."""
+    if not is_eliminated(state, row, column, tag):
+        return False
+    state.awaited[stage_of(tag)] -= 1
     end_stages(state)
+    return True
 
 
 @jit
@@ -249,16 +259,12 @@ def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals
 
 @jit
 def drop_eliminated(state: Any) -> None:
-    """A pull that was given back isn't issued again when its line is gone."""
+    """A pull that was given back isn't issued again when its line is eliminated."""
     at = state.at[0]
     kept = 0
     for k in range(at.given_back):
         row, column, tag = state.given_back[k, 0], state.given_back[k, 1], state.given_back[k, 2]
-        if side_of(tag) == 0:
-            gone = state.h_row[at.stage, row] != row
-        else:
-            gone = state.h_column[at.stage, column] != column
-        if gone:
+        if is_eliminated(state, row, column, tag):
             state.awaited[stage_of(tag)] -= 1
         else:
             for field in range(3):
@@ -267,9 +273,7 @@ def drop_eliminated(state: Any) -> None:
     at.given_back = kept
 
 
-def start_elimination(
-    kind: type[State], known: Known, n_stage: list[int], width: list[float]
-) -> State:
+def start_elimination(kind: type[S], known: Known, n_stage: list[int], width: list[float]) -> S:
     """A state before the first step, for stages of the given lengths."""
     K, L = known.K, known.L
     # A round has at least two pulls, so a stage with 2·n_ℓ > n can't end within the horizon.

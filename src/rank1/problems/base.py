@@ -114,11 +114,6 @@ class Problem:
                 digest.update(np.ascontiguousarray(part).data)
         return int.from_bytes(digest.digest()[:16], "little")
 
-    @cached_property
-    def facts(self) -> tuple[float, float, float, float, tuple[int, int]]:
-        """What policies may be told beside K and L: the last fields of `rank1.Known`."""
-        return self.sigma, self.low, self.high, self.lowest_mean, self.best_pair
-
     @property
     def row_gaps(self) -> Floats:
         """Δᵁᵢ = ū(i*) − ū(i)."""

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import kernel
 from rank1.errors import InputError, InputTypeError
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
+from rank1.simulation.known import known_of
 from rank1.simulation.loop import play as play_steps
 from rank1.simulation.result import Outcome, Result
 from rank1.simulation.stages import play_stages
@@ -113,7 +114,7 @@ def play_run(
     call: int = 0,
 ) -> Run:
     """Play one run to the end, in memory that doesn't grow with n."""
-    state, law = policy.start(Known(problem.K, problem.L, n, *problem.facts)), problem.law
+    state, law = policy.start(known_of(policy, problem, n)), problem.law
     rng = np.random.Generator(np.random.PCG64(seed))
     by_stages = engine != "steps" and has_stages(policy, problem)
     curve, totals = np.zeros((len(steps), 2)), np.zeros(2)
