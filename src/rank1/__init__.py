@@ -31,7 +31,7 @@ Where things are
 - rank1.literal: the readable version of each algorithm
 - rank1.testing: try a policy or a problem of your own
 
-`dir(rank1)` has all names; each has a docstring with an example.
+`dir(rank1)` has all names, and `help(rank1.Rank1Elim)` says what one of them is.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ else:
 
     def __getattr__(name: str) -> Any:
         if name == "__all__":
-            return __dir__()
+            return [each for each in __dir__() if not each.startswith("_")]
         if not name.startswith("_"):
             if importlib.util.find_spec(f"rank1.{name}"):
                 return importlib.import_module(f"rank1.{name}")
