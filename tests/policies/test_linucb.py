@@ -138,11 +138,11 @@ def test_radius() -> None:
         return float(s.scale * (s.noise * math.sqrt(s.square) + s.bias))
 
     horizon = 0.5 * math.sqrt(8 * math.log((1 + 2 * n / 4) * n)) + 2 * math.sqrt(8)
-    assert radius(ridge=4) == pytest.approx(horizon)
+    assert radius(ridge=4) == pytest.approx(horizon, rel=1e-14)
     assert radius(ridge=4, confidence_scale=0.1) == pytest.approx(0.1 * horizon)
     assert radius(ridge=4, reward="log", epsilon=0.1) == pytest.approx(math.log(10) * horizon)
     determinant = 0.7 * math.sqrt(2 * math.log(n)) + math.sqrt(8)
-    assert radius(noise=0.7, radius="determinant") == pytest.approx(determinant)
+    assert radius(noise=0.7, radius="determinant") == pytest.approx(determinant, rel=1e-14)
 
 
 def test_the_logarithm_is_cut_at_epsilon() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import rank1
 from rank1.literal.rank1elim import LiteralRank1Elim
-from rank1.policies.elimination import round_of, side_of, stage_of
+from rank1.policies.elimination import EliminationState, round_of, side_of, stage_of
 from rank1.testing import play_plain
 from tests.support import literal_of, play_policy, start
 
@@ -144,6 +146,39 @@ def test_without_delay_the_tag_tells_side_stage_and_round() -> None:
 def test_settings_are_checked(scale: float) -> None:
     with pytest.raises((ValueError, TypeError), match="confidence_scale must be a number above 0"):
         rank1.Rank1Elim(confidence_scale=scale)
+
+
+@pytest.mark.parametrize("n", [8, 20, 55, 149, 1000, 20_000, 2_000_000])
+def test_stages_and_radius_are_the_paper_s(n: int) -> None:
+    """Line 6 and lines 24 to 27, to the last digits: log n and nothing near it."""
+    state = rank1.Rank1Elim().start(rank1.Known(3, 2, n))
+    stages = len(state.n_stage) - 1  # after the last one that can end, nothing is eliminated
+    expected = [math.ceil(4 * 4**stage * math.log(n)) for stage in range(stages + 1)]
+    assert state.n_stage[:-1].tolist() == expected[:-1]
+    assert 2 * expected[-1] > n  # a round has at least two pulls
+    radii = [math.sqrt(math.log(n) / length) for length in expected]
+    assert state.width.tolist() == pytest.approx(radii, rel=1e-14)
+
+
+class Crossed(EliminationState):
+    """Where the mean is high, the lower bound is low: the two bounds name different leaders."""
+
+    __slots__ = ()
+
+    def interval(self, stage: int, mean: float) -> tuple[float, float]:
+        return 0.6 - 0.5 * mean, 0.55 if 0.0 < mean < 1.0 else 0.9 + mean
+
+
+def test_the_leader_has_the_largest_lower_bound() -> None:
+    """Rewards 1, 0 and both in turn: the bounds are (0.1, 1.9), (0.6, 0.9) and (0.35, 0.55)."""
+    state = Crossed(*rank1.Rank1Elim().start(rank1.Known(3, 1, 10_000)))
+    rng = np.random.default_rng(1)
+    state.n_stage[0] = 8
+    while state.at[0].stage == 0:
+        pull = rank1.ask(state, rng)
+        rank1.tell(state, pull, [1.0, 0.0, float(round_of(pull.tag) % 2)][pull.row])
+    assert state.h_row[1].tolist() == [0, 1, 1]
+    assert state.rows[: state.at[0].rows].tolist() == [0, 1]
 
 
 def test_radius_and_stages_grow_with_the_noise() -> None:

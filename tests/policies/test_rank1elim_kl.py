@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,18 @@ def test_makes_the_choices_of_its_definition(problem: rank1.Problem, seed: int) 
     assert state.rows[: state.at[0].rows].tolist() == rows
     assert state.columns[: state.at[0].columns].tolist() == columns
     assert state.at[0].stage >= 2
+
+
+@pytest.mark.parametrize("n", [40, 55, 149, 1000, 20_000, 2_000_000])
+def test_stages_and_divergence_are_those_of_the_definition(n: int) -> None:
+    """n_ℓ·kl ≤ log n + 3·log log n with n_ℓ = ⌈16·4^ℓ·log n⌉, to the last digits."""
+    state = rank1.Rank1ElimKL().start(rank1.Known(3, 2, n))
+    stages = len(state.n_stage) - 1
+    expected = [math.ceil(16 * 4**stage * math.log(n)) for stage in range(stages + 1)]
+    assert state.n_stage[:-1].tolist() == expected[:-1]
+    assert 2 * expected[-1] > n
+    level = math.log(n) + 3 * math.log(math.log(n))
+    assert state.width.tolist() == pytest.approx([level / e for e in expected], rel=1e-14)
 
 
 def test_regret_is_that_of_an_independent_program() -> None:
