@@ -218,7 +218,7 @@ def test_lines_whose_eliminator_is_eliminated_follow_it() -> None:
 
 
 def test_a_line_that_only_touches_is_eliminated() -> None:
-    """Line 33 has ≤: an upper bound that equals the best lower bound is out."""
+    """Line 34 has ≤: an upper bound that equals the best lower bound is out."""
     state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
     state.n_stage[0], state.width[0] = 8, 0.25
     rng = np.random.default_rng(1)

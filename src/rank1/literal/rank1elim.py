@@ -75,10 +75,10 @@ class LiteralRank1Elim:
             L_row = {i: self.lower(C_row[i].sum() / n_stage, n_stage) for i in rows}
             U_col = {j: self.upper(C_col[:, j].sum() / n_stage, n_stage) for j in cols}
             L_col = {j: self.lower(C_col[:, j].sum() / n_stage, n_stage) for j in cols}
-            # 30-40: elimination
+            # 30-41: elimination
             best_row = max(rows, key=lambda i: (L_row[i], -i))
             h_row = [best_row if U_row[h] <= L_row[best_row] else h for h in h_row]
             best_col = max(cols, key=lambda j: (L_col[j], -j))
             h_col = [best_col if U_col[h] <= L_col[best_col] else h for h in h_col]
-            gap /= 2  # 41
+            gap /= 2  # 43
             n_before = n_stage

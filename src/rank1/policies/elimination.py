@@ -234,7 +234,7 @@ def _withdraw(state: Any, row: int, column: int, tag: int) -> bool:
 
 @jit
 def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals: Floats) -> int:
-    """Intervals and elimination on one side (lines 22 to 40); how many lines remain."""
+    """Intervals and elimination on one side (lines 22 to 41); how many lines remain."""
     stage = state.at[0].stage
     leader = -1
     for k in range(count):
