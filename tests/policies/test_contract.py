@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -73,6 +77,27 @@ def test_after_warming_up_nothing_is_compiled(policy: Policy) -> None:
         tell(state, ask(state, rng), 0.0)
         state.best()
     assert compiled.buffer == []
+
+
+REGRETS = """
+import json, rank1
+problem = rank1.spike(3, 4, 0.4, 0.5, 0.4, 0.3)
+regrets = {}
+for name, cls in rank1.POLICIES.items():
+    policy = cls(c_mu=0.1) if name == "glm_ucb" else cls()
+    result = rank1.simulate(policy, problem, 300, 2, seed=1)
+    regrets[name] = result.outcomes[0].expected.tolist()
+print(json.dumps(regrets))
+"""
+
+
+def test_plain_python_makes_the_choices_of_compiled_code() -> None:
+    def regrets(**extra: str) -> Any:
+        command, env = [sys.executable, "-c", REGRETS], os.environ | extra
+        run = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
+        return json.loads(run.stdout)
+
+    assert regrets(NUMBA_DISABLE_JIT="1") == regrets()
 
 
 class MineState(NamedTuple):

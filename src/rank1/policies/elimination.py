@@ -77,7 +77,7 @@ class EliminationState(NamedTuple):
     C_row: Floats  # Σ_j C_ℓ(i, j) from exploring rows: (stages, K)
     C_column: Floats  # Σ_i C_ℓ(i, j) from exploring columns: (stages, L)
     n_stage: Ints  # n_ℓ
-    width: Floats  # half the width of an interval, or whatever `interval` makes of it
+    width: Floats  # half the width of an interval; or what else `interval` needs of a stage
     awaited: Ints  # pulls of each stage that are issued and not reported
     ended: Ints  # rewards that had come in at the end of each stage; -1 before
     row_intervals: Floats  # L_ℓ and U_ℓ of rows: (stages, K, 2); NaN where eliminated
@@ -133,12 +133,17 @@ class EliminationState(NamedTuple):
 
     def forget(self, row: int, column: int, tag: int) -> Self:
         """The same pull is issued again, before any other; not if its line is eliminated."""
-        if kernel(_withdraw, self)(self, row, column, tag):
+        h, line = (self.h_column, column) if side_of(tag) else (self.h_row, row)
+        eliminated = h[self.at[0].stage, line] != line
+        if eliminated:
+            self.awaited[stage_of(tag)] -= 1
+        kernel(_end_stages, self)(self)  # else there is none to end, but `warm_up` compiles it
+        if eliminated:
             return self
         waiting = int(self.at[0].given_back)
         state = self
         if waiting == len(self.given_back):
-            room = np.empty((max(16, 2 * waiting), 3), np.int64)
+            room = np.zeros((max(16, 2 * waiting), 3), np.int64)
             room[:waiting] = self.given_back
             # The old state must not see a count that its own room doesn't hold.
             state = self._replace(given_back=room, at=self.at.copy())
@@ -149,7 +154,8 @@ class EliminationState(NamedTuple):
     def best(self) -> tuple[int, int]:
         """The remaining row and column of the largest sums so far.
 
-        All lines have as many observations, but for the round at hand and for late rewards.
+        Sums stand for means: up to the current round and late rewards, all remaining lines have the
+        same number of observations.
         """
         stage = self.at[0].stage
         rows, columns = self.rows[: self.at[0].rows], self.columns[: self.at[0].columns]
@@ -214,22 +220,8 @@ def end_stages(state: Any) -> None:
                 next_side(state)
 
 
-@inlined
-def is_eliminated(state: Any, row: int, column: int, tag: int) -> bool:
-    """Whether the line that a pull explores is out."""
-    stage = state.at[0].stage
-    if side_of(tag) == 0:
-        return state.h_row[stage, row] != row
-    return state.h_column[stage, column] != column
-
-
-def _withdraw(state: Any, row: int, column: int, tag: int) -> bool:
-    """Stop waiting for a pull, if its line is eliminated."""
-    if not is_eliminated(state, row, column, tag):
-        return False
-    state.awaited[stage_of(tag)] -= 1
+def _end_stages(state: Any) -> None:
     end_stages(state)
-    return True
 
 
 @jit
@@ -264,7 +256,11 @@ def drop_eliminated(state: Any) -> None:
     kept = 0
     for k in range(at.given_back):
         row, column, tag = state.given_back[k, 0], state.given_back[k, 1], state.given_back[k, 2]
-        if is_eliminated(state, row, column, tag):
+        if side_of(tag) == 0:
+            eliminated = state.h_row[at.stage, row] != row
+        else:
+            eliminated = state.h_column[at.stage, column] != column
+        if eliminated:
             state.awaited[stage_of(tag)] -= 1
         else:
             for field in range(3):
