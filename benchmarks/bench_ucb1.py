@@ -2,79 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
 import rank1
 from benchmarks import rival_smpybandits
-from benchmarks.timing import cpu_seconds
-from rank1.policies.base import Known, Policy
-
-
-class PlainState(NamedTuple):
-    t: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    sums: NDArray[np.float64]
-
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        K, L = self.counts.shape
-        if self.t[0] < K * L:
-            return self.t[0] // L, self.t[0] % L, 0
-        row, column, largest = 0, 0, -math.inf
-        a_log_t = 2.0 * math.log(self.t[0])
-        for i in range(K):
-            for j in range(L):
-                T = self.counts[i, j]
-                index = self.sums[i, j] / T + math.sqrt(a_log_t / T)
-                if index > largest:
-                    row, column, largest = i, j, index
-        return row, column, 0
-
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        self.t[0] += 1
-        self.counts[row, column] += 1
-        self.sums[row, column] += reward
-
-    def best(self) -> tuple[int, int]:
-        return 0, 0
-
-
-@dataclass(frozen=True)
-class Plain(Policy):
-    """Every index in every step."""
-
-    name = "plain"
-
-    def start(self, known: Known) -> PlainState:
-        shape = known.K, known.L
-        return PlainState(np.zeros(1, np.int64), np.zeros(shape, np.int64), np.zeros(shape))
-
-
-def seconds_a_step(policy: Policy, K: int, n: int, repeats: int = 5) -> float:
-    """CPU time of a step on the paper's spike, reward and regret included."""
-    problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
-    work = cpu_seconds(lambda: rank1.simulate(policy, problem, n, 1, seed=1), repeats)
-    return work / n
+from benchmarks.timing import literal, ns_a_step
 
 
 def main() -> None:
-    ours = {K: seconds_a_step(rank1.UCB1(), K, 2_000_000) for K in (8, 16, 32, 64)}
-    for K, seconds in ours.items():
+    policy = rank1.UCB1()
+    ours = {K: ns_a_step(policy.start, K, 2_000_000, repeats=5) for K in (8, 16, 32, 64)}
+    for K, ns in ours.items():
         target = " (at most 150)" if K == 64 else ""
-        print(f"UCB1, {K * K:4} pairs:              {seconds * 1e9:8.1f} ns a step{target}")
-    plain = seconds_a_step(Plain(), 64, 20_000, repeats=3)
+        print(f"UCB1, {K * K:4} pairs:              {ns:8.1f} ns a step{target}")
+    plain = ns_a_step(literal(policy), 64, 20_000)
     print(
-        f"plain argmax, 4096 pairs:      {plain * 1e9:8.0f} ns a step; "
+        f"plain argmax, 4096 pairs:      {plain:8.0f} ns a step; "
         f"UCB1 is {plain / ours[64]:.0f} times as fast (at least 100)"
     )
-    rival = rival_smpybandits.seconds_a_step(64)
-    if rival is not None:
+    seconds = rival_smpybandits.seconds_a_step(64)
+    if seconds is not None:
+        rival = seconds * 1e9
         print(
-            f"SMPyBandits' UCB, 4096 arms:   {rival * 1e9:8.0f} ns a step; "
+            f"SMPyBandits' UCB, 4096 arms:   {rival:8.0f} ns a step; "
             f"UCB1 is {rival / ours[64]:.0f} times as fast (at least 300)"
         )
 

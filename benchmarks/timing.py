@@ -6,6 +6,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+import rank1
+from rank1.compiled import kernel
+from rank1.literal import LITERAL
+from rank1.simulation.loop import play
+
+#: Makes what plays, from what it is told: a policy's `start`, or one of `rank1.literal`.
+Start = Callable[[rank1.Known], Any]
+
 
 def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
     """The least CPU time of several calls, after one that isn't counted."""
@@ -16,3 +26,37 @@ def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
         work()
         best = min(best, time.process_time() - begin)
     return best
+
+
+def ns_a_step(start: Start, K: int, n: int, repeats: int = 3, steps: int | None = None) -> float:
+    """CPU time of a step on the K×K spike through the compiled loop, reward and regret included.
+
+    With `steps`, only so many of a run of n are played.
+    """
+    law, many = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2).law, steps or n
+
+    def work() -> None:
+        state, rng = start(rank1.Known(K, K, n)), np.random.default_rng(1)
+        curve, totals = np.zeros((1, 2)), np.zeros(2)
+        kernel(play, state, law)(state, law, rng, K, K, 0, many, np.array([n]), curve, totals)
+
+    return cpu_seconds(work, repeats) / many * 1e9
+
+
+def literal(policy: rank1.Policy, **more: Any) -> Start:
+    """The literal version of a policy."""
+    return lambda known: LITERAL[policy.name](known, **policy.settings, **more)
+
+
+def compare(policy: rank1.Policy, plain: Start, K: int, few: int, target: str = "") -> None:
+    """Our 2M steps, and our first few beside the same number of plain ones."""
+    n = 2_000_000
+    whole, first, rival = (
+        ns_a_step(start, K, length)
+        for start, length in ((policy.start, n), (policy.start, few), (plain, few))
+    )
+    print(
+        f"{policy.name}, K = L = {K:2}: {whole:6.0f} ns a step over {n:,} steps{target}; over the "
+        f"first {few:,}: {first:.0f}, literal {rival:.0f}. Literal is {rival / first:.1f} times "
+        f"as long there, {rival / whole:.1f} times our whole run's step."
+    )

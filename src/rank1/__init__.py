@@ -1,80 +1,90 @@
-"""rank1: find the best pair of a grid from noisy feedback."""
+"""Stochastic rank-1 bandits: find the best pair of a grid from noisy feedback.
+
+A *problem* is a grid of K rows and L columns whose mean rewards are u[i]·v[j]; a *policy* chooses a
+pair in each step. Both are immutable values: `rank1.spike(…)`, `rank1.Rank1Elim()`.
+
+Examples
+--------
+Simulate, and look at what came out:
+
+>>> import rank1
+>>> problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
+>>> policies = [rank1.Rank1Elim(), rank1.UTS()]
+>>> result = rank1.simulate(policies, problem, n=20_000, runs=5, seed=1)
+>>> result.best_pairs("uts")
+[(0, 0), (0, 0), (0, 0), (0, 0), (0, 0)]
+
+Play a live grid, one pull at a time; rewards may come late, in any order or never:
+
+>>> import numpy as np
+>>> state = rank1.UTS().start(rank1.Known(K=4, L=4, n=20_000))
+>>> pull = rank1.ask(state, np.random.default_rng(1))
+>>> rank1.tell(state, pull, reward=1.0)
+
+Where things are
+----------------
+- simulate, sweep, load: play policies on problems; `Result` has summaries, tables and plots
+- ask, tell, warm_up, snapshot, restore: policies in live use
+- rank1.problems: what can be played; `rank1 problems` lists them on the command line
+- rank1.policies: who can play; `rank1 policies` lists them
+- rank1.theory: bounds on regret
+- rank1.literal: the readable version of each algorithm
+- rank1.testing: try a policy or a problem of your own
+
+`dir(rank1)` has all names, and `help(rank1.Rank1Elim)` says what one of them is.
+"""
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+#: What these export are names of rank1. Each loads when a name is looked up that those before it
+#: don't have, because compiled code is slow to import.
+_EXPORTED = ("errors", "problems", "policies", "simulation", "sweeps")
+#: Modules to be found by people, in `dir(rank1)`.
+_MODULES = ("literal", "policies", "problems", "simulation", "sweeps", "testing", "theory")
+
 if TYPE_CHECKING:
+    from rank1 import literal as literal
+    from rank1 import testing as testing
     from rank1 import theory as theory
-    from rank1.errors import BackendError as BackendError
-    from rank1.errors import FileError as FileError
-    from rank1.errors import InputError as InputError
-    from rank1.errors import InputTypeError as InputTypeError
-    from rank1.errors import NoDigest as NoDigest
-    from rank1.errors import Rank1Error as Rank1Error
-    from rank1.policies import GLMUCB as GLMUCB
-    from rank1.policies import KLUCB as KLUCB
-    from rank1.policies import OSUB as OSUB
-    from rank1.policies import UCB1 as UCB1
-    from rank1.policies import UTS as UTS
-    from rank1.policies import Known as Known
-    from rank1.policies import LinUCB as LinUCB
-    from rank1.policies import Oracle as Oracle
-    from rank1.policies import Policy as Policy
-    from rank1.policies import Pull as Pull
-    from rank1.policies import Rank1Elim as Rank1Elim
-    from rank1.policies import Rank1ElimKL as Rank1ElimKL
-    from rank1.policies import ThompsonSampling as ThompsonSampling
-    from rank1.policies import Uniform as Uniform
-    from rank1.policies import ask as ask
-    from rank1.policies import tell as tell
-    from rank1.problems import Bernoulli as Bernoulli
-    from rank1.problems import Beta as Beta
-    from rank1.problems import Campaign as Campaign
-    from rank1.problems import Categorical as Categorical
-    from rank1.problems import Discrete as Discrete
-    from rank1.problems import Factors as Factors
-    from rank1.problems import Gaussian as Gaussian
-    from rank1.problems import Interval as Interval
-    from rank1.problems import PositionBased as PositionBased
-    from rank1.problems import Problem as Problem
-    from rank1.problems import RankOne as RankOne
-    from rank1.problems import Sampler as Sampler
-    from rank1.problems import spike as spike
-    from rank1.simulation import Interrupted as Interrupted
-    from rank1.simulation import Result as Result
-    from rank1.simulation import Series as Series
-    from rank1.simulation import Trace as Trace
-    from rank1.simulation import simulate as simulate
-    from rank1.sweeps import Sweep as Sweep
-    from rank1.sweeps import load as load
-    from rank1.sweeps import sweep as sweep
+    from rank1.errors import *  # noqa: F403
+    from rank1.policies import *  # noqa: F403
+    from rank1.problems import *  # noqa: F403
+    from rank1.simulation import *  # noqa: F403
+    from rank1.sweeps import *  # noqa: F403
+else:
 
-# Compiled code is slow to import, so a name's module loads when the name is first used.
-_MODULES = {
-    "rank1.errors": "BackendError FileError InputError InputTypeError NoDigest Rank1Error",
-    "rank1.policies": "GLMUCB KLUCB OSUB UCB1 UTS Known LinUCB Oracle Policy Pull Rank1Elim "
-    "Rank1ElimKL ThompsonSampling Uniform ask tell",
-    "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
-    "PositionBased Problem RankOne Sampler spike",
-    "rank1.simulation": "Interrupted Result Series Trace simulate",
-    "rank1.sweeps": "Sweep load sweep",
-}
-_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            return [each for each in __dir__() if not each.startswith("_")]
+        if not name.startswith("_"):
+            if importlib.util.find_spec(f"rank1.{name}"):
+                return importlib.import_module(f"rank1.{name}")
+            for module in _EXPORTED:
+                exports = _exports(module)
+                if name in exports:
+                    globals()[name] = exports[name]
+                    return exports[name]
+        raise AttributeError(f"module 'rank1' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        names = {name for module in _EXPORTED for name in _exports(module)}
+        return ["__version__", *sorted(names.union(_MODULES))]
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("literal", "sweeps", "theory"):
-        return importlib.import_module(f"rank1.{name}")
-    if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'rank1' has no attribute {name!r}")
+def _exports(module: str) -> dict[str, Any]:
+    """What a module exports: what its `__all__` says, or all of rank1's that it has by name."""
+    found = vars(importlib.import_module(f"rank1.{module}"))
+    if "__all__" in found:
+        return {name: found[name] for name in found["__all__"]}
+    return {name: it for name, it in found.items() if not name.startswith("_") and _is_ours(it)}
 
 
-def __dir__() -> list[str]:
-    return ["__version__", "theory", *sorted(_HOME)]
+def _is_ours(value: Any) -> bool:
+    home = getattr(value, "__module__", "rank1")
+    return not isinstance(value, ModuleType) and home.split(".")[0] == "rank1"

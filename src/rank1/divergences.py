@@ -118,16 +118,16 @@ _COEFFICIENTS = 1.0 / np.arange(3, 3 + 2 * SERIES_TERMS, 2)
 
 @jit
 def kl_upper(mean: float, divergence: float) -> float:
-    """max{q ≥ mean : kl(mean, q) ≤ divergence}, right to some units in the last place.
+    """max{q ≥ mean : kl(mean, q) ≤ divergence}, accurate to a few units in the last place.
 
-    Newton's steps for d = q − mean from above the solution: kl(mean, ·) is convex and increasing
-    there, so they come down to it and never pass it, but for rounding.
+    Newton's method for d = q − mean from above the solution: kl(mean, ·) is convex and increasing
+    there, so the steps decrease towards the solution and never pass it, up to rounding.
     """
     if mean >= 1.0:
         return 1.0
     if divergence <= 0.0:
         return mean
-    if mean < 1e-200:  # as good as 0: kl(0, q) = −log(1 − q)
+    if mean < 1e-200:  # treated as 0, where kl(0, q) = −log(1 − q)
         return -math.expm1(-divergence)
     rest = 1.0 - mean
     # kl(mean, q) = ∫ (z − mean)/(z(1 − z)) dz ≥ d²/(2·variance), where the variance is the largest
@@ -135,7 +135,7 @@ def kl_upper(mean: float, divergence: float) -> float:
     z = max(mean, min(0.5, mean + math.sqrt(0.5 * divergence)))
     d = math.sqrt(2.0 * divergence * z * (1.0 - z))
     if d >= 0.5 * rest:
-        # Near 1, kl without the term −mean·log q ≥ 0 is a better bound.
+        # Near 1, kl without the term −mean·log q ≥ 0 gives a better start.
         entropy = -mean * math.log(mean) - rest * math.log(rest)
         y = math.exp(-(divergence + entropy) / rest)
         if y < 1e-16:
@@ -146,7 +146,7 @@ def kl_upper(mean: float, divergence: float) -> float:
         excess = -mean * math.log1p(d / mean) - rest * math.log1p(-d / rest) - divergence
         step = excess * (mean + d) * y / d
         d -= step
-        # Then at most some step²·(1/d + 1/y)/2 is missing still, which counts relative to q.
+        # What is left is at most about step²·(1/d + 1/y)/2, which must be small relative to q.
         if step * step * rest <= 1e-16 * (mean + d) * d * y:
             break
     return min(mean + d, 1.0)

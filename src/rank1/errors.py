@@ -13,6 +13,7 @@ __all__ = [
     "InputTypeError",
     "NoDigest",
     "Rank1Error",
+    "SnapshotError",
 ]
 
 
@@ -40,5 +41,11 @@ class NoDigest(Rank1Error, TypeError):  # noqa: N818
     """There is no telling what something depends on, so nothing made with it can be kept."""
 
 
-for _cls in (Rank1Error, InputError, InputTypeError, FileError, BackendError, NoDigest):
+class SnapshotError(Rank1Error, ValueError):
+    """A snapshot of a policy's state can't be restored: damaged, of another layout or policy."""
+
+
+for _cls in (
+    Rank1Error, InputError, InputTypeError, FileError, BackendError, NoDigest, SnapshotError,
+):  # fmt: skip
     _cls.__module__ = "rank1"  # where people find them, and what a traceback shows

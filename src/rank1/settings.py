@@ -66,19 +66,21 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: di
     return maker(**given)
 
 
-def parse_settings(texts: list[str], option: str) -> dict[str, Any]:
+def parse_settings(texts: list[str], what: str) -> dict[str, Any]:
     """Settings written as name=value. A value is a number, a fraction, JSON, or else a word.
 
-    >>> parse_settings(["K=8", "u=[0.1, .2]", "scale=1/4", "radius=determinant"], "--set")
+    Messages call them `what`.
+
+    >>> parse_settings(["K=8", "u=[0.1, .2]", "scale=1/4", "radius=determinant"], "settings")
     {'K': 8, 'u': [0.1, 0.2], 'scale': 0.25, 'radius': 'determinant'}
     """
     settings: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise InputError(f"{option} must look like name=value, got {checks.shown(text)}")
+            raise InputError(f"{what} must look like name=value, got {checks.shown(text)}")
         if name.strip() in settings:
-            raise InputError(f"{option} must set {name.strip()} once, got it twice")
+            raise InputError(f"{what} must set {name.strip()} once, got it twice")
         settings[name.strip()] = _value(value.strip())
     return settings
 
@@ -110,5 +112,5 @@ def parse_policy(text: str) -> Any:
     from rank1.policies import POLICIES
 
     name, _, rest = text.partition(":")
-    settings = parse_settings(rest.split(",") if rest else [], f"--policy {name}")
+    settings = parse_settings(rest.split(",") if rest else [], f"settings of {name}")
     return build("policy", POLICIES, name, settings)

@@ -13,7 +13,7 @@ from scipy import special, stats
 import rank1
 from rank1.compiled import jit, kernel
 from rank1.policies import betas
-from tests.support import play_compiled
+from tests.support import play_policy
 
 Arms = tuple[tuple[int, int], ...]
 
@@ -47,14 +47,15 @@ def fill(state: Any, arms: NDArray[np.int64]) -> None:
 
 def sample(state: Any, x: float, rng: Any, winners: Any, samples: Any) -> None:
     """Winners and their samples, always from the level x."""
-    state.window[betas.LEFT] = 2**62
-    state.level[betas.X] = 2.0
+    level = state.level[0]
+    level.left = 2**62
+    level.x = 2.0
     for k in range(len(winners)):
-        if state.level[betas.X] != x:
+        if level.x != x:
             betas.set_level(state, x)
-        state.level[betas.LOWEST] = 1.0
+        level.lowest = 1.0
         winners[k] = betas.largest(state, rng)
-        samples[k] = state.level[betas.LOWEST]
+        samples[k] = level.lowest
 
 
 def log_cdf(s: int, f: int, y: Any) -> Any:
@@ -160,9 +161,9 @@ def test_rates_are_kept_up_to_date(policy: rank1.Policy) -> None:
     problem = rank1.spike(5, 7, 0.4, 0.6, 0.3, 0.2)
     tried = 0
     for n in range(40, 2000, 31):
-        _, _, state = play_compiled(policy, problem, n, seed=n)
+        _, _, state = play_policy(policy, problem, n, seed=n)
         fresh = type(state)(*(array.copy() for array in state))
-        x = float(state.level[betas.X])
+        x = float(state.level[0].x)
         if x < 1:  # else every arm is drawn and rates are not looked at
             kernel(set_level, fresh)(fresh, x)
             np.testing.assert_array_equal(state.rates, fresh.rates)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba.core.errors import TypingError
+from numba.core import event
 
 import rank1
+from rank1.literal import LITERAL
 from rank1.policies import POLICIES, Known, Policy, Pull, ask, tell
-from tests.support import known_of, play_compiled
+from rank1.policies.base import Records, label_of
+from rank1.simulation.known import known_of
+from rank1.testing import POLICY_CHECKS, check_policy
+from tests.support import start
 
 PROBLEM = rank1.Bernoulli([0.9, 0.2, 0.5], [0.3, 0.8])
 # GLM-UCB divides by the lowest mean, which is 0 in one of the problems.
@@ -23,79 +32,22 @@ EVERY_POLICY = pytest.mark.parametrize(
 )
 
 
-def start(policy: Policy, n: int = 2000, problem: rank1.Problem = PROBLEM) -> Any:
-    return policy.start(known_of(problem, n))
-
-
-def state_bytes(state: Any) -> bytes:
-    return b"".join(np.asarray(value).tobytes() for value in state)
-
-
+@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
 @EVERY_POLICY
-def test_state_is_plain_arrays(policy: Policy) -> None:
-    for value in start(policy):
-        assert isinstance(value, np.ndarray)
-        assert value.dtype.kind in "iufbV"
+def test_contract(policy: Policy, check: Callable[[Policy], None]) -> None:
+    check(policy)
 
 
-@EVERY_POLICY
-def test_start_is_always_the_same_and_shares_nothing(policy: Policy) -> None:
-    first, second = start(policy), start(policy)
-    assert state_bytes(first) == state_bytes(second)
-    rng = np.random.default_rng(0)
-    before = state_bytes(second)
-    for _ in range(50):
-        tell(first, ask(first, rng), 1.0)
-    assert state_bytes(second) == before
-
-
-@EVERY_POLICY
-def test_ask_and_tell_make_the_choices_of_the_loop(policy: Policy) -> None:
-    n = 300
-    pairs, rewards, last = play_compiled(policy, PROBLEM, n, seed=3)
-    state, rng = start(policy, n), np.random.default_rng(3)
-    for t in range(n):
-        pull = ask(state, rng)
-        assert (pull.row, pull.column) == tuple(pairs[t])
-        reward, _ = PROBLEM.law.draw(pull.row, pull.column, rng)
-        assert reward == rewards[t]
-        tell(state, pull, reward)
-    assert state_bytes(state) == state_bytes(last)
-
-
-@EVERY_POLICY
-def test_saved_and_loaded_it_goes_on_unchanged(policy: Policy) -> None:
-    state, rng = start(policy), np.random.default_rng(5)
-    for _ in range(100):
-        tell(state, ask(state, rng), float(rng.random() < 0.5))
-    pending = [ask(state, rng) for _ in range(3)]
-    file = io.BytesIO()
-    np.savez(file, **state._asdict())
-    file.seek(0)
-    arrays = np.load(file)
-    loaded = type(state)(
-        **{name: arrays[name].view(a.dtype) for name, a in state._asdict().items()}
-    )
-    other = np.random.default_rng()
-    other.bit_generator.state = rng.bit_generator.state
-    for pull in pending:
-        tell(state, pull, 1.0)
-        tell(loaded, pull, 1.0)
-    for _ in range(200):
-        pull = ask(state, rng)
-        assert pull == ask(loaded, other)
-        reward = float((pull.row + pull.column) % 2)
-        tell(state, pull, reward)
-        tell(loaded, pull, reward)
-    assert state_bytes(state) == state_bytes(loaded)
+def test_every_policy_has_a_literal_version() -> None:
+    assert list(LITERAL) == [name for name in POLICIES if name not in ("uniform", "oracle")]
 
 
 @EVERY_POLICY
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_late_unordered_and_missing_rewards(policy: Policy, data: st.DataObject) -> None:
-    """Any mix of asking, reporting in any order and giving back; pairs stay inside the grid."""
-    state, rng = start(policy, n=200), np.random.default_rng(data.draw(st.integers(0, 99)))
+    """As the check of that name, with examples that Hypothesis makes small."""
+    state, rng = start(policy, PROBLEM, 200), np.random.default_rng(data.draw(st.integers(0, 99)))
     out: list[Pull] = []
     for action in data.draw(st.lists(st.sampled_from("aaattf"), max_size=120)):
         if action == "a":
@@ -115,95 +67,182 @@ def test_late_unordered_and_missing_rewards(policy: Policy, data: st.DataObject)
 
 
 @EVERY_POLICY
-def test_learns_with_every_reward_late(policy: Policy) -> None:
-    """Rewards of 20 pulls at a time, last first; every tenth is given back."""
-    if policy.name == "uniform":
-        pytest.skip("it doesn't learn")
-    problem = rank1.Bernoulli([1.0, 0.2], [0.1, 1.0])
-    n = 12_000
-    state, rng = start(policy, n, problem), np.random.default_rng(7)
-    for batch in range(n // 20):
-        pulls = [ask(state, rng) for _ in range(20)]
-        for k, pull in enumerate(reversed(pulls)):
-            if (20 * batch + k) % 10 == 9:
-                state = state.forget(*pull)
-            else:
-                tell(state, pull, problem.law.draw(pull.row, pull.column, rng)[0])
-    assert state.best() == problem.best_pair
+def test_after_warming_up_nothing_is_compiled(policy: Policy) -> None:
+    rank1.warm_up(policy)
+    state, rng = start(policy, PROBLEM, 1000), np.random.default_rng(1)
+    with event.install_recorder("numba:compile") as compiled:
+        for _ in range(3):
+            tell(state, ask(state, rng), 1.0)
+        state = state.forget(*ask(state, rng))
+        tell(state, ask(state, rng), 0.0)
+        state.best()
+    assert compiled.buffer == []
 
 
-@EVERY_POLICY
-def test_finds_the_best_pair_of_an_easy_problem(policy: Policy) -> None:
-    problem = rank1.Bernoulli([0.1, 1.0, 0.2], [0.3, 0.1, 1.0])
-    result = rank1.simulate(policy, problem, n=20_000, runs=3, seed=1)
-    assert result.best_pairs(policy.label) == [(1, 2)] * 3
+REGRETS = """
+import json, rank1
+problem = rank1.spike(3, 4, 0.4, 0.5, 0.4, 0.3)
+regrets = {}
+for name, cls in rank1.POLICIES.items():
+    policy = cls(c_mu=0.1) if name == "glm_ucb" else cls()
+    result = rank1.simulate(policy, problem, 300, 2, seed=1)
+    regrets[name] = result.outcomes[0].expected.tolist()
+print(json.dumps(regrets))
+"""
 
 
-@EVERY_POLICY
-@pytest.mark.parametrize(
-    ("K", "L", "n"), [(1, 1, 1), (1, 1, 50), (1, 4, 3), (4, 1, 100), (3, 3, 2)]
-)
-def test_small_grids_and_short_runs(policy: Policy, K: int, L: int, n: int) -> None:
-    problem = rank1.Bernoulli(np.linspace(0.2, 1, K), np.linspace(0.9, 0, L))
-    result = rank1.simulate(policy, problem, n=n, runs=2, seed=1)
-    outcome = result.outcomes[0]
-    assert outcome.expected.shape == (2, n)
-    assert np.all(outcome.expected[:, -1] <= n)
-    assert np.all(np.diff(outcome.expected, axis=1) >= 0)
+def test_plain_python_makes_the_choices_of_compiled_code() -> None:
+    def regrets(**extra: str) -> Any:
+        command, env = [sys.executable, "-c", REGRETS], os.environ | extra
+        run = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
+        return json.loads(run.stdout)
+
+    assert regrets(NUMBA_DISABLE_JIT="1") == regrets()
 
 
-@EVERY_POLICY
-def test_goes_on_past_the_horizon(policy: Policy) -> None:
-    state, rng = start(policy, n=30), np.random.default_rng(1)
-    for _ in range(500):
-        tell(state, ask(state, rng), 1.0)
-    assert state.best()[0] < PROBLEM.K
+class MineState(NamedTuple):
+    """A state that can be broken in several ways."""
 
-
-class AllocatingState(NamedTuple):
+    limits: Records
     counts: np.ndarray[Any, Any]
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        return int(rng.random() * len(self.counts)), 0, 0
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        self.counts[row] += 1
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        return True
+
+    def forget(self, row: int, column: int, tag: int) -> MineState:
+        return self
+
+    def best(self) -> tuple[int, int]:
+        return 0, 0
+
+
+class Allocating(MineState):
+    """Steps are compiled without a memory manager: what allocates doesn't compile."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         return int(np.zeros(2)[0]), 0, 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        self.counts[0] += 1
+
+class OffTheGrid(MineState):
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        return len(self.counts) - 1 + int(rng.random() * 1.01), 0, 0
 
 
-def test_nothing_is_allocated_in_a_step() -> None:
-    """Steps are compiled without a memory manager: a policy that allocated would not compile."""
-    with pytest.raises(TypingError, match="zeros"):
-        ask(AllocatingState(np.zeros(1)), np.random.default_rng(1))
+class Fractional(MineState):
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        return rng.random(), 0, 0  # type: ignore[return-value]
 
 
-@EVERY_POLICY
-def test_policy_is_an_immutable_value(policy: Policy) -> None:
-    same = type(policy)(**policy.settings)
-    assert same == policy
-    assert hash(same) == hash(policy)
-    with pytest.raises(AttributeError):
-        policy.name = "other"  # type: ignore[misc]
+class Forgetful(MineState):
+    def forget(self, row: int, column: int, tag: int) -> MineState:
+        self.counts[row] += 100
+        raise KeyError(row)
 
 
-@EVERY_POLICY
-def test_what_does_not_belong_to_the_grid_is_refused(policy: Policy) -> None:
-    state, rng = start(policy), np.random.default_rng(1)
-    pull = ask(state, rng)
-    for bad in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="reward must be a finite number"):
-            tell(state, pull, bad)
-    for row, column in ((-1, 0), (3, 0), (0, -1), (0, 2), (100_000, 0)):
-        with pytest.raises(ValueError, match="pull must lie on the grid of 3 rows and 2 columns"):
-            tell(state, Pull(row, column, pull.tag), 1.0)
-    for bad in (-0.001, 1.001, 5.0):
-        with pytest.raises(ValueError, match=rf"reward must be a number in \[0, 1\], got {bad}"):
-            tell(state, pull, bad)
-    tell(state, pull, 1.0)
+class WithoutExpects(MineState):
+    @property
+    def expects(self) -> Any:
+        raise AttributeError
+
+
+SHARED = np.zeros(3, np.int64)
+
+
+def counts(known: Known) -> np.ndarray[Any, Any]:
+    return np.zeros(known.K, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("begin", "message"),
+    [
+        (
+            lambda known: Allocating(known.limits, counts(known)),
+            "`choose` and `update` are compiled .*zeros",
+        ),
+        (
+            lambda known: OffTheGrid(known.limits, counts(known)),
+            r"there are 3 rows and 2 columns, got Pull\(row=3, column=0, tag=0\)",
+        ),
+        (
+            lambda known: Fractional(known.limits, counts(known)),
+            r"row, column and tag must be whole numbers, got Pull\(row=0\.\d+, column=0",
+        ),
+        (
+            lambda known: Forgetful(known.limits, counts(known)),
+            "Any mix of asking, reporting .* KeyError",
+        ),
+        (
+            lambda known: WithoutExpects(known.limits, counts(known)),
+            "the state must have expects",
+        ),
+        (
+            lambda known: MineState(known.limits, SHARED),
+            "which shares no memory .* what one state learned was seen in another",
+        ),
+        (
+            lambda known: MineState(known.limits, [0] * known.K),  # type: ignore[arg-type]
+            "counts must be an array, got <class 'list'>",
+        ),
+        (
+            lambda known: MineState(Known(9, 9, 9).limits, counts(known)),
+            "its field limits must be known.limits",
+        ),
+        (
+            lambda known: MineState(known.limits, np.zeros(known.truth.best_pair[0])),
+            "`start` takes what a live study knows, .*AttributeError",
+        ),
+        (
+            lambda known: MineState(known.limits, counts(known)),
+            r"It recommends the best pair of an easy problem. \(1, 2\) is best, got",
+        ),
+    ],
+)
+def test_a_policy_that_breaks_the_contract_is_told_so(
+    begin: Callable[[Known], Any], message: str
+) -> None:
+    @dataclass(frozen=True)
+    class Mine(Policy):
+        name = "mine"
+
+        def start(self, known: Known) -> Any:
+            return begin(known)
+
+    with pytest.raises(AssertionError, match=f"mine: .*{message}"):
+        check_policy(Mine())
+
+
+def test_a_policy_must_be_frozen() -> None:
+    class Thawed(rank1.Uniform):
+        __setattr__ = object.__setattr__
+
+    with pytest.raises(AssertionError, match=r"must be decorated with @dataclass\(frozen=True\)"):
+        check_policy(Thawed())
 
 
 def test_known_has_defaults_for_a_live_study() -> None:
-    assert Known(2, 3, 100).sigma == 0
-    with pytest.raises(ValueError, match="oracle must be told the best pair, got none"):
+    known = Known(2, 3, 1e2)  # type: ignore[arg-type]
+    assert (known.n, known.low, known.high, known.sigma, known.truth) == (100, 0, 1, 0, None)
+    assert isinstance(known.n, int)
+    with pytest.raises(ValueError, match=r"low must be at most high, got 1\.0 and 0\.5"):
+        Known(2, 3, 100, low=1.0, high=0.5)
+    with pytest.raises(ValueError, match="sigma must be a number of at least 0, got -1"):
+        Known(2, 3, 100, sigma=-1)
+
+
+def test_only_who_asks_is_told_the_truth() -> None:
+    problem = rank1.Gaussian([0.2, 0.9], [0.5, 0.7], sigma=0.3)
+    told = {name for name, cls in POLICIES.items() if known_of(cls(), problem, 9).truth}
+    assert told == {"oracle", "glm_ucb"}
+    assert known_of(rank1.GLMUCB(c_mu=0.1), problem, 9).truth is None
+    known = known_of(rank1.Oracle(), problem, 9)
+    assert known == Known(2, 2, 9, -np.inf, np.inf, 0.3, rank1.Truth((1, 1), 0.1))
+    with pytest.raises(ValueError, match="oracle needs the truth about the problem"):
         rank1.Oracle().start(Known(2, 3, 100))
 
 
@@ -214,3 +253,26 @@ def test_an_unplayed_pair_is_not_the_best(name: str) -> None:
     state = POLICIES[name]().start(Known(2, 2, 100, low=-1.0 if wide else 0.0))
     tell(state, Pull(0, 1, 0), -1.0 if wide else 0.0)
     assert state.best() == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "label"),
+    [
+        (rank1.Rank1Elim(), "rank1elim"),
+        (rank1.Rank1Elim(1), "rank1elim"),
+        (rank1.Rank1Elim(0.5), "rank1elim:confidence_scale=0.5"),
+        (rank1.UTS(3), "uts:gamma=3"),
+        (rank1.UTS(2), "uts"),
+        (rank1.LinUCB(1 / 3, "determinant"), "linucb:confidence_scale=1/3,radius=determinant"),
+        (rank1.GLMUCB(c_mu=0.25), "glm_ucb:c_mu=0.25"),
+    ],
+)
+def test_a_policy_has_one_name(policy: Policy, label: str) -> None:
+    assert policy.label == label
+    assert label_of(policy.name, policy.settings, type(policy)) == label
+
+
+def test_the_settings_that_are_given_are_named() -> None:
+    assert label_of("linucb", {"noise": 1.0}, rank1.LinUCB) == "linucb:noise=1"
+    assert label_of("linucb", {"noise": 0.5}, rank1.LinUCB) == "linucb"
+    assert label_of("linucb", {"noise": 0.5}) == "linucb:noise=0.5"

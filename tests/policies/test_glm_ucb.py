@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.literal.glm_ucb import LiteralGLMUCB
-from rank1.policies.glm_ucb import RADIUS
+from rank1.testing import play_plain
 from tests.policies.test_linucb import PROBLEMS, THREE_VALUES, name
-from tests.support import play_compiled, play_reference
+from tests.support import literal_of, play_policy
 
 
 @pytest.mark.parametrize("scale", [1, 0.01, 0.001])
 @pytest.mark.parametrize("problem", [p for p in PROBLEMS if p.sigma == 0], ids=name)
 def test_makes_the_choices_of_the_definition(problem: rank1.Problem, scale: float) -> None:
     n = 2000
-    literal = LiteralGLMUCB(problem.K, problem.L, n, scale, c_mu=0.1, step=0.7)
-    expected, rewards = play_reference(literal, problem, n, seed=1)
-    pairs, got, state = play_compiled(rank1.GLMUCB(scale, 0.1, 0.7), problem, n, seed=1)
+    policy = rank1.GLMUCB(scale, c_mu=0.1, step=0.7)
+    literal = literal_of(policy, problem, n)
+    expected, rewards = play_plain(literal, problem, n, seed=1)
+    pairs, got, state = play_policy(policy, problem, n, seed=1)
     # All means here fall to 0 together, and come to lie within a rounding error of each other.
     same = 300 if problem.best_mean == 0 else n
     np.testing.assert_array_equal(pairs[:same], expected[:same])
@@ -33,8 +33,9 @@ def test_makes_the_choices_of_the_definition(problem: rank1.Problem, scale: floa
 @pytest.mark.parametrize("problem", [PROBLEMS[0], PROBLEMS[4], THREE_VALUES], ids=name)
 def test_every_choice_has_the_largest_index(problem: rank1.Problem) -> None:
     n = 10_000
-    pairs, rewards, _ = play_compiled(rank1.GLMUCB(0.01, 0.1), problem, n, seed=2)
-    literal = LiteralGLMUCB(problem.K, problem.L, n, 0.01, 0.1)
+    policy = rank1.GLMUCB(0.01, 0.1)
+    pairs, rewards, _ = play_policy(policy, problem, n, seed=2)
+    literal = literal_of(policy, problem, n)
     for (row, column), reward in zip(pairs.tolist(), rewards.tolist(), strict=True):
         means, bonuses = literal.means_and_bonuses()
         indices = means + bonuses
@@ -56,18 +57,18 @@ def test_regret_is_that_of_an_independent_implementation(
     assert abs(regret - mean) <= 4 * se * math.sqrt(1 + 20 / runs)
 
 
-def test_radius() -> None:
-    n = 2_000_000
+@pytest.mark.parametrize("n", [50, 2_000_000])
+def test_radius(n: int) -> None:
     state = rank1.GLMUCB(confidence_scale=0.5, c_mu=0.49).start(rank1.Known(16, 16, n))
     kappa = math.sqrt(3 + 2 * math.log(5))
     rho = 2 * kappa / 0.49 * math.sqrt(2 * 32 * math.log(n) * math.log(2 * 32 * n * n))
-    assert state.settings[RADIUS] == pytest.approx(0.5 * rho)
+    assert state.settings[0].radius == pytest.approx(0.5 * rho, rel=1e-14)
 
 
 def test_c_mu_comes_from_the_problem() -> None:
     problem = rank1.spike(3, 3, 0.7, 0.7, 0.2, 0.2)
     given, known = (
-        play_compiled(rank1.GLMUCB(0.01, c_mu), problem, 2000, seed=1)[0] for c_mu in (0.49, None)
+        play_policy(rank1.GLMUCB(0.01, c_mu), problem, 2000, seed=1)[0] for c_mu in (0.49, None)
     )
     np.testing.assert_array_equal(given, known)
 
@@ -85,7 +86,7 @@ def test_a_failure_where_both_factors_are_thought_to_be_1() -> None:
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        (rank1.Bernoulli([0.5, 0], [0.5]), "c_mu must be given: .* is 0 here"),
+        (rank1.Bernoulli([0.5, 0], [0.5]), "c_mu of glm_ucb must be given: .* is 0 here"),
         (
             rank1.Gaussian([0.5], [0.5], 0.1),
             r"glm_ucb needs rewards in \[0, 1\], but here they lie in \[-inf, inf\]",
@@ -100,7 +101,7 @@ def test_problems_it_cannot_play(problem: rank1.Problem, message: str) -> None:
 
 def test_c_mu_must_be_known_somehow() -> None:
     with pytest.raises(
-        ValueError, match=r"c_mu must be given: .* unknown here; set a number above"
+        ValueError, match=r"c_mu of glm_ucb must be given: .* only known to simulations; set a num"
     ):
         rank1.GLMUCB().start(rank1.Known(2, 2, 100))
     with pytest.raises(ValueError, match=r"c_mu must be a number of at least 1e-09 .*got 0"):

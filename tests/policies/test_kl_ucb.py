@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.literal.kl_ucb import LiteralKLUCB
 from rank1.policies import ask, tell
-from tests.support import known_of, play_compiled, play_reference
+from rank1.testing import play_compiled, play_plain
+from tests.support import literal_of, play_policy, start
 
 RNG = np.random.default_rng(5)
 PROBLEMS = {
@@ -31,8 +31,10 @@ PROBLEMS = {
 @pytest.mark.parametrize("c", [3.0, 0.0])
 def test_makes_the_choices_of_the_plain_argmax(problem: rank1.Problem, c: float) -> None:
     n = 8_000 if problem.K * problem.L > 100 else 40_000
-    expected, rewards, _ = play_compiled(LiteralKLUCB(c), problem, n, seed=1)
-    pairs, got, _ = play_compiled(rank1.KLUCB(c), problem, n, seed=1)
+    policy = rank1.KLUCB(c)
+    literal = literal_of(policy, problem, n, bisect=False)
+    expected, rewards = play_compiled(literal, problem, n, seed=1)
+    pairs, got, _ = play_policy(policy, problem, n, seed=1)
     np.testing.assert_array_equal(pairs, expected)
     np.testing.assert_array_equal(got, rewards)
 
@@ -40,16 +42,16 @@ def test_makes_the_choices_of_the_plain_argmax(problem: rank1.Problem, c: float)
 @pytest.mark.parametrize("name", ["spike", "ties", "two pairs", "ones", "exact sums"])
 def test_makes_the_choices_of_a_plain_argmax_by_bisection(name: str) -> None:
     problem, n = PROBLEMS[name], 20_000
-    expected, _, _ = play_compiled(LiteralKLUCB(bisect=True), problem, n, seed=2)
-    pairs, _, _ = play_compiled(rank1.KLUCB(), problem, n, seed=2)
+    expected, _ = play_compiled(literal_of(rank1.KLUCB(), problem, n), problem, n, seed=2)
+    pairs, _, _ = play_policy(rank1.KLUCB(), problem, n, seed=2)
     np.testing.assert_array_equal(pairs, expected)
 
 
 def test_plain_argmax_is_the_same_in_plain_python() -> None:
     problem, n = PROBLEMS["spike"], 1_000
-    literal = LiteralKLUCB(bisect=True).start(known_of(problem, n))
-    expected, _ = play_reference(literal, problem, n, seed=2)
-    pairs, _, _ = play_compiled(rank1.KLUCB(), problem, n, seed=2)
+    literal = literal_of(rank1.KLUCB(), problem, n)
+    expected, _ = play_plain(literal, problem, n, seed=2)
+    pairs, _, _ = play_policy(rank1.KLUCB(), problem, n, seed=2)
     np.testing.assert_array_equal(pairs, expected)
 
 
@@ -57,8 +59,9 @@ def test_plain_argmax_is_the_same_in_plain_python() -> None:
 @pytest.mark.parametrize(("K", "n"), [(4, 1_000_000), (32, 30_000)])
 def test_makes_the_choices_of_the_plain_argmax_over_long_runs(K: int, n: int) -> None:
     problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
-    expected, _, _ = play_compiled(LiteralKLUCB(), problem, n, seed=3)
-    pairs, _, _ = play_compiled(rank1.KLUCB(), problem, n, seed=3)
+    literal = literal_of(rank1.KLUCB(), problem, n, bisect=False)
+    expected, _ = play_compiled(literal, problem, n, seed=3)
+    pairs, _, _ = play_policy(rank1.KLUCB(), problem, n, seed=3)
     np.testing.assert_array_equal(pairs, expected)
 
 
@@ -66,8 +69,8 @@ def test_makes_the_choices_of_the_plain_argmax_over_long_runs(K: int, n: int) ->
 @pytest.mark.parametrize("name", ["spike", "rounded sums", "one pair"])
 def test_late_rewards_make_the_choices_of_the_plain_argmax(name: str, seed: int) -> None:
     problem = PROBLEMS[name]
-    known = known_of(problem, 100)
-    state, literal = rank1.KLUCB().start(known), LiteralKLUCB().start(known)
+    policy = rank1.KLUCB()
+    state, literal = start(policy, problem, 100), literal_of(policy, problem, 100, bisect=False)
     rng = np.random.default_rng(seed)
     out: list[rank1.Pull] = []
     for _ in range(1_000):

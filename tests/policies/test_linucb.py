@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 import rank1
 from rank1.compiled import kernel
-from rank1.literal.linucb import LiteralLinUCB
-from rank1.policies.linucb import BIAS, NOISE, SCALE, SQUARE
 from rank1.simulation.loop import play
-from tests.support import Recorded, known_of, play_compiled, play_reference
+from rank1.testing import play_plain
+from rank1.testing.play import recorded
+from tests.support import literal_of, play_policy, start
 
 Floats = NDArray[np.float64]
 
@@ -52,10 +52,9 @@ def test_makes_the_choices_of_the_definition(
     problem: rank1.Problem, settings: dict[str, Any]
 ) -> None:
     n = 2000
-    expected, rewards = play_reference(
-        LiteralLinUCB(problem.K, problem.L, n, **settings), problem, n, seed=1
-    )
-    pairs, got, _ = play_compiled(rank1.LinUCB(**settings), problem, n, seed=1)
+    policy = rank1.LinUCB(**settings)
+    expected, rewards = play_plain(literal_of(policy, problem, n), problem, n, seed=1)
+    pairs, got, _ = play_policy(policy, problem, n, seed=1)
     np.testing.assert_array_equal(pairs, expected)
     np.testing.assert_array_equal(got, rewards)
 
@@ -64,8 +63,8 @@ def test_makes_the_choices_of_the_definition(
 def test_every_choice_has_the_largest_index(problem: rank1.Problem) -> None:
     """Fed with the same history, whatever became of ties; and over many batches."""
     n = 20_000
-    pairs, rewards, _ = play_compiled(rank1.LinUCB(), problem, n, seed=2)
-    literal = LiteralLinUCB(problem.K, problem.L, n)
+    pairs, rewards, _ = play_policy(rank1.LinUCB(), problem, n, seed=2)
+    literal = literal_of(rank1.LinUCB(), problem, n)
     for (row, column), reward in zip(pairs.tolist(), rewards.tolist(), strict=True):
         means, bonuses = literal.means_and_bonuses()
         indices = means + bonuses
@@ -87,8 +86,8 @@ def test_after_two_million_reports_nothing_has_drifted(scale: float) -> None:
     """At 0.01 one pair is played all the time, and the inverse is worst conditioned."""
     K, n = 16, 2_000_000
     problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
-    state = rank1.LinUCB(confidence_scale=scale).start(known_of(problem, n))
-    law = Recorded(problem.law, np.zeros((n, 2), np.int64), np.zeros(n), np.zeros(1, np.int64))
+    state = start(rank1.LinUCB(confidence_scale=scale), problem, n)
+    law = recorded(problem, n)
     loop, rng = kernel(play, state, law), np.random.default_rng(1)
     counts, sums = np.zeros((K, K)), np.zeros((K, K))
     t = 0
@@ -134,16 +133,16 @@ def test_radius() -> None:
     K, L, n = 3, 5, 1000
     known = rank1.Known(K, L, n)
 
-    def start(**settings: Any) -> float:
-        s = rank1.LinUCB(**settings).start(known).settings
-        return float(s[SCALE] * (s[NOISE] * math.sqrt(s[SQUARE]) + s[BIAS]))
+    def radius(**settings: Any) -> float:
+        s = rank1.LinUCB(**settings).start(known).settings[0]
+        return float(s.scale * (s.noise * math.sqrt(s.square) + s.bias))
 
     horizon = 0.5 * math.sqrt(8 * math.log((1 + 2 * n / 4) * n)) + 2 * math.sqrt(8)
-    assert start(ridge=4) == pytest.approx(horizon)
-    assert start(ridge=4, confidence_scale=0.1) == pytest.approx(0.1 * horizon)
-    assert start(ridge=4, reward="log", epsilon=0.1) == pytest.approx(math.log(10) * horizon)
+    assert radius(ridge=4) == pytest.approx(horizon, rel=1e-14)
+    assert radius(ridge=4, confidence_scale=0.1) == pytest.approx(0.1 * horizon)
+    assert radius(ridge=4, reward="log", epsilon=0.1) == pytest.approx(math.log(10) * horizon)
     determinant = 0.7 * math.sqrt(2 * math.log(n)) + math.sqrt(8)
-    assert start(noise=0.7, radius="determinant") == pytest.approx(determinant)
+    assert radius(noise=0.7, radius="determinant") == pytest.approx(determinant, rel=1e-14)
 
 
 def test_the_logarithm_is_cut_at_epsilon() -> None:

@@ -6,26 +6,35 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.literal.osub import LiteralOSUB
-from rank1.policies.base import Known, ask, tell
+from rank1.policies import Known, ask, tell
+from rank1.testing import play_compiled, play_plain
 from tests.policies.test_thompson import EVERY_PROBLEM
-from tests.support import play_compiled, play_reference
+from tests.support import literal_of, play_policy
 
 
 @pytest.mark.parametrize("c", [3.0, 0.0])
 @EVERY_PROBLEM
 def test_makes_the_literal_choices(problem: rank1.Problem, c: float) -> None:
     n = 10_000
-    expected, rewards = play_reference(LiteralOSUB(problem.K, problem.L, c), problem, n, seed=3)
-    pairs, got, _ = play_compiled(rank1.OSUB(c=c), problem, n, seed=3)
+    policy = rank1.OSUB(c=c)
+    expected, rewards = play_compiled(literal_of(policy, problem, n), problem, n, seed=3)
+    pairs, got, _ = play_policy(policy, problem, n, seed=3)
     np.testing.assert_array_equal(pairs, expected)
     np.testing.assert_array_equal(got, rewards)
 
 
 def test_makes_the_literal_choices_for_long() -> None:
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
-    expected, _ = play_reference(LiteralOSUB(8, 8), problem, 100_000, seed=4)
-    pairs, _, _ = play_compiled(rank1.OSUB(), problem, 100_000, seed=4)
+    literal = literal_of(rank1.OSUB(), problem, 100_000)
+    expected, _ = play_compiled(literal, problem, 100_000, seed=4)
+    pairs, _, _ = play_policy(rank1.OSUB(), problem, 100_000, seed=4)
+    np.testing.assert_array_equal(pairs, expected)
+
+
+def test_the_literal_version_is_the_same_in_plain_python() -> None:
+    problem, n = rank1.spike(3, 4, 0.5, 0.5, 0.3, 0.3), 1_000
+    expected, _ = play_plain(literal_of(rank1.OSUB(), problem, n), problem, n, seed=2)
+    pairs, _, _ = play_policy(rank1.OSUB(), problem, n, seed=2)
     np.testing.assert_array_equal(pairs, expected)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import rank1
 from rank1.literal.rank1elim import LiteralRank1Elim
-from tests.support import known_of, play_compiled, play_reference
+from rank1.policies.elimination import EliminationState, round_of, side_of, stage_of
+from rank1.testing import play_plain
+from tests.support import literal_of, play_policy, start
 
 THREE_VALUES = rank1.Categorical(
     [0.0, 0.5, 1.0], np.random.default_rng(5).dirichlet([1, 1, 1], size=(3, 5))
@@ -30,15 +34,15 @@ THREE_VALUES = rank1.Categorical(
 )
 def test_makes_the_choices_of_algorithm_1(problem: rank1.Problem, seed: int) -> None:
     n = 20_000
-    reference = LiteralRank1Elim(problem.K, problem.L, n)
-    expected, rewards = play_reference(reference, problem, n, seed)
-    pairs, got, state = play_compiled(rank1.Rank1Elim(), problem, n, seed)
+    literal = literal_of(rank1.Rank1Elim(), problem, n)
+    expected, rewards = play_plain(literal, problem, n, seed)
+    pairs, got, state = play_policy(rank1.Rank1Elim(), problem, n, seed)
     np.testing.assert_array_equal(pairs, expected)
     np.testing.assert_array_equal(got, rewards)
-    rows, columns = reference.survivors[-1]
+    rows, columns = literal.survivors[-1]
     assert state.rows[: state.at[0].rows].tolist() == rows
     assert state.columns[: state.at[0].columns].tolist() == columns
-    assert state.at[0].stage == len(reference.survivors) - 1
+    assert state.at[0].stage == len(literal.survivors) - 1
 
 
 class Watched:
@@ -46,10 +50,10 @@ class Watched:
 
     def __init__(self, n: int, problem: rank1.Problem) -> None:
         self.problem = problem
-        self.state = rank1.Rank1Elim().start(known_of(problem, n))
-        #: (side, line) → sweep → reward
+        self.state = start(rank1.Rank1Elim(), problem, n)
+        #: (side, line) → round → reward
         self.account: dict[tuple[int, int], dict[int, float]] = {}
-        #: (side, sweep) → the line over which it explores
+        #: (side, round) → the line over which it explores
         self.partners: dict[tuple[int, int], int] = {}
         self.out: list[rank1.Pull] = []
 
@@ -61,20 +65,20 @@ class Watched:
         )
         pull = rank1.ask(self.state, rng)
         self.out.append(pull)
-        side, sweep = pull.tag & 1, pull.tag >> 6
+        side, number = side_of(pull.tag), round_of(pull.tag)
         partner = pull.row if side else pull.column
-        if (side, sweep) not in self.partners:  # it is drawn from those that remain
+        if (side, number) not in self.partners:  # it is drawn from those that remain
             assert partner in survivors[side]
-        assert self.partners.setdefault((side, sweep), partner) == partner
+        assert self.partners.setdefault((side, number), partner) == partner
         return pull
 
     def tell(self, index: int, rng: np.random.Generator) -> None:
         pull = self.out.pop(index)
         reward = self.problem.law.draw(pull.row, pull.column, rng)[0]
-        side, sweep = pull.tag & 1, pull.tag >> 6
+        side, number = side_of(pull.tag), round_of(pull.tag)
         line = self.account.setdefault((side, pull.column if side else pull.row), {})
-        assert sweep not in line  # a line is explored once in a sweep
-        line[sweep] = reward
+        assert number not in line  # a line is explored once in a round
+        line[number] = reward
         rank1.tell(self.state, pull, reward)
 
     def forget(self, index: int) -> rank1.Pull:
@@ -93,9 +97,9 @@ class Watched:
             ):
                 for line in np.nonzero(~np.isnan(intervals[stage, :, 0]))[0]:
                     seen = self.account[side, int(line)]
-                    sweeps = [sweep for sweep in seen if sweep < n_stage]
-                    assert len(sweeps) == n_stage
-                    assert C[stage, line] == pytest.approx(sum(seen[s] for s in sweeps))
+                    rounds = [number for number in seen if number < n_stage]
+                    assert len(rounds) == n_stage
+                    assert C[stage, line] == pytest.approx(sum(seen[r] for r in rounds))
         return int(state.at[0].stage)
 
 
@@ -126,15 +130,15 @@ def test_a_pull_that_was_given_back_is_issued_again() -> None:
     assert watched.ask(rng) not in pulls
 
 
-def test_without_delay_the_tag_tells_side_stage_and_sweep() -> None:
+def test_without_delay_the_tag_tells_side_stage_and_round() -> None:
     rng = np.random.default_rng(1)
     watched = Watched(1000, rank1.Bernoulli([0.5] * 3, [0.5] * 2))
-    for sweep in range(4):
+    for number in range(4):
         for k in range(5):
             pull = watched.ask(rng)
-            assert pull.tag & 1 == (k >= 3)
-            assert (pull.tag >> 1) & 31 == 0
-            assert pull.tag >> 6 == sweep
+            assert side_of(pull.tag) == (k >= 3)
+            assert stage_of(pull.tag) == 0
+            assert round_of(pull.tag) == number
             watched.tell(0, rng)
 
 
@@ -142,6 +146,39 @@ def test_without_delay_the_tag_tells_side_stage_and_sweep() -> None:
 def test_settings_are_checked(scale: float) -> None:
     with pytest.raises((ValueError, TypeError), match="confidence_scale must be a number above 0"):
         rank1.Rank1Elim(confidence_scale=scale)
+
+
+@pytest.mark.parametrize("n", [8, 20, 55, 149, 1000, 20_000, 2_000_000])
+def test_stages_and_radius_are_the_paper_s(n: int) -> None:
+    """Line 6 and lines 24 to 27, to the last digits: log n and nothing near it."""
+    state = rank1.Rank1Elim().start(rank1.Known(3, 2, n))
+    stages = len(state.n_stage) - 1  # after the last one that can end, nothing is eliminated
+    expected = [math.ceil(4 * 4**stage * math.log(n)) for stage in range(stages + 1)]
+    assert state.n_stage[:-1].tolist() == expected[:-1]
+    assert 2 * expected[-1] > n  # a round has at least two pulls
+    radii = [math.sqrt(math.log(n) / length) for length in expected]
+    assert state.width.tolist() == pytest.approx(radii, rel=1e-14)
+
+
+class Crossed(EliminationState):
+    """Where the mean is high, the lower bound is low: the two bounds name different leaders."""
+
+    __slots__ = ()
+
+    def interval(self, stage: int, mean: float) -> tuple[float, float]:
+        return 0.6 - 0.5 * mean, 0.55 if 0.0 < mean < 1.0 else 0.9 + mean
+
+
+def test_the_leader_has_the_largest_lower_bound() -> None:
+    """Rewards 1, 0 and both in turn: the bounds are (0.1, 1.9), (0.6, 0.9) and (0.35, 0.55)."""
+    state = Crossed(*rank1.Rank1Elim().start(rank1.Known(3, 1, 10_000)))
+    rng = np.random.default_rng(1)
+    state.n_stage[0] = 8
+    while state.at[0].stage == 0:
+        pull = rank1.ask(state, rng)
+        rank1.tell(state, pull, [1.0, 0.0, float(round_of(pull.tag) % 2)][pull.row])
+    assert state.h_row[1].tolist() == [0, 1, 1]
+    assert state.rows[: state.at[0].rows].tolist() == [0, 1]
 
 
 def test_radius_and_stages_grow_with_the_noise() -> None:
@@ -156,38 +193,38 @@ def test_radius_and_stages_grow_with_the_noise() -> None:
 def test_gaussian_choices_are_those_of_algorithm_1(seed: int) -> None:
     problem = rank1.Gaussian([0.9, 0.1, 0.5], [0.9, 0.2], sigma=0.2)
     n = 20_000
-    reference = LiteralRank1Elim(3, 2, n, scale=0.7, sigma=0.2)
-    expected, _ = play_reference(reference, problem, n, seed)
-    pairs, _, _ = play_compiled(rank1.Rank1Elim(0.7), problem, n, seed)
+    policy = rank1.Rank1Elim(0.7)
+    expected, _ = play_plain(literal_of(policy, problem, n), problem, n, seed)
+    pairs, _, _ = play_policy(policy, problem, n, seed)
     np.testing.assert_array_equal(pairs, expected)
 
 
 def test_lines_whose_eliminator_is_eliminated_follow_it() -> None:
     """Row 1 eliminates row 0 in stage 0, and row 2 eliminates row 1 in stage 1."""
     n = 3000
-    reference = LiteralRank1Elim(3, 2, n)
-    state = rank1.Rank1Elim().start(rank1.Known(3, 2, n))
+    known = rank1.Known(3, 2, n)
+    literal, state = LiteralRank1Elim(known), rank1.Rank1Elim().start(known)
     ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(n):
-        row, column, _ = reference.choose(theirs)
+        row, column, _ = literal.choose(theirs)
         pull = rank1.ask(state, ours)
         assert (pull.row, pull.column) == (row, column)
-        stage = (pull.tag >> 1) & 31
+        stage = stage_of(pull.tag)
         means = [0.0, 1.0, 0.9] if stage == 0 else [0.0, 0.0, 1.0]
-        reward = means[row] if pull.tag & 1 == 0 else 0.5
-        reference.update(row, column, 0, reward)
+        reward = means[row] if side_of(pull.tag) == 0 else 0.5
+        literal.update(row, column, 0, reward)
         rank1.tell(state, pull, reward)
     assert state.h_row[:3].tolist() == [[0, 1, 2], [1, 1, 2], [2, 2, 2]]
 
 
 def test_a_line_that_only_touches_is_eliminated() -> None:
-    """Line 33 has ≤: an upper bound that equals the best lower bound is out."""
+    """Line 34 has ≤: an upper bound that equals the best lower bound is out."""
     state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
     state.n_stage[0], state.width[0] = 8, 0.25
     rng = np.random.default_rng(1)
     while state.at[0].stage == 0:
         pull = rank1.ask(state, rng)
-        even = (pull.tag >> 6) % 2 == 0
+        even = round_of(pull.tag) % 2 == 0
         rank1.tell(state, pull, 1.0 if pull.row == 0 or even else 0.0)
     assert state.row_intervals[0].tolist() == [[0.75, 1.25], [0.25, 0.75]]
     assert state.h_row[1].tolist() == [0, 0]
@@ -205,9 +242,9 @@ def test_a_pull_of_an_eliminated_line_is_not_waited_for() -> None:
     given_back = None
     while given_back is None:
         pull = rank1.ask(state, rng)
-        if (pull.tag >> 1) & 31 == 0:
+        if stage_of(pull.tag) == 0:
             tell(pull)
-        elif pull.row == 1 and pull.tag & 1 == 0:
+        elif pull.row == 1 and side_of(pull.tag) == 0:
             given_back = pull
         else:
             tell(pull)
@@ -233,7 +270,7 @@ def test_a_pull_given_back_after_its_line_is_gone_is_not_issued_again() -> None:
     late = None
     while late is None:
         pull = rank1.ask(state, rng)
-        if (pull.tag >> 1) & 31 == 1 and pull.row == 1 and pull.tag & 1 == 0:
+        if stage_of(pull.tag) == 1 and pull.row == 1 and side_of(pull.tag) == 0:
             late = pull
         else:
             tell(pull)

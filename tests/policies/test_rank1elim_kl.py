@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import rank1
-from rank1.literal.rank1elim_kl import LiteralRank1ElimKL
-from tests.support import play_compiled, play_reference
+from rank1.testing import play_plain
+from tests.support import literal_of, play_policy
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -24,14 +26,26 @@ from tests.support import play_compiled, play_reference
 )
 def test_makes_the_choices_of_its_definition(problem: rank1.Problem, seed: int) -> None:
     n = 40_000
-    reference = LiteralRank1ElimKL(problem.K, problem.L, n)
-    expected, _ = play_reference(reference, problem, n, seed)
-    pairs, _, state = play_compiled(rank1.Rank1ElimKL(), problem, n, seed)
+    literal = literal_of(rank1.Rank1ElimKL(), problem, n)
+    expected, _ = play_plain(literal, problem, n, seed)
+    pairs, _, state = play_policy(rank1.Rank1ElimKL(), problem, n, seed)
     np.testing.assert_array_equal(pairs, expected)
-    rows, columns = reference.survivors[-1]
+    rows, columns = literal.survivors[-1]
     assert state.rows[: state.at[0].rows].tolist() == rows
     assert state.columns[: state.at[0].columns].tolist() == columns
     assert state.at[0].stage >= 2
+
+
+@pytest.mark.parametrize("n", [40, 55, 149, 1000, 20_000, 2_000_000])
+def test_stages_and_divergence_are_those_of_the_definition(n: int) -> None:
+    """n_ℓ·kl ≤ log n + 3·log log n with n_ℓ = ⌈16·4^ℓ·log n⌉, to the last digits."""
+    state = rank1.Rank1ElimKL().start(rank1.Known(3, 2, n))
+    stages = len(state.n_stage) - 1
+    expected = [math.ceil(16 * 4**stage * math.log(n)) for stage in range(stages + 1)]
+    assert state.n_stage[:-1].tolist() == expected[:-1]
+    assert 2 * expected[-1] > n
+    level = math.log(n) + 3 * math.log(math.log(n))
+    assert state.width.tolist() == pytest.approx([level / e for e in expected], rel=1e-14)
 
 
 def test_regret_is_that_of_an_independent_program() -> None:

@@ -11,10 +11,10 @@ from scipy import stats
 
 import rank1
 from rank1.compiled import kernel
-from rank1.literal.thompson import LiteralThompson
 from rank1.policies.base import Known, choose
+from rank1.testing import play_plain
 from tests.policies.test_betas import assert_frequencies, chances
-from tests.support import known_of, play_compiled, play_reference
+from tests.support import literal_of, play_policy, start
 
 PROBLEMS = [
     rank1.spike(4, 6, 0.3, 0.5, 0.6, 0.45),
@@ -39,7 +39,7 @@ class PlainThompson(rank1.ThompsonSampling):
 
     def start(self, known: Known) -> Any:
         state = super().start(known)
-        state.window[:] = 2**62
+        state.level[0].left = state.level[0].first = 2**62
         return state
 
 
@@ -58,8 +58,9 @@ def assert_same_regret(fast: rank1.Policy, plain: rank1.Policy, problem: rank1.P
 @EVERY_PROBLEM
 def test_the_plain_way_makes_the_literal_choices(problem: rank1.Problem) -> None:
     n = 3000
-    expected, rewards = play_reference(LiteralThompson(problem.K, problem.L), problem, n, seed=3)
-    pairs, got, _ = play_compiled(PlainThompson(), problem, n, seed=3)
+    policy = PlainThompson()
+    expected, rewards = play_plain(literal_of(policy, problem, n), problem, n, seed=3)
+    pairs, got, _ = play_policy(policy, problem, n, seed=3)
     np.testing.assert_array_equal(pairs, expected)
     np.testing.assert_array_equal(got, rewards)
 
@@ -72,7 +73,7 @@ def test_regret_has_the_law_of_the_plain_way(problem: rank1.Problem) -> None:
 def ask_only(state: Any, rng: Any, chosen: Any) -> None:
     for k in range(len(chosen)):
         row, column, _ = choose(state, rng)
-        chosen[k] = row * state.shape[1] + column
+        chosen[k] = row * state.limits[0].L + column
 
 
 @pytest.mark.parametrize("n", [0, 100, 1000, 20_000])
@@ -80,9 +81,9 @@ def test_choices_have_their_exact_law_after_a_run(n: int) -> None:
     """With levels and windows as they come about."""
     problem = rank1.spike(6, 5, 0.5, 0.6, 0.2, 0.2)
     if n == 0:
-        state = rank1.ThompsonSampling().start(known_of(problem, 1))
+        state = start(rank1.ThompsonSampling(), problem, 1)
     else:
-        _, _, state = play_compiled(rank1.ThompsonSampling(), problem, n, seed=1)
+        _, _, state = play_policy(rank1.ThompsonSampling(), problem, n, seed=1)
     chosen = np.zeros(200_000, np.int64)
     kernel(ask_only, state)(state, np.random.default_rng(2), chosen)
     arms = tuple(zip(state.successes.tolist(), state.failures.tolist(), strict=True))
@@ -92,7 +93,7 @@ def test_choices_have_their_exact_law_after_a_run(n: int) -> None:
 def test_few_samples_are_drawn() -> None:
     """In a grid of 1024 pairs after 50,000 steps: one arm always, others with a chance in all."""
     problem = rank1.spike(32, 32, 0.7, 0.7, 0.2, 0.2)
-    _, _, state = play_compiled(rank1.ThompsonSampling(), problem, 50_000, seed=1)
+    _, _, state = play_policy(rank1.ThompsonSampling(), problem, 50_000, seed=1)
     always = np.isinf(state.rates)
     assert 1 <= always.sum() <= 3
     assert state.rates[~always].sum() < 5

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.literal.ucb1 import LiteralUCB1
 from rank1.policies import ask, tell
-from rank1.policies.ucb1 import WINNER, UCB1State
-from tests.support import known_of, play_compiled, play_reference
+from rank1.policies.ucb1 import UCB1State
+from rank1.testing import play_compiled, play_plain
+from tests.support import literal_of, play_policy, start
 
 RNG = np.random.default_rng(5)
 PROBLEMS = {
@@ -35,17 +35,18 @@ EVERY_PROBLEM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLE
 @pytest.mark.parametrize("confidence", [2.0, 1.5])
 def test_makes_the_choices_of_the_plain_argmax(problem: rank1.Problem, confidence: float) -> None:
     n = 40_000 if problem.K * problem.L > 100 else 200_000
-    expected, rewards, _ = play_compiled(LiteralUCB1(confidence), problem, n, seed=1)
-    pairs, got, _ = play_compiled(rank1.UCB1(confidence), problem, n, seed=1)
+    policy = rank1.UCB1(confidence)
+    expected, rewards = play_compiled(literal_of(policy, problem, n), problem, n, seed=1)
+    pairs, got, _ = play_policy(policy, problem, n, seed=1)
     np.testing.assert_array_equal(pairs, expected)
     np.testing.assert_array_equal(got, rewards)
 
 
 def test_plain_argmax_is_the_same_in_plain_python() -> None:
     problem, n = PROBLEMS["spike"], 2_000
-    literal = LiteralUCB1().start(known_of(problem, n))
-    expected, _ = play_reference(literal, problem, n, seed=2)
-    pairs, _, _ = play_compiled(rank1.UCB1(), problem, n, seed=2)
+    literal = literal_of(rank1.UCB1(), problem, n)
+    expected, _ = play_plain(literal, problem, n, seed=2)
+    pairs, _, _ = play_policy(rank1.UCB1(), problem, n, seed=2)
     np.testing.assert_array_equal(pairs, expected)
 
 
@@ -53,8 +54,8 @@ def test_plain_argmax_is_the_same_in_plain_python() -> None:
 @pytest.mark.parametrize(("K", "n"), [(8, 2_000_000), (16, 2_000_000), (64, 300_000)])
 def test_makes_the_choices_of_the_plain_argmax_over_long_runs(K: int, n: int) -> None:
     problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
-    expected, _, _ = play_compiled(LiteralUCB1(), problem, n, seed=3)
-    pairs, _, _ = play_compiled(rank1.UCB1(), problem, n, seed=3)
+    expected, _ = play_compiled(literal_of(rank1.UCB1(), problem, n), problem, n, seed=3)
+    pairs, _, _ = play_policy(rank1.UCB1(), problem, n, seed=3)
     np.testing.assert_array_equal(pairs, expected)
 
 
@@ -62,8 +63,8 @@ def test_makes_the_choices_of_the_plain_argmax_over_long_runs(K: int, n: int) ->
 @pytest.mark.parametrize("name", ["spike", "rounded sums", "one pair"])
 def test_late_rewards_make_the_choices_of_the_plain_argmax(name: str, seed: int) -> None:
     problem = PROBLEMS[name]
-    known = known_of(problem, 100)
-    state, literal = rank1.UCB1().start(known), LiteralUCB1().start(known)
+    policy = rank1.UCB1()
+    state, literal = start(policy, problem, 100), literal_of(policy, problem, 100)
     rng = np.random.default_rng(seed)
     out: list[rank1.Pull] = []
     for _ in range(1_500):
@@ -103,9 +104,9 @@ def test_a_forgotten_first_pull_is_issued_again() -> None:
 
 
 def test_no_match_is_decided_wrongly() -> None:
-    """In the tournament itself: each node holds the highest line of the leaves below it."""
+    """In the tournament itself: each node holds the largest score of the leaves below it."""
     problem = PROBLEMS["many"]
-    _, _, state = play_compiled(rank1.UCB1(), problem, 30_000, seed=4)
+    _, _, state = play_policy(rank1.UCB1(), problem, 30_000, seed=4)
     assert isinstance(state, UCB1State)
     x = np.sqrt(2 * np.log(30_000))
     values = (state.intercept + state.slope * x)[: problem.K * problem.L]
@@ -115,7 +116,7 @@ def test_no_match_is_decided_wrongly() -> None:
         nodes = slice(int(state.offset[level]), int(state.offset[level]) + len(values))
         held = state.intercept[nodes] + state.slope[nodes] * x
         np.testing.assert_allclose(held, values, rtol=0, atol=1e-13)
-    assert state.winner[-1] == state.at[WINNER]
+    assert state.winner[-1] == state.at[0].winner
 
 
 def test_regret_on_the_paper_s_spike() -> None:

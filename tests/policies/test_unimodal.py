@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,6 @@ from rank1.policies import unimodal
 
 
 class Tournament(NamedTuple):
-    at: NDArray[np.int64]
-    issued: NDArray[np.bool_]
     top: NDArray[np.float64]
     ties: NDArray[np.int64]
 
@@ -25,7 +24,7 @@ def report(state: Any, k: int, mean: float) -> None:
 
 @pytest.mark.parametrize("pairs", [1, 2, 3, 10, 64, 65])
 def test_leaders_are_those_of_a_full_scan(pairs: int) -> None:
-    state = Tournament(**unimodal.start_unimodal(pairs, own=0))
+    state = Tournament(**unimodal.start_unimodal(pairs))
     means = np.full(pairs, -np.inf)
     rng = np.random.default_rng(pairs)
     assert state.ties[1] == 0
@@ -39,3 +38,12 @@ def test_leaders_are_those_of_a_full_scan(pairs: int) -> None:
         places = range(len(tied))
         assert [unimodal.tied_leader(state.top, state.ties, p) for p in places] == tied.tolist()
         assert unimodal.first_leader(state) == tied[0]
+
+
+def test_means_are_equal_as_numbers_where_they_are_as_fractions() -> None:
+    """So ties between means of 0/1 rewards are seen, and no others."""
+    means: dict[float, Fraction] = {}
+    for count in range(1, 400):
+        for won in range(count + 1):
+            exact = Fraction(won, count)
+            assert means.setdefault(float(won) / count, exact) == exact

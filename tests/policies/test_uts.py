@@ -10,12 +10,14 @@ import pytest
 
 import rank1
 from rank1.compiled import kernel
-from rank1.literal.uts import LiteralUTS
-from rank1.policies.base import Known, ask, choose, tell
+from rank1.policies import Known, ask, tell
+from rank1.policies.base import choose
 from rank1.policies.unimodal import first_leader
+from rank1.policies.uts import first_of
+from rank1.testing import play_plain
 from tests.policies.test_betas import assert_frequencies, chances
 from tests.policies.test_thompson import EVERY_PROBLEM, assert_same_regret
-from tests.support import play_compiled, play_reference
+from tests.support import literal_of, play_policy
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class PlainUTS(rank1.UTS):
 
     def start(self, known: Known) -> Any:
         state = super().start(known)
-        state.window[:] = 2**62
+        state.level[0].left = state.level[0].first = 2**62
         return state
 
 
@@ -32,12 +34,13 @@ class PlainUTS(rank1.UTS):
 @EVERY_PROBLEM
 def test_the_plain_way_makes_the_literal_choices(problem: rank1.Problem, gamma: int) -> None:
     n = 5000
-    reference = LiteralUTS(problem.K, problem.L, gamma)
-    expected, rewards = play_reference(reference, problem, n, seed=3)
-    pairs, got, state = play_compiled(PlainUTS(gamma=gamma), problem, n, seed=3)
+    policy = PlainUTS(gamma=gamma)
+    literal = literal_of(policy, problem, n)
+    expected, rewards = play_plain(literal, problem, n, seed=3)
+    pairs, got, state = play_policy(policy, problem, n, seed=3)
     np.testing.assert_array_equal(pairs, expected)
     np.testing.assert_array_equal(got, rewards)
-    assert state.led.tolist() == [reference.led[pair] for pair in reference.pairs]
+    assert state.led.tolist() == literal.led.ravel().tolist()
 
 
 @EVERY_PROBLEM
@@ -57,7 +60,7 @@ def ask_only(state: Any, rng: Any, columns: int, chosen: Any) -> None:
 def test_choices_have_their_exact_law_after_a_run(n: int) -> None:
     """With levels and windows as they come about."""
     K, L = 6, 9
-    _, _, state = play_compiled(rank1.UTS(), rank1.spike(K, L, 0.5, 0.6, 0.2, 0.2), n, seed=1)
+    _, _, state = play_policy(rank1.UTS(), rank1.spike(K, L, 0.5, 0.6, 0.2, 0.2), n, seed=1)
     assert state.ties[1] == 1
     leader = first_leader(state)
     state.led[leader] = 0
@@ -110,5 +113,5 @@ def test_late_rewards() -> None:
     state = state.forget(*pulls[5])
     again = ask(state, rng)
     assert again[:2] == (1, 2)
-    assert again.tag & 1 == 1
-    assert ask(state, rng).tag & 1 == 0
+    assert first_of(again.tag) == 1
+    assert first_of(ask(state, rng).tag) == 0

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from rank1.sweeps.sweep import cut
 
 import rank1
 from rank1.policies import POLICIES
 from rank1.sweeps import grid_of, read_grid
 from rank1.sweeps.grid import EXAMPLE
-from rank1.sweeps.sweep import cut
 from tests.sweeps.support import Named
 
 SPIKE = """

@@ -127,12 +127,12 @@ def _with_data(options: Options) -> Options:
 
     # Whoever has the data in the cache has accepted its terms.
     accepted = options.accept_licence or (options.data_dir is None and downloaded() is not None)
-    if options.accept_licence and downloaded() is None:
-        if importlib.util.find_spec("pooch") is None:
-            raise InputError(
-                "--accept-licence needs pooch to download MovieLens; install it with: "
-                "pip install 'rank1[movielens]'"
-            )
+    missing = options.accept_licence and downloaded() is None
+    if missing and importlib.util.find_spec("pooch") is None:
+        raise InputError(
+            "--accept-licence needs pooch to download MovieLens; install it with: "
+            "pip install 'rank1[movielens]'"
+        )
     if options.data_dir or accepted:
         data = obtain(options.data_dir, accept_licence=accepted)
         accepted = not data.stand_in

@@ -1,1 +1,68 @@
-"""The readable version of each algorithm, line by line, for comparison."""
+"""The readable version of each algorithm, to be read beside its paper and to be compared with.
+
+`LITERAL` has them by the policy's name. Each is called with what the policy is told and with the
+policy's settings, and returns an object with two methods:
+
+- `choose(rng)`: the next pull, as row, column and tag,
+- `update(row, column, tag, reward)`: its reward, before `choose` is called again.
+
+They follow the definitions: all indices, all samples, a whole inverse in every step. The policies
+make the same choices from the same random numbers (`thompson` and `uts`: choices of the same law),
+much faster; tests compare the two, and benchmarks time them side by side. `uniform` and `oracle`
+are as plain as they can be, and have no second version.
+
+Some are NamedTuples of arrays, whose methods also compile: benchmarks and long comparisons run
+them so. Those of UCB1 and KL-UCB take late rewards too, and have a `forget`.
+
+>>> import numpy as np, rank1
+>>> literal = LITERAL["ucb1"](rank1.Known(K=2, L=2, n=100), confidence=1.5)
+>>> rng = np.random.default_rng(1)
+>>> for _ in range(3):
+...     row, column, tag = literal.choose(rng)
+...     literal.update(row, column, tag, reward=float(row == 1))
+>>> row, column
+(1, 0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from rank1.literal.glm_ucb import LiteralGLMUCB
+from rank1.literal.kl_ucb import literal_kl_ucb
+from rank1.literal.linucb import LiteralLinUCB
+from rank1.literal.osub import literal_osub
+from rank1.literal.rank1elim import LiteralRank1Elim
+from rank1.literal.rank1elim_kl import LiteralRank1ElimKL
+from rank1.literal.thompson import literal_thompson
+from rank1.literal.ucb1 import literal_ucb1
+from rank1.literal.uts import literal_uts
+
+__all__ = ["LITERAL", "Literal"]
+
+
+class Literal(Protocol):
+    """What every literal version has."""
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        """The next pull, as row, column and tag."""
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        """The reward of the pull that was chosen last."""
+
+
+#: Called as LITERAL[policy.name](known, **policy.settings).
+LITERAL: dict[str, Callable[..., Literal]] = {
+    "rank1elim": LiteralRank1Elim,
+    "rank1elim_kl": LiteralRank1ElimKL,
+    "ucb1": literal_ucb1,
+    "linucb": LiteralLinUCB,
+    "glm_ucb": LiteralGLMUCB,
+    "kl_ucb": literal_kl_ucb,
+    "thompson": literal_thompson,
+    "uts": literal_uts,
+    "osub": literal_osub,
+}

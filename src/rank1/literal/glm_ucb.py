@@ -1,4 +1,11 @@
-"""GLM-UCB by its definition: M is inverted in every step, and all indices are computed."""
+"""GLM-UCB, literally: M is inverted in every step, and all indices are computed.
+
+Filippi, Cappé, Garivier, Szepesvári: Parametric bandits: the generalized linear case. NIPS 2010:
+the index is that of its Algorithm 1, the radius ρ that of its analysis, with M = I + Σ x xᵀ.
+
+Cappé, Moulines: On-line expectation-maximization algorithm for latent data models. Journal of the
+Royal Statistical Society B 71, 2009: û and v̂.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.literal.linucb import first_largest, widths
+from rank1.policies.base import Known, require_truth
 
 Floats = NDArray[np.float64]
 
 
 class LiteralGLMUCB:
+    """The settings are those of `rank1.GLMUCB`."""
+
     def __init__(
-        self, K: int, L: int, n: int, confidence_scale: float, c_mu: float, step: float = 0.6
+        self,
+        known: Known,
+        confidence_scale: float = 1.0,
+        c_mu: float | None = None,
+        step: float = 0.6,
     ) -> None:
+        K, L, n = known.K, known.L, known.n
+        if c_mu is None:
+            c_mu = require_truth("glm_ucb", known).lowest_mean
         self.K, self.L, self.alpha = K, L, step
         d = K + L
         k_mu = R_max = lambda_0 = 1.0

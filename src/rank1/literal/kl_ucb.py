@@ -1,80 +1,47 @@
-"""KL-UCB as it is written: the index of every pair in every step.
+"""KL-UCB, literally: the index of every pair in every step, by bisection.
 
-The methods are plain Python; comparisons run them compiled. Indices are found by bisection from
-the definition, or, to compare rounding too, by the policy's own solver.
+Garivier, Cappé: The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT 2011,
+Algorithm 1: play each arm once, then the arm of the largest max{q : T·kl(mean, q) ≤ log t + c·log
+log t}.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import jit
 from rank1.divergences import kl_upper
-from rank1.policies.base import Known, Policy
+from rank1.literal.divergence import exploration_level, upper_end
+from rank1.policies.base import Known
 
 
-@jit
-def kl(p: float, q: float) -> float:
-    """Divergence of Bernoulli laws, with 0·log 0 = 0."""
-    total = 0.0
-    if p > 0:
-        total += p * math.log(p / q)
-    if p < 1:
-        total += (1 - p) * math.log((1 - p) / (1 - q))
-    return total
+class LiteralKLUCB(NamedTuple):
+    """Arms are pairs. Entries of one number are arrays, so that the methods can be compiled."""
 
-
-@jit
-def bisected(mean: float, T: int, level: float) -> float:
-    """max{q : T·kl(mean, q) ≤ level}."""
-    low, high = mean, 1.0
-    for _ in range(60):
-        q = (low + high) / 2
-        if q <= mean or q >= 1.0:
-            break
-        if T * kl(mean, q) <= level:
-            low = q
-        else:
-            high = q
-    return low
-
-
-@jit
-def literal_level(t: int, c: float) -> float:
-    if t == 1:
-        return 0.0
-    return max(0.0, math.log(t) + c * math.log(math.log(t)))
-
-
-class LiteralKLUCBState(NamedTuple):
     c: NDArray[np.float64]
     bisect: NDArray[np.bool_]
-    t: NDArray[np.int64]
-    issued: NDArray[np.bool_]
-    T: NDArray[np.int64]
-    sums: NDArray[np.float64]
+    t: NDArray[np.int64]  # rewards so far
+    issued: NDArray[np.bool_]  # pairs that were played
+    T: NDArray[np.int64]  # rewards of each pair
+    sums: NDArray[np.float64]  # of rewards
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         K, L = self.T.shape
+        row, column, largest = 0, 0, -math.inf
+        level = exploration_level(self.t[0], self.c[0])
         for i in range(K):
             for j in range(L):
-                if not self.issued[i, j]:
+                if not self.issued[i, j]:  # every pair once
                     self.issued[i, j] = True
                     return i, j, 1
-        row, column, largest = 0, 0, -math.inf
-        level = literal_level(self.t[0], self.c[0])
-        for i in range(K):
-            for j in range(L):
                 T = self.T[i, j]
                 if T > 0:
                     mean = self.sums[i, j] / T
                     if self.bisect[0]:
-                        index = bisected(mean, T, level)
+                        index = upper_end(mean, T, level)
                     else:
                         index = kl_upper(mean, level / T)
                     if index > largest:
@@ -86,25 +53,22 @@ class LiteralKLUCBState(NamedTuple):
         self.T[row, column] += 1
         self.sums[row, column] += reward
 
-    def forget(self, row: int, column: int, tag: int) -> LiteralKLUCBState:
-        if tag == 1:
+    def forget(self, row: int, column: int, tag: int) -> None:
+        if tag == 1:  # it was the pair's first
             self.issued[row, column] = False
-        return self
 
 
-@dataclass(frozen=True)
-class LiteralKLUCB(Policy):
-    name = "literal_kl_ucb"
-    c: float = 3.0
-    bisect: bool = False
+def literal_kl_ucb(known: Known, c: float = 3.0, *, bisect: bool = True) -> LiteralKLUCB:
+    """The settings are those of `rank1.KLUCB`; without `bisect` its own solver finds the indices.
 
-    def start(self, known: Known) -> LiteralKLUCBState:
-        shape = known.K, known.L
-        return LiteralKLUCBState(
-            np.array([self.c]),
-            np.array([self.bisect]),
-            np.zeros(1, np.int64),
-            np.zeros(shape, np.bool_),
-            np.zeros(shape, np.int64),
-            np.zeros(shape),
-        )
+    Then the two also round alike, and differ in speed only by how many indices they compute.
+    """
+    shape = known.K, known.L
+    return LiteralKLUCB(
+        np.array([float(c)]),
+        np.array([bisect]),
+        np.zeros(1, np.int64),
+        np.zeros(shape, np.bool_),
+        np.zeros(shape, np.int64),
+        np.zeros(shape),
+    )

@@ -1,4 +1,9 @@
-"""LinUCB by its definition: V is inverted in every step, and all indices are computed."""
+"""LinUCB, literally: V is inverted in every step, and all indices are computed.
+
+Abbasi-Yadkori, Pál, Szepesvári: Improved algorithms for linear stochastic bandits. NIPS 2011. θ and
+the index are those of its Figure 1 (OFUL); the radius with the determinant is that of Theorem 2,
+whose second form is the one with the horizon.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,8 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rank1.policies.base import Known
 
 Floats = NDArray[np.float64]
 
@@ -15,9 +22,7 @@ class LiteralLinUCB:
 
     def __init__(
         self,
-        K: int,
-        L: int,
-        n: int,
+        known: Known,
         confidence_scale: float = 1.0,
         radius: str = "horizon",
         noise: float = 0.5,
@@ -25,7 +30,7 @@ class LiteralLinUCB:
         reward: str = "product",
         epsilon: float = 0.01,
     ) -> None:
-        self.K, self.L, self.n, self.d = K, L, n, K + L
+        self.K, self.L, self.n, self.d = known.K, known.L, known.n, known.K + known.L
         self.scale, self.radius, self.ridge = confidence_scale, radius, ridge
         self.epsilon = epsilon if reward == "log" else None
         unit = abs(math.log(epsilon)) if reward == "log" else 1.0
@@ -70,7 +75,7 @@ def widths(V: Floats, K: int) -> Floats:
 
 
 def first_largest(means: Floats, bonuses: Floats) -> tuple[int, int, int]:
-    """The first of the pairs whose index is the largest but for rounding errors."""
+    """The first of the pairs whose index is the largest up to rounding."""
     indices = means + bonuses
     at = np.unravel_index(int(indices.argmax()), indices.shape)
     near = indices >= indices[at] - 1e-11 * (abs(indices[at]) + bonuses[at])

@@ -1,76 +1,74 @@
-"""OSUB, literally: all means and all K + L − 1 indices, by bisection, in every step."""
+"""OSUB, literally: all means and all K + L − 1 indices, by bisection, in every step.
+
+Combes, Proutière: Unimodal bandits: regret lower bounds and optimal algorithms. ICML 2014. There
+the level of the index has the number of times that the leader has led in the place of t.
+"""
 
 from __future__ import annotations
 
-import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import jit
+from rank1.divergences import kl_upper
+from rank1.literal.divergence import exploration_level, upper_end
+from rank1.policies.base import Known
+
+Ints = NDArray[np.int64]
 
 
-@jit
-def divergence(p: float, q: float) -> float:
-    value = 0.0
-    if p > 0:
-        value += p * math.log(p / q)
-    if p < 1:
-        value += (1 - p) * math.log((1 - p) / (1 - q))
-    return value
+class LiteralOSUB(NamedTuple):
+    """Entries of one number are arrays, so that the methods can be compiled."""
 
-
-@jit
-def index(mean: float, count: int, level: float) -> float:
-    """max{q : T·kl(mean, q) ≤ level}."""
-    low, high = mean, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if middle < 1 and count * divergence(mean, middle) <= level:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@jit
-def pair_to_play(
-    sums: NDArray[np.float64], counts: NDArray[np.int64], led: NDArray[np.int64], t: int, c: float
-) -> tuple[int, int]:
-    K, L = sums.shape
-    leader = (0, 0)
-    for i in range(K):
-        for j in range(L):
-            if counts[i, j] == 0:  # every pair once
-                return i, j
-            if sums[i, j] / counts[i, j] > sums[leader] / counts[leader]:
-                leader = (i, j)
-    led[leader] += 1
-    if led[leader] % (K + L - 1) == 0:
-        return leader
-    level = 0.0
-    if t > 1:
-        level = max(0.0, math.log(t) + c * math.log(math.log(t)))
-    best, winner = -1.0, leader
-    for i in range(K):
-        for j in range(L):
-            if i == leader[0] or j == leader[1]:
-                q = index(sums[i, j] / counts[i, j], counts[i, j], level)
-                if q > best:
-                    best, winner = q, (i, j)
-    return winner
-
-
-class LiteralOSUB:
-    def __init__(self, K: int, L: int, c: float = 3.0) -> None:
-        self.sums = np.zeros((K, L))
-        self.counts, self.led = np.zeros((K, L), np.int64), np.zeros((K, L), np.int64)
-        self.t, self.c = 0, c
+    c: NDArray[np.float64]
+    bisect: NDArray[np.bool_]
+    t: Ints  # rewards so far
+    T: Ints  # rewards of each pair
+    sums: NDArray[np.float64]  # of rewards
+    led: Ints  # how often a pair has been the leader
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        return *pair_to_play(self.sums, self.counts, self.led, self.t, self.c), 0
+        K, L = self.T.shape
+        row, column, largest = 0, 0, -1.0
+        for i in range(K):
+            for j in range(L):
+                if self.T[i, j] == 0:  # every pair once
+                    return i, j, 0
+                mean = self.sums[i, j] / self.T[i, j]
+                if mean > largest:
+                    row, column, largest = i, j, mean
+        self.led[row, column] += 1
+        if self.led[row, column] % (K + L - 1) == 0:
+            return row, column, 0
+        level = exploration_level(self.t[0], self.c[0])
+        best_row, best_column, best = row, column, -1.0
+        for i in range(K):
+            for j in range(L):
+                if i == row or j == column:
+                    mean, T = self.sums[i, j] / self.T[i, j], self.T[i, j]
+                    if self.bisect[0]:
+                        index = upper_end(mean, T, level)
+                    else:
+                        index = kl_upper(mean, level / T)
+                    if index > best:
+                        best_row, best_column, best = i, j, index
+        return best_row, best_column, 0
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        self.t[0] += 1
+        self.T[row, column] += 1
         self.sums[row, column] += reward
-        self.counts[row, column] += 1
-        self.t += 1
+
+
+def literal_osub(known: Known, c: float = 3.0, *, bisect: bool = True) -> LiteralOSUB:
+    """The settings are those of `rank1.OSUB`; without `bisect` its own solver finds the indices."""
+    shape = known.K, known.L
+    return LiteralOSUB(
+        np.array([float(c)]),
+        np.array([bisect]),
+        np.zeros(1, np.int64),
+        np.zeros(shape, np.int64),
+        np.zeros(shape),
+        np.zeros(shape, np.int64),
+    )

@@ -1,6 +1,8 @@
-"""Algorithm 1 of the paper, line by line, one pull at a time.
+"""Rank1Elim, literally: Algorithm 1 of the paper line by line, one pull at a time.
 
 The comments give the lines of the algorithm. Rows and columns count from zero.
+
+Katariya, Kveton, Szepesvári, Vernade, Wen: Stochastic Rank-1 Bandits. AISTATS 2017.
 """
 
 from __future__ import annotations
@@ -10,15 +12,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rank1.policies.base import Known
+
 
 class LiteralRank1Elim:
     """Written as a generator, so that it reads like the paper."""
 
-    def __init__(self, K: int, L: int, n: int, scale: float = 1.0, sigma: float = 0.0) -> None:
-        self.K, self.L, self.n, self.scale = K, L, n, scale
-        self.s2 = 1 + 4 * sigma**2
+    def __init__(self, known: Known, confidence_scale: float = 1.0) -> None:
+        self.K, self.L, self.n, self.scale = known.K, known.L, known.n, confidence_scale
+        # The paper's rewards lie in [0, 1], where this is 1. A reward of a wider range, or with
+        # unbounded noise, is sub-Gaussian with s²/4 in the place of 1/4.
+        reach = known.high - known.low
+        self.s2 = (max(1.0, reach) if math.isfinite(reach) else 1.0) ** 2 + 4 * known.sigma**2
         self.reward = math.nan
         self.pulls: Iterator[tuple[int, int]] | None = None
+        #: Remaining rows and columns at the beginning of each stage so far.
         self.survivors: list[tuple[list[int], list[int]]] = []
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
@@ -67,10 +75,10 @@ class LiteralRank1Elim:
             L_row = {i: self.lower(C_row[i].sum() / n_stage, n_stage) for i in rows}
             U_col = {j: self.upper(C_col[:, j].sum() / n_stage, n_stage) for j in cols}
             L_col = {j: self.lower(C_col[:, j].sum() / n_stage, n_stage) for j in cols}
-            # 30-40: elimination
+            # 30-41: elimination
             best_row = max(rows, key=lambda i: (L_row[i], -i))
             h_row = [best_row if U_row[h] <= L_row[best_row] else h for h in h_row]
             best_col = max(cols, key=lambda j: (L_col[j], -j))
             h_col = [best_col if U_col[h] <= L_col[best_col] else h for h in h_col]
-            gap /= 2  # 41
+            gap /= 2  # 43
             n_before = n_stage

@@ -1,22 +1,45 @@
-"""Thompson sampling, literally: one Beta sample of every pair in every step."""
+"""Thompson sampling, literally: one Beta sample of every pair in every step.
+
+Agrawal, Goyal: Analysis of Thompson sampling for the multi-armed bandit problem. COLT 2012,
+Algorithm 1; for rewards between 0 and 1, Algorithm 2.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
+
+from rank1.policies.base import Known
 
 
-class LiteralThompson:
-    def __init__(self, K: int, L: int) -> None:
-        self.L = L
-        self.successes, self.failures = [0] * (K * L), [0] * (K * L)
+class LiteralThompson(NamedTuple):
+    """A pair's posterior is Beta(1 + successes, 1 + failures)."""
+
+    successes: NDArray[np.int64]
+    failures: NDArray[np.int64]
+    uniform: NDArray[np.float64]  # one number, to decide whether the next reward is a success
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        samples = [
-            rng.beta(1 + s, 1 + f) for s, f in zip(self.successes, self.failures, strict=True)
-        ]
-        self.uniform = rng.random()  # for the Bernoulli trick
-        return *divmod(samples.index(max(samples)), self.L), 0
+        K, L = self.successes.shape
+        row, column, largest = 0, 0, -1.0
+        for i in range(K):
+            for j in range(L):
+                sample = rng.beta(1.0 + self.successes[i, j], 1.0 + self.failures[i, j])
+                if sample > largest:
+                    row, column, largest = i, j, sample
+        self.uniform[0] = rng.random()
+        return row, column, 0
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        counted = self.successes if self.uniform < reward else self.failures
-        counted[row * self.L + column] += 1
+        if self.uniform[0] < reward:
+            self.successes[row, column] += 1
+        else:
+            self.failures[row, column] += 1
+
+
+def literal_thompson(known: Known) -> LiteralThompson:
+    """It has no settings."""
+    shape = known.K, known.L
+    return LiteralThompson(np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(1))

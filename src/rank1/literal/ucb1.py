@@ -1,40 +1,41 @@
-"""UCB1 as it is written: the index of every pair in every step.
+"""UCB1, literally: the index of every pair in every step.
 
-The methods are plain Python; long comparisons run them compiled.
+Auer, Cesa-Bianchi, Fischer: Finite-time analysis of the multiarmed bandit problem. Machine Learning
+2002, Figure 1: play each arm once, then the arm of the largest mean + √(2·log t / T).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Known
 
 
-class LiteralUCB1State(NamedTuple):
+class LiteralUCB1(NamedTuple):
+    """Arms are pairs. Entries of one number are arrays, so that the methods can be compiled."""
+
     a: NDArray[np.float64]
-    t: NDArray[np.int64]
-    issued: NDArray[np.bool_]
-    T: NDArray[np.int64]
-    sums: NDArray[np.float64]
+    t: NDArray[np.int64]  # rewards so far
+    issued: NDArray[np.bool_]  # pairs that were played
+    T: NDArray[np.int64]  # rewards of each pair
+    sums: NDArray[np.float64]  # of rewards
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         K, L = self.T.shape
+        row, column, largest = 0, 0, -math.inf
+        a_log_t = self.a[0] * math.log(max(self.t[0], 1))
         for i in range(K):
             for j in range(L):
-                if not self.issued[i, j]:
+                if not self.issued[i, j]:  # every pair once
                     self.issued[i, j] = True
                     return i, j, 1
-        row, column, largest = 0, 0, -math.inf
-        for i in range(K):
-            for j in range(L):
-                if self.T[i, j] > 0:
-                    mean = self.sums[i, j] / self.T[i, j]
-                    index = mean + math.sqrt(self.a[0] * math.log(self.t[0]) / self.T[i, j])
+                T = self.T[i, j]
+                if T > 0:
+                    index = self.sums[i, j] / T + math.sqrt(a_log_t / T)
                     if index > largest:
                         row, column, largest = i, j, index
         return row, column, 0
@@ -44,23 +45,18 @@ class LiteralUCB1State(NamedTuple):
         self.T[row, column] += 1
         self.sums[row, column] += reward
 
-    def forget(self, row: int, column: int, tag: int) -> LiteralUCB1State:
-        if tag == 1:
+    def forget(self, row: int, column: int, tag: int) -> None:
+        if tag == 1:  # it was the pair's first
             self.issued[row, column] = False
-        return self
 
 
-@dataclass(frozen=True)
-class LiteralUCB1(Policy):
-    name = "literal_ucb1"
-    confidence: float = 2.0
-
-    def start(self, known: Known) -> LiteralUCB1State:
-        shape = known.K, known.L
-        return LiteralUCB1State(
-            np.array([self.confidence]),
-            np.zeros(1, np.int64),
-            np.zeros(shape, np.bool_),
-            np.zeros(shape, np.int64),
-            np.zeros(shape),
-        )
+def literal_ucb1(known: Known, confidence: float = 2.0) -> LiteralUCB1:
+    """The settings are those of `rank1.UCB1`."""
+    shape = known.K, known.L
+    return LiteralUCB1(
+        np.array([float(confidence)]),
+        np.zeros(1, np.int64),
+        np.zeros(shape, np.bool_),
+        np.zeros(shape, np.int64),
+        np.zeros(shape),
+    )

@@ -1,47 +1,82 @@
-"""UTS, literally: all means and all K + L − 1 samples in every step."""
+"""UTS, literally: all means and all K + L − 1 samples in every step.
+
+Trinh, Kaufmann, Vernade, Combes: Solving Bernoulli rank-one bandits with unimodal Thompson
+sampling. ALT 2020.
+"""
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from rank1.policies.base import Known
+
+Ints = NDArray[np.int64]
 
 
-class LiteralUTS:
-    def __init__(self, K: int, L: int, gamma: int = 2) -> None:
-        self.K, self.L, self.gamma = K, L, gamma
-        self.pairs = [(i, j) for i in range(K) for j in range(L)]
-        self.sums = {pair: Fraction(0) for pair in self.pairs}
-        self.successes = dict.fromkeys(self.pairs, 0)
-        self.counts = dict.fromkeys(self.pairs, 0)
-        self.led = dict.fromkeys(self.pairs, 0)
-        self.means: dict[tuple[int, int], Fraction] = {}
+class LiteralUTS(NamedTuple):
+    """A pair's posterior is Beta(1 + successes, 1 + failures), with T the sum of both."""
+
+    gamma: Ints  # γ, one number
+    successes: Ints
+    T: Ints  # rewards of each pair
+    sums: NDArray[np.float64]  # of rewards
+    led: Ints  # how often a pair has been the leader
+    uniform: NDArray[np.float64]  # one number, to decide whether the next reward is a success
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        row, column = self.pair(rng)
-        self.uniform = rng.random()  # for the Bernoulli trick
-        return row, column, 0
-
-    def pair(self, rng: np.random.Generator) -> tuple[int, int]:
-        if len(self.means) < len(self.pairs):  # every pair once
-            return self.pairs[len(self.means)]
-        largest = max(self.means.values())
-        tied = [pair for pair in self.pairs if self.means[pair] == largest]
-        leader = tied[int(rng.random() * len(tied))] if len(tied) > 1 else tied[0]
-        self.led[leader] += 1
-        if self.led[leader] % self.gamma == 0:
-            return leader
-        row, column = leader
-        near = [(row, j) for j in range(self.L)] + [(i, column) for i in range(self.K) if i != row]
-        samples = [
-            rng.beta(1 + self.successes[pair], 1 + self.counts[pair] - self.successes[pair])
-            for pair in near
-        ]
-        return near[samples.index(max(samples))]
+        K, L = self.sums.shape
+        # The leader has the largest mean; of several, one at random.
+        row, column, tied, largest = 0, 0, 0, -1.0
+        for i in range(K):
+            for j in range(L):
+                if self.T[i, j] == 0:  # every pair once
+                    self.uniform[0] = rng.random()
+                    return i, j, 0
+                mean = self.sums[i, j] / self.T[i, j]
+                if mean > largest:
+                    row, column, tied, largest = i, j, 1, mean
+                elif mean == largest:
+                    tied += 1
+        if tied > 1:
+            place = int(rng.random() * tied)
+            for i in range(K):
+                for j in range(L):
+                    if self.sums[i, j] / self.T[i, j] == largest:
+                        if place == 0:
+                            row, column = i, j
+                        place -= 1
+        self.led[row, column] += 1
+        best_row, best_column, best = row, column, -1.0
+        if self.led[row, column] % self.gamma[0] != 0:
+            # Thompson sampling among the leader's row, then the rest of its column.
+            for k in range(L + K):
+                i, j = (row, k) if k < L else (k - L, column)
+                if k < L or i != row:
+                    won = self.successes[i, j]
+                    sample = rng.beta(1.0 + won, 1.0 + self.T[i, j] - won)
+                    if sample > best:
+                        best_row, best_column, best = i, j, sample
+        self.uniform[0] = rng.random()
+        return best_row, best_column, 0
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        pair = row, column
-        self.successes[pair] += int(self.uniform < reward)
-        self.counts[pair] += 1
-        self.sums[pair] += Fraction(reward)
-        self.means[pair] = self.sums[pair] / self.counts[pair]
+        self.T[row, column] += 1
+        self.sums[row, column] += reward
+        if self.uniform[0] < reward:
+            self.successes[row, column] += 1
+
+
+def literal_uts(known: Known, gamma: float = 2) -> LiteralUTS:
+    """The settings are those of `rank1.UTS`."""
+    shape = known.K, known.L
+    return LiteralUTS(
+        np.array([gamma], np.int64),
+        np.zeros(shape, np.int64),
+        np.zeros(shape, np.int64),
+        np.zeros(shape),
+        np.zeros(shape, np.int64),
+        np.zeros(1),
+    )

@@ -1,54 +1,34 @@
-"""Policies: one file each. A new one is a new file and a line here."""
+"""Policies: one file each. A new one is a new file and a line here; all else follows from that."""
 
-from __future__ import annotations
+# In the order in which they are listed.
+# isort: off
+from rank1.policies.rank1elim import Rank1Elim as Rank1Elim
+from rank1.policies.rank1elim_kl import Rank1ElimKL as Rank1ElimKL
+from rank1.policies.ucb1 import UCB1 as UCB1
+from rank1.policies.linucb import LinUCB as LinUCB
+from rank1.policies.glm_ucb import GLMUCB as GLMUCB
+from rank1.policies.kl_ucb import KLUCB as KLUCB
+from rank1.policies.thompson import ThompsonSampling as ThompsonSampling
+from rank1.policies.uts import UTS as UTS
+from rank1.policies.osub import OSUB as OSUB
+from rank1.policies.uniform import Uniform as Uniform
+from rank1.policies.oracle import Oracle as Oracle
+# isort: on
 
-from rank1.policies.base import Known, Policy, Pull, ask, tell
-from rank1.policies.glm_ucb import GLMUCB
-from rank1.policies.kl_ucb import KLUCB
-from rank1.policies.linucb import LinUCB
-from rank1.policies.oracle import Oracle
-from rank1.policies.osub import OSUB
-from rank1.policies.rank1elim import Rank1Elim
-from rank1.policies.rank1elim_kl import Rank1ElimKL
-from rank1.policies.thompson import ThompsonSampling
-from rank1.policies.ucb1 import UCB1
-from rank1.policies.uniform import Uniform
-from rank1.policies.uts import UTS
-
-__all__ = [
-    "GLMUCB",
-    "KLUCB",
-    "OSUB",
-    "POLICIES",
-    "UCB1",
-    "UTS",
-    "Known",
-    "LinUCB",
-    "Oracle",
-    "Policy",
-    "Pull",
-    "Rank1Elim",
-    "Rank1ElimKL",
-    "ThompsonSampling",
-    "Uniform",
-    "ask",
-    "tell",
-]
+from rank1.policies.base import Known as Known
+from rank1.policies.base import Policy as Policy
+from rank1.policies.base import Pull as Pull
+from rank1.policies.base import State as State
+from rank1.policies.base import Truth as Truth
+from rank1.policies.live import ask as ask
+from rank1.policies.live import tell as tell
+from rank1.policies.live import warm_up as warm_up
+from rank1.policies.snapshots import restore as restore
+from rank1.policies.snapshots import snapshot as snapshot
 
 #: Every policy by its name on the command line.
 POLICIES: dict[str, type[Policy]] = {
-    cls.name: cls
-    for cls in (
-        Rank1Elim,
-        Rank1ElimKL,
-        UCB1,
-        LinUCB,
-        GLMUCB,
-        KLUCB,
-        ThompsonSampling,
-        UTS,
-        OSUB,
-        Uniform,
-        Oracle,
-    )
+    value.name: value
+    for value in list(vars().values())
+    if isinstance(value, type) and issubclass(value, Policy) and value is not Policy
 }

@@ -1,78 +1,41 @@
 """What every policy has: settings as an immutable value, and a state of plain arrays.
 
 A policy is one file with two classes. The policy itself is a frozen dataclass whose fields are its
-settings; `start` returns its state. The state is a NamedTuple of arrays with these methods, which
-the simulation compiles and a live study calls one at a time:
-
-- `choose(rng)`: the next pull, as (row, column, tag). May be called any number of times before
-  rewards come in. The tag is a whole number by which the policy knows the pull again.
-- `update(row, column, tag, reward)`: a reward has come in, in any order.
-- `forget(row, column, tag)`: this pull's reward will never come. Returns the state to go on with.
-  Plain Python, never compiled.
-- `best()`: the pair to recommend now.
-
-A field `limits`, set to `Known.limits`, lets `tell` refuse what doesn't belong to the grid, and a
-method `expects(row, column, tag)`, plain Python, what can't have been asked for.
+settings; `start` returns its state, a NamedTuple of NumPy arrays with the methods of `State`.
+`choose` and `update` are compiled: the simulation's loop has them inlined, and a live study calls
+the same code through `rank1.ask` and `rank1.tell`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import kernel, method
+from rank1.compiled import method
 from rank1.errors import InputError, InputTypeError
 
-__all__ = ["Known", "Policy", "Pull", "Records", "ask", "record", "require_unit_rewards", "tell"]
+__all__ = [
+    "Known",
+    "Policy",
+    "Pull",
+    "Records",
+    "State",
+    "Truth",
+    "label_of",
+    "record",
+    "require_truth",
+    "require_unit_rewards",
+    "setting_text",
+]
 
 choose = method("choose")
 update = method("update")
-
-
-class _Known(NamedTuple):
-    K: int
-    L: int
-    #: The horizon: how many steps are planned.
-    n: int
-    #: Standard deviation of noise that isn't bounded.
-    sigma: float = 0.0
-    #: The least and the largest reward.
-    low: float = 0.0
-    high: float = 1.0
-    #: Mean of the worst pair, where it is known.
-    lowest_mean: float = math.nan
-    #: For policies that only show what is possible; (-1, -1) where nobody knows.
-    best_pair: tuple[int, int] = (-1, -1)
-
-
-class Known(_Known):
-    """What a policy is told before the first step.
-
-    >>> Known(K=0, L=3, n=1000)
-    Traceback (most recent call last):
-    ...
-    rank1.InputError: K must be a whole number of at least 1, got 0
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, *told: Any, **named: Any) -> Self:
-        """Checked, because compiled code doesn't."""
-        known = super().__new__(cls, *told, **named)
-        for name in ("K", "L", "n"):
-            checks.integer(name, getattr(known, name), 1)
-        return known
-
-    @property
-    def limits(self) -> NDArray[np.float64]:
-        """K, L, the least and the largest reward; `tell` looks at a state's field of this name."""
-        return np.array([self.K, self.L, self.low, self.high], np.float64)
-
 
 #: An array of one record, whose entries have names; see `record`.
 Records = NDArray[Any]
@@ -97,12 +60,104 @@ def record(*names: str, **types: type) -> np.dtype[Any]:
     return np.dtype((np.record, list(fields.items())))
 
 
+class Truth(NamedTuple):
+    """What only a simulation knows of its problem; for policies with `needs_truth`."""
+
+    best_pair: tuple[int, int]
+    #: Mean reward of the worst pair.
+    lowest_mean: float
+
+
+_LIMITS = record("K", "L", "n", low=float, high=float, sigma=float)
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What a policy is told before the first step.
+
+    Parameters
+    ----------
+    K, L
+        Numbers of rows and columns.
+    n
+        The horizon: how many steps are planned.
+    low, high
+        The least and the largest reward; infinite where there is none.
+    sigma
+        Standard deviation of noise that isn't bounded.
+    truth
+        What only a simulation knows: for policies that declare `needs_truth`, else None.
+
+    Examples
+    --------
+    >>> Known(K=0, L=3, n=1000)
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: K must be a whole number of at least 1, got 0
+    """
+
+    K: int
+    L: int
+    n: int
+    low: float = 0.0
+    high: float = 1.0
+    sigma: float = 0.0
+    truth: Truth | None = None
+
+    def __post_init__(self) -> None:
+        """Checked here, because compiled code doesn't check anything."""
+        for name in ("K", "L", "n"):
+            object.__setattr__(self, name, checks.integer(name, getattr(self, name), 1))
+        if not self.low <= self.high:  # catches NaN too
+            raise InputError(f"low must be at most high, got {self.low} and {self.high}")
+        checks.number("sigma", self.sigma, 0)
+
+    @property
+    def limits(self) -> Records:
+        """All of it but the truth as a record, for the field `limits` that every state has."""
+        values = self.K, self.L, self.n, self.low, self.high, self.sigma
+        return np.array([values], _LIMITS)
+
+
 class Pull(NamedTuple):
     """One choice: a pair, and the tag by which the policy knows it again."""
 
     row: int
     column: int
     tag: int
+
+
+class State(Protocol):
+    """What a policy has learned so far: a NamedTuple of NumPy arrays with these methods.
+
+    `choose` and `update` are compiled by Numba and must not allocate; the others are plain Python.
+    """
+
+    @property
+    def limits(self) -> Records:
+        """`Known.limits` of the start; `tell` refuses pulls and rewards outside them."""
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        """The next pull, as row, column and tag.
+
+        May be called any number of times before rewards come in. The tag is a whole number by
+        which the policy knows the pull again.
+        """
+
+    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+        """A pull's reward has come in. Rewards may come in any order."""
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Whether this pull's reward may be reported now, as far as the state can tell."""
+
+    def forget(self, row: int, column: int, tag: int) -> Self:
+        """This pull's reward will never come. Returns the state to go on with."""
+
+    def best(self) -> tuple[int, int]:
+        """The pair to recommend now."""
+
+    def _asdict(self) -> dict[str, Any]:
+        """The arrays by name, as every NamedTuple has it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,8 +168,15 @@ class Policy:
     name: ClassVar[str]
     #: Whether its state is an `EliminationState`, which can be simulated by whole stages.
     eliminates: ClassVar[bool] = False
+    #: To be raised when an array of its state changes its meaning: older snapshots are refused.
+    layout: ClassVar[int] = 1
 
-    def start(self, known: Known) -> Any:
+    @property
+    def needs_truth(self) -> bool:
+        """Whether `start` reads `Known.truth`, so that only simulations can play it."""
+        return False
+
+    def start(self, known: Known) -> State:
         """The state before the first step."""
         raise InputTypeError(f"{type(self).__name__} has no start")
 
@@ -127,13 +189,28 @@ class Policy:
     @property
     def label(self) -> str:
         """The name with every setting that isn't the default, as the command line takes it."""
-        settings = self.settings
-        changed = [
-            f"{field.name}={setting_text(settings[field.name])}"
-            for field in dataclasses.fields(self)
-            if settings[field.name] != field.default
-        ]
-        return self.name + (":" + ",".join(changed) if changed else "")
+        return label_of(self.name, self.settings, type(self))
+
+
+def label_of(name: str, settings: Mapping[str, Any], cls: type[Policy] | None = None) -> str:
+    """The one name of a policy with these settings: those at their default are left out.
+
+    Without a class, as for a policy of somebody else's that a file speaks of, all are shown.
+
+    >>> import rank1
+    >>> label_of("linucb", {"confidence_scale": 1 / 3, "ridge": 1.0}, rank1.LinUCB)
+    'linucb:confidence_scale=1/3'
+    >>> label_of("mine", {"a": 2.0, "b": "wide"})
+    'mine:a=2,b=wide'
+    """
+    fields = dataclasses.fields(cls) if cls else ()
+    defaults = {field.name: _plain(field.default) for field in fields}
+    shown = [
+        f"{key}={setting_text(value)}"
+        for key, value in settings.items()
+        if key not in defaults or value != defaults[key]
+    ]
+    return name + (":" + ",".join(shown) if shown else "")
 
 
 def _plain(value: Any) -> Any:
@@ -158,52 +235,20 @@ def setting_text(value: Any) -> str:
     return min(texts, key=len)
 
 
-def _choose(state: Any, rng: np.random.Generator) -> Any:
-    return choose(state, rng)
+def require_truth(policy: str, known: Known) -> Truth:
+    """The truth, or an error that says who can't do without.
 
-
-def _update(state: Any, row: int, column: int, tag: int, reward: float) -> None:
-    update(state, row, column, tag, reward)
-
-
-def ask(state: Any, rng: np.random.Generator) -> Pull:
-    """The next pull, by the same compiled function that simulations use.
-
-    >>> import numpy as np, rank1
-    >>> state = rank1.Rank1Elim().start(rank1.Known(K=2, L=3, n=1000))
-    >>> rng = np.random.default_rng(1)
-    >>> pull = rank1.ask(state, rng)
-    >>> rank1.tell(state, pull, reward=1.0)
-    """
-    return Pull(*kernel(_choose, state)(state, rng))
-
-
-def tell(state: Any, pull: Pull, reward: float) -> None:
-    """Report a pull's reward.
-
-    The pull must be one that `ask` gave. That it lies on the grid is checked, as is the reward.
-
-    >>> import rank1
-    >>> state = rank1.UTS().start(rank1.Known(K=2, L=3, n=1000))
-    >>> rank1.tell(state, rank1.Pull(2, 0, tag=0), reward=1.0)
+    >>> require_truth("oracle", Known(K=2, L=2, n=10))
     Traceback (most recent call last):
     ...
-    rank1.InputError: pull must lie on the grid of 2 rows and 3 columns, got Pull(row=2, column=0, tag=0)
+    rank1.InputError: oracle needs the truth about the problem, which only a simulation knows; got truth=None
     """  # noqa: E501
-    if not math.isfinite(reward):
-        raise InputError(f"reward must be a finite number, got {reward}")
-    row, column, tag = pull
-    if (limits := getattr(state, "limits", None)) is not None:
-        K, L, low, high = limits
-        if not (0 <= row < K and 0 <= column < L):
-            raise InputError(
-                f"pull must lie on the grid of {K:.0f} rows and {L:.0f} columns, got {pull}"
-            )
-        if not low <= reward <= high:
-            raise InputError(f"reward must be a number in [{low:g}, {high:g}], got {reward}")
-    if hasattr(state, "expects") and not state.expects(row, column, tag):
-        raise InputError(f"pull must be one that was asked for and isn't reported yet, got {pull}")
-    kernel(_update, state)(state, row, column, tag, float(reward))
+    if known.truth is None:
+        raise InputError(
+            f"{policy} needs the truth about the problem, which only a simulation knows; "
+            "got truth=None"
+        )
+    return known.truth
 
 
 def require_unit_rewards(policy: str, known: Known) -> None:

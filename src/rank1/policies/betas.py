@@ -17,9 +17,9 @@ a step in which its sample lies below x:
    under the condition X ≤ x, by drawing again until it holds.
 
 The winner so has its exact law, whatever x is, as long as x doesn't depend on the current draws.
-Here x is the smallest winning sample of the last window of steps. Windows double in length, so that
-setting levels soon costs little, and a longer window makes for a level that is passed more rarely.
-The level x = 1 is the literal way: every arm is drawn, in order.
+Here x is the smallest winning sample of the last window of steps. Windows double in length: a new
+level takes time, and the longer the window, the more rarely the winning sample lies below its
+smallest. At the level x = 1 every arm is drawn, in order, as in the literal algorithm.
 
 The functions take a policy's state with these fields, where k is an arm's number:
 
@@ -27,7 +27,10 @@ The functions take a policy's state with these fields, where k is an arm's numbe
 - `arms`: the arm in each slot, in the order of drawing, or −1 where a slot is empty;
 - `rates`: −log(1 − p) of each slot, infinite for arms that are simply drawn, in blocks of slots
   (blocks × slots in a block), and `block_rates`, the sums over blocks;
-- `level` and `window`, see below.
+- `level`: the level and its window, see `LEVEL`.
+
+A pull's tag carries a uniform number, with which a reward between 0 and 1 is turned into a success
+or a failure (the Bernoulli trick) whenever it comes in: `uniform_tag`, `is_success`.
 """
 
 from __future__ import annotations
@@ -39,19 +42,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit
+from rank1.policies.base import record
 
-__all__ = ["count", "largest", "refresh", "restart", "start_betas"]
+__all__ = [
+    "count",
+    "is_success",
+    "largest",
+    "refresh",
+    "restart",
+    "start_betas",
+    "uniform_tag",
+]
 
-# What the entries of `level` are.
-X = 0  # the level x
-LOG_X = 1  # log x
-LOG_REST = 2  # log(1 − x)
-LOWEST = 3  # the smallest winning sample of the current window so far
+#: What a state's `level` holds.
+LEVEL = record(
+    "left",  # steps to the end of the current window
+    "length",  # its length
+    "first",  # the length of the first one
+    x=float,
+    log_x=float,
+    log_rest=float,  # log(1 − x)
+    lowest=float,  # the smallest winning sample of the current window so far
+)
 
-# What the entries of `window` are.
-LEFT = 0  # steps to the end of the current window
-LENGTH = 1  # its length
-FIRST = 2  # the length of the first one
+_TAGS = 2.0**52  # how many values a uniform number has in a tag: UTS needs another bit there
 
 
 def start_betas(arms: int, slots: int) -> dict[str, NDArray[Any]]:
@@ -65,10 +79,21 @@ def start_betas(arms: int, slots: int) -> dict[str, NDArray[Any]]:
         "arms": np.full(blocks * size, -1, np.int64),
         "rates": np.zeros((blocks, size)),
         "block_rates": np.zeros(blocks),
-        "level": np.array([1.0, 0.0, -math.inf, 1.0]),
-        # Eight steps give a fair level; when the arms change more often, it isn't worth its while.
-        "window": np.full(3, 8),
+        # Eight steps give a fair level. If the arms change sooner, a level doesn't pay.
+        "level": np.array([(8, 8, 8, 1.0, 0.0, -math.inf, 1.0)], LEVEL),
     }
+
+
+@inlined
+def uniform_tag(rng: np.random.Generator) -> int:
+    """A uniform number, as a whole one."""
+    return int(rng.random() * _TAGS)
+
+
+@inlined
+def is_success(tag: int, reward: float) -> bool:
+    """Whether the reward counts as a success, which it does with probability `reward`."""
+    return tag < reward * _TAGS
 
 
 @inlined
@@ -85,12 +110,12 @@ def count(state: Any, k: int, success: bool) -> None:
 
 @jit
 def rate(s: int, f: int, log_beta: float, x: float, log_x: float, log_rest: float) -> float:
-    """−log(1 − p); infinite where the arm is to be drawn."""
+    """−log(1 − p); infinite where the arm is simply drawn."""
     z = s * (1.0 - x) / x - f  # h′(x)·(1 − x)
     p = math.exp(s * log_x + f * log_rest - log_beta) * (1.0 - x)
     if z != 0.0:
         p *= math.expm1(z) / z
-    return -math.log1p(-p) if p < 0.5 else math.inf  # infinite also where p is not a number
+    return -math.log1p(-p) if p < 0.5 else math.inf  # infinite also for NaN
 
 
 @jit
@@ -109,14 +134,14 @@ def sample_above(s: int, f: int, x: float, least: float, rng: np.random.Generato
 @inlined
 def refresh(state: Any, slot: int) -> None:
     """The posterior of the arm in this slot has changed."""
-    level, rates = state.level, state.rates
-    if level[X] == 1.0:
+    level, rates = state.level[0], state.rates
+    if level.x == 1.0:
         return
     size = rates.shape[1]
     block, k = slot // size, state.arms[slot]
     rates[block, slot - block * size] = rate(
         state.successes[k], state.failures[k], state.log_beta[k],
-        level[X], level[LOG_X], level[LOG_REST],
+        level.x, level.log_x, level.log_rest,
     )  # fmt: skip
     total = 0.0
     for c in range(size):
@@ -127,8 +152,8 @@ def refresh(state: Any, slot: int) -> None:
 @jit
 def set_level(state: Any, x: float) -> None:
     """Make x the level."""
-    level = state.level
-    level[X], level[LOG_X], level[LOG_REST] = x, np.log(x), np.log1p(-x)
+    level = state.level[0]
+    level.x, level.log_x, level.log_rest = x, np.log(x), np.log1p(-x)
     slot = 0
     for block in range(state.rates.shape[0]):
         total = 0.0
@@ -139,7 +164,7 @@ def set_level(state: Any, x: float) -> None:
             if k >= 0 and x < 1.0:
                 r = rate(
                     state.successes[k], state.failures[k], state.log_beta[k],
-                    x, level[LOG_X], level[LOG_REST],
+                    x, level.log_x, level.log_rest,
                 )  # fmt: skip
             state.rates[block, c] = r
             total += r
@@ -149,29 +174,30 @@ def set_level(state: Any, x: float) -> None:
 @inlined
 def restart(state: Any) -> None:
     """Other arms are in the slots now: draw every one until a new level is found."""
-    state.level[X] = state.level[LOWEST] = 1.0
-    state.window[LEFT] = state.window[LENGTH] = state.window[FIRST]
+    level = state.level[0]
+    level.x = level.lowest = 1.0
+    level.left = level.length = level.first
 
 
 @inlined
 def largest(state: Any, rng: np.random.Generator) -> int:
     """The arm whose sample is the largest."""
-    level, window = state.level, state.window
-    x = level[X]
+    level = state.level[0]
+    x = level.x
     best, winner = -1.0, -1
     if x < 1.0:
         best, winner = largest_above(state, x, rng)
     nobody = best < x
     if nobody:
         best, winner = largest_below(state, x, best, winner, rng)
-    level[LOWEST] = min(level[LOWEST], best)
-    window[LEFT] -= 1
-    if window[LEFT] == 0 or (nobody and x < 1.0):
-        set_level(state, level[LOWEST])
-    if window[LEFT] == 0:
-        level[LOWEST] = 1.0
-        window[LENGTH] *= 2
-        window[LEFT] = window[LENGTH]
+    level.lowest = min(level.lowest, best)
+    level.left -= 1
+    if level.left == 0 or (nobody and x < 1.0):
+        set_level(state, level.lowest)
+    if level.left == 0:
+        level.lowest = 1.0
+        level.length *= 2
+        level.left = level.length
     return winner
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class EliminationState(NamedTuple):
     is what is kept. Arrays whose first axis is the stage hold the paper's quantities of stage ℓ.
     """
 
-    limits: Floats  # see `Known.limits`
+    limits: Records  # see `Known.limits`
     at: Records  # see `AT`
     rows: Ints  # I_ℓ, ascending; the first at.rows entries count
     columns: Ints  # J_ℓ, likewise
@@ -77,7 +77,7 @@ class EliminationState(NamedTuple):
     C_row: Floats  # Σ_j C_ℓ(i, j) from exploring rows: (stages, K)
     C_column: Floats  # Σ_i C_ℓ(i, j) from exploring columns: (stages, L)
     n_stage: Ints  # n_ℓ
-    width: Floats  # half the width of an interval, or whatever `interval` makes of it
+    width: Floats  # half the width of an interval; or what else `interval` needs of a stage
     awaited: Ints  # pulls of each stage that are issued and not reported
     ended: Ints  # rewards that had come in at the end of each stage; -1 before
     row_intervals: Floats  # L_ℓ and U_ℓ of rows: (stages, K, 2); NaN where eliminated
@@ -131,18 +131,19 @@ class EliminationState(NamedTuple):
             round_of(tag) <= at.rounds and stage <= at.issuing and self.awaited[stage] > 0
         )
 
-    def forget(self, row: int, column: int, tag: int) -> EliminationState:
-        """The same pull is issued again, before any other; not if its line is gone."""
-        at = self.at[0]
+    def forget(self, row: int, column: int, tag: int) -> Self:
+        """The same pull is issued again, before any other; not if its line is eliminated."""
         h, line = (self.h_column, column) if side_of(tag) else (self.h_row, row)
-        if h[at.stage, line] != line:
+        eliminated = h[self.at[0].stage, line] != line
+        if eliminated:
             self.awaited[stage_of(tag)] -= 1
-            kernel(_end_stages, self)(self)
+        kernel(_end_stages, self)(self)  # else there is none to end, but `warm_up` compiles it
+        if eliminated:
             return self
-        waiting = int(at.given_back)
+        waiting = int(self.at[0].given_back)
         state = self
         if waiting == len(self.given_back):
-            room = np.empty((max(16, 2 * waiting), 3), np.int64)
+            room = np.zeros((max(16, 2 * waiting), 3), np.int64)
             room[:waiting] = self.given_back
             # The old state must not see a count that its own room doesn't hold.
             state = self._replace(given_back=room, at=self.at.copy())
@@ -153,7 +154,8 @@ class EliminationState(NamedTuple):
     def best(self) -> tuple[int, int]:
         """The remaining row and column of the largest sums so far.
 
-        All lines have as many observations, but for the round at hand and for late rewards.
+        Sums stand for means: up to the current round and late rewards, all remaining lines have the
+        same number of observations.
         """
         stage = self.at[0].stage
         rows, columns = self.rows[: self.at[0].rows], self.columns[: self.at[0].columns]
@@ -167,7 +169,7 @@ class EliminationState(NamedTuple):
         return mean - self.width[stage], mean + self.width[stage]
 
 
-State = TypeVar("State", bound=EliminationState)
+S = TypeVar("S", bound=EliminationState)
 
 
 @inlined
@@ -224,7 +226,7 @@ def _end_stages(state: Any) -> None:
 
 @jit
 def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals: Floats) -> int:
-    """Intervals and elimination on one side (lines 22 to 40); how many lines remain."""
+    """Intervals and elimination on one side (lines 22 to 41); how many lines remain."""
     stage = state.at[0].stage
     leader = -1
     for k in range(count):
@@ -249,16 +251,16 @@ def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals
 
 @jit
 def drop_eliminated(state: Any) -> None:
-    """A pull that was given back isn't issued again when its line is gone."""
+    """A pull that was given back isn't issued again when its line is eliminated."""
     at = state.at[0]
     kept = 0
     for k in range(at.given_back):
         row, column, tag = state.given_back[k, 0], state.given_back[k, 1], state.given_back[k, 2]
         if side_of(tag) == 0:
-            gone = state.h_row[at.stage, row] != row
+            eliminated = state.h_row[at.stage, row] != row
         else:
-            gone = state.h_column[at.stage, column] != column
-        if gone:
+            eliminated = state.h_column[at.stage, column] != column
+        if eliminated:
             state.awaited[stage_of(tag)] -= 1
         else:
             for field in range(3):
@@ -267,9 +269,7 @@ def drop_eliminated(state: Any) -> None:
     at.given_back = kept
 
 
-def start_elimination(
-    kind: type[State], known: Known, n_stage: list[int], width: list[float]
-) -> State:
+def start_elimination(kind: type[S], known: Known, n_stage: list[int], width: list[float]) -> S:
     """A state before the first step, for stages of the given lengths."""
     K, L = known.K, known.L
     # A round has at least two pulls, so a stage with 2·n_ℓ > n can't end within the horizon.

@@ -8,44 +8,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined
+from rank1.policies.base import Records
 
-__all__ = ["REPORTED", "SHARED", "best_mean", "first_pulls", "issue_again"]
+__all__ = ["FIRST", "LATER", "SHARED", "best_mean", "first_pulls", "issue_again"]
 
-# What the first entries of such a policy's `at` are.
-CURSOR = 0  # the lowest pair that has not been issued
-REPORTED = 1  # t: rewards that came in
-AGAIN = 2  # pairs issued a second time, because no reward at all had come in
-SHARED = 3  # how many entries there are; a policy's own follow
+#: The entries that the `at` of such a policy begins with; its own follow.
+SHARED = (
+    "cursor",  # the lowest pair that has not been issued
+    "reported",  # t: rewards that came in
+    "again",  # pairs issued a second time, because no reward at all had come in
+)
 
-#: The tag of a pull of the first round.
-FIRST = 1
+# The tag of a pull says whether it was a pair's first.
+LATER, FIRST = 0, 1
 
 
 @inlined
-def first_pulls(at: NDArray[np.int64], issued: NDArray[np.bool_]) -> tuple[int, int]:
-    """The next pair of the first round and its tag, or -1 when the round is over.
+def first_pulls(at: Records, issued: NDArray[np.bool_]) -> tuple[int, int]:
+    """The next pair to be pulled for the first time and its tag, or -1 when all were issued.
 
-    While nothing at all is reported after it, the pairs are gone through again.
+    While nothing at all is reported after that, the pairs are issued again, in the same order.
     """
-    k = at[CURSOR]
+    k = at[0].cursor
     if k < len(issued):
         issued[k] = True
-        at[CURSOR] += 1
-        while at[CURSOR] < len(issued) and issued[at[CURSOR]]:
-            at[CURSOR] += 1
+        at[0].cursor += 1
+        while at[0].cursor < len(issued) and issued[at[0].cursor]:
+            at[0].cursor += 1
         return k, FIRST
-    if at[REPORTED] == 0:
-        k = at[AGAIN] % len(issued)
-        at[AGAIN] += 1
-        return k, 0
-    return -1, 0
+    if at[0].reported == 0:
+        k = at[0].again % len(issued)
+        at[0].again += 1
+        return k, LATER
+    return -1, LATER
 
 
-def issue_again(at: NDArray[np.int64], issued: NDArray[np.bool_], pair: int, tag: int) -> None:
-    """A pull of the first round whose reward will never come is issued again."""
+def issue_again(at: Records, issued: NDArray[np.bool_], pair: int, tag: int) -> None:
+    """A pair whose first reward will never come is issued again."""
     if tag == FIRST:
         issued[pair] = False
-        at[CURSOR] = min(at[CURSOR], pair)
+        at[0].cursor = min(at[0].cursor, pair)
 
 
 def best_mean(sums: NDArray[Any], counts: NDArray[np.int64]) -> tuple[int, int]:

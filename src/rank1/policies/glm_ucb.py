@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from rank1 import checks
 from rank1.errors import InputError
-from rank1.policies.base import Known, Policy, require_unit_rewards
+from rank1.policies.base import Known, Policy, record, require_unit_rewards
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
 __all__ = ["GLMUCB"]
 
-# What the entries of `settings` are.
-RADIUS = 0  # scale·ρ
-STEP = 1  # α
+#: What `settings` holds: scale·ρ, and α.
+SETTINGS = record(radius=float, step=float)
 
 
 class GLMUCBState(TwoHotState):
@@ -22,21 +23,21 @@ class GLMUCBState(TwoHotState):
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """One step of EM for the pulled row and column, then find the next pair."""
-        settings, seen, estimate = self.settings, self.seen, self.estimate
+        settings, seen, estimate = self.settings[0], self.seen, self.estimate
         K = len(self.value)
         absorb(self.at, seen, self.A, self.pending, self.z, self.bound, row, column)
         u, v = estimate[row], estimate[K + column]
-        # After a failure at least one factor was 0. Where both are thought to be 1 that can't be;
-        # then the limit from u = v < 1 is taken.
+        # After a failure at least one factor was 0. If both estimates are 1 that is impossible;
+        # then the limit of u = v → 1 is taken.
         u_failure, v_failure = 0.5, 0.5
         if u * v < 1:
             u_failure = u * (1 - v) / (1 - u * v)
             v_failure = v * (1 - u) / (1 - u * v)
-        u_step = (seen[row] + 1.0) ** -settings[STEP]
-        v_step = (seen[K + column] + 1.0) ** -settings[STEP]
+        u_step = (seen[row] + 1.0) ** -settings.step
+        v_step = (seen[K + column] + 1.0) ** -settings.step
         estimate[row] += u_step * (reward + (1 - reward) * u_failure - u)
         estimate[K + column] += v_step * (reward + (1 - reward) * v_failure - v)
-        self.value[row] = estimate[row] / settings[RADIUS]
+        self.value[row] = estimate[row] / settings.radius
         self.slope[column] = estimate[K + column]
         pick(
             self.at, self.A, self.pending, self.bound,
@@ -95,22 +96,29 @@ class GLMUCB(Policy):
             checks.number("c_mu", self.c_mu, 1e-9, 1)
         checks.number("step", self.step, 0, 1, above=True)
 
+    @property
+    def needs_truth(self) -> bool:
+        """Without a `c_mu` it is told the lowest mean."""
+        return self.c_mu is None
+
     def start(self, known: Known) -> GLMUCBState:
         """The state before the first step."""
         require_unit_rewards(self.name, known)
-        c_mu = known.lowest_mean if self.c_mu is None else self.c_mu
-        if not c_mu > 0:
-            what = "unknown" if math.isnan(c_mu) else "0"
+        lowest = known.truth.lowest_mean if known.truth else None
+        c_mu = lowest if self.c_mu is None else self.c_mu
+        if c_mu is None or not c_mu > 0:
+            what = "only known to simulations" if c_mu is None else "0 here"
             raise InputError(
-                f"c_mu must be given: it is the mean of the worst pair, which is {what} here; "
-                "set a number above 0, such as c_mu=0.1"
+                f"c_mu of {self.name} must be given: it is the mean of the worst pair, which is "
+                f"{what}; set a number above 0, such as c_mu=0.1"
             )
         d, n = known.K + known.L, known.n
         kappa = math.sqrt(3 + 2 * math.log(1 + 2 * 2))
         rho = 2 * kappa / c_mu * math.sqrt(2 * d * math.log(n) * math.log(2 * d * n * n))
         # n = 1 has log n = 0: then only the mean counts.
         radius = max(self.confidence_scale * rho, 1e-300)
-        state = start_two_hot(GLMUCBState, known, 1.0, [radius, self.step], estimate=0.5)
+        settings = np.array([(radius, self.step)], SETTINGS)
+        state = start_two_hot(GLMUCBState, known, 1.0, settings, estimate=0.5)
         state.value[:] = 0.5 / radius
         state.slope[:] = 0.5
         return state

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Known, Policy, require_unit_rewards
-from rank1.policies.every_pair_once import REPORTED, SHARED, best_mean, first_pulls, issue_again
+from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.policies.every_pair_once import SHARED, best_mean, first_pulls, issue_again
 from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
 
 __all__ = ["KLUCB"]
@@ -20,15 +20,15 @@ __all__ = ["KLUCB"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# What KL-UCB's own entries of `at` are.
-WINNER = SHARED  # the pair to play after the first round
-SETTLED = SHARED + 1  # t when it was found
+AT = record(
+    *SHARED,
+    "winner",  # the pair to play once every pair was issued
+    "settled",  # t when it was found
+    c=float,  # the setting
+    level=float,  # f
+)
 
-# What the entries of `KLUCBState.scalars` are.
-C = 0  # c
-LEVEL = 1  # f
-
-# `kl_upper` is right to some 1e-15, and so are the tangents made from it: a pair whose line lies
+# `kl_upper` is right to some 1e-15, and so are the tangents made from it: a pair whose tangent lies
 # this far below an index has a smaller index, as computed.
 MARGIN = 1e-12
 
@@ -37,13 +37,13 @@ class KLUCBState(NamedTuple):
     """Counts and sums of each pair, and the tournament of bounds on their indices.
 
     The index U(f) = max{q : T·kl(mean, q) ≤ f} is concave in the level f = log t + c·log log t,
-    and so lies below each of its tangents. A pair's line is the tangent at the level at which its
-    index was last computed: a bound for all levels, and after few steps hardly above the index.
+    and so lies below each of its tangents. A pair's score in the tournament is the tangent at the
+    level at which its index was last computed: an upper bound for all levels, and after few steps
+    hardly above the index.
     """
 
-    limits: Floats  # see `Known.limits`
-    at: Ints
-    scalars: Floats
+    limits: Records  # see `Known.limits`
+    at: Records  # see `AT`
     issued: NDArray[np.bool_]
     counts: Ints  # T
     sums: Floats
@@ -56,31 +56,38 @@ class KLUCBState(NamedTuple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """Every pair once, then the pair of the largest index."""
-        at, L = self.at, self.counts.shape[1]
-        k, tag = first_pulls(at, self.issued)
+        at, L = self.at[0], self.counts.shape[1]
+        k, tag = first_pulls(self.at, self.issued)
         if k < 0:
-            if at[SETTLED] != at[REPORTED]:
-                at[SETTLED] = at[REPORTED]
-                lines = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
-                at[WINNER] = largest_index(self.counts, self.sums, self.scalars[LEVEL], *lines)
-            k = at[WINNER]
+            if at.settled != at.reported:
+                at.settled = at.reported
+                at.winner = largest_index(
+                    self.counts, self.sums, at.level,
+                    self.intercept, self.slope, self.until, self.winner, self.close, self.offset,
+                )  # fmt: skip
+            k = at.winner
         return k // L, k % L, tag
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        """Give the pair a new line."""
-        self.at[REPORTED] += 1
+        """Give the pair a new tangent."""
+        at = self.at[0]
+        at.reported += 1
         self.counts[row, column] += 1
         self.sums[row, column] += reward
-        f = kl_level(self.at[REPORTED], self.scalars[C])
-        self.scalars[LEVEL] = f
+        f = kl_level(at.reported, at.c)
+        at.level = f
         k = row * self.counts.shape[1] + column
         T, mean, q = index_of(self.counts, self.sums, k, f)
         a, b = tangent(T, mean, q, f)
-        lines = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
-        put(*lines, k, a, b, f, 0.0)
+        scores = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
+        put(*scores, k, a, b, f, 0.0)
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Any pull may be reported."""
+        return True
 
     def forget(self, row: int, column: int, tag: int) -> KLUCBState:
-        """A pair of the first round is issued again; nothing else depends on the pull."""
+        """A pair's first pull is issued again; nothing else depends on the pull."""
         issue_again(self.at, self.issued, row * self.counts.shape[1] + column, tag)
         return self
 
@@ -100,7 +107,7 @@ def index_of(counts: Ints, sums: Floats, k: int, f: float) -> tuple[int, float, 
 
 @inlined
 def tangent(T: int, mean: float, q: float, f: float) -> tuple[float, float]:
-    """Intercept and slope of the line that touches the index q at level f."""
+    """Intercept and slope of the tangent to the index, which is q at level f."""
     if not mean < q < 1.0:
         return 1.0, 0.0  # no index is larger than 1
     b = q * (1.0 - q) / (T * (q - mean))  # dU/df, from T·kl(mean, U) = f
@@ -121,9 +128,9 @@ def largest_index(
 ) -> int:
     """The argmax of the indices at level f.
 
-    The index of the pair of the highest line is computed, then those of all pairs whose lines are
-    not below it: rarely any. Pairs of the same sum and count have the same index, whatever their
-    lines are; and once an index is 1, a later pair can't have a larger one.
+    The index of the pair of the largest tangent is computed, then those of all pairs whose tangents
+    are not below it: rarely any. Pairs of the same sum and count have the same index, whatever
+    their tangents are; and once an index is 1, a later pair can't have a larger one.
     """
     L, pairs = counts.shape[1], counts.size
     refresh(intercept, slope, until, winner, close, offset, f, 0.0)
@@ -185,10 +192,11 @@ class KLUCB(Policy):
         """The state before the first step."""
         require_unit_rewards(self.name, known)
         K, L = known.K, known.L
+        at = np.zeros(1, AT)
+        at[0].c = self.c
         return KLUCBState(
             known.limits,
-            np.zeros(SHARED + 2, np.int64),
-            np.array([self.c, 0.0]),
+            at,
             np.zeros(K * L, np.bool_),
             np.zeros((K, L), np.int64),
             np.zeros((K, L)),

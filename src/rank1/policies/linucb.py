@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from rank1 import checks
 from rank1.errors import InputError
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Known, Policy, record
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
 __all__ = ["LinUCB"]
 
-# What the entries of `settings` are: c = SCALE·(NOISE·√SQUARE + BIAS).
-SCALE = 0
-NOISE = 1  # R
-SQUARE = 2  # d·log((1 + 2n/λ)/δ), or log det(V/λ) + 2·log(1/δ)
-BIAS = 3  # √λ·S
-GROWS = 4  # whether SQUARE has the determinant
-EPSILON = 5  # 0 where rewards are taken as they are
+#: What `settings` holds: c = scale·(noise·√square + bias).
+SETTINGS = record(
+    "grows",  # whether `square` has the determinant
+    scale=float,
+    noise=float,  # R
+    square=float,  # d·log((1 + 2n/λ)/δ), or log det(V/λ) + 2·log(1/δ)
+    bias=float,  # √λ·S
+    epsilon=float,  # 0 where rewards are taken as they are
+)
 
 
 class LinUCBState(TwoHotState):
@@ -26,17 +30,17 @@ class LinUCBState(TwoHotState):
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Add the reward to the regression, and find the next pair."""
-        settings, theta = self.settings, self.estimate
+        settings, theta = self.settings[0], self.estimate
         K, d = len(self.value), len(theta)
-        y = math.log(max(reward, settings[EPSILON])) if settings[EPSILON] > 0 else reward
+        y = math.log(max(reward, settings.epsilon)) if settings.epsilon > 0 else reward
         w2 = absorb(self.at, self.seen, self.A, self.pending, self.z, self.bound, row, column)
         # θ = V⁻¹Σ y x moves by V⁻¹x·(y - xᵀθ), with the new V
         step = (y - (theta[row] + theta[K + column])) / math.sqrt(1 + w2)
         for k in range(d):
             theta[k] += step * self.z[k]
-        if settings[GROWS] > 0:
-            settings[SQUARE] += math.log1p(w2)  # det(V + x xᵀ) = det V·(1 + w²)
-        c = settings[SCALE] * (settings[NOISE] * math.sqrt(settings[SQUARE]) + settings[BIAS])
+        if settings.grows:
+            settings.square += math.log1p(w2)  # det(V + x xᵀ) = det V·(1 + w²)
+        c = settings.scale * (settings.noise * math.sqrt(settings.square) + settings.bias)
         for i in range(K):
             self.value[i] = theta[i] / c
         for j in range(d - K):
@@ -112,9 +116,13 @@ class LinUCB(Policy):
         d, n = known.K + known.L, known.n
         log, grows = self.reward == "log", self.radius == "determinant"
         unit = abs(math.log(self.epsilon)) if log else 1.0
-        square = 2 * math.log(n) if grows else d * math.log((1 + 2 * n / self.ridge) * n)
-        settings = [0.0] * 6
-        settings[SCALE], settings[SQUARE] = self.confidence_scale, square
-        settings[NOISE], settings[BIAS] = unit * self.noise, unit * math.sqrt(self.ridge * d)
-        settings[GROWS], settings[EPSILON] = float(grows), self.epsilon if log else 0.0
+        settings = np.zeros(1, SETTINGS)
+        settings[0].grows = grows
+        settings[0].scale = self.confidence_scale
+        settings[0].noise = unit * self.noise
+        settings[0].square = (
+            2 * math.log(n) if grows else d * math.log((1 + 2 * n / self.ridge) * n)
+        )
+        settings[0].bias = unit * math.sqrt(self.ridge * d)
+        settings[0].epsilon = self.epsilon if log else 0.0
         return start_two_hot(LinUCBState, known, self.ridge, settings, estimate=0.0)

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.errors import InputError
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Known, Policy, Records, require_truth
 
 __all__ = ["Oracle"]
 
@@ -17,7 +16,7 @@ __all__ = ["Oracle"]
 class OracleState(NamedTuple):
     """The best pair."""
 
-    limits: NDArray[np.float64]  # see `Known.limits`
+    limits: Records  # see `Known.limits`
     pair: NDArray[np.int64]
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
@@ -26,6 +25,10 @@ class OracleState(NamedTuple):
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """There is nothing to learn."""
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Any pull may be reported."""
+        return True
 
     def forget(self, row: int, column: int, tag: int) -> OracleState:
         """Nothing depends on the past."""
@@ -51,8 +54,12 @@ class Oracle(Policy):
 
     name = "oracle"
 
+    @property
+    def needs_truth(self) -> bool:
+        """It is told the best pair."""
+        return True
+
     def start(self, known: Known) -> OracleState:
         """The state before the first step."""
-        if min(known.best_pair) < 0:
-            raise InputError("oracle must be told the best pair, got none: that is for simulations")
-        return OracleState(known.limits, np.array(known.best_pair, np.int64))
+        truth = require_truth(self.name, known)
+        return OracleState(known.limits, np.array(truth.best_pair, np.int64))

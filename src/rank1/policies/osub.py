@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Known, Policy, require_unit_rewards
-from rank1.policies.every_pair_once import REPORTED, SHARED, first_pulls, issue_again
+from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again
 from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
 
 __all__ = ["OSUB"]
@@ -21,14 +21,14 @@ __all__ = ["OSUB"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-L = SHARED  # OSUB's own entry of `at`: how many columns there are
+AT = record(*SHARED, c=float)  # the setting c
 
 
 class OSUBState(NamedTuple):
     """Means and leaders of the pairs in row-major order; see `unimodal`."""
 
-    limits: Floats  # see `Known.limits`
-    at: Ints
+    limits: Records  # see `Known.limits`
+    at: Records  # see `AT`
     issued: NDArray[np.bool_]
     top: Floats
     ties: Ints
@@ -36,20 +36,20 @@ class OSUBState(NamedTuple):
     counts: Ints  # T
     entropies: Floats  # T·(m·log m + (1 − m)·log(1 − m)) for the mean m
     led: Ints  # how often a pair has been the leader
-    c: Floats  # the setting
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """The tag is 1 for a pull of the first round, else 0."""
+        """Every pair once, then one near the leader."""
         k, tag = first_pulls(self.at, self.issued)
         if k < 0:
             k = play_leader(self)
-        row = k // self.at[L]
-        return row, k - row * self.at[L], tag
+        L = self.limits[0].L
+        row = k // L
+        return row, k - row * L, tag
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Add the reward to its pair."""
-        k = row * self.at[L] + column
-        self.at[REPORTED] += 1
+        k = row * self.limits[0].L + column
+        self.at[0].reported += 1
         self.counts[k] += 1
         self.sums[k] += reward
         won, lost = self.sums[k], self.counts[k] - self.sums[k]
@@ -62,14 +62,18 @@ class OSUBState(NamedTuple):
         self.entropies[k] = entropy
         report_mean(self, k, mean)
 
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Any pull may be reported."""
+        return True
+
     def forget(self, row: int, column: int, tag: int) -> OSUBState:
-        """A pair of the first round is issued again."""
-        issue_again(self.at, self.issued, row * int(self.at[L]) + column, tag)
+        """A pair's first pull is issued again; nothing else depends on the pull."""
+        issue_again(self.at, self.issued, row * int(self.limits[0].L) + column, tag)
         return self
 
     def best(self) -> tuple[int, int]:
         """The leader."""
-        row, column = divmod(first_leader(self), int(self.at[L]))
+        row, column = divmod(first_leader(self), int(self.limits[0].L))
         return row, column
 
 
@@ -77,19 +81,18 @@ class OSUBState(NamedTuple):
 def play_leader(state: OSUBState) -> int:
     """The leader, or the largest index among it, its row and its column."""
     leader = tied_leader(state.top, state.ties, 0)
-    columns = state.at[L]
-    rows = len(state.counts) // columns
+    rows, columns = state.limits[0].K, state.limits[0].L
     state.led[leader] += 1
     if state.led[leader] % (rows + columns - 1) == 0:
         return leader
-    level = kl_level(state.at[REPORTED], state.c[0])
+    level = kl_level(state.at[0].reported, state.at[0].c)
     row = leader // columns
     column = leader - row * columns
     winner, best = leader, -1.0
     log_best, log_rest = 0.0, 0.0
     for place in range(-1, columns + rows):
         if place < 0:
-            k = leader  # first, as it mostly wins: then nothing else has to be solved for
+            k = leader  # first, because it mostly wins: then no other equation has to be solved
         elif place < columns:
             k = row * columns + place
         else:
@@ -153,14 +156,15 @@ class OSUB(Policy):
         """The state before the first step."""
         require_unit_rewards(self.name, known)
         pairs = known.K * known.L
-        fields = start_unimodal(pairs, own=1)
-        fields["at"][L] = known.L
+        at = np.zeros(1, AT)
+        at[0].c = self.c
         return OSUBState(
             known.limits,
-            **fields,
+            at,
+            **start_unimodal(pairs),
+            issued=np.zeros(pairs, np.bool_),
             sums=np.zeros(pairs),
             counts=np.zeros(pairs, np.int64),
             entropies=np.zeros(pairs),
             led=np.zeros(pairs, np.int64),
-            c=np.array([float(self.c)]),
         )

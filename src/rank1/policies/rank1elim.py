@@ -28,7 +28,7 @@ class Rank1Elim(Policy):
     in an interval of width w > 1, such as stars, are sub-Gaussian with w²/4: there s² = w² + 4σ².
 
     When rewards come late, a stage ends with the last of its rewards. What is asked for meanwhile
-    are sweeps over the current survivors that count towards the next stage.
+    are rounds over the current survivors that count towards the next stage.
 
     Examples
     --------

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Known, Policy, require_unit_rewards
-from rank1.policies.betas import count, largest, refresh, start_betas
+from rank1.policies.base import Known, Policy, Records, require_unit_rewards
+from rank1.policies.betas import count, is_success, largest, refresh, start_betas, uniform_tag
 
 __all__ = ["ThompsonSampling"]
 
@@ -20,28 +20,30 @@ Floats = NDArray[np.float64]
 class ThompsonState(NamedTuple):
     """Posteriors of the pairs in row-major order, and what `betas` keeps to sample from them."""
 
-    limits: Floats  # see `Known.limits`
+    limits: Records  # see `Known.limits`
     successes: Ints
     failures: Ints
     log_beta: Floats
     arms: Ints
     rates: Floats
     block_rates: Floats
-    level: Floats
-    window: Ints
-    shape: Ints  # K, L
+    level: Records
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """The pair of the largest sample. The tag is a uniform number for the Bernoulli trick."""
-        k = largest(self, rng)
-        row = k // self.shape[1]
-        return row, k - row * self.shape[1], int(rng.random() * 2.0**53)
+        k, L = largest(self, rng), self.limits[0].L
+        row = k // L
+        return row, k - row * L, uniform_tag(rng)
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """A success with probability `reward`."""
-        k = row * self.shape[1] + column
-        count(self, k, tag < reward * 2.0**53)
+        k = row * self.limits[0].L + column
+        count(self, k, is_success(tag, reward))
         refresh(self, k)
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Any pull may be reported."""
+        return True
 
     def forget(self, row: int, column: int, tag: int) -> ThompsonState:
         """Nothing depends on a pull that isn't reported."""
@@ -51,7 +53,7 @@ class ThompsonState(NamedTuple):
         """The largest posterior mean among the pairs with a report."""
         counts = self.successes + self.failures
         means = np.where(counts > 0, (1 + self.successes) / (2 + counts), 0.0)
-        row, column = divmod(int(means.argmax()), int(self.shape[1]))
+        row, column = divmod(int(means.argmax()), int(self.limits[0].L))
         return row, column
 
 
@@ -91,4 +93,4 @@ class ThompsonSampling(Policy):
         pairs = known.K * known.L
         fields = start_betas(pairs, pairs)
         fields["arms"][:pairs] = np.arange(pairs)
-        return ThompsonState(known.limits, **fields, shape=np.array([known.K, known.L]))
+        return ThompsonState(known.limits, **fields)

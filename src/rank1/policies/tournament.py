@@ -1,22 +1,22 @@
-"""Which of many lines is the highest, while x only grows: a kinetic tournament.
+"""Which of many scores is the largest, while x only grows: a kinetic tournament.
 
-Every pair has a line, intercept + slope·x. Four lines meet in a match, the winners of four matches
-meet in the next, up to the root. A match notes until which x its winner surely stays ahead: lines
-cross at most once, so with the gap to the best of the others and the steepest slope among them
-that is x + gap / (steepest − slope of the winner). A new line replays the log₄(pairs) matches on
-its way up; as x grows, only matches whose time has come are replayed.
+Every pair is a leaf with a score, intercept + slope·x. Four leaves meet in a match, the winners of
+four matches meet in the next, up to the root. A match notes until which x its winner surely stays
+ahead: two scores cross at most once, so with the gap to the best of the others and the steepest
+slope among them that is x + gap / (steepest − slope of the winner). A new score replays the
+log₄(pairs) matches on its way up; as x grows, only matches past their `until` are replayed.
 
 The arrays, all of them level after level from the leaves to the root:
 
-- `intercept`, `slope`: of a node's winner; −∞ and 0 where there is no line yet,
+- `intercept`, `slope`: of a node's winner; −∞ and 0 where there is no score yet,
 - `until`: up to this x the matches here and below need not be played again,
 - `winner`: the name of the leaf that won,
-- `close`: whether, in a match here or below, another line came within `margin` of the winner's.
-  Lines that are the same to the last bit don't count: the lowest leaf wins, always,
+- `close`: whether, in a match here or below, another score came within `margin` of the winner's.
+  Scores of the same intercept and slope don't count: of these the lowest leaf wins, always,
 - `offset`: where each level begins.
 
-A caller whose lines are not quite what he wants to compare looks at `close`, and with `next_above`
-at all the lines that are near the highest.
+A caller whose scores only approximate what is to be compared looks at `close`, and with
+`next_above` at all the leaves whose scores are near the largest.
 
 Reference: Basch, Guibas, Hershberger: Data structures for mobile data. Journal of Algorithms 1999.
 """
@@ -38,13 +38,13 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Unsigned = NDArray[np.uint64]
 
-# Places in the arrays are unsigned, because Numba looks at the sign of every other index. A number
-# that stands in the text is signed, and the two together would make a float: hence these names.
+# Places in the arrays are unsigned, because Numba checks signed indices for being negative. A
+# literal number is signed, and Numba makes a float of signed and unsigned: hence these constants.
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 
 
 def start_tournament(names: Ints) -> tuple[Floats, Floats, Floats, Ints, Bools, Unsigned]:
-    """Intercept, slope, until, winner, close and offset before there is a line."""
+    """Intercept, slope, until, winner, close and offset before there is a score."""
     offset, nodes, width = [0], len(names), len(names)
     while width > 1:
         nodes += -nodes % 4  # every match has four places; some stay empty
@@ -94,8 +94,8 @@ def _match(
 ) -> None:
     """Play one match between the children c0 … c0 + 3.
 
-    Who wins can't be foretold, so all is done by minima, maxima and conditional moves: a processor
-    that guessed a branch wrong would lose more time than the whole match takes.
+    There are no branches, only minima, maxima and conditional moves: who wins is unpredictable,
+    and a mispredicted branch takes longer than the whole match.
     """
     c1, c2, c3 = c0 + ONE, c0 + TWO, c0 + THREE
     a0, a1, a2, a3 = intercept[c0], intercept[c1], intercept[c2], intercept[c3]
@@ -109,12 +109,12 @@ def _match(
     a, b = intercept[w], slope[w]
     intercept[node], slope[node], winner[node] = a, b, winner[w]
 
-    # Only a steeper line can overtake the winner's.
+    # Only a steeper score can overtake the winner's.
     steeper = _max(_if(b0 > b, e0), _if(b1 > b, e1), _if(b2 > b, e2), _if(b3 > b, e3))
     gap = best - steeper - margin
     ahead = x + (gap if gap > 0.0 else 0.0) / (_max(b0, b1, b2, b3) - b)
     soonest = _min(until[c0], until[c1], until[c2], until[c3])
-    # Without a line ∞ − ∞ is no number, and no number is smaller than another.
+    # Where no leaf has a score yet, `ahead` is NaN (−∞ minus −∞) and the comparison is false.
     until[node] = ahead if ahead < soonest else soonest
 
     o0, o1 = _if((a0 != a) | (b0 != b), e0), _if((a1 != a) | (b1 != b), e1)
@@ -164,7 +164,7 @@ def put(
     x: float,
     margin: float,
 ) -> None:
-    """Give a leaf the line a + b·x, b ≥ 0. No x that is smaller may follow."""
+    """Give a leaf the score a + b·x, b ≥ 0. No smaller x may follow."""
     place = np.uint64(leaf)
     intercept[place], slope[place] = a, b
     _replay(intercept, slope, until, winner, close, offset, 0, place, x, margin)
@@ -183,7 +183,7 @@ def refresh(
 ) -> None:
     """Replay every match whose winner may have been overtaken before x."""
     while until[root_of(offset)] < x:
-        # Walk down to a match whose time has come while that of none below has.
+        # Walk down to a match that is past its `until` while none below it is.
         level, place = len(offset) - 1, ZERO
         while level > 1:
             first = offset[level - 1] + (place << TWO)
@@ -207,9 +207,9 @@ def next_above(
     x: float,
     threshold: float,
 ) -> Any:
-    """The next leaf, from the given one on, whose line is at least `threshold` at x.
+    """The next leaf, from the given one on, whose score at x is at least `threshold`.
 
-    Returns `leaves` if there is none. Where a match's winner is below, so is all that it beat.
+    Returns `leaves` if there is none. A match whose winner is below is skipped with all its leaves.
     """
     place, end = np.uint64(leaf), np.uint64(leaves)
     while place < end:

@@ -11,10 +11,10 @@ comparison a pair:
 - A new x makes A - z zᵀ of A, with z = A x / √(1 + w²). The z are collected and subtracted eight
   at a time, in the lower triangle only; until then they are taken into account wherever A is read.
   Each update damps the errors that earlier ones left in the direction of x, so they don't pile up.
-- Widths only shrink. So numbers that are lowered in the row and the column just played, and set
-  right everywhere from time to time, never lie below the widths. With these one pass gives an
-  upper bound of the best index in each row, and only pairs whose bound reaches the largest index
-  found so far are computed: hardly more than one a step.
+- Widths only shrink, so an old width is an upper bound. Bounds are lowered in the row and the
+  column just played, and recomputed everywhere from time to time. With them one pass gives an
+  upper bound of the best index in each row, and an index is computed only where its bound reaches
+  the largest index found so far: hardly more than one a step.
 """
 
 from __future__ import annotations
@@ -26,31 +26,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import jit
-from rank1.policies.base import Known
+from rank1.policies.base import Known, Records, record
 
 __all__ = ["TwoHotState", "absorb", "pick", "start_two_hot"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# What the entries of `TwoHotState.at` are.
-REPORTS = 0  # rewards that came in
-ROW = 1  # the pair of the largest index
-COLUMN = 2
-COMPUTED = 3  # indices computed since the bounds were last set right
+AT = record(
+    "reports",  # rewards that came in
+    "row",  # of the pair of the largest index
+    "column",
+    "computed",  # indices computed since all bounds were last recomputed
+)
 
 _BATCH = 8  # pending vectors: `solve` and `flush` are written out for this many
-_DEAR = 64  # to compute an index takes as long as setting right so many bounds
+_INDEX_COST = 64  # computing one index takes about as long as recomputing this many bounds
 _TIE = 1e-11  # indices that differ by less, relatively, are equal but for rounding errors
 
 
 class TwoHotState(NamedTuple):
     """What was learned; and the next pair, which is known beforehand since nothing is random."""
 
-    limits: Floats  # see `Known.limits`
-    at: Ints
+    limits: Records  # see `Known.limits`
+    at: Records  # see `AT`
     seen: Ints  # reports of each row, then of each column: (d,)
-    settings: Floats
+    settings: Records  # the policy's own
     estimate: Floats  # LinUCB: θ. GLM-UCB: û, then v̂
     A: Floats  # (d, d), without the pending vectors; in row r only entries up to r | 7 are kept
     pending: Floats  # (_BATCH, d); 0 where there is none yet
@@ -63,7 +64,11 @@ class TwoHotState(NamedTuple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """The pair of the largest index, as far as rewards are reported."""
-        return self.at[ROW], self.at[COLUMN], 0
+        return self.at[0].row, self.at[0].column, 0
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Any pull may be reported."""
+        return True
 
     def forget(self, row: int, column: int, tag: int) -> Self:
         """Nothing depends on a pull that isn't reported."""
@@ -76,12 +81,12 @@ class TwoHotState(NamedTuple):
         return int(known[:K].argmax()), int(known[K:].argmax())
 
 
-State = TypeVar("State", bound=TwoHotState)
+S = TypeVar("S", bound=TwoHotState)
 
 
 def start_two_hot(
-    kind: type[State], known: Known, ridge: float, settings: list[float], estimate: float
-) -> State:
+    kind: type[S], known: Known, ridge: float, settings: Records, estimate: float
+) -> S:
     """A state before the first step, with V = ridge·I and all estimates equal."""
     K, L = known.K, known.L
     d, columns = K + L, -(-L // 4) * 4
@@ -91,9 +96,9 @@ def start_two_hot(
     bound[:L], bound[L:] = math.sqrt(2 / ridge), -math.inf
     return kind(
         limits=known.limits,
-        at=np.zeros(4, np.int64),
+        at=np.zeros(1, AT),
         seen=np.zeros(d, np.int64),
-        settings=np.array(settings),
+        settings=settings,
         estimate=np.full(d, estimate),
         A=A,
         pending=aligned((_BATCH, d)),
@@ -107,7 +112,7 @@ def start_two_hot(
 
 
 def aligned(shape: tuple[int, ...]) -> Floats:
-    """Zeros that begin where a cache line does: up to a third faster, and else no different."""
+    """Zeros that begin at a multiple of 64 bytes, which makes a step up to a third faster."""
     size = math.prod(shape)
     room = np.zeros(size + 8)
     first = -room.ctypes.data % 64 // 8
@@ -116,7 +121,7 @@ def aligned(shape: tuple[int, ...]) -> Floats:
 
 @jit
 def absorb(
-    at: Ints,
+    at: Records,
     seen: Ints,
     A: Floats,
     pending: Floats,
@@ -130,20 +135,20 @@ def absorb(
     solve(A, pending, row, K + column, z)
     w2 = z[row] + z[K + column]
     shrink = 1 / math.sqrt(1 + w2)
-    place = at[REPORTS] % _BATCH
+    place = at[0].reports % _BATCH
     for k in range(d):
         z[k] *= shrink
         pending[place, k] = z[k]
     seen[row] += 1
     seen[K + column] += 1
-    at[REPORTS] += 1
-    if at[REPORTS] % _BATCH == 0:
+    at[0].reports += 1
+    if at[0].reports % _BATCH == 0:
         flush(A, pending)
         for place in range(_BATCH):
             for k in range(d):
                 pending[place, k] = 0.0
-    if at[REPORTS] % _BATCH == 0 and at[COMPUTED] * _DEAR >= K * (d - K):
-        at[COMPUTED] = 0
+    if at[0].reports % _BATCH == 0 and at[0].computed * _INDEX_COST >= K * (d - K):
+        at[0].computed = 0
         for j in range(d - K):
             for i in range(K):
                 bound[j, i] = math.sqrt(max(A[i, i] + 2 * A[K + j, i] + A[K + j, K + j], 0.0))
@@ -205,7 +210,7 @@ def width(A: Floats, Z: Floats, a: int, b: int) -> float:
 
 @jit
 def pick(
-    at: Ints,
+    at: Records,
     A: Floats,
     pending: Floats,
     bound: Floats,
@@ -217,7 +222,7 @@ def pick(
     """Find the pair of the largest mean/c + w, the first in row-major order among equals."""
     K, L = len(value), len(A) - len(value)
     bound_rows(bound, value, slope, offset, top)
-    # Begin with the pair of the largest bound, but for a rounding error.
+    # Begin with the pair of the largest bound, up to rounding.
     row = column = 0
     for i in range(1, K):
         if top[i] > top[row] + _TIE * abs(top[row]):
@@ -241,8 +246,8 @@ def pick(
                     if index >= least:
                         row, column = i, j
                     best = max(best, index)
-    at[COMPUTED] += computed
-    at[ROW], at[COLUMN] = row, column
+    at[0].computed += computed
+    at[0].row, at[0].column = row, column
 
 
 @jit

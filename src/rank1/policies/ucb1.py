@@ -11,24 +11,25 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import jit
-from rank1.policies.base import Known, Policy
-from rank1.policies.every_pair_once import REPORTED, SHARED, best_mean, first_pulls, issue_again
+from rank1.policies.base import Known, Policy, Records, record
+from rank1.policies.every_pair_once import SHARED, best_mean, first_pulls, issue_again
 from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
 
 __all__ = ["UCB1"]
 
-WINNER = SHARED  # UCB1's own entry of `at`: the pair to play after the first round
-
-# What the entries of `UCB1State.scalars` are.
-CONFIDENCE = 0  # a
-SCALE = 1  # no mean and no radius was ever larger
+AT = record(
+    *SHARED,
+    "winner",  # the pair to play once every pair was issued
+    confidence=float,  # a
+    scale=float,  # no mean and no radius was ever larger
+)
 
 # A pair is named row·2³² + column: a division by L would cost as much as a match.
 SHIFT = 32
 COLUMN = 2**32 - 1
 
-# A line's value and the index as it is written differ by rounding: by less than 10·2⁻⁵³·scale, and
-# each of the at most 26 matches on the way to the root adds as much. Pairs whose lines are further
+# A pair's score and its index by the formula differ by rounding: by less than 10·2⁻⁵³·scale, and
+# each of the at most 26 matches on the way to the root adds as much. Pairs whose scores are further
 # apart than this times the scale are in the order of their indices; between others the indices
 # themselves decide.
 ROUNDING = 1e-13
@@ -37,12 +38,11 @@ ROUNDING = 1e-13
 class UCB1State(NamedTuple):
     """Counts and sums of each pair, and the tournament of their indices.
 
-    With x = √(a·log t) the index mean + √(a·log t / T) is the line mean + x/√T, and x only grows.
+    With x = √(a·log t) the index mean + √(a·log t / T) is the score mean + x/√T, and x only grows.
     """
 
-    limits: NDArray[np.float64]  # see `Known.limits`
-    at: NDArray[np.int64]
-    scalars: NDArray[np.float64]
+    limits: Records  # see `Known.limits`
+    at: Records  # see `AT`
     issued: NDArray[np.bool_]
     counts: NDArray[np.int64]  # T
     sums: NDArray[np.float64]
@@ -56,37 +56,41 @@ class UCB1State(NamedTuple):
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """Every pair once, then the pair of the largest index."""
         k, tag = first_pulls(self.at, self.issued)
-        pair = self.at[WINNER] if k < 0 else self.winner[k]
+        pair = self.at[0].winner if k < 0 else self.winner[k]
         return pair >> SHIFT, pair & COLUMN, tag
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        """Give the pair its new line, and find the highest of all."""
-        at, scalars = self.at, self.scalars
-        at[REPORTED] += 1
+        """Give the pair its new score, and find the largest of all."""
+        at = self.at[0]
+        at.reported += 1
         self.counts[row, column] += 1
         self.sums[row, column] += reward
         T = self.counts[row, column]
         mean = self.sums[row, column] / T
-        scalars[SCALE] = max(scalars[SCALE], abs(mean))
-        margin = ROUNDING * scalars[SCALE]
-        a_log_t = scalars[CONFIDENCE] * math.log(at[REPORTED])
+        at.scale = max(at.scale, abs(mean))
+        margin = ROUNDING * at.scale
+        a_log_t = at.confidence * math.log(at.reported)
         x = math.sqrt(a_log_t)
-        lines = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
+        scores = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
         leaf = row * self.counts.shape[1] + column
-        put(*lines, leaf, mean, 1.0 / math.sqrt(T), x, margin)
+        put(*scores, leaf, mean, 1.0 / math.sqrt(T), x, margin)
         root = root_of(self.offset)
         if self.until[root] <= x:
-            refresh(*lines, x, margin)
-        at[WINNER] = self.winner[root]
+            refresh(*scores, x, margin)
+        at.winner = self.winner[root]
         if self.close[root]:
-            highest = self.intercept[root] + self.slope[root] * x
+            largest = self.intercept[root] + self.slope[root] * x
             k = largest_index(
-                self.intercept, self.slope, self.offset, self.counts, x, highest - margin, a_log_t
+                self.intercept, self.slope, self.offset, self.counts, x, largest - margin, a_log_t
             )
-            at[WINNER] = self.winner[k]
+            at.winner = self.winner[k]
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Any pull may be reported."""
+        return True
 
     def forget(self, row: int, column: int, tag: int) -> UCB1State:
-        """A pair of the first round is issued again; nothing else depends on the pull."""
+        """A pair's first pull is issued again; nothing else depends on the pull."""
         issue_again(self.at, self.issued, row * self.counts.shape[1] + column, tag)
         return self
 
@@ -99,7 +103,7 @@ class UCB1State(NamedTuple):
 def largest_index(
     intercept: Any, slope: Any, offset: Any, counts: Any, x: float, threshold: float, a_log_t: float
 ) -> int:
-    """The argmax of the indices as they are written, among all pairs that rounding allows."""
+    """The argmax of the indices by their formula, among the pairs that rounding leaves open."""
     K, L = counts.shape
     best, largest = 0, -math.inf
     k = next_above(intercept, slope, offset, 0, K * L, x, threshold)
@@ -148,10 +152,11 @@ class UCB1(Policy):
         K, L = known.K, known.L
         names = (np.arange(K)[:, None] << SHIFT) + np.arange(L)
         largest_radius = math.sqrt(self.confidence * math.log(checks.MAX_STEPS))
+        at = np.zeros(1, AT)
+        at[0].confidence, at[0].scale = self.confidence, largest_radius
         return UCB1State(
             known.limits,
-            np.zeros(SHARED + 1, np.int64),
-            np.array([self.confidence, largest_radius]),
+            at,
             np.zeros(K * L, np.bool_),
             np.zeros((K, L), np.int64),
             np.zeros((K, L)),

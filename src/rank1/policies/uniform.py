@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Known, Policy, Records
 from rank1.policies.every_pair_once import best_mean
 
 __all__ = ["Uniform"]
@@ -17,7 +17,7 @@ __all__ = ["Uniform"]
 class UniformState(NamedTuple):
     """Sums and counts of each pair; only `best` looks at them."""
 
-    limits: NDArray[np.float64]  # see `Known.limits`
+    limits: Records  # see `Known.limits`
     sums: NDArray[np.float64]
     counts: NDArray[np.int64]
 
@@ -30,6 +30,10 @@ class UniformState(NamedTuple):
         """Count the reward."""
         self.sums[row, column] += reward
         self.counts[row, column] += 1
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Any pull may be reported."""
+        return True
 
     def forget(self, row: int, column: int, tag: int) -> UniformState:
         """Nothing depends on a pull that isn't reported."""

@@ -2,8 +2,8 @@
 
 Pairs are numbered in row-major order. In a policy's state, leaf `leaves + k` of `top` has the mean
 of pair k, and node m the larger of the means of its children 2m and 2m + 1; `ties[m]` is how many
-pairs below m have the mean `top[m]`. A pair with no report has mean −∞ and counts for nothing. A
-new mean changes only the nodes above its leaf, so a step costs log₂(K·L), not K·L.
+pairs below m have the mean `top[m]`. A pair with no report has mean −∞ and isn't counted. A new
+mean changes only the nodes above its leaf, so a step costs log₂(K·L), not K·L.
 
 Means are quotients of doubles, correctly rounded: equal ones are always seen as such, and those of
 0/1 rewards are never equal by rounding alone before a run has 2²⁶ steps.
@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit
-from rank1.policies.every_pair_once import SHARED
 
 __all__ = [
     "first_leader",
@@ -28,12 +27,10 @@ __all__ = [
 ]
 
 
-def start_unimodal(pairs: int, own: int) -> dict[str, NDArray[Any]]:
-    """The fields for so many pairs, with room for a policy's own entries in `at`; all unknown."""
+def start_unimodal(pairs: int) -> dict[str, NDArray[Any]]:
+    """The fields for so many pairs, none of which has a report."""
     leaves = 1 << (pairs - 1).bit_length()
     return {
-        "at": np.zeros(SHARED + own, np.int64),
-        "issued": np.zeros(pairs, np.bool_),
         "top": np.full(2 * leaves, -math.inf),
         "ties": np.zeros(2 * leaves, np.int64),
     }

@@ -10,9 +10,17 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, jit
-from rank1.policies.base import Known, Policy, require_unit_rewards
-from rank1.policies.betas import count, largest, refresh, restart, start_betas
-from rank1.policies.every_pair_once import REPORTED, SHARED, first_pulls, issue_again
+from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.policies.betas import (
+    count,
+    is_success,
+    largest,
+    refresh,
+    restart,
+    start_betas,
+    uniform_tag,
+)
+from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again
 from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
 
 __all__ = ["UTS"]
@@ -20,11 +28,32 @@ __all__ = ["UTS"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# What UTS's own entries of `at` are.
-GAMMA = SHARED  # γ
-L = SHARED + 1  # how many columns there are
-ROW = SHARED + 2  # row of the pair whose row and column are in the slots; −1 at first
-COLUMN = SHARED + 3  # its column
+AT = record(
+    *SHARED,
+    "gamma",  # γ
+    "row",  # row of the pair whose row and column are in the slots; −1 at first
+    "column",  # its column
+)
+
+# A pull's tag: whether it was its pair's first, then the uniform number for the Bernoulli trick.
+
+
+@inlined
+def make_tag(first: int, uniform: int) -> int:
+    """The tag of a pull."""
+    return first + 2 * uniform
+
+
+@inlined
+def first_of(tag: int) -> int:
+    """1 for a pair's first pull, as in `every_pair_once`."""
+    return tag & 1
+
+
+@inlined
+def uniform_of(tag: int) -> int:
+    """The uniform number, as `betas` knows it."""
+    return tag >> 1
 
 
 class UTSState(NamedTuple):
@@ -34,16 +63,15 @@ class UTSState(NamedTuple):
     column; the leader's own slot among the latter is empty.
     """
 
-    limits: Floats  # see `Known.limits`
+    limits: Records  # see `Known.limits`
     successes: Ints
     failures: Ints
     log_beta: Floats
     arms: Ints
     rates: Floats
     block_rates: Floats
-    level: Floats
-    window: Ints
-    at: Ints
+    level: Records
+    at: Records  # see `AT`
     issued: NDArray[np.bool_]
     top: Floats
     ties: Ints
@@ -51,38 +79,40 @@ class UTSState(NamedTuple):
     led: Ints  # ℓ: how often a pair has been the leader
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """Random numbers: one if leaders are tied, the samples, one for the Bernoulli trick.
-
-        The tag is twice the latter, plus one for a pull of the first round.
-        """
+        """Random numbers: one if leaders are tied, the samples, one for the Bernoulli trick."""
         k, first = first_pulls(self.at, self.issued)
         if k < 0:
             k = play_leader(self, rng)
-        row = k // self.at[L]
-        tag = 2 * int(rng.random() * 2.0**52) + first
-        return row, k - row * self.at[L], tag
+        L = self.limits[0].L
+        row = k // L
+        return row, k - row * L, make_tag(first, uniform_tag(rng))
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """A success with probability `reward`, and a new mean."""
-        at = self.at
-        k = row * at[L] + column
-        at[REPORTED] += 1
-        count(self, k, tag >> 1 < reward * 2.0**52)
+        at, L = self.at[0], self.limits[0].L
+        k = row * L + column
+        at.reported += 1
+        count(self, k, is_success(uniform_of(tag), reward))
         self.sums[k] += reward
         report_mean(self, k, self.sums[k] / (self.successes[k] + self.failures[k]))
-        if row == at[ROW]:
+        if row == at.row:
             refresh(self, column)
-        elif column == at[COLUMN]:
-            refresh(self, at[L] + row)
+        elif column == at.column:
+            refresh(self, L + row)
+
+    def expects(self, row: int, column: int, tag: int) -> bool:
+        """Any pull may be reported."""
+        return True
 
     def forget(self, row: int, column: int, tag: int) -> UTSState:
-        """A pair of the first round is issued again."""
-        issue_again(self.at, self.issued, row * int(self.at[L]) + column, tag & 1)
+        """A pair's first pull is issued again; nothing else depends on the pull."""
+        pair = row * int(self.limits[0].L) + column
+        issue_again(self.at, self.issued, pair, first_of(tag))
         return self
 
     def best(self) -> tuple[int, int]:
         """The leader; of several, the first."""
-        row, column = divmod(first_leader(self), int(self.at[L]))
+        row, column = divmod(first_leader(self), int(self.limits[0].L))
         return row, column
 
 
@@ -93,24 +123,24 @@ def play_leader(state: UTSState, rng: np.random.Generator) -> int:
     place = int(rng.random() * tied) if tied > 1 else 0
     leader = tied_leader(state.top, state.ties, place)
     state.led[leader] += 1
-    if state.led[leader] % state.at[GAMMA] == 0:
+    at, columns = state.at[0], state.limits[0].L
+    if state.led[leader] % at.gamma == 0:
         return leader
-    row = leader // state.at[L]
-    column = leader - row * state.at[L]
-    if row != state.at[ROW] or column != state.at[COLUMN]:
-        gather(state.arms, state.at, len(state.issued), row, column)
+    row = leader // columns
+    column = leader - row * columns
+    if row != at.row or column != at.column:
+        at.row, at.column = row, column
+        gather(state.arms, state.limits[0].K, columns, row, column)
         restart(state)
     return largest(state, rng)
 
 
 @jit
-def gather(arms: Ints, at: Ints, pairs: int, row: int, column: int) -> None:
+def gather(arms: Ints, rows: int, columns: int, row: int, column: int) -> None:
     """Put the pairs of this row and this column into the slots."""
-    columns = at[L]
-    at[ROW], at[COLUMN] = row, column
     for j in range(columns):
         arms[j] = row * columns + j
-    for i in range(pairs // columns):
+    for i in range(rows):
         arms[columns + i] = i * columns + column if i != row else -1
 
 
@@ -162,6 +192,14 @@ class UTS(Policy):
         """The state before the first step."""
         require_unit_rewards(self.name, known)
         pairs = known.K * known.L
-        fields = start_betas(pairs, known.K + known.L) | start_unimodal(pairs, own=4)
-        fields["at"][GAMMA:] = self.gamma, known.L, -1, -1
-        return UTSState(known.limits, **fields, sums=np.zeros(pairs), led=np.zeros(pairs, np.int64))
+        at = np.zeros(1, AT)
+        at[0].gamma, at[0].row, at[0].column = self.gamma, -1, -1
+        return UTSState(
+            known.limits,
+            **start_betas(pairs, known.K + known.L),
+            at=at,
+            issued=np.zeros(pairs, np.bool_),
+            **start_unimodal(pairs),
+            sums=np.zeros(pairs),
+            led=np.zeros(pairs, np.int64),
+        )

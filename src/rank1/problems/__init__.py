@@ -1,43 +1,33 @@
-"""Problems: what is played. A new one is a new file and a line here."""
+"""Problems: what is played. A new one is a new file and a line here; all else follows from that."""
 
-from __future__ import annotations
+import inspect as _inspect
+import re as _re
+from collections.abc import Callable as _Callable
 
-from collections.abc import Callable
+# In the order in which they are listed.
+# isort: off
+from rank1.problems.bernoulli import spike as spike
+from rank1.problems.bernoulli import Bernoulli as Bernoulli
+from rank1.problems.gaussian import Gaussian as Gaussian
+from rank1.problems.factors import Factors as Factors
+from rank1.problems.categorical import Categorical as Categorical
+from rank1.problems.bernoulli import PositionBased as PositionBased
+from rank1.problems.bernoulli import Campaign as Campaign
+# isort: on
 
-from rank1.problems.base import Problem
-from rank1.problems.bernoulli import Bernoulli, Campaign, PositionBased, spike
-from rank1.problems.categorical import Categorical
-from rank1.problems.factors import Factors
-from rank1.problems.gaussian import Gaussian
-from rank1.problems.laws import Beta, Discrete, Interval, Sampler
-from rank1.problems.rank_one import RankOne
-from rank1.problems.shuffled import Shuffled
+from rank1.problems.base import Problem as Problem
+from rank1.problems.laws import Beta as Beta
+from rank1.problems.laws import Discrete as Discrete
+from rank1.problems.laws import Interval as Interval
+from rank1.problems.laws import Sampler as Sampler
+from rank1.problems.rank_one import RankOne as RankOne
 
-__all__ = [
-    "PROBLEMS",
-    "Bernoulli",
-    "Beta",
-    "Campaign",
-    "Categorical",
-    "Discrete",
-    "Factors",
-    "Gaussian",
-    "Interval",
-    "PositionBased",
-    "Problem",
-    "RankOne",
-    "Sampler",
-    "Shuffled",
-    "spike",
-]
-
-#: Every problem by its name on the command line.
-PROBLEMS: dict[str, Callable[..., Problem]] = {
-    "spike": spike,
-    "bernoulli": Bernoulli,
-    "gaussian": Gaussian,
-    "factors": Factors,
-    "categorical": Categorical,
-    "position_based": PositionBased,
-    "campaign": Campaign,
+#: Every problem by its name on the command line: PositionBased is position_based.
+PROBLEMS: dict[str, _Callable[..., Problem]] = {
+    _re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower(): value
+    for name, value in list(vars().items())
+    if _inspect.isfunction(value)
+    or (
+        (_inspect.isclass(value) and issubclass(value, Problem)) and value not in (Problem, RankOne)
+    )
 }

@@ -143,11 +143,6 @@ class Problem:
             _add(digest, part)
         return int.from_bytes(digest.digest()[:16], "little")
 
-    @cached_property
-    def facts(self) -> tuple[float, float, float, float, tuple[int, int]]:
-        """What policies may be told beside K and L: the last fields of `rank1.Known`."""
-        return self.sigma, self.low, self.high, self.lowest_mean, self.best_pair
-
     def name_of(self, row: int, column: int) -> str:
         """A pair by its labels, or by its numbers where it has none."""
         if self.row_labels is None or self.column_labels is None:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import digest, generator, kernel
 from rank1.errors import InputError
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
+from rank1.simulation.known import known_of
 from rank1.simulation.loop import play as play_steps
 from rank1.simulation.loop import refuse
 from rank1.simulation.stages import play_stages, room_for
@@ -198,7 +199,7 @@ class Series:
 
     def start(self, problem: Problem) -> Any:
         """The policy's state before the first step."""
-        return self.policy.start(Known(problem.K, problem.L, self.n, *problem.facts))
+        return self.policy.start(known_of(self.policy, problem, self.n))
 
     def _loop(
         self, problem: Problem, state: Any, law: Any, curve: NDArray[np.float64]

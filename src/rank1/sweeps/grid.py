@@ -7,17 +7,18 @@ import math
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
 from rank1.policies import POLICIES
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
 from rank1.settings import build, list_depth
+from rank1.simulation.known import known_of
 from rank1.simulation.plan import MAX_RUNS
 from rank1.simulation.series import Series, checkpoints_of
 
@@ -151,7 +152,7 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
     policies = _made("policy", POLICIES, tables["policy"])
     for policy, problem in itertools.product(policies, problems):
         try:  # whether it can play: a grid of one pair tells
-            policy.start(Known(1, 1, n[0], *problem.facts))
+            policy.start(replace(known_of(policy, problem, n[0]), K=1, L=1))
         except ValueError as error:
             name = problem.description["name"]
             raise InputError(f"policy {policy.label} on problem {name}: {error}") from None

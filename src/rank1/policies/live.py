@@ -1,0 +1,81 @@
+"""Playing one pull at a time, as a live study does: ask, show the pair, report its reward later."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rank1.compiled import kernel
+from rank1.errors import InputError
+from rank1.policies.base import Known, Policy, Pull, State, Truth, choose, update
+
+__all__ = ["ask", "tell", "warm_up"]
+
+
+def _choose(state: Any, rng: np.random.Generator) -> Any:
+    return choose(state, rng)
+
+
+def _update(state: Any, row: int, column: int, tag: int, reward: float) -> None:
+    update(state, row, column, tag, reward)
+
+
+def ask(state: State, rng: np.random.Generator) -> Pull:
+    """The next pull, by the same compiled function that simulations use.
+
+    >>> import numpy as np, rank1
+    >>> state = rank1.Rank1Elim().start(rank1.Known(K=2, L=3, n=1000))
+    >>> rng = np.random.default_rng(1)
+    >>> pull = rank1.ask(state, rng)
+    >>> rank1.tell(state, pull, reward=1.0)
+    """
+    return Pull(*kernel(_choose, state)(state, rng))
+
+
+def tell(state: State, pull: Pull, reward: float) -> None:
+    """Report a pull's reward.
+
+    The pull must be one that `ask` gave. It is refused where it lies outside the grid, as is a
+    reward outside the range that the policy was told.
+
+    Report every pull once. Rank1Elim and Rank1ElimKL refuse a report that no stage waits for; all
+    other policies can't tell a repeated report from a new one, and count it twice.
+
+    >>> import rank1
+    >>> state = rank1.UTS().start(rank1.Known(K=2, L=3, n=1000))
+    >>> rank1.tell(state, rank1.Pull(2, 0, tag=0), reward=1.0)
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: pull must lie on the grid of 2 rows and 3 columns, got Pull(row=2, column=0, tag=0)
+    """  # noqa: E501
+    if not math.isfinite(reward):
+        raise InputError(f"reward must be a finite number, got {reward}")
+    row, column, tag = pull
+    K, L, _, low, high, _ = state.limits[0].item()  # all at once: one by one takes microseconds
+    if not (0 <= row < K and 0 <= column < L):
+        raise InputError(f"pull must lie on the grid of {K} rows and {L} columns, got {pull}")
+    if not low <= reward <= high:
+        raise InputError(f"reward must be a number in [{low:g}, {high:g}], got {reward}")
+    if not state.expects(row, column, tag):
+        raise InputError(f"pull must be one that was asked for and isn't reported yet, got {pull}")
+    kernel(_update, state)(state, row, column, tag, float(reward))
+
+
+def warm_up(policy: Policy, K: int = 2, L: int = 2) -> None:
+    """Compile what `ask`, `tell` and `forget` need, before the first request comes in.
+
+    The first `ask` and the first `tell` of a policy in a process compile its functions, which
+    takes seconds, or load them from the cache, which takes a moment. A server calls this when it
+    starts. The code is the same for all grids and settings; K and L are for policies that can't
+    play two rows and two columns.
+
+    >>> import rank1
+    >>> rank1.warm_up(rank1.UCB1())
+    """
+    truth = Truth(best_pair=(0, 0), lowest_mean=1.0) if policy.needs_truth else None
+    state = policy.start(Known(K, L, n=1000, truth=truth))
+    rng = np.random.default_rng(0)
+    tell(state, ask(state, rng), 1.0)
+    state.forget(*ask(state, rng))

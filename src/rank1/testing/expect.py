@@ -1,0 +1,25 @@
+"""Running checks one after another, and saying which one failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+__all__ = ["expect", "run_checks"]
+
+
+def expect(condition: Any, message: str) -> None:
+    """An AssertionError with this message, unless the condition holds; also under `python -O`."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def run_checks(name: str, checks: Iterable[Callable[..., None]], *arguments: Any) -> None:
+    """All checks; whatever one raises becomes an AssertionError that names it."""
+    for check in checks:
+        try:
+            check(*arguments)
+        except Exception as error:
+            promise = (check.__doc__ or check.__name__).splitlines()[0]
+            what = str(error) if isinstance(error, AssertionError) else repr(error)
+            raise AssertionError(f"{name}: {promise} {what}") from error

@@ -1,0 +1,241 @@
+"""What every problem must do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.compiled import kernel, method
+from rank1.problems import PROBLEMS, Problem
+from rank1.testing.expect import expect, run_checks
+
+__all__ = ["PROBLEM_CHECKS", "check_problem", "draws"]
+
+Floats = NDArray[np.float64]
+
+#: How many draws of a pair are looked at, and how many standard errors an average may be off.
+DRAWS, ERRORS = 40_000, 4.5
+#: Pairs that are looked at in a large grid: the best, the last, and others at random.
+PAIRS = 12
+
+
+def check_problem(problem: Problem, seed: int = 0) -> None:
+    """Try whether a problem's draws have the law that it claims, and all else that it promises.
+
+    Parameters
+    ----------
+    problem
+        Any; of a large grid some pairs are looked at.
+    seed
+        Of the random numbers. The checks are statistical: one in a thousand seeds may find fault
+        with a problem that has none.
+
+    Raises
+    ------
+    AssertionError
+        Which says what the problem should have done, and what it did.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> from rank1.testing import check_problem
+    >>> check_problem(rank1.spike(K=3, L=4, p_u=0.3, p_v=0.5, delta_u=0.4, delta_v=0.2))
+    """
+    run_checks(repr(problem), PROBLEM_CHECKS, problem, seed)
+
+
+_draw = method("draw")
+_tally = method("tally", inline=False)
+_split = method("split", inline=False)
+
+
+def _draws(law: Any, row: int, column: int, rng: Any, out: Any) -> None:
+    for k in range(len(out)):
+        reward, regret = _draw(law, row, column, rng)
+        out[k, 0] = reward
+        out[k, 1] = regret
+
+
+def _sums(
+    law: Any, row: int, column: int, count: int, part: int, rng: Any, room: Any, out: Any
+) -> None:
+    for k in range(len(out)):
+        reward, regret = _tally(law, row, column, count, rng, room)
+        out[k, 0] = reward
+        out[k, 1] = regret
+        out[k, 2] = _split(law, row, column, count, part, rng, room)
+
+
+def draws(problem: Problem, row: int, column: int, size: int, seed: int) -> Floats:
+    """Rewards and realised regrets of one pair, size×2, by compiled code."""
+    rng, law = np.random.default_rng(seed), problem.law
+    out = np.zeros((size, 2))
+    block = problem.block or size
+    for first in range(0, size, block):
+        problem.refill(law, rng)
+        kernel(_draws, law)(law, row, column, rng, out[first : first + block])
+    return out
+
+
+def _pairs(problem: Problem, seed: int) -> list[tuple[int, int]]:
+    K, L = problem.K, problem.L
+    if K * L <= PAIRS:
+        return [(i, j) for i in range(K) for j in range(L)]
+    rng = np.random.default_rng(seed)
+    some = [divmod(int(k), L) for k in rng.choice(K * L, PAIRS - 2, replace=False)]
+    return [problem.best_pair, (K - 1, L - 1), *some]
+
+
+def has_a_geometry_that_fits_its_means(problem: Problem, seed: int = 0) -> None:
+    """Best pairs, gaps and averages are those of the grid of means."""
+    means, best = problem.means, problem.means.max()
+    K, L = problem.K, problem.L
+    expect(means.shape == (K, L), f"means must have shape {(K, L)}, got {means.shape}")
+    for name, value, right in (
+        ("best_mean", problem.best_mean, best),
+        ("lowest_mean", problem.lowest_mean, means.min()),
+        ("the mean of best_pair", means[problem.best_pair], best),
+    ):
+        expect(np.isclose(value, right), f"{name} must be {right}, got {value}")
+    pairs = problem.best_pairs
+    expect(problem.best_pair == pairs[0], f"best_pair must be the first of {pairs}")
+    for row, column in _pairs(problem, seed):
+        told, right = problem.is_best(row, column), (row, column) in pairs
+        expect(told == right, f"is_best{(row, column)} must be {right}, got {told}")
+        close = np.isclose(means[row, column], best)
+        expect(close or not right, f"{(row, column)} is not best with {means[row, column]}")
+    columns, rows = np.array([0, L - 1]), np.array([0, 0])
+    expect(
+        np.allclose(problem.row_means(columns), means[:, columns].mean(axis=1)),
+        "row_means must be averages over columns",
+    )
+    expect(
+        np.allclose(problem.column_means(rows), means[rows].mean(axis=0)),
+        "column_means must be averages over rows",
+    )
+    if hasattr(problem, "row_gaps"):
+        _check_gaps(problem)
+
+
+def _check_gaps(problem: Any) -> None:
+    for side, gaps, least, factor in (
+        ("row", problem.row_gaps, problem.min_row_gap, problem.u),
+        ("column", problem.column_gaps, problem.min_column_gap, problem.v),
+    ):
+        expect(np.allclose(gaps, factor.max() - factor), f"{side}_gaps must be {side} gaps")
+        right = min((gap for gap in gaps if gap > 0), default=math.inf)
+        expect(least == right, f"min_{side}_gap must be {right}, got {least}")
+    mu = min(problem.u.mean(), problem.v.mean())
+    expect(np.isclose(problem.mu, mu), f"mu must be {mu}, got {problem.mu}")
+
+
+def can_be_built_again(problem: Problem, seed: int = 0) -> None:
+    """`description` is JSON, and builds the same problem again."""
+    about = json.loads(json.dumps(problem.description, allow_nan=False))
+    again = PROBLEMS.get(about["name"], type(problem))(**about["settings"])
+    expect(np.array_equal(again.means, problem.means), f"built again it is {again!r}")
+
+
+def draws_from_python(problem: Problem, seed: int = 0) -> None:
+    """`draw` returns two numbers, and refuses what isn't on the grid."""
+    drawn = problem.draw(0, 0, np.random.default_rng(seed))
+    floats = all(isinstance(number, float) for number in drawn)
+    expect(floats and len(drawn) == 2, f"got {drawn!r}")
+    for row, column in ((-1, 0), (problem.K, 0), (0, -1), (0, problem.L)):
+        try:
+            problem.draw(row, column, np.random.default_rng(seed))
+        except IndexError:
+            continue
+        raise AssertionError(f"draw{(row, column)} must raise an IndexError")
+
+
+def draws_alike_compiled_and_interpreted(problem: Problem, seed: int = 0) -> None:
+    """`law.draw` gives the same numbers in plain Python and compiled."""
+    row, column = problem.K - 1, problem.L - 1
+    compiled = draws(problem, row, column, 200, seed)
+    rng, law = np.random.default_rng(seed), problem.law
+    problem.refill(law, rng)
+    plain = np.array([law.draw(row, column, rng) for _ in range(200)])
+    expect(np.array_equal(plain, compiled), f"of {(row, column)}, drawn 200 times")
+
+
+def has_the_means_that_it_claims(problem: Problem, seed: int = 0) -> None:
+    """Averages of draws are the means and the gaps, and rewards lie between low and high."""
+    for row, column in _pairs(problem, seed):
+        out = draws(problem, row, column, DRAWS, seed + row + 10 * column)
+        low, high = out[:, 0].min(), out[:, 0].max()
+        inside = problem.low <= low and high <= problem.high
+        limits = f"[{problem.low:g}, {problem.high:g}]"
+        expect(inside, f"{(row, column)} gave rewards from {low} to {high}, outside {limits}")
+        mean = problem.means[row, column]
+        gap = problem.best_mean - mean
+        for what, some, right in (("reward", out[:, 0], mean), ("regret", out[:, 1], gap)):
+            error = some.std() / math.sqrt(DRAWS)
+            expect(
+                abs(some.mean() - right) <= ERRORS * error + 1e-12,
+                f"{(row, column)} has mean {what} {right}, but {some.mean()} ± {error} over "
+                f"{DRAWS:,} draws",
+            )
+        told = type(problem.law).gap(problem.law, row, column)
+        expect(np.isclose(told, gap, atol=1e-12), f"gap{(row, column)} is {gap}, got {told}")
+
+
+def regrets_nothing_at_the_best_pair(problem: Problem, seed: int = 0) -> None:
+    """Realised regret of the best pair is exactly 0."""
+    regrets = draws(problem, *problem.best_pair, 1000, seed)[:, 1]
+    expect(np.all(regrets == 0), f"got up to {np.abs(regrets).max()}")
+
+
+def draws_sums_with_the_law_of_sums(problem: Problem, seed: int = 0) -> None:
+    """`law.tally` and `law.split`, where there are any, have the law of as many single draws."""
+    if not problem.has_tallies:
+        return
+    for count in (1, 7, 500):
+        for row, column in _pairs(problem, seed):
+            _check_sums(problem, row, column, count, seed)
+
+
+def _check_sums(problem: Problem, row: int, column: int, count: int, seed: int) -> None:
+    from scipy import stats
+
+    size, part, where = 3000, (count + 1) // 2, f"{(row, column)}, sums of {count}"
+    single = draws(problem, row, column, size * count, seed + count).reshape(size, count, 2)
+    added, begun = single.sum(axis=1), single[:, :part, 1].sum(axis=1)
+    sums = np.zeros((size, 3))
+    law, rng = problem.law, np.random.default_rng(seed + count + 1)
+    room = np.zeros(law.tally_size)
+    kernel(_sums, law)(law, row, column, count, part, rng, room, sums)
+    begins, sums = sums[:, 2], sums[:, :2]
+    for what, a, b in (
+        ("reward", added[:, 0], sums[:, 0]),
+        ("regret", added[:, 1], sums[:, 1]),
+        ("reward plus regret", added.sum(axis=1), sums.sum(axis=1)),
+        (f"regret of the first {part}", begun, begins),
+        (f"regret after the first {part}", added[:, 1] - begun, sums[:, 1] - begins),
+    ):
+        p = stats.ks_2samp(np.round(a, 9), np.round(b, 9), method="asymp").pvalue
+        expect(p > 1e-5, f"{where}: {what} has another law (Kolmogorov–Smirnov, p = {p:.1g})")
+        spread = math.sqrt((a.var() + b.var()) / size)
+        same = abs(a.mean() - b.mean()) <= ERRORS * spread + 1e-9
+        expect(same, f"{where}: mean {what} is {b.mean()} instead of {a.mean()}")
+    if count > 1 and sums[:, 0].std() > 0 and sums[:, 1].std() > 0:
+        ours, theirs = (np.corrcoef(x.T)[0, 1] for x in (sums, added))
+        same = abs(ours - theirs) < ERRORS * math.sqrt(2 / size)
+        expect(same, f"{where}: reward and regret correlate by {ours} instead of {theirs}")
+
+
+#: All of them, in an order in which the first that fails says most.
+PROBLEM_CHECKS: tuple[Callable[..., None], ...] = (
+    has_a_geometry_that_fits_its_means,
+    can_be_built_again,
+    draws_from_python,
+    draws_alike_compiled_and_interpreted,
+    has_the_means_that_it_claims,
+    regrets_nothing_at_the_best_pair,
+    draws_sums_with_the_law_of_sums,
+)

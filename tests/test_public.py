@@ -1,0 +1,72 @@
+"""What `import rank1` offers. The types are checked by mypy, with the rest of the tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import assert_type
+
+import numpy as np
+import pytest
+
+import rank1
+from rank1.policies import POLICIES
+from rank1.policies.base import Policy, Pull, State
+from rank1.policies.ucb1 import UCB1, UCB1State
+from rank1.problems import PROBLEMS
+from rank1.problems.bernoulli import Bernoulli
+from rank1.simulation.result import Result
+
+
+def test_names_are_there_with_their_types() -> None:
+    """A name that rank1 doesn't have would be an error to mypy as well."""
+    policy, problem = rank1.UCB1(), rank1.spike(2, 2, 0.1, 0.1, 0.5, 0.5)
+    assert_type(policy, UCB1)
+    assert_type(problem, Bernoulli)
+    state = policy.start(rank1.Known(2, 2, 10))
+    assert_type(state, UCB1State)
+    assert_type(rank1.ask(state, np.random.default_rng(1)), Pull)
+    assert_type(rank1.restore(rank1.snapshot(policy, state)), tuple[Policy, State])
+    assert_type(rank1.simulate(policy, problem, 10, 1), Result)
+    assert issubclass(rank1.SnapshotError, rank1.Rank1Error)
+    assert rank1.theory.lower_bound(problem) > 0
+    assert rank1.literal.LITERAL
+    assert rank1.testing.POLICY_CHECKS
+
+
+def test_all_policies_and_problems_are_exported() -> None:
+    for cls in POLICIES.values():
+        assert getattr(rank1, cls.__name__) is cls
+    for maker in PROBLEMS.values():
+        assert getattr(rank1, maker.__name__) is maker
+    for name, problem in PROBLEMS.items():
+        assert name == problem.__name__ or name.replace("_", "") == problem.__name__.lower()
+    assert list(POLICIES)[:3] == ["rank1elim", "rank1elim_kl", "ucb1"]
+    assert list(PROBLEMS)[:3] == ["spike", "bernoulli", "gaussian"]
+
+
+def test_names_can_be_found() -> None:
+    names = dir(rank1)
+    made = {cls.__name__ for cls in POLICIES.values()} | {m.__name__ for m in PROBLEMS.values()}
+    general = "Known Policy Pull State Truth ask tell simulate load snapshot restore warm_up"
+    assert made | set(general.split()) | {"theory", "literal", "testing"} <= set(names)
+    assert not {"annotations", "Any", "Callable", "base", "TYPE_CHECKING"} & set(names)
+    for name in rank1.__all__:  # type: ignore[attr-defined]
+        assert getattr(rank1, name) is not None
+    with pytest.raises(AttributeError, match="module 'rank1' has no attribute 'UCB2'"):
+        rank1.UCB2  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_help_tells_what_there_is() -> None:
+    command = [sys.executable, "-c", "help('rank1')"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert ">>> result = rank1.simulate(policies, problem" in text
+    for thing in (rank1.Rank1Elim, rank1.spike, rank1.ask, rank1.Result):
+        assert (thing.__doc__ or "").splitlines()[0] in text
+
+
+def test_import_is_light() -> None:
+    """Compiled code, plots and tables load when they are first used."""
+    code = "import rank1, sys; print({'numpy', 'numba', 'polars', 'matplotlib'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout == "set()\n"
