@@ -82,7 +82,7 @@ def test_trace_tells_who_eliminated_whom() -> None:
     steps = [stage.step for stage in trace.stages]
     assert steps == sorted(steps)
     assert trace.stages[0].observations == math.ceil(4 * math.log(10_000))
-    # Before anything is eliminated a sweep has K + L pulls.
+    # Before anything is eliminated a round has K + L pulls.
     assert steps[0] == trace.stages[0].observations * 3
 
 

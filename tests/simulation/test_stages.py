@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import rank1
-from rank1.simulation.runs import play_run, seeds_of
+from rank1.simulation import Series
 
 RUNS = 1500
 N = 6000
-#: In the middle of a sweep of a stage, at the very start, just after a stage, and at the end.
+#: In the middle of a round of a stage, at the very start, just after a stage, and at the end.
 STEPS = np.array([7, 403, 1000, 2501, N])
 
 PROBLEMS = [
@@ -32,12 +32,12 @@ PROBLEMS = [
 
 
 def played(
-    problem: rank1.Problem, engine: str, n: int = N, policy: rank1.Policy | None = None
+    problem: rank1.Problem, method: str, n: int = N, policy: rank1.Policy | None = None
 ) -> tuple[NDArray[np.float64], list[Any]]:
     policy = policy or rank1.Rank1Elim(confidence_scale=0.6)
-    seeds = seeds_of(1 if engine == "steps" else 2, problem, policy, range(RUNS))
-    steps = STEPS if n == N else np.array([n])
-    runs = [play_run(policy, problem, n, steps, seed, engine) for seed in seeds]
+    marks = STEPS if n == N else np.array([n])
+    series = Series(policy, problem, n, marks, 1 if method == "steps" else 2, method)
+    runs = [series.play_run(run) for run in range(RUNS)]
     return np.array([run.curve for run in runs]), [run.state for run in runs]
 
 
@@ -109,10 +109,10 @@ def test_realised_minus_expected_has_mean_zero(both: Any) -> None:
         assert abs(difference.mean()) <= 4 * error
 
 
-def test_more_columns_than_sweeps() -> None:
+def test_more_columns_than_rounds() -> None:
     """Partners are then drawn one by one instead of as a multinomial."""
     problem = rank1.Bernoulli([0.9, 0.3], np.linspace(0, 1, 60))
-    a, b = (played(problem, engine, n=1500)[0][:, -1, 0] for engine in ("steps", "stages"))
+    a, b = (played(problem, method, n=1500)[0][:, -1, 0] for method in ("steps", "stages"))
     assert_same_mean_and_variance(a, b)
     assert stats.ks_2samp(np.round(a, 9), np.round(b, 9), method="asymp").pvalue > 1e-4
 
@@ -130,11 +130,11 @@ def test_checkpoints_do_not_change_the_law_of_the_end() -> None:
 def test_counts_every_step() -> None:
     """With one useless row the expected regret is the number of its pulls, step for step."""
     problem = rank1.Bernoulli([1.0, 0.0], [1.0])
-    for engine in ("steps", "stages"):
+    for method in ("steps", "stages"):
         result = rank1.simulate(
-            rank1.Rank1Elim(), problem, 5000, 20, 1, engine=engine, checkpoints=5000
+            rank1.Rank1Elim(), problem, 5000, 20, 1, method=method, checkpoints=5000
         )
-        # Without elimination a sweep is row 0, row 1, and one random row of the column sweep.
+        # Without elimination a round is row 0, row 1, and one random row for the column.
         steps = np.diff(np.hstack([np.zeros((20, 1)), result.outcomes[0].expected]), axis=1)
         assert set(np.unique(steps)) == {0.0, 1.0}
         assert (steps[:, 1] == 1).all()
@@ -146,7 +146,7 @@ def test_large_grids_and_long_runs_work() -> None:
     result = rank1.simulate(rank1.Rank1Elim(), problem, 10**9, 1, seed=1, checkpoints=10)
     outcome = result.outcomes[0]
     assert np.all(np.diff(outcome.expected[0]) >= 0)
-    # Stage 0 explores evenly: 83 sweeps over all pairs, at an average gap that is known exactly.
+    # Stage 0 explores evenly: 83 rounds over all pairs, at an average gap that is known exactly.
     even = problem.best_mean - problem.u.mean() * problem.v.mean()
-    assert outcome.expected[0, 0] <= even * result.steps[0] * 1.02
+    assert outcome.expected[0, 0] <= even * result.checkpoints[0] * 1.02
     assert outcome.expected[0, -1] < 0.1 * even * 10**9
