@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import kernel
 from rank1.errors import InputError
+from rank1.interrupts import held_back
 from rank1.policies.base import Known, Policy
 from rank1.problems.base import Problem
 from rank1.simulation.block import Block
@@ -192,9 +193,10 @@ class Series:
     def compile(self) -> None:
         """Have the kernel ready, so that compiling isn't counted as playing."""
         curve = np.zeros((len(self.checkpoints), 2))
-        self._loop(self.start(), self.problem.law)(
-            np.random.default_rng(0), 0, 0, curve, np.zeros(2)
-        )
+        with held_back():
+            self._loop(self.start(), self.problem.law)(
+                np.random.default_rng(0), 0, 0, curve, np.zeros(2)
+            )
 
     @property
     def kind(self) -> tuple[Any, ...]:
