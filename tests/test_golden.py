@@ -23,4 +23,6 @@ def test_outcomes_are_on_record(name: str) -> None:
 
 
 def test_nothing_else_is_on_record() -> None:
-    assert set(json.loads(FILE.read_text())["policies"]) == set(POLICIES)  # else: python -m tests.golden
+    assert set(json.loads(FILE.read_text())["policies"]) == set(
+        POLICIES
+    )  # else: python -m tests.golden

@@ -111,7 +111,9 @@ def test_the_claims_are_judged_by_the_cells(document: dict[str, Any]) -> None:
     assert "25 pairs of cells" in sizes["meaning"]
     mean = np.exp(np.mean(np.log(factors)))
     assert sizes["figures"] == pytest.approx([mean, min(factors), max(factors)])
-    of_gap = {c["delta"]: c["regret"]["mean"] for c in document["cells"] if c["varied"] == "1/delta"}
+    of_gap = {
+        c["delta"]: c["regret"]["mean"] for c in document["cells"] if c["varied"] == "1/delta"
+    }
     halves = [of_gap[d / 2] / of_gap[d] for d in of_gap if d / 2 in of_gap]
     assert len(halves) > 10
     _, least, largest = gaps["figures"]

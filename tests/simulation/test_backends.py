@@ -285,10 +285,10 @@ def test_what_failed_travels_without_its_exception() -> None:
     """Not every exception can be pickled."""
     import pickle
 
-    class Local(Exception):
+    class LocalError(Exception):
         pass
 
-    failure = Failure("Local: no luck", "Traceback", Local("no luck"))
+    failure = Failure("LocalError: no luck", "Traceback", LocalError("no luck"))
     again = pickle.loads(pickle.dumps(failure))
     assert again == failure
     assert again.exception is None

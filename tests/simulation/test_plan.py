@@ -49,13 +49,13 @@ def test_cells_are_aligned_powers_of_two(
 
 
 def test_cheap_cells_travel_together() -> None:
-    cheap = make_plan([(series(policy, problem=k), 6) for policy in (UNIFORM, ELIM) for k in (0, 1)])
+    cheap = make_plan(
+        [(series(policy, problem=k), 6) for policy in (UNIFORM, ELIM) for k in (0, 1)]
+    )
     assert len(cheap.cells) == 4
     assert len(cheap.tasks) == 1
     # Long cells go alone, and before the others.
-    long = make_plan(
-        [(series(policy, 10**9, k), 6) for policy in (UNIFORM, ELIM) for k in (0, 1)]
-    )
+    long = make_plan([(series(policy, 10**9, k), 6) for policy in (UNIFORM, ELIM) for k in (0, 1)])
     assert [len(task) for task in long.tasks] == [1] * 12 + [2]
     costs = [sum(cell.seconds for cell in task) for task in long.tasks]
     assert costs[-1] < 1 < costs[-2]
@@ -95,7 +95,7 @@ def test_what_is_missing_is_known_before_and_after(tmp_path: Path) -> None:
 
 def test_progress_never_changes_a_result(capsys: pytest.CaptureFixture[str]) -> None:
     plan = make_plan([(series(), 3)], cell_seconds=1e-9, progress=True)
-    assert plan.play(progress=True) == []
+    assert plan.play(progress=True, lines=True) == []
     out, err = capsys.readouterr()
     assert out == ""
     assert "3 of 3 cells" in err

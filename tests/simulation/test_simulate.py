@@ -216,7 +216,9 @@ def test_interrupted_with_what_was_finished(monkeypatch: Any) -> None:
 
     monkeypatch.setattr(Series, "play_run", some)
     monkeypatch.setattr("rank1.simulation.plan.MAX_TASK", 1)
-    monkeypatch.setattr("rank1.simulation.plan.cut", lambda runs, *_: [range(k, k + 1) for k in runs])
+    monkeypatch.setattr(
+        "rank1.simulation.plan.cut", lambda runs, *_: [range(k, k + 1) for k in runs]
+    )
     with pytest.raises(rank1.Interrupted) as stop:
         rank1.simulate(BOTH[::-1], PROBLEM, 1000, 50, seed=5)
     result = stop.value.result
@@ -243,7 +245,9 @@ def test_a_store_keeps_what_is_finished(tmp_path: Path, monkeypatch: Any) -> Non
     original = Series.play
     played: list[tuple[str, int]] = []
     monkeypatch.setattr("rank1.simulation.plan.MAX_TASK", 1)
-    monkeypatch.setattr("rank1.simulation.plan.cut", lambda runs, *_: [range(k, k + 1) for k in runs])
+    monkeypatch.setattr(
+        "rank1.simulation.plan.cut", lambda runs, *_: [range(k, k + 1) for k in runs]
+    )
 
     def counted(self: Series, runs: range, *rest: Any) -> Any:
         if len(played) == 5 and not resumed:

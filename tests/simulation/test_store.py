@@ -41,7 +41,9 @@ def test_every_kept_run_is_there_once(
     loaded = store.load(KEY, wanted)
     found = [run for first, part in loaded.items() for run in range(first, first + part.runs)]
     assert found == sorted(set(wanted) & {run for cell in cells for run in cell})
-    assert sorted([*found, *(run for gap in missing_runs(wanted, loaded) for run in gap)]) == [*wanted]
+    assert sorted([*found, *(run for gap in missing_runs(wanted, loaded) for run in gap)]) == [
+        *wanted
+    ]
     for first, part in loaded.items():
         assert part["curves"][:, 1, 1].tolist() == [*range(first, first + part.runs)]
         assert part["best_pairs"][:, 0].tolist() == [*range(first, first + part.runs)]
