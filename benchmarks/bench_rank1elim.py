@@ -15,11 +15,11 @@ from rank1.paper.table1 import compute
 N = 2_000_000
 
 
-def seconds_a_run(K: int, engine: str, runs: int) -> float:
+def seconds_a_run(K: int, method: str, runs: int) -> float:
     problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
 
     def work() -> None:
-        rank1.simulate(rank1.Rank1Elim(), problem, N, runs, seed=1, checkpoints=1, engine=engine)
+        rank1.simulate(rank1.Rank1Elim(), problem, N, runs, seed=1, checkpoints=1, method=method)
 
     return cpu_seconds(work) / runs
 

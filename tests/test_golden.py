@@ -7,7 +7,6 @@ import json
 import pytest
 
 from rank1.policies import POLICIES
-from rank1.simulation.series import VERSION
 from tests.golden import FILE, outcomes
 
 
@@ -24,6 +23,6 @@ def test_outcomes_are_on_record(name: str) -> None:
 
 
 def test_nothing_else_is_on_record() -> None:
-    record = json.loads(FILE.read_text())
-    assert set(record["policies"]) == set(POLICIES)
-    assert record["store"] == VERSION  # new numbers come with a new version: python -m tests.golden
+    assert set(json.loads(FILE.read_text())["policies"]) == set(
+        POLICIES
+    )  # else: python -m tests.golden

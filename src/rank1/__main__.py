@@ -1,5 +1,22 @@
-"""`python -m rank1` is the command line."""
+"""`python -m rank1`, and the command `rank1`."""
 
-from rank1.cli import main
+from __future__ import annotations
 
-main()
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """The command line; Ctrl-C while it is still loading has a word, too."""
+    try:
+        from rank1.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

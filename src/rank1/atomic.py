@@ -32,7 +32,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 def _temporary(path: str | os.PathLike[str], place: Path) -> Path:
     """A new empty file beside `place`, to which `path` leads."""
-    if place.exists() and not place.is_file() and not place.is_symlink():
+    if os.path.exists(place) and not os.path.isfile(place) and not os.path.islink(place):
         raise FileError(f"can't write {os.fspath(path)!r}: it isn't a file; name one")
     temporary = place.with_name(f".{place.name}.{secrets.token_hex(6)}")
     try:

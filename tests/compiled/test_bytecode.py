@@ -124,6 +124,19 @@ def test_what_runs_does() -> None:
     assert len({facts(source).digest for source in sources}) == len(sources)
 
 
+def test_where_errors_are_caught_counts() -> None:
+    """The same instructions, but none of them guarded."""
+
+    def guarded(x: str) -> int:
+        try:
+            return int(x)
+        except ValueError:
+            return 0
+
+    code = guarded.__code__
+    assert facts_of(code).digest != facts_of(code.replace(co_exceptiontable=b"")).digest
+
+
 def test_a_class_in_a_function_may_move_and_be_described() -> None:
     plain = "def f():\n    class C:\n        'One.'\n        a = 1\n    return C"
     moved = "def f():\n\n    # here\n    class C:\n        'Two.'\n\n        a = 1\n    return C"

@@ -76,13 +76,13 @@ def test_it_comes_back_after_an_error() -> None:
     assert len(generators._idle) == 1
 
 
-@pytest.mark.parametrize("engine", ["steps", "stages"])
-def test_runs_leave_nothing_behind(engine: str) -> None:
+@pytest.mark.parametrize("method", ["steps", "stages"])
+def test_runs_leave_nothing_behind(method: str) -> None:
     """Compiled code never gives a Generator back, so a thousand runs must share one."""
     problem = rank1.spike(2, 2, 0.5, 0.5, 0.2, 0.2)
 
     def work(runs: int) -> None:
-        rank1.simulate(rank1.Rank1Elim(), problem, 10, runs, seed=1, engine=engine, jobs=2)
+        rank1.simulate(rank1.Rank1Elim(), problem, 10, runs, seed=1, method=method, jobs=2)
 
     work(4)
     before = alive()

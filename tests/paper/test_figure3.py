@@ -290,51 +290,64 @@ def test_without_a_network_the_stand_in_takes_its_place(
     assert "Going on with stand-in data: no network here" in capsys.readouterr().err
 
 
-class Answers:
-    """A terminal with somebody at it who gives an answer, or nobody."""
+@pytest.fixture
+def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Folders into which something was to be downloaded; somebody sits at the terminal."""
+    seen: list[Path] = []
 
-    def __init__(self, patch: pytest.MonkeyPatch, cache: Path, answer: bool | None) -> None:
-        self.questions = 0
-        self.answer = answer
-        patch.setenv("RANK1_CACHE_DIR", str(cache))
-        patch.setattr("importlib.util.find_spec", lambda name: object())
-        for stream in ("stdin", "stderr"):
-            patch.setattr(getattr(sys, stream), "isatty", lambda: answer is not None)
-        patch.setattr("typer.confirm", self.confirm)
+    def download(directory: Path, *, accept_licence: bool) -> Path:
+        assert accept_licence
+        seen.append(directory)
+        return movielens.stand_in(directory / "ml-1m")
 
-    def confirm(self, question: str, **_: Any) -> bool:
-        self.questions += 1
-        assert "stand-in" in question
-        assert self.answer is not None
-        return self.answer
+    def asked(*_: Any, **__: Any) -> None:
+        raise AssertionError("nobody is to be asked anything")
 
-
-def test_a_script_is_never_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody = Answers(monkeypatch, tmp_path, None)
-    assert command._may_download(Options()) is False
-    assert command._may_download(Options(accept_licence=True)) is True
-    assert nobody.questions == 0
+    monkeypatch.setenv("RANK1_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setattr(sys.modules["rank1.paper.movielens.obtain"], "download", download)
+    monkeypatch.setattr("typer.confirm", asked)
+    monkeypatch.setattr("builtins.input", asked)
+    for stream in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+    return seen
 
 
-@pytest.mark.parametrize("answer", [True, False])
-def test_somebody_is_asked_after_the_terms(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    answer: bool,
+def test_data_are_downloaded_by_the_flag_alone(tmp_path: Path, fetched: list[Path]) -> None:
+    assert command._with_data(Options()).accept_licence is False
+    assert fetched == []
+    command._with_data(Options(accept_licence=True))
+    assert fetched == [tmp_path / "movielens"]
+
+
+def test_data_that_were_downloaded_before_are_used(tmp_path: Path, fetched: list[Path]) -> None:
+    folder = tmp_path / "movielens" / "ml-1m"
+    folder.mkdir(parents=True)
+    for name in FILES[:-1]:  # all three files are the data
+        (folder / name).touch()
+    command._with_data(Options())
+    assert fetched == []
+    (folder / FILES[-1]).touch()
+    command._with_data(Options())
+    assert fetched == [tmp_path / "movielens"]
+    # A folder of one's own comes first.
+    own = movielens.stand_in(tmp_path / "own")
+    command._with_data(Options(data_dir=own))
+    assert len(fetched) == 1
+
+
+def test_the_command_says_how_to_have_the_real_data(
+    tmp_path: Path, fetched: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    somebody = Answers(monkeypatch, tmp_path, answer)
-    assert command._may_download(Options()) is answer
-    assert "may not be redistributed" in capsys.readouterr().err
-    assert somebody.questions == 1
-    # Neither for a first look, nor where a flag says yes, nor where it was accepted before.
-    assert command._may_download(Options(quick=True)) is False
-    assert command._may_download(Options(accept_licence=True)) is True
-    (tmp_path / "movielens" / "ml-1m").mkdir(parents=True)
-    for questions, name in zip((2, 3, 3), FILES, strict=True):  # all three files are the data
-        (tmp_path / "movielens" / "ml-1m" / name).touch()
-        assert command._may_download(Options()) is (answer or name == FILES[-1])
-        assert somebody.questions == questions
+    monkeypatch.setattr(figure3, "NAMES", ["rank1elim"])
+    arguments = ["paper", "figure3", "--n", "2000", "--runs", "2", "--out", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", ["rank1", *arguments])
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    err = capsys.readouterr().err
+    assert "Figure 3 is made from stand-in data." in err
+    assert "if you accept its terms: rank1 paper figure3 --accept-licence" in err
+    assert fetched == []
 
 
 @pytest.mark.parametrize(

@@ -353,6 +353,7 @@ def test_the_command_writes_the_page(
     assert out.count("Quick run: n = 200,000, 5 runs") == 3
     assert "not judged: The regret doubles" in out
     assert sorted(path.name for path in (tmp_path / "report-quick").iterdir()) == [
+        "cells",
         "index.html",
         "table1.json",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from rank1.simulation import mean_and_error
 
 
 @pytest.fixture(scope="module")
-def document() -> dict[str, Any]:
-    return scaling.compute(Options(runs=5, seed=1))
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return scaling.compute(Options(runs=5, seed=1, out=tmp_path_factory.mktemp("report")))
 
 
 def cell(x: float, mean: float, se: float | None = 0.0) -> dict[str, Any]:
@@ -63,8 +64,8 @@ def test_the_range_is_wider_than_that_of_table_1(document: dict[str, Any]) -> No
     assert min(c["delta"] for c in cells) <= 0.02
     assert min(c["p"] for c in cells) <= 0.05
     in_table = {
-        sweep: sum(scaling._in_table1(c) for c in cells if c["sweep"] == sweep)
-        for sweep in scaling.SWEEPS
+        varied: sum(scaling._in_table1(c) for c in cells if c["varied"] == varied)
+        for varied in scaling.VARIED
     }
     assert in_table == {"K+L": 9, "1/delta": 3, "1/mu": 3}
 
@@ -72,8 +73,8 @@ def test_the_range_is_wider_than_that_of_table_1(document: dict[str, Any]) -> No
 def test_cells_are_what_simulate_gives_and_elimination_had_ended(document: dict[str, Any]) -> None:
     """Checked in the hardest cells by what remained, not by the curve."""
     hardest = [
-        max((c for c in document["cells"] if c["sweep"] == sweep), key=lambda c: c["x"])
-        for sweep in scaling.SWEEPS
+        max((c for c in document["cells"] if c["varied"] == varied), key=lambda c: c["x"])
+        for varied in scaling.VARIED
     ]
     for found in hardest:
         K, L, p, delta = (found[name] for name in ("K", "L", "p", "delta"))
@@ -89,7 +90,7 @@ def test_cells_are_what_simulate_gives_and_elimination_had_ended(document: dict[
     assert all(c["ended"] == 5 for c in document["cells"])
 
 
-def test_the_document(document: dict[str, Any]) -> None:
+def test_the_document(document: dict[str, Any], tmp_path: Path) -> None:
     json.dumps(document, allow_nan=False)
     assert document["n"] == 10**9
     assert list(document["fits"]) == ["K+L", "1/delta", "1/mu"]
@@ -98,19 +99,21 @@ def test_the_document(document: dict[str, Any]) -> None:
     # Theorem 1 is a bound; at this n measured regret lies between the two.
     for c in document["cells"]:
         assert c["theorem2"] < c["regret"]["mean"] < c["theorem1"]
-    assert scaling.compute(Options(runs=5, seed=1))["cells"] == document["cells"]
+    assert scaling.compute(Options(runs=5, seed=1, out=tmp_path))["cells"] == document["cells"]
 
 
 def test_the_claims_are_judged_by_the_cells(document: dict[str, Any]) -> None:
     sizes, gaps, means = document["claims"]
     regret = {
-        (c["K"], c["L"]): c["regret"]["mean"] for c in document["cells"] if c["sweep"] == "K+L"
+        (c["K"], c["L"]): c["regret"]["mean"] for c in document["cells"] if c["varied"] == "K+L"
     }
     factors = [regret[2 * K, 2 * L] / regret[K, L] for K, L in regret if (2 * K, 2 * L) in regret]
     assert "25 pairs of cells" in sizes["meaning"]
     mean = np.exp(np.mean(np.log(factors)))
     assert sizes["figures"] == pytest.approx([mean, min(factors), max(factors)])
-    of_gap = {c["delta"]: c["regret"]["mean"] for c in document["cells"] if c["sweep"] == "1/delta"}
+    of_gap = {
+        c["delta"]: c["regret"]["mean"] for c in document["cells"] if c["varied"] == "1/delta"
+    }
     halves = [of_gap[d / 2] / of_gap[d] for d in of_gap if d / 2 in of_gap]
     assert len(halves) > 10
     _, least, largest = gaps["figures"]
@@ -122,15 +125,15 @@ def test_the_claims_are_judged_by_the_cells(document: dict[str, Any]) -> None:
 def test_a_claim_can_fail() -> None:
     assert not scaling._doubling("", "", [(1.0, 2.3), (2.0, 4.6)])["holds"]
     assert scaling._doubling("", "", [(1.0, 2.1), (2.0, 4.2), (1.0, 0.0)])["holds"]
-    cells = [{"sweep": s, "regret": {"mean": 1.0}} for s, c in scaling.SWEEPS.items() for _ in c]
+    cells = [{"varied": s, "regret": {"mean": 1.0}} for s, c in scaling.VARIED.items() for _ in c]
     steep = {"1/mu": {"exponent": 1.8, "se": 0.2}}
     assert [claim["holds"] for claim in scaling._claims(cells, steep, True)] == [False] * 3
     steep["1/mu"]["se"] = 0.05
     assert scaling._claims(cells, steep, True)[2]["holds"] is True
 
 
-def test_a_quick_look_judges_nothing() -> None:
-    quick = scaling.compute(Options(runs=1, n=1000))
+def test_a_quick_look_judges_nothing(tmp_path: Path) -> None:
+    quick = scaling.compute(Options(runs=1, n=1000, out=tmp_path))
     assert quick["n"] == 1000
     json.dumps(quick, allow_nan=False)
     assert sum(c["ended"] for c in quick["cells"]) == 0
@@ -138,7 +141,7 @@ def test_a_quick_look_judges_nothing() -> None:
     assert all(claim_line(claim).startswith("not judged: ") for claim in quick["claims"])
     summary = scaling.show(quick)[-1]
     assert "Elimination ended in 0 of 101 runs" in summary
-    assert scaling.compute(Options(runs=1, n=3 * 10**9))["n"] == 10**9
+    assert scaling.compute(Options(runs=1, n=3 * 10**9, out=tmp_path))["n"] == 10**9
 
 
 def test_show_and_draw(document: dict[str, Any]) -> None:
@@ -155,9 +158,12 @@ def test_show_and_draw(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.validate
-def test_exponents_over_other_seeds_spread_as_chance_says() -> None:
-    fits = [scaling.compute(Options(runs=20, seed=seed))["fits"] for seed in range(100, 116)]
-    for sweep in scaling.SWEEPS:
-        spread = np.std([fit[sweep]["exponent"] for fit in fits], ddof=1)
-        told = np.mean([fit[sweep]["se_runs"] for fit in fits])
+def test_exponents_over_other_seeds_spread_as_chance_says(tmp_path: Path) -> None:
+    fits = [
+        scaling.compute(Options(runs=20, seed=seed, out=tmp_path))["fits"]
+        for seed in range(100, 116)
+    ]
+    for varied in scaling.VARIED:
+        spread = np.std([fit[varied]["exponent"] for fit in fits], ddof=1)
+        told = np.mean([fit[varied]["se_runs"] for fit in fits])
         assert 0.5 < spread / told < 1.6

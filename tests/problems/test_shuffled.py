@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.problems import Shuffled
-from rank1.simulation.runs import play_run, seeds_of
+from rank1.problems.shuffled import Shuffled
+from rank1.simulation import Series
 from tests.problems.support import draws, tallies
 from tests.problems.test_contract import EXAMPLES, Own
 
@@ -19,6 +19,13 @@ PROBLEMS = EXAMPLES | {
     "ties": rank1.Bernoulli([0.6, 0.9, 0.6, 0.9, 0.1], [0.7, 0.2, 0.7]),
 }
 EVERY = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+
+
+class SameSeeds(Series):
+    """Its runs have the same random numbers whatever is played."""
+
+    def seed_of(self, run: int, stream: int | None = None) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self.seed, spawn_key=(run, stream or 0))
 
 
 def in_order(problem: rank1.Problem, rows: Any, columns: Any) -> Shuffled:
@@ -95,9 +102,10 @@ def test_runs_are_those_of_the_grid_in_that_order(method: str) -> None:
     shuffled = in_order(rank1.Bernoulli(u, v), rows, columns)
     plain = rank1.Bernoulli(u[rows], v[columns])
     policy, steps = rank1.Rank1Elim(0.6), np.array([10, 500, 5000])
-    for seed in seeds_of(1, plain, policy, range(5)):
+    for run in range(5):
         ours, theirs = (
-            play_run(policy, problem, 5000, steps, seed, method) for problem in (shuffled, plain)
+            SameSeeds(policy, problem, 5000, steps, 1, method).play_run(run)
+            for problem in (shuffled, plain)
         )
         np.testing.assert_allclose(ours.curve, theirs.curve, rtol=1e-12)
         assert ours.best_pair == theirs.best_pair
@@ -122,11 +130,9 @@ def test_stages_of_a_shuffled_problem_have_the_law_of_its_steps() -> None:
     problem = PROBLEMS["ties"]
     curves = {}
     for method in ("steps", "stages"):
-        seeds = seeds_of(1 if method == "steps" else 2, problem, policy, range(1500))
-        rng = np.random.default_rng(3)
-        curves[method] = np.array(
-            [play_run(policy, Shuffled(problem, rng), 3000, steps, s, method).curve for s in seeds]
-        )
+        seed = 1 if method == "steps" else 2
+        series = Series(policy, problem, 3000, steps, seed, method, shuffle=True)
+        curves[method] = series.play(range(1500))["curves"]
     a, b = (curve.reshape(1500, 4) for curve in curves.values())
     for x, y in ((a, b), ((a - a.mean(axis=0)) ** 2, (b - b.mean(axis=0)) ** 2)):
         error = np.sqrt((x.var(axis=0) + y.var(axis=0)) / 1500)
@@ -138,7 +144,7 @@ def test_large_grids_are_shuffled_without_means() -> None:
     shuffled = Shuffled(problem, np.random.default_rng(1))
     assert shuffled.is_best(*shuffled.best_pair)
     assert shuffled.pair(*shuffled.best_pair) == (0, 0)
-    assert shuffled.facts[3] == problem.lowest_mean
+    assert shuffled.lowest_mean == problem.lowest_mean
     assert len(shuffled.law.row_twin) == 2**20
     assert "means" not in vars(problem) | vars(shuffled)
 

@@ -9,14 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import polars as pl
 import pytest
 
 import rank1
-from rank1.policies.base import Policy
-from rank1.simulation import runs as runs_module
+from rank1.simulation import Series
 
 PROBLEM = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)
 BOTH = [rank1.Rank1Elim(), rank1.Uniform()]
@@ -36,8 +34,7 @@ def test_same_seed_same_numbers_whatever_the_jobs() -> None:
 
 
 def test_same_numbers_in_other_processes() -> None:
-    with joblib.parallel_config(backend="loky"):
-        assert frame().equals(frame(jobs=2))
+    assert frame().equals(frame(jobs=2, backend="processes"))
 
 
 def test_same_numbers_whatever_is_beside() -> None:
@@ -83,8 +80,8 @@ def test_a_seed_may_be_any_whole_number() -> None:
     assert frame(seed=10**40).height > 0
 
 
-def test_engine_steps_agrees_with_the_loop_for_uniform() -> None:
-    assert frame(policies=rank1.Uniform(), engine="steps").equals(frame(policies=rank1.Uniform()))
+def test_steps_are_what_auto_means_for_uniform() -> None:
+    assert frame(policies=rank1.Uniform(), method="steps").equals(frame(policies=rank1.Uniform()))
 
 
 def test_summary_is_what_the_runs_say() -> None:
@@ -126,35 +123,14 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert again.document() == result.document()
     assert again.summary().equals(result.summary())
     assert again.trace(1).rows == result.trace(1).rows
+    assert (again.method, again.shuffle) == (result.method, result.shuffle)
+    for outcome in result.outcomes:
+        assert again.best_pairs(outcome.label) == outcome.best_pairs
     assert [p.name for p in tmp_path.iterdir()] == ["runs.parquet"]
     assert pl.read_parquet(path).columns == [
-        "policy", "run", "step", "expected_regret", "realised_regret",
+        "problem", "K", "L", "p_u", "p_v", "delta_u", "delta_v", "policy", "confidence_scale", "n",
+        "run", "step", "expected_regret", "realised_regret", "best_row", "best_column",
     ]  # fmt: skip
-
-
-def test_every_cut_of_a_file_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "runs.parquet"
-    rank1.simulate(BOTH, PROBLEM, 1000, 3, seed=5).save(path)
-    whole = path.read_bytes()
-    for size in (0, 3, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match="not a whole file of results"):
-            rank1.load(path)
-    path.write_bytes(whole)
-    # A single bit that flips among the numbers; the file's layout is whole.
-    runs, facts = pl.read_parquet(path), pl.read_parquet_metadata(path)["rank1"]
-    runs[7, "realised_regret"] = np.nextafter(runs[7, "realised_regret"], 9e9)
-    runs.write_parquet(path, metadata={"rank1": facts})
-    with pytest.raises(ValueError, match="its numbers are not those that were written"):
-        rank1.load(path)
-    path.write_text("policy,run\n")
-    with pytest.raises(ValueError, match="not a whole file of results"):
-        rank1.load(path)
-    pl.DataFrame({"a": [1]}).write_parquet(path)
-    with pytest.raises(ValueError, match="not a whole file of results"):
-        rank1.load(path)
-    with pytest.raises(FileNotFoundError, match=r"must name a file of results, got '.*nothing'"):
-        rank1.load(tmp_path / "nothing")
 
 
 def test_a_failed_save_keeps_what_was_there(tmp_path: Path, monkeypatch: Any) -> None:
@@ -164,9 +140,9 @@ def test_a_failed_save_keeps_what_was_there(tmp_path: Path, monkeypatch: Any) ->
     before = path.read_bytes()
 
     def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
+        raise pl.exceptions.ComputeError("No space left on device (os error 28)")
 
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    monkeypatch.setattr(pl.LazyFrame, "sink_parquet", full)
     with pytest.raises(OSError, match=r"can't write .*No space left on device"):
         result.save(path)
     assert path.read_bytes() == before
@@ -229,47 +205,64 @@ def test_ones_own_elimination_policy_can_be_traced(tmp_path: Path) -> None:
 
 def test_interrupted_with_what_was_finished(monkeypatch: Any) -> None:
     played: list[int] = []
-    original = runs_module.play_run
+    original = Series.play_run
 
-    def some(policy: Policy, *rest: Any) -> Any:
-        if policy.name == "uniform" and len(played) >= 2:
+    def some(self: Series, *rest: Any) -> Any:
+        if self.policy.name == "uniform" and len(played) >= 2:
             raise KeyboardInterrupt
-        if policy.name == "uniform":
+        if self.policy.name == "uniform":
             played.append(1)
-        return original(policy, *rest)
+        return original(self, *rest)
 
-    monkeypatch.setattr(runs_module, "play_run", some)
+    monkeypatch.setattr(Series, "play_run", some)
+    monkeypatch.setattr("rank1.simulation.plan.MAX_TASK", 1)
+    monkeypatch.setattr(
+        "rank1.simulation.plan.cut", lambda runs, *_: [range(k, k + 1) for k in runs]
+    )
     with pytest.raises(rank1.Interrupted) as stop:
         rank1.simulate(BOTH[::-1], PROBLEM, 1000, 50, seed=5)
     result = stop.value.result
     assert result is not None
-    assert result.runs == 5  # not the 50 that were asked for
-    assert "mean of 5 runs" in result.plot().get_title("left")
-    assert [outcome.runs for outcome in result.outcomes] == [[0, 1], [0, 1, 2, 3, 4]]
+    assert result.runs == 2  # not the 50 that were asked for
+    assert "mean of 2 runs" in result.plot().get_title("left")
+    assert [outcome.runs for outcome in result.outcomes] == [[0, 1], [0, 1]]
     monkeypatch.undo()
-    whole = frame(policies=BOTH[::-1], n=1000, runs=5, checkpoints=100)
-    whole = whole.filter((pl.col("policy") == "rank1elim") | (pl.col("run") < 2))
-    assert result.to_frame().equals(whole)
+    assert result.to_frame().equals(frame(policies=BOTH[::-1], n=1000, runs=2, checkpoints=100))
+
+
+def test_interrupted_before_anything_was_finished(monkeypatch: Any) -> None:
+    def stopped(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Series, "play_run", stopped)
+    with pytest.raises(rank1.Interrupted) as stop:
+        frame()
+    assert stop.value.result is None
 
 
 def test_a_store_keeps_what_is_finished(tmp_path: Path, monkeypatch: Any) -> None:
     arguments: dict[str, Any] = {"runs": 7, "store": tmp_path / "cells"}
-    original = runs_module.play_block
-    played: list[str] = []
+    original = Series.play
+    played: list[tuple[str, int]] = []
+    monkeypatch.setattr("rank1.simulation.plan.MAX_TASK", 1)
+    monkeypatch.setattr(
+        "rank1.simulation.plan.cut", lambda runs, *_: [range(k, k + 1) for k in runs]
+    )
 
-    def counted(policy: Policy, *rest: Any) -> Any:
+    def counted(self: Series, runs: range, *rest: Any) -> Any:
         if len(played) == 5 and not resumed:
             raise KeyboardInterrupt
-        played.append(policy.name)
-        return original(policy, *rest)
+        played.extend((self.policy.name, run) for run in runs)
+        return original(self, runs, *rest)
 
-    monkeypatch.setattr(runs_module, "play_block", counted)
+    monkeypatch.setattr(Series, "play", counted)
     resumed = False
     with pytest.raises(rank1.Interrupted):
         frame(**arguments)
     resumed = True
     whole = frame(**arguments)
-    assert sorted(played) == ["rank1elim"] * 2 + ["uniform"] * 7  # nothing was played twice
+    # Nothing was played twice.
+    assert sorted(played) == [(name, run) for name in ("rank1elim", "uniform") for run in range(7)]
     assert whole.equals(frame(runs=7))
     played.clear()
     assert frame(**arguments).equals(whole)
@@ -282,22 +275,14 @@ def test_a_store_keeps_what_is_finished(tmp_path: Path, monkeypatch: Any) -> Non
     assert frame(**arguments).equals(whole)
     assert len(played) == 1
     frame(**(arguments | {"seed": 6}))
-    assert len(played) == 1 + 9
-
-
-def test_a_stopped_call_ends_its_threads() -> None:
-    runs_module._stopped.add(-1)
-    with pytest.raises(KeyboardInterrupt):
-        runs_module.play_run(
-            rank1.Uniform(), PROBLEM, 10, np.array([10]), np.random.SeedSequence(1), "auto", -1
-        )
+    assert len(played) == 1 + 14
 
 
 def test_checkpoints_may_be_steps() -> None:
     result = rank1.simulate(rank1.Uniform(), PROBLEM, 100, 1, checkpoints=[50, 3, 3])
-    assert result.steps.tolist() == [3, 50, 100]
+    assert result.checkpoints.tolist() == [3, 50, 100]
     result = rank1.simulate(rank1.Uniform(), PROBLEM, 5, 1, checkpoints=100)
-    assert result.steps.tolist() == [1, 2, 3, 4, 5]
+    assert result.checkpoints.tolist() == [1, 2, 3, 4, 5]
 
 
 def test_memory_does_not_grow_with_n() -> None:
@@ -325,11 +310,14 @@ def test_memory_does_not_grow_with_n() -> None:
         ({"n": "many"}, "n must be a whole number of at least 1, got 'many'"),
         ({"runs": 0}, "runs must be a whole number of at least 1, got 0"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
-        ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0"),
+        ({"jobs": 0}, "jobs must be a whole number of at least 1 and at most 1024, got 0"),
         ({"checkpoints": 0}, "checkpoints must be a whole number of at least 1"),
         ({"checkpoints": [5, 5000]}, "checkpoints must be .* at most 3000, got 5000"),
-        ({"engine": "fast"}, "engine must be one of auto, steps, stages, got 'fast'"),
-        ({"engine": "stages"}, "engine must be auto or steps for uniform"),
+        ({"method": "fast"}, "method must be one of auto, steps, stages, got 'fast'"),
+        ({"method": "stages"}, "method must be auto or steps for uniform"),
+        ({"backend": "cloud"}, "backend must be one of threads, processes, .*got 'cloud'"),
+        ({"runs": 1e12}, "runs must be .* at most 10000000, got 1000000000000"),
+        ({"jobs": 100_000}, "jobs must be .* at most 1024, got 100000; -1 is for one on each core"),
         ({"policies": []}, "policies must name at least one policy"),
         ({"policies": ["ucb"]}, "policies must be policies, .* got 'ucb'"),
         ({"policies": [rank1.Uniform(), rank1.Uniform()]}, "got uniform twice"),

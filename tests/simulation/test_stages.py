@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import rank1
-from rank1.simulation.runs import checkpoints_of, play_run, seeds_of
+from rank1.simulation.series import Series, checkpoints_of
 
 RUNS = 1500
 N = 6000
@@ -34,12 +34,12 @@ PROBLEMS = [
 
 
 def played(
-    problem: rank1.Problem, engine: str, n: int = N, policy: rank1.Policy | None = None
+    problem: rank1.Problem, method: str, n: int = N, policy: rank1.Policy | None = None
 ) -> tuple[NDArray[np.float64], list[Any]]:
     policy = policy or rank1.Rank1Elim(confidence_scale=0.6)
-    seeds = seeds_of(1 if engine == "steps" else 2, problem, policy, range(RUNS))
-    steps = STEPS if n == N else np.array([n])
-    runs = [play_run(policy, problem, n, steps, seed, engine) for seed in seeds]
+    marks = STEPS if n == N else np.array([n])
+    series = Series(policy, problem, n, marks, 1 if method == "steps" else 2, method)
+    runs = [series.play_run(run) for run in range(RUNS)]
     return np.array([run.curve for run in runs]), [run.state for run in runs]
 
 
@@ -141,7 +141,7 @@ def test_realised_minus_expected_has_mean_zero(both: Any) -> None:
 def test_more_columns_than_rounds() -> None:
     """Partners are then drawn one by one instead of as a multinomial."""
     problem = rank1.Bernoulli([0.9, 0.3], np.linspace(0, 1, 60))
-    a, b = (played(problem, engine, n=1500)[0][:, -1, 0] for engine in ("steps", "stages"))
+    a, b = (played(problem, method, n=1500)[0][:, -1, 0] for method in ("steps", "stages"))
     assert_same_mean_and_variance(a, b)
     assert stats.ks_2samp(np.round(a, 9), np.round(b, 9), method="asymp").pvalue > 1e-4
 
@@ -158,11 +158,10 @@ CHECKPOINTS: list[Any] = [1, 10, 100, 1000, [1], [5, 6, 7, 5999], range(1, 3001)
 def test_the_end_does_not_depend_on_the_checkpoints(
     problem: rank1.Problem, policy: rank1.Policy
 ) -> None:
-    seed = next(seeds_of(3, problem, policy, [0]))
-    plain = play_run(policy, problem, N, np.array([N]), seed, "stages")
+    plain = Series(policy, problem, N, np.array([N]), 3, "stages").play_run(0)
     for checkpoints in CHECKPOINTS:
         steps = checkpoints_of(N, checkpoints)
-        run = play_run(policy, problem, N, steps, seed, "stages")
+        run = Series(policy, problem, N, steps, 3, "stages").play_run(0)
         assert run.curve[-1].tolist() == plain.curve[-1].tolist()
         assert run.best_pair == plain.best_pair
         for ours, theirs in zip(run.state, plain.state, strict=True):
@@ -180,8 +179,9 @@ def test_every_step_of_a_stage_is_a_legal_pull() -> None:
     pair_of = {round(gap, 9): pair for pair, gap in np.ndenumerate(gaps)}
     assert len(pair_of) == 12
     n, policy = 4000, rank1.Rank1Elim(0.5)
-    for seed in seeds_of(1, problem, policy, range(5)):
-        run = play_run(policy, problem, n, np.arange(1, n + 1), seed, "stages")
+    series = Series(policy, problem, n, np.arange(1, n + 1), 1, "stages")
+    for number in range(5):
+        run = series.play_run(number)
         steps = np.diff(run.curve, axis=0, prepend=0)
         pulls = [pair_of[round(step, 9)] for step in steps[:, 0]]
         for pull, realised in zip(pulls, steps[:, 1], strict=True):
@@ -208,10 +208,10 @@ def test_splitting_costs_memory_for_checkpoints_not_for_pairs() -> None:
 
     problem = rank1.Bernoulli(np.linspace(0, 1, 500), np.linspace(0, 1, 400))
     steps = checkpoints_of(10**8, 1000)
-    seed = next(seeds_of(1, problem, rank1.Rank1Elim(), [0]))
-    play_run(rank1.Rank1Elim(), problem, 10**8, steps, seed, "stages")
+    series = Series(rank1.Rank1Elim(), problem, 10**8, steps, 1, "stages")
+    series.play_run(0)
     tracemalloc.start()
-    play_run(rank1.Rank1Elim(), problem, 10**8, steps, seed, "stages")
+    series.play_run(0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * 500 * 400 / 2  # not one number for every second pair
@@ -220,9 +220,9 @@ def test_splitting_costs_memory_for_checkpoints_not_for_pairs() -> None:
 def test_counts_every_step() -> None:
     """With one useless row the expected regret is the number of its pulls, step for step."""
     problem = rank1.Bernoulli([1.0, 0.0], [1.0])
-    for engine in ("steps", "stages"):
+    for method in ("steps", "stages"):
         result = rank1.simulate(
-            rank1.Rank1Elim(), problem, 5000, 20, 1, engine=engine, checkpoints=5000
+            rank1.Rank1Elim(), problem, 5000, 20, 1, method=method, checkpoints=5000
         )
         # Without elimination a round is row 0, row 1, and one random row for the column.
         steps = np.diff(np.hstack([np.zeros((20, 1)), result.outcomes[0].expected]), axis=1)
@@ -238,5 +238,5 @@ def test_large_grids_and_long_runs_work() -> None:
     assert np.all(np.diff(outcome.expected[0]) >= 0)
     # Stage 0 explores evenly: 83 rounds over all pairs, at an average gap that is known exactly.
     even = problem.best_mean - problem.u.mean() * problem.v.mean()
-    assert outcome.expected[0, 0] <= even * result.steps[0] * 1.02
+    assert outcome.expected[0, 0] <= even * result.checkpoints[0] * 1.02
     assert outcome.expected[0, -1] < 0.1 * even * 10**9

@@ -19,11 +19,10 @@ import pytest
 
 import rank1
 from rank1 import cli
-from rank1.simulation.runs import play_block
-from rank1.sweeps import Grid, read_grid, read_sweep, summary, winners, write_sweep
-from rank1.sweeps import engine as engine_module
+from rank1.simulation import Series
+from rank1.sweeps import read_grid, read_sweep, summary, winners
 from rank1.sweeps.plots import plot_lines, plot_winners
-from tests.sweeps.support import LONG, Named, simulated
+from tests.simulation.support import LONG, NUMBERS, simulated
 from tests.test_cli import Output
 
 GRID = """
@@ -49,7 +48,7 @@ confidence_scale = [0.25, 0.5]
 name = "uniform"
 """
 KEYS = ["problem", "K", "L", "p_u", "p_v", "delta_u", "delta_v", "policy", "confidence_scale", "n"]
-NUMBERS = ["run", "step", "expected_regret", "realised_regret"]
+PAIR = ["best_row", "best_column"]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +74,7 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_result_is_tidy(folder: Path) -> None:
     frame = pl.read_parquet("result.parquet")
-    assert frame.columns == [*KEYS, *NUMBERS]
+    assert frame.columns == [*KEYS, *NUMBERS, *PAIR]
     grid = read_grid("grid.toml")
     assert frame.height == 6 * 3 * 2 * 6 * 4
     assert frame.select(NUMBERS).equals(simulated(grid))
@@ -93,7 +92,7 @@ def test_the_result_is_tidy(folder: Path) -> None:
         0.3,
         0.2,
         0.2,
-        "rank1elim",
+        "rank1elim:confidence_scale=0.25",
         0.25,
         500,
     ]
@@ -130,12 +129,14 @@ def test_a_second_sweep_has_nothing_to_do(capsys: pytest.CaptureFixture[str], fo
 def test_a_cell_that_raises(
     capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def some(policy: Any, problem: Any, n: int, *rest: Any) -> Any:
-        if policy.name == "uniform" and n == 500 and problem.K == 4:
-            raise ZeroDivisionError("by nothing")
-        return play_block(policy, problem, n, *rest)
+    original = Series.play
 
-    monkeypatch.setattr(engine_module, "play_block", some)
+    def some(self: Series, *rest: Any) -> Any:
+        if self.policy.name == "uniform" and self.n == 500 and self.problem.K == 4:
+            raise ZeroDivisionError("by nothing")
+        return original(self, *rest)
+
+    monkeypatch.setattr(Series, "play", some)
     ran = Output(capsys, "sweep", "grid.toml", "--store", "new", "--out", "new.parquet")
     assert ran.status == 1
     assert "3 cells failed" in ran.err
@@ -202,8 +203,14 @@ def test_summary_is_what_the_runs_say(folder: Path) -> None:
     assert curve["expected_mean"].to_numpy() == pytest.approx(
         result.outcomes[0].expected.mean(axis=0)
     )
-    # Filters take several values; the label tells what still differs.
+    # Filters take several values; a policy's name stands for any settings of it.
     some = summary(sweep, where={"policy": ["uniform", "rank1elim"], "confidence_scale": 0.5})
+    assert some["label"].unique().to_list() == ["rank1elim:confidence_scale=0.5"]
+    some = summary(sweep, where={"policy": "rank1elim:confidence_scale=0.25"})
+    assert some["confidence_scale"].unique().to_list() == [0.25]
+    assert summary(sweep, where={"policy": "rank1elim"}).height == 6 * 2 * 2
+    # What the axis tells isn't in the label.
+    some = summary(sweep, ["confidence_scale"], {"policy": "rank1elim"})
     assert some["label"].unique().to_list() == ["rank1elim"]
 
 
@@ -300,65 +307,29 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
     assert len(figure.axes) == 2
 
 
-def test_settings_of_every_kind(tmp_path: Path) -> None:
-    """Lists are JSON, words are words, and a policy's setting gives way to another column."""
-    problems = [
-        rank1.Bernoulli([0.1, 0.9], [0.5]),
-        rank1.Gaussian([0.2, 0.8], [0.5], sigma=0.5),
-        rank1.spike(2, 1, 0.5, 0.5, 0.1, 0.1),
-    ]
-    grid = Grid(problems, [Named(), Named(step=0.5, K="many")], [100], 2, 1, 2)
-    series = grid.series()
-    blocks = {
-        one.key: {0: play_block(one.policy, one.problem, one.n, one.steps, 1, range(2))}
-        for one in series
-    }
-    assert write_sweep(tmp_path / "a.parquet", grid, series, blocks) == 6 * 2 * 2
-    frame = pl.read_parquet(tmp_path / "a.parquet")
-    assert frame.columns == [
-        "problem", "u", "v", "sigma", "K", "L", "p_u", "p_v", "delta_u", "delta_v",
-        "policy", "policy_step", "policy_K", "exact", "n", *NUMBERS,
-    ]  # fmt: skip
-    row = frame.row(-1, named=True)
-    assert [row[name] for name in ("problem", "u", "K", "policy_K", "policy_step", "exact")] == [
-        "spike", None, 2, "many", 0.5, True
-    ]  # fmt: skip
-    assert json.loads(frame["u"][0]) == [0.1, 0.9]
-    assert frame["sigma"].unique().sort().to_list() == [None, 0.5]
-    sweep = read_sweep(tmp_path / "a.parquet")
-    assert (
-        summary(sweep)["label"].to_list() == ["named:step=0.6,K=few", "named:step=0.5,K=many"] * 3
-    )
-    kept = summary(sweep, where={"u": [[0.1, 0.9]], "policy_K": "few"})
-    assert (kept.height, kept["problem"][0]) == (1, "bernoulli")
-    # Not one run: the file is there, and says so when asked.
-    assert write_sweep(tmp_path / "b.parquet", grid, series, {one.key: {} for one in series}) == 0
-    with pytest.raises(ValueError, match="there are no runs of these settings"):
-        summary(read_sweep(tmp_path / "b.parquet"))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["sweep"], "name a grid, or print one to start from: rank1 sweep --example"),
         (["sweep", "none.toml"], "must be a TOML file that can be read, got 'none.toml'"),
-        (["sweep", "grid.toml", "--engine", "dusk"], "--engine must be one of .*mean dask"),
-        (["sweep", "grid.toml", "--address", "tcp://a:1"], "--address needs --engine dask or ray"),
+        (["sweep", "grid.toml", "--backend", "dusk"], "--backend must be one of .*mean dask"),
+        (["sweep", "grid.toml", "--engine", "dusk"], "--backend must be one of .*mean dask"),
+        (["sweep", "grid.toml", "--address", "tcp://a:1"], "--address needs --backend dask or ray"),
         (["sweep", "grid.toml", "--out", "grid.toml"], "--out must not be the grid itself"),
         (["table", "result.parquet", "--where", "K=[]"], "K must have at least one value"),
         (["sweep", "grid.toml", "--jobs", "0"], "--jobs must be a whole number of at least 1"),
         (["sweep", "grid.toml", "--out", "no/a.parquet"], "can't write 'no/a.parquet': No such"),
-        (["sweep", "grid.toml", "--store", "grid.toml"], "store must be a folder .*'grid.toml'"),
-        (["sweep", "grid.toml", "--store", "new", "--engine", "dask", "--address", "nowhere:x"],
-         "--address must be that of a dask cluster, such as tcp://10.0.0.1:8786, got 'nowhere:x'"),
-        (["table", "none.parquet"], "must be a file of a sweep, got 'none.parquet'"),
-        (["table", "grid.toml"], "'grid.toml' is not a whole file of a sweep"),
+        (["sweep", "grid.toml", "--store", "grid.toml"], "store must be a folder, got 'grid.toml'"),
+        (["sweep", "grid.toml", "--store", "new", "--backend", "dask", "--address", "nowhere:x"],
+         "address must be that of a dask cluster, such as tcp://10.0.0.1:8786, got 'nowhere:x'"),
+        (["table", "none.parquet"], "must name a file of results, got 'none.parquet'"),
+        (["table", "grid.toml"], "'grid.toml' is not a whole file of results"),
         (["table", "result.parquet", "--where", "K=3"], "K must be one of 2, 4, got 3"),
         (["table", "result.parquet", "--where", "M=3"], "a setting must be one of .*got 'M'"),
         (["table", "result.parquet", "--where", "policy=ucb"], "must be one of rank1elim, uni"),
         (["plot", "result.parquet", "--x", "M"], "--x must be one of K, L, .*, step, got 'M'"),
         (["plot", "result.parquet", "--x", "delta_u"],
-         "K takes 2 values, .* --facet K, or keep one with --where K=2"),
+         "K takes 2 values, which one point would mix: .* such as K=2"),
         (["plot", "result.parquet", "--x", "policy"], "--x must be one of K.*got 'policy'"),
         (["plot", "result.parquet", "--facet", "M"], "a setting must be one of .*got 'M'"),
         (["plot", "result.parquet", "--x", "K", "--facet", "K"], "shows a setting once, got K, K"),
@@ -391,7 +362,7 @@ def test_a_sweep_of_which_nothing_is_left_overwrites_nothing(
     def broken(*_: Any) -> None:
         raise RuntimeError("it broke")
 
-    monkeypatch.setattr(engine_module, "play_block", broken)
+    monkeypatch.setattr(Series, "play", broken)
     ran = Output(capsys, "sweep", "grid.toml", "--store", "cells", "--jobs", "1")
     assert ran.status == 1
     assert "cells failed" in ran.err

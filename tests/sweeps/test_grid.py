@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
-from rank1.sweeps.sweep import cut
 
 import rank1
 from rank1.policies import POLICIES
 from rank1.sweeps import grid_of, read_grid
 from rank1.sweeps.grid import EXAMPLE
-from tests.sweeps.support import Named
+from tests.simulation.support import Named
 
 SPIKE = """
 n = 1000
@@ -139,28 +135,6 @@ def test_the_example_is_a_grid(tmp_path: Path) -> None:
     assert (len(some.problems), len(some.policies), some.runs) == (6, 3, 10)
 
 
-@hypothesis_settings(deadline=None)
-@given(
-    start=st.integers(0, 1000),
-    size=st.integers(1, 500),
-    seconds=st.floats(0, 20),
-    target=st.floats(0.01, 10),
-)
-def test_cells_are_aligned_powers_of_two(
-    start: int, size: int, seconds: float, target: float
-) -> None:
-    runs = range(start, start + size)
-    cells = list(cut(runs, seconds, target))
-    assert [run for cell in cells for run in cell] == [*runs]
-    whole = [cell for cell in cells if cell.start > start and cell.stop < runs.stop]
-    for cell in whole:
-        assert len(cell).bit_count() == 1
-        assert cell.start % len(cell) == 0
-    # About the target: never more than it, unless one run takes longer.
-    assert all(len(cell) == 1 or len(cell) * seconds <= target for cell in cells)
-    assert all(2 * len(cell) * seconds >= target * 0.999 for cell in whole if len(cell) < 2**20)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -168,7 +142,7 @@ def test_cells_are_aligned_powers_of_two(
         ({"n": "0"}, "n must be a whole number of at least 1, got 0"),
         ({"n": "[]"}, "n must have at least one value, got"),
         ({"n": "[10, 10]"}, r"n must have every value once, got \[10, 10\]"),
-        ({"runs": "2.5"}, "runs must be a whole number of at least 1, got 2.5"),
+        ({"runs": "2.5"}, "runs must be a whole number .* at most 10000000, got 2.5"),
         ({"runs": "[1, 2]"}, r"runs must be a whole number of at least 1, got \[1, 2\]"),
         ({"seed": "-1"}, "seed must be a whole number of at least 0, got -1"),
         ({"checkpoints": "0"}, "checkpoints must be a whole number of at least 1"),
@@ -188,6 +162,14 @@ def test_cells_are_aligned_powers_of_two(
         ({"p_u": "{ from = 0.0, to = 0.2, step = 1e-9 }"}, "at most 1,000,000 values"),
         ({"K": "{ from = 2, to = 2000, step = 1 }", "L": "{ from = 2, to = 2000, step = 1 }"},
          "at most 1,000,000 combinations, got 3,996,001 problems × 1 policies"),
+        ({"runs": "1e12"}, "runs must be .* at most 10000000, got 1000000000000"),
+        ({"shuffle": "1"}, "shuffle must be true or false, got 1"),
+        ({"K": "{ from = 1, to = 1000000, step = 1 }"}, "got 500,004,500,000"),
+        ({"K": "[4, inf]"}, "K must be a whole number .*got inf"),
+        ({"K": "[4, nan]"}, "K must be a whole number .*got nan"),
+        ({"K": "[4, true]"}, "K must be a whole number .*got True"),
+        ({"K": "{ from = 1, to = 1000001, step = 1 }"}, "a range has at most 1,000,000 values"),
+        ({"n": "{ from = 1, to = 1000000, step = 1 }", "K": "[2, 3]"}, "at most 1,000,000 combin"),
     ],
 )  # fmt: skip
 def test_impossible_values(changes: dict[str, str], message: str) -> None:
@@ -214,6 +196,17 @@ def test_impossible_files(tmp_path: Path, old: str, new: str, message: str) -> N
     with pytest.raises(ValueError, match=message) as caught:
         read_grid(path)
     assert str(path) in str(caught.value)
+
+
+def test_problems_that_would_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only making them tells how large they are."""
+    monkeypatch.setattr("rank1.sweeps.grid.MAX_LINES", 9)
+    u = [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]]
+    problem = {"name": "bernoulli", "u": u, "v": [0.5]}
+    given = {"n": 10, "problem": [problem], "policy": [{"name": "uniform"}]}
+    with pytest.raises(rank1.InputError, match=r"at most 9 rows and columns together, got more wi"):
+        grid_of(given)
+    assert len(grid_of(given | {"problem": [problem | {"u": u[:3]}]}).problems) == 3
 
 
 def test_no_file(tmp_path: Path) -> None:
@@ -269,3 +262,24 @@ def test_a_grid_in_another_encoding(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_bytes("# é\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"grid.toml' must be TOML in UTF-8"):
         read_grid(tmp_path / "grid.toml")
+
+
+def test_a_mark_at_the_start_of_a_grid(tmp_path: Path) -> None:
+    """Some editors put a BOM there."""
+    (tmp_path / "grid.toml").write_bytes(b"\xef\xbb\xbf" + SPIKE.encode())
+    assert len(read_grid(tmp_path / "grid.toml").series()) == 1
+
+
+def test_deep_nesting_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    for text in (
+        "n = " + "[" * 100_000,
+        "n = " + "[" * 200 + "]" * 200,
+        "[a" + ".a" * 50_000 + "]",
+    ):
+        path.write_text(text)
+        with pytest.raises(rank1.InputError, match=r"grid.toml"):
+            read_grid(path)
+    path.write_text(SPIKE.replace("K = 4", "K = " + "[" * 200 + "4" + "]" * 200))
+    with pytest.raises(rank1.InputError, match="K must be a whole number"):
+        read_grid(path)

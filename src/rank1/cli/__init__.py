@@ -7,11 +7,11 @@ import io
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 # Each adds its command.
 from rank1.cli import bounds, listings, paper, plot, simulate, sweep, table  # noqa: F401
-from rank1.cli.app import app
+from rank1.cli.app import Terminated, app, ending, status_of
 from rank1.errors import Rank1Error
 
 __all__ = ["app", "main"]
@@ -25,28 +25,33 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):  # a terminal that can't show Δ shows something
             stream.reconfigure(errors="replace")
-    status = 143
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminated)
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where what goes wrong has a word
+    except SystemExit as end:
+        # Typer ends without a word after Ctrl-C.
+        stop = getattr(end.__context__, "__cause__", None)
+        if not isinstance(stop, KeyboardInterrupt):
+            raise
+        print(f"{ending(stop)}.", file=sys.stderr)
+        _end(status_of(stop))
     except BrokenPipeError:  # whoever read this has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        _end(141)
     except (Rank1Error, ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
         print(f"Error: {error}", file=sys.stderr)
-        sys.exit(2)
-    except Terminated:
-        print("Terminated.", file=sys.stderr)
-        sys.exit(status)
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        sys.exit(130)
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM: the same as Ctrl-C, so that what is finished is kept."""
+        _end(2)
 
 
 def _terminated(*_: Any) -> None:
     raise Terminated
+
+
+def _end(status: int) -> NoReturn:
+    """Leave, without another try to write what couldn't be written."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)

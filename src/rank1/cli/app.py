@@ -8,7 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["app", "print_json", "show"]
+__all__ = ["Terminated", "app", "ending", "print_json", "show", "status_of"]
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: the same as Ctrl-C, so that what is finished is kept."""
+
+
+def ending(stop: KeyboardInterrupt) -> str:
+    """What is said first after Ctrl-C or SIGTERM."""
+    return "Terminated" if status_of(stop) == 143 else "Interrupted"
+
+
+def status_of(stop: KeyboardInterrupt) -> int:
+    """The status with which a command ends then, as shells have it."""
+    return 143 if isinstance(stop, Terminated) or isinstance(stop.__context__, Terminated) else 130
+
 
 app = typer.Typer(
     add_completion=False,

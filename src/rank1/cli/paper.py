@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, print_json, show
+from rank1.cli.app import app, ending, print_json, show, status_of
 from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
 from rank1.errors import InputError
 from rank1.paper import ARTEFACTS, Options
@@ -93,11 +93,11 @@ def paper(
     try:
         for name in names:
             documents[name] = _make(name, options, quiet=json_)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if documents:
             _report(options, quiet=True)
         print(
-            "Interrupted."
+            f"{ending(stop)}."
             + (
                 f" Finished cells are kept in {options.store}; the same command goes on from there."
                 if options.store.is_dir()
@@ -105,7 +105,7 @@ def paper(
             ),
             file=sys.stderr,
         )
-        sys.exit(130)
+        sys.exit(status_of(stop))
     except Exception:
         if documents:
             _report(options, quiet=True)
@@ -127,8 +127,8 @@ def _with_data(options: Options) -> Options:
 
     # Whoever has the data in the cache has accepted its terms.
     accepted = options.accept_licence or (options.data_dir is None and downloaded() is not None)
-    missing = options.accept_licence and downloaded() is None
-    if missing and importlib.util.find_spec("pooch") is None:
+    fetch = options.accept_licence and options.data_dir is None and downloaded() is None
+    if fetch and importlib.util.find_spec("pooch") is None:
         raise InputError(
             "--accept-licence needs pooch to download MovieLens; install it with: "
             "pip install 'rank1[movielens]'"
@@ -147,8 +147,8 @@ def _make(name: str, options: Options, quiet: bool) -> dict[str, Any]:
     document = artefact.make(name, options)
     written = [options.out / f"{name}.json"]
     for title, figure in artefact.draw(name, document).items():
-        for ending in ("png", "svg"):
-            written.append(options.out / f"{title}.{ending}")
+        for suffix in ("png", "svg"):
+            written.append(options.out / f"{title}.{suffix}")
             save_figure(figure, written[-1])
     if not quiet:
         lines = [claim_line(claim) for claim in document["claims"]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, print_json
+from rank1.cli.app import app, ending, print_json, status_of
 from rank1.cli.options import Address, Backend, Jobs, Json
 from rank1.errors import InputError
 
@@ -43,17 +43,41 @@ def sweep(
     json_: Json = False,
 ) -> None:
     """Play every policy on every problem of a grid; a sweep that was stopped goes on."""
-    from rank1 import checks, sweeps
-    from rank1.atomic import check_writable
-    from rank1.simulation.backends import BACKENDS
-    from rank1.simulation.store import Store
-    from rank1.sweeps.grid import EXAMPLE
-
     if example:
+        from rank1.sweeps.grid import EXAMPLE
+
         print(EXAMPLE, end="")
         return
     if grid is None:
         raise InputError("name a grid, or print one to start from: rank1 sweep --example")
+    try:
+        sys.exit(_sweep(grid, store, out, backend, address, jobs, dry_run, json_))
+    except KeyboardInterrupt as stop:
+        if dry_run:
+            raise
+        kept = "Nothing was finished; to begin again"
+        if store.is_dir():
+            kept = f"What is finished is kept in {store}; to go on from there"
+        command = shlex.join(["rank1", *sys.argv[1:]])
+        print(f"{ending(stop)}. {kept}: {command}", file=sys.stderr)
+        sys.exit(status_of(stop))
+
+
+def _sweep(
+    grid: Path,
+    store: Path,
+    out: Path,
+    backend: str,
+    address: str | None,
+    jobs: int,
+    dry_run: bool,
+    json_: bool,
+) -> int:
+    from rank1 import checks, sweeps
+    from rank1.atomic import check_writable
+    from rank1.simulation.backends import BACKENDS
+    from rank1.simulation.store import Store
+
     checks.one_of("--backend", backend, BACKENDS)
     if address is not None and backend not in ("dask", "ray"):
         raise InputError(f"--address needs --backend dask or ray, got {address!r} without")
@@ -70,19 +94,12 @@ def sweep(
     if dry_run:
         if json_:
             print_json(document)
-        return
-    try:
-        failed = todo.play(
-            backend, jobs, address, note=lambda line: print(line, file=sys.stderr), progress=True
-        )
-        rows = sweeps.write_sweep(out, chosen, todo)
-    except KeyboardInterrupt:
-        command = shlex.join(["rank1", *sys.argv[1:]])
-        print(
-            f"Interrupted. What is finished is kept in {store}; to go on from there: {command}",
-            file=sys.stderr,
-        )
-        sys.exit(130)
+        return 0
+    failed = todo.play(
+        backend, jobs, address, note=lambda line: print(line, file=sys.stderr),
+        progress=True, lines=True,
+    )  # fmt: skip
+    rows = sweeps.write_sweep(out, chosen, todo)
     missing = sum(len(part) for k in range(len(todo.series)) for part in todo.missing(k))
     if json_:
         failures = [
@@ -102,7 +119,7 @@ def sweep(
         print(f"{out} was not replaced: it has more of this sweep.", file=sys.stderr)
     if failed:
         _report(failed)
-        sys.exit(1)
+    return 1 if failed else 0
 
 
 def _about(cell: Cell) -> dict[str, Any]:

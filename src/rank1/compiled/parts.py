@@ -117,10 +117,7 @@ def parts_of(thing: Any) -> str | Parts:
 def _reference(thing: Any) -> str | None:
     """The name of a function or class that came with a version and can be found by its name."""
     name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None)
-    if isinstance(thing, FunctionType):
-        home = thing.__globals__.get("__name__")  # a decorator may have lent it another's module
-    else:
-        home = getattr(thing, "__module__", None)
+    home = getattr(thing, "__module__", None)
     if isinstance(name, str) and isinstance(home, str) and (version := pin(home)):
         found: Any = sys.modules.get(home)
         for part in name.split("."):

@@ -86,6 +86,7 @@ class Plan(Generic[P]):
         *,
         note: Callable[[str], None] = lambda line: None,
         progress: bool | Progress = False,
+        lines: bool = False,
         strict: bool = False,
     ) -> list[tuple[Cell, Failure]]:
         """Play what is left. A finished cell is in the store and among the blocks at once.
@@ -100,6 +101,8 @@ class Plan(Generic[P]):
             Called with lines that say where tasks are played.
         progress
             Whether to show a bar, or a bar over more than this.
+        lines
+            Whether to print lines where there is no terminal for a bar.
         strict
             Raise the first error that a cell meets, instead of going on with the others.
 
@@ -131,7 +134,9 @@ class Plan(Generic[P]):
         cells, steps, done = len(self.cells), 0, 0
         begin = time.perf_counter()
         # Time left goes by the estimates: cells differ in cost.
-        bar = progress if isinstance(progress, Progress) else self._bar(progress)
+        bar = progress
+        if not isinstance(bar, Progress):
+            bar = Progress(bar, "cells", self.seconds, lines=lines)
         with closing(play(self.tasks, setup)) as results, _entered(bar, progress):
             for k, played in returned(results):
                 del left[k]
@@ -157,9 +162,6 @@ class Plan(Generic[P]):
             cell, why = failed[0]
             raise BackendError(f"{cell.series}: {why.error}")
         return failed
-
-    def _bar(self, wanted: bool) -> Progress:
-        return Progress(wanted, "cells", self.seconds, lines=True)
 
 
 def _entered(bar: Progress, given: bool | Progress) -> Any:

@@ -119,9 +119,18 @@ class Result:
     #: As asked for: "auto", "steps" or "stages".
     method: str = "auto"
     shuffle: bool = False
+    #: Runs that were asked for and not finished: number of the policy, first run, end.
+    missing: list[tuple[int, int, int]] = field(default_factory=list, repr=False)
 
     @classmethod
-    def of(cls, series: Series, method: str, runs: int, outcomes: list[Outcome]) -> Result:
+    def of(
+        cls,
+        series: Series,
+        method: str,
+        runs: int,
+        outcomes: list[Outcome],
+        missing: list[tuple[int, int, int]],
+    ) -> Result:
         """The result of series that differ in their policy only, of which one is given."""
         problem = series.problem
         about = {"name": problem.description["name"], "K": problem.K, "L": problem.L}
@@ -136,6 +145,7 @@ class Result:
             outcomes,
             method,
             series.shuffle,
+            missing,
         )
 
     def __getitem__(self, policy: str) -> Outcome:
@@ -282,7 +292,7 @@ class Result:
             "method": self.method,
             "shuffle": self.shuffle,
             "checkpoints": self.checkpoints.tolist(),
-            "missing": [],
+            "missing": self.missing,
             "policies": [
                 {
                     "policy": outcome.policy,
@@ -332,6 +342,7 @@ def result_of(tidy: Tidy) -> Result:
         outcomes,
         facts["method"],
         facts["shuffle"],
+        [(number, start, stop) for number, start, stop in facts["missing"]],
     )
 
 

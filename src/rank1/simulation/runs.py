@@ -111,7 +111,12 @@ def simulate(
         played = [number for number in range(len(series)) if plan.finished(number)]
         outcomes = [Outcome.of(policies[number], plan.finished(number)) for number in played]
         most = max(len(outcome.runs) for outcome in outcomes)  # fewer if it was interrupted
-        return Result.of(series[0], method, most, outcomes)
+        missing = [
+            (number, part.start, part.stop)
+            for number in range(len(series))
+            for part in plan.missing(number)
+        ]
+        return Result.of(series[0], method, most, outcomes, missing)
 
     try:
         plan.play(backend, jobs, address, progress=progress, strict=True)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import digest, generator, kernel
 from rank1.errors import InputError
+from rank1.interrupts import held_back
 from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.problems.shuffled import Shuffled
@@ -223,7 +224,8 @@ class Series:
         rng = np.random.default_rng(0)
         problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
         state, curve = self.start(problem), np.zeros((len(self.checkpoints), 2))
-        self._loop(problem, state, problem.law, curve)(rng, rng, 0, 0, np.zeros(2))
+        with held_back():
+            self._loop(problem, state, problem.law, curve)(rng, rng, 0, 0, np.zeros(2))
 
     @property
     def kind(self) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        if self.folder.exists() and not self.folder.is_dir():
+        if os.path.exists(folder) and not os.path.isdir(folder):
             raise InputError(f"store must be a folder, got {str(folder)!r}, which is a file")
 
     def check_writable(self) -> None:
@@ -109,13 +109,15 @@ class Store:
             place = os.open(self.path(key, runs), flags | getattr(os, "O_BINARY", 0))
         except OSError:
             return None
-        with open(place, "rb", buffering=0) as file:
+        try:
             if not stat.S_ISREG(os.fstat(place).st_mode):
                 return None
-            try:
+            with open(place, "rb", buffering=0, closefd=False) as file:
                 raw = file.read()
-            except OSError:
-                return None
+        except OSError:
+            return None
+        finally:
+            os.close(place)
         digest, body = raw[:16], raw[16:]
         return _unpacked(body) if _digest(key, runs, body) == digest else None
 
@@ -127,7 +129,7 @@ class Store:
         """
         path = Path(self.path(key, runs))
         path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             mode = path.lstat().st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
                 return  # somebody's folder or pipe: the cell isn't kept, and is played again

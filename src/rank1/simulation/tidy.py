@@ -77,7 +77,9 @@ def write_tidy(path: str | os.PathLike[str], parts: Sequence[Part], facts: dict[
             register_io_source(lambda *_: _frames(parts, table), schema=schema).sink_parquet(
                 temporary, metadata={"rank1": json.dumps(told)}
             )
-        except pl.exceptions.PolarsError as error:  # so it calls a full disk
+        except pl.exceptions.PolarsError as error:  # so it calls a full disk, in many words
+            with temporary.open("ab") as file:  # what the disk itself says
+                file.write(bytes(100_000))
             raise OSError(str(error).splitlines()[0]) from None
         _seal(temporary)
     return sum(
@@ -103,13 +105,15 @@ def read_tidy(path: str | os.PathLike[str]) -> Tidy:
     if not path.is_file():
         raise MissingFileError(f"path must name a file of results, got {os.fspath(path)!r}")
     try:
-        facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
-        if facts["format"] == FORMAT and _digest(path)[1] != facts["rank1-sha256"]:
+        # Before anything else reads the file: what is damaged may break its readers in many ways.
+        if (found := _digest(path)) is not None and found.told != found.true:
             raise ValueError("its bits are not those that were written")
+        facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
+        if facts["format"] == FORMAT and found is None:
+            raise ValueError("it has no digest")
         frame = pl.scan_parquet(path, glob=False)
-        if facts["format"] == FORMAT:
-            frame.collect_schema()
-    except Exception as error:  # a damaged file breaks its readers in many ways
+        frame.collect_schema()
+    except (Exception, pl.exceptions.PanicException) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(
             f"{os.fspath(path)!r} is not a whole file of results ({reason}); it may have been cut "
@@ -127,26 +131,34 @@ class MissingFileError(FileError, FileNotFoundError):
     """There is no file of this name."""
 
 
-def _digest(path: Path) -> tuple[int, str]:
-    """Where the digest stands in a file, and what it should be."""
+class _Digest(NamedTuple):
+    #: Where it stands in the file, what it says, and what it should say.
+    place: int
+    told: str
+    true: str
+
+
+def _digest(path: Path) -> _Digest | None:
+    """The digest of a file; None where it has none, as in files that aren't ours."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as bits:
-        places = [match.start(1) for match in _DIGEST.finditer(bits)]
-        if len(places) != 1:
-            raise ValueError("it has no digest")
-        (place,) = places
-        digest = hashlib.sha256(memoryview(bits)[:place])
-        digest.update(_ZEROS)
-        rest = memoryview(bits)[place + len(_ZEROS) :]
-        digest.update(rest)
-        rest.release()
-        return place, digest.hexdigest()
+        matches = [(match.start(1), match[1]) for match in _DIGEST.finditer(bits)]
+        if len(matches) != 1:
+            return None
+        place, told = matches[0]
+        digest = hashlib.sha256()
+        for part in (slice(place), slice(place + len(_ZEROS), None)):
+            with memoryview(bits) as view, view[part] as some:
+                digest.update(some)
+            digest.update(_ZEROS if part.stop == place else b"")
+        return _Digest(place, told.decode(), digest.hexdigest())
 
 
 def _seal(path: Path) -> None:
-    place, digest = _digest(path)
+    if (found := _digest(path)) is None:
+        raise InputError("no setting may have the word rank1-sha256 in it: files have it once")
     with path.open("rb+") as file:
-        file.seek(place)
-        file.write(digest.encode())
+        file.seek(found.place)
+        file.write(found.true.encode())
 
 
 def _table(parts: Sequence[Part]) -> tuple[pl.DataFrame, dict[str, Any], dict[str, Any]]:

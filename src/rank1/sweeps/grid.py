@@ -148,6 +148,9 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
             f"the grid must have at most {MAX_SERIES:,} combinations, got {sizes['problem']:,} "
             f"problems × {sizes['policy']:,} policies × {len(n)} values of n = {size:,}"
         )
+    lines = sum(map(_lines, tables["problem"]))
+    if lines > MAX_LINES:
+        raise InputError(_too_large(f"{lines:,}"))
     problems = _made("problem", PROBLEMS, tables["problem"])
     policies = _made("policy", POLICIES, tables["policy"])
     for policy, problem in itertools.product(policies, problems):
@@ -246,6 +249,29 @@ def _range(name: str, given: Mapping[str, Any]) -> Iterator[float]:
         yield int(value) if whole and value.is_integer() else value
 
 
+def _lines(table: Table) -> int:
+    """Rows and columns of a table's problems, where K and L are settings: told before any is made.
+
+    >>> _lines(("spike", {"K": [2, 3], "p_u": [0.1, 0.2]}, {"L": "K"}))
+    20
+    """
+    _, dimensions, ties = table
+    count = math.prod(map(len, dimensions.values()))
+    sizes = [dimensions.get(ties.get(name, name), []) for name in ("K", "L")]
+    return sum(
+        count // len(values) * sum(size for size in values if isinstance(size, int) and size > 0)
+        for values in sizes
+        if values
+    )
+
+
+def _too_large(got: str) -> str:
+    return (
+        f"the problems of a grid must have at most {MAX_LINES:,} rows and columns together, "
+        f"got {got}"
+    )
+
+
 def _made(kind: str, known: Mapping[str, Callable[..., T]], tables: list[Table]) -> list[T]:
     made: dict[str, T] = {}
     lines = 0
@@ -261,10 +287,7 @@ def _made(kind: str, known: Mapping[str, Callable[..., T]], tables: list[Table])
             if isinstance(one, Problem):
                 lines += one.K + one.L
                 if lines > MAX_LINES:
-                    raise InputError(
-                        f"the problems of a grid must have at most {MAX_LINES:,} rows and columns "
-                        f"together, got more with {kind} {name} ({shown})"
-                    )
+                    raise InputError(_too_large(f"more with {kind} {name} ({shown})"))
             told = one.settings if isinstance(one, Policy) else getattr(one, "description", None)
             if repr((name, told)) in made:
                 raise InputError(f"{kind} {name} ({shown}) is in the grid twice")

@@ -41,7 +41,11 @@ class Sweep:
     def of(cls, tidy: Tidy, failed: Sequence[tuple[Cell, Failure]] = ()) -> Sweep:
         """From a file, or from what a file would hold."""
         facts = tidy.facts
-        series = facts["series"] if "series" in facts else len(facts["policies"])
+        if "series" in facts:
+            planned = facts["series"] * facts["runs"]
+        else:  # of `simulate`, whose runs are those that were finished
+            planned = sum(len(policy["runs"]) for policy in facts["policies"])
+            planned += sum(stop - start for _, start, stop in facts["missing"])
         return cls(
             tidy.frame,
             facts["problem_settings"],
@@ -49,7 +53,7 @@ class Sweep:
             facts["runs"],
             facts["seed"],
             [(number, start, stop) for number, start, stop in facts["missing"]],
-            series * facts["runs"],
+            planned,
             failed,
         )
 

@@ -45,7 +45,7 @@ def summary(
     frame = sweep.frame
     for name, value in (where or {}).items():
         checks.one_of("where: a setting", name, keys)
-        kept = [pl.col(name) == one for one in _values(frame, name, value)]
+        kept = [_is(name, one) for one in _values(frame, name, value)]
         frame = frame.filter(pl.any_horizontal(kept))
     if "step" in shown:
         keys.append("step")
@@ -66,6 +66,16 @@ def summary(
     )
 
 
+def _is(name: str, value: Any) -> pl.Expr:
+    """Whether a column has a value. A policy's name stands for it with any settings."""
+    import polars as pl
+
+    if name != "policy":
+        return pl.col(name) == value
+    label = pl.col(name).cast(pl.String)
+    return (label == value) | label.str.starts_with(f"{value}:")
+
+
 def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
     """The wanted values of a column; each must be there."""
     import polars as pl
@@ -75,6 +85,8 @@ def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
     if isinstance(there.dtype, pl.Enum):
         asked = [one if isinstance(one, str) else json.dumps(one) for one in asked]
     known = there.to_list()
+    if name == "policy":
+        known = list(dict.fromkeys([*(label.partition(":")[0] for label in known), *known]))
     if not asked:
         raise InputError(f"where: {name} must have at least one value, got []")
     for one in asked:

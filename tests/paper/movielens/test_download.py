@@ -146,6 +146,7 @@ def packed(**files: str) -> bytes:
         (packed(users="1::F::1::10::48067\n"), r"no movies.dat and no ratings.dat"),
         (b"<html>", "not a zip archive"),
     ],
+    ids=["archive", "page"],  # an archive holds the time, so tests would be named by the second
 )
 def test_an_archive_of_something_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str

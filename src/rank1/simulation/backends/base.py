@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from rank1.errors import BackendError, NoDigest
+from rank1.interrupts import held_back
 from rank1.simulation.block import Block
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "missing",
     "play_task",
     "unreachable",
+    "workers_start",
 ]
 
 #: Tasks that a cluster is given ahead: enough for thousands of workers.
@@ -175,3 +178,18 @@ def unreachable(backend: str, example: str, setup: Setup, error: Exception) -> B
         f"address must be that of a {backend} cluster, such as {example}, "
         f"got {setup.address!r}: {reason}"
     )
+
+
+@contextlib.contextmanager
+def workers_start() -> Iterator[None]:
+    """Hold back Ctrl-C while processes start, which themselves never see it."""
+    from multiprocessing import resource_tracker
+
+    # These look after what others leave behind. Starting them later would let Ctrl-C through.
+    resource_tracker.ensure_running()
+    with contextlib.suppress(ImportError, AttributeError):
+        from joblib.externals.loky.backend import resource_tracker as another
+
+        another.ensure_running()
+    with held_back(children=True):
+        yield

@@ -7,6 +7,7 @@ several workers down with it, and plays everything in the client if the cluster 
 from __future__ import annotations
 
 import itertools
+import logging
 import socket
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -23,6 +24,7 @@ from rank1.simulation.backends.base import (
     missing,
     play_task,
     unreachable,
+    workers_start,
 )
 
 __all__ = ["play"]
@@ -42,12 +44,15 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     if setup.address is None:
         where = {"n_workers": setup.jobs, "threads_per_worker": 1}
         where["dashboard_address"] = "127.0.0.1:0"  # any port that is free
+        # Workers that are stopped say so at length; what matters comes back with the tasks.
+        where["silence_logs"] = logging.CRITICAL
     try:
         if setup.address and "://" not in setup.address.removeprefix("tcp://"):
             # A client that can't reach its cluster would try for long after it has said so.
             host, port = get_address_host_port(setup.address)
             socket.create_connection((host, port), timeout=20).close()
-        client = Client(**where, set_as_default=False)
+        with workers_start():
+            client = Client(**where, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
         raise unreachable("dask", "tcp://10.0.0.1:8786", setup, error) from None
     with client:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import os
-import signal
 import threading
 import time
 import warnings
 from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -25,6 +23,7 @@ from rank1.simulation.backends.base import (
     fetched,
     lost,
     play_task,
+    workers_start,
 )
 
 __all__ = ["play"]
@@ -54,7 +53,7 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
             batch_size=1,
             max_nbytes=None,
         )
-        with _uninterrupted():
+        with workers_start():
             results = pool(_calls(batch, tasks, sent))
         try:
             for k, played in results:
@@ -70,19 +69,6 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "tasks have been cancelled": that was meant
                 results.close()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold back Ctrl-C. Processes that are started meanwhile never see it: their parent does."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _calls(batch: list[int], tasks: list[Task], sent: list[int]) -> Iterator[Any]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from rank1.sweeps import Grid
 
 ROOT = Path(__file__).parent.parent.parent
 PROBLEMS = [rank1.spike(4, 3, 0.5, 0.4, delta, 0.5) for delta in (0.2, 0.4)]
+NUMBERS = ["run", "step", "expected_regret", "realised_regret"]
 
 #: Cells of a tenth of a second or so; all of it takes some seconds.
 LONG = """
@@ -37,20 +42,53 @@ name = "uniform"
 name = "rank1elim"
 """
 
-#: rank1 sweep with smaller cells: GRID STORE OUT ENGINE [ADDRESS]
+#: rank1 sweep with smaller cells: GRID STORE OUT BACKEND [ADDRESS]
 DRIVER = """
 import sys
+from pathlib import Path
 from rank1.simulation.store import Store
-from rank1.sweeps import Setup, plan, play, read_grid, write_sweep
+from rank1.sweeps import plan, read_grid, write_sweep
 
 if __name__ == "__main__":
-    path, folder, out, engine, *address = sys.argv[1:]
-    grid, store = read_grid(path), Store(folder)
-    todo = plan(grid, store, cell_seconds=0.1)
-    setup = Setup(grid.seed, 2, *address)
-    assert not play(todo, store, engine, setup)
-    write_sweep(out, grid, todo.series, todo.blocks)
+    path, folder, out, backend, *address = sys.argv[1:]
+    grid = read_grid(path)
+    todo = plan(grid, Store(folder), cell_seconds=0.1)
+    assert not todo.play(backend, 2, *address)
+    write_sweep(Path(out), grid, todo)
 """
+
+_PATHS = [str(ROOT / "src"), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+#: For processes that import rank1 and the tests from here.
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, _PATHS))}
+
+
+@contextmanager
+def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process of our own, which ends with the block whatever happens."""
+    process = subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        env=ENVIRONMENT, text=True, start_new_session=True, **options,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait_for(what: Any, seconds: float = 60.0) -> Any:
+    """What a call gives as soon as it gives something."""
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+    return found
+
+
+def cells(folder: Path) -> int:
+    """How many a store has."""
+    return len(list(folder.rglob("*.cell")))
 
 
 def grid(policies: Sequence[Policy], runs: int = 6, problems: int = 2) -> Grid:

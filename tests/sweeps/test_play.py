@@ -1,9 +1,8 @@
-"""Plans and plays: the numbers of `simulate`, and nothing is ever played twice."""
+"""Sweeps: the numbers of `simulate`, and nothing is ever played twice."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,53 +10,40 @@ import polars as pl
 import pytest
 
 import rank1
-from rank1.simulation import runs as runs_module
+from rank1.simulation import Series
+from rank1.simulation import plan as plan_module
+from rank1.simulation.backends import Cell, Failure
 from rank1.simulation.store import Store
-from rank1.sweeps import (
-    ENGINES,
-    Cell,
-    Failure,
-    Grid,
-    Setup,
-    plan,
-    play,
-    read_grid,
-    read_sweep,
-    write_sweep,
-)
-from rank1.sweeps import engine as engine_module
-from rank1.sweeps import output as output_module
-from rank1.sweeps import sweep as sweep_module
-from tests.sweeps.support import PROBLEMS, ROOT, Broken, grid, simulated
+from rank1.sweeps import Grid, plan, read_grid, read_sweep, write_sweep
+from rank1.sweeps.grid import EXAMPLE
+from tests.simulation.support import NUMBERS, PROBLEMS, ROOT, Broken, cells, grid, simulated
 
 BOTH = [rank1.Rank1Elim(), rank1.Uniform()]
-NUMBERS = ["run", "step", "expected_regret", "realised_regret"]
 
 
 def sweep(
-    some: Grid, store: Path, cell_seconds: float = 1.0, engine: str = "local", jobs: int = 1
+    some: Grid, store: Path, cell_seconds: float = 1.0
 ) -> tuple[bytes, list[tuple[Cell, Failure]]]:
     """The bytes of the result's file, and what failed."""
-    kept = Store(store)
-    todo = plan(some, kept, cell_seconds)
-    setup = Setup(some.seed, jobs)
-    failed = play(todo, kept, engine, setup) if todo.tasks else []
+    todo = plan(some, Store(store), cell_seconds=cell_seconds)
+    failed = todo.play()
     out = store.parent / "result.parquet"
-    write_sweep(out, some, todo.series, todo.blocks)
+    write_sweep(out, some, todo)
     return out.read_bytes(), failed
 
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, range]]:
-    """What the engine plays, and nothing that the probe does."""
+    """What is played."""
     seen: list[tuple[str, float, range]] = []
-    original = runs_module.play_block
+    original = Series.play
 
-    def counted(policy: Any, problem: Any, n: int, steps: Any, seed: int, runs: range) -> Any:
-        seen.append((policy.label, problem.u[0], runs))
-        return original(policy, problem, n, steps, seed, runs)
+    def counted(self: Series, runs: range, *rest: Any) -> Any:
+        problem: Any = self.problem
+        seen.append((self.policy.label, problem.u[0], runs))
+        return original(self, runs, *rest)
 
-    monkeypatch.setattr(engine_module, "play_block", counted)
+    monkeypatch.setattr(Series, "play", counted)
     return seen
 
 
@@ -70,20 +56,30 @@ def test_same_bits_as_simulate(tmp_path: Path) -> None:
     sweep(some, tmp_path / "cells")
     frame = pl.read_parquet(tmp_path / "result.parquet")
     assert frame.select(NUMBERS).equals(simulated(some))
+    pairs = frame.filter(pl.col("step") == 2000).select("best_row", "best_column").rows()
+    expected = [
+        pair
+        for problem in some.problems
+        for policy in some.policies
+        for pair in rank1.simulate(policy, problem, 2000, 6, 5, checkpoints=4).best_pairs(
+            policy.label
+        )
+    ]
+    assert pairs == expected
 
 
 def test_same_bytes_however_it_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep_module, "probe", lambda series, progress: lambda one: 0.001)
+    monkeypatch.setattr(plan_module, "_costs", lambda todo, progress: lambda one: 0.001)
     some = grid(BOTH)
     whole, _ = sweep(some, tmp_path / "0")
-    for seconds, cells in ((0.001, 6), (0.002, 3), (0.004, 2), (0.008, 1)):
+    for seconds, count in ((0.001, 6), (0.002, 3), (0.004, 2), (0.008, 1)):
         folder = tmp_path / str(seconds)
         assert sweep(some, folder, seconds)[0] == whole
-        assert len(list(folder.rglob("*.cell"))) == 4 * cells
+        assert cells(folder) == 4 * count
     # Nor does it matter in which order the cells came.
     todo = plan(some, Store(tmp_path / "0.001"))
-    late = {key: dict(reversed(blocks.items())) for key, blocks in todo.blocks.items()}
-    write_sweep(tmp_path / "late.parquet", some, todo.series, late)
+    todo.blocks[:] = [dict(reversed(blocks.items())) for blocks in todo.blocks]
+    write_sweep(tmp_path / "late.parquet", some, todo)
     assert (tmp_path / "late.parquet").read_bytes() == whole
 
 
@@ -164,25 +160,16 @@ def test_whatever_matters_has_cells_of_its_own(
 def test_a_cell_that_raises_does_not_stop_the_others(tmp_path: Path) -> None:
     some = grid([*BOTH, Broken()])
     _, failed = sweep(some, tmp_path / "cells")
-    assert [(cell.series.policy.name, cell.runs, why.error) for cell, why in failed] == [
+    assert [(str(cell.series)[:6], cell.runs, why.error) for cell, why in failed] == [
         ("broken", range(6), "ArithmeticError: no luck with 4 rows")
     ] * 2
-    assert "in start" in failed[0][1].trace
-    frame = read_sweep(tmp_path / "result.parquet").frame.collect()
+    result = read_sweep(tmp_path / "result.parquet")
+    frame = result.frame.collect()
     assert frame["policy"].unique(maintain_order=True).to_list() == ["rank1elim", "uniform"]
     assert frame.select(NUMBERS).equals(simulated(grid(BOTH)))
-
-
-def test_cheap_cells_travel_together() -> None:
-    todo = plan(grid(BOTH), None)
-    assert len(todo.cells) == 4
-    assert len(todo.tasks) == 1
-    # Long cells go alone, and before the others.
-    long = plan(Grid(PROBLEMS, BOTH, [10**9], 6, 5, 4), None)
-    assert [len(task) for task in long.tasks] == [1] * 12 + [2]
-    costs = [sum(cell.seconds for cell in task) for task in long.tasks]
-    assert costs[-1] < 1 < costs[-2]
-    assert long.seconds == pytest.approx(sum(costs))
+    # Which runs are missing is in the file: the third and the sixth series.
+    assert result.missing == [(2, 0, 6), (5, 0, 6)]
+    assert result.gap == "12 of 36 runs are missing"
 
 
 def test_two_sweeps_share_a_store_at_once(tmp_path: Path) -> None:
@@ -193,10 +180,9 @@ def test_two_sweeps_share_a_store_at_once(tmp_path: Path) -> None:
     results: list[bytes] = []
 
     def one(name: str) -> None:
-        store = Store(tmp_path / "shared")
-        todo = plan(some, store, 1e-9 if name == "a" else 1e-4)
-        play(todo, store, "local", Setup(some.seed, 1))
-        write_sweep(tmp_path / name, some, todo.series, todo.blocks)
+        todo = plan(some, Store(tmp_path / "shared"), cell_seconds=1e-9 if name == "a" else 1e-4)
+        todo.play()
+        write_sweep(tmp_path / name, some, todo)
         results.append((tmp_path / name).read_bytes())
 
     threads = [threading.Thread(target=one, args=(name,)) for name in "ab"]
@@ -209,70 +195,62 @@ def test_two_sweeps_share_a_store_at_once(tmp_path: Path) -> None:
     assert not [name for name in os.listdir(tmp_path / "shared") if name.startswith(".")]
 
 
-def test_a_worker_with_other_sources_does_not_play() -> None:
-    (task,) = plan(grid([rank1.Uniform()], problems=1), None).tasks
-    _, (failure,) = engine_module._numbered(0, task, 5, b"of another version", os.getpid())
-    assert isinstance(failure, Failure)
-    assert "another version of rank1" in failure.error
-
-
-@pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("ray", "ray")])
-def test_an_engine_that_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch, engine: str, package: str
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    message = rf"--engine {engine} needs the package {package}: pip install 'rank1\[{engine}\]'"
-    with pytest.raises(ValueError, match=message):
-        next(ENGINES[engine]([], Setup(0, 1)))
-
-
 def test_the_grid_of_the_page_on_sweeps() -> None:
     some = read_grid(ROOT / "docs" / "phase.toml")
     assert len(some.problems) == 64
-    assert all(problem.K == problem.L for problem in some.problems)
+    problems: list[Any] = list(some.problems)
+    assert all(problem.K == problem.L for problem in problems)
 
 
-@pytest.mark.parametrize(
-    ("error", "why"),
-    [
-        (None, "nothing came back"),
-        (OSError("no scheduler"), "the engine failed: OSError: no scheduler"),
-        (ValueError("no such cluster"), ""),
-    ],
-)
-def test_cells_that_an_engine_loses_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None, why: str
-) -> None:
-    local = ENGINES["local"]
+def test_one_call_from_python(tmp_path: Path) -> None:
+    """A file, plain values or a grid; with a store and a file, or without."""
+    import tomllib
 
-    def lossy(tasks: Any, setup: Setup) -> Any:
-        yield next(local(tasks, setup))
-        if error is not None:
-            raise error
-
-    monkeypatch.setitem(ENGINES, "local", lossy)
-    if not why:
-        with pytest.raises(ValueError, match="no such cluster"):
-            sweep(grid(BOTH), tmp_path / "cells", cell_seconds=1e-9)
-        return
-    _, failed = sweep(grid(BOTH), tmp_path / "cells", cell_seconds=1e-9)
-    assert len(failed) > 1
-    assert {failure.error for _, failure in failed} == {why}
+    path = tmp_path / "grid.toml"
+    path.write_text(EXAMPLE.replace("n = 20_000", "n = 2_000"))
+    out = tmp_path / "out.parquet"
+    first = rank1.sweep(path, tmp_path / "cells", out=out, jobs=1)
+    assert first.failed == []
+    assert (first.missing, first.gap) == ([], "")
+    assert cells(tmp_path / "cells") == 18
+    written = read_sweep(out)
+    assert written.frame.collect().equals(first.frame.collect())
+    assert rank1.load(out).summary().equals(first.summary())
+    for other in (tomllib.loads(path.read_text()), read_grid(path)):
+        again = rank1.sweep(other, jobs=2, backend="threads")
+        assert again.frame.collect().equals(first.frame.collect())
+    with pytest.raises(rank1.InputTypeError, match="grid must be a TOML file, a dict or a Grid"):
+        rank1.sweep(18)  # type: ignore[arg-type]
+    with pytest.raises(rank1.InputError, match="backend must be one of"):
+        rank1.sweep(path, backend="cloud")
 
 
-def test_rows_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = grid(BOTH)
-    sweep(some, tmp_path / "whole")
-    whole = pl.read_parquet(tmp_path / "result.parquet")
-    monkeypatch.setattr(output_module, "BATCH", 7)
-    sweep(some, tmp_path / "batches", cell_seconds=1e-9)
-    assert pl.read_parquet(tmp_path / "result.parquet").equals(whole)
+def parted(some: Grid, store: Path, out: Path, kept: int) -> int:
+    """A sweep that ends early: the rows that it wrote."""
+    todo = plan(some, Store(store))
+    todo.play()
+    for blocks in todo.blocks[kept:]:
+        blocks.clear()
+    return write_sweep(out, some, todo)
 
 
-def test_a_full_disk_under_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise pl.exceptions.ComputeError("No space left on device (os error 28)")
-
-    monkeypatch.setattr(pl.LazyFrame, "sink_parquet", full)
-    with pytest.raises(OSError, match=r"can't write '.*result.parquet': No space left on device"):
-        sweep(grid(BOTH), tmp_path / "cells")
+def test_a_fuller_file_of_the_same_sweep_is_not_replaced(tmp_path: Path) -> None:
+    some, out = grid(BOTH), tmp_path / "out.parquet"
+    assert parted(some, tmp_path / "cells", out, 1) == 24
+    assert read_sweep(out).gap == "18 of 24 runs are missing"
+    assert parted(some, tmp_path / "cells", out, 3) == 72  # more of it
+    part = out.read_bytes()
+    assert parted(some, tmp_path / "cells", out, 2) == 0
+    assert out.read_bytes() == part
+    assert parted(some, tmp_path / "cells", out, 4) == 96
+    assert read_sweep(out).gap == ""
+    assert parted(some, tmp_path / "cells", out, 0) == 0
+    # Another sweep may take its place, whole or not; and so may any of a damaged file.
+    for change in ({"seed": 6}, {"runs": 7}, {"n": [2001]}, {"checkpoints": 5},
+                   {"problems": PROBLEMS[:1]}, {"policies": BOTH[:1]}):  # fmt: skip
+        parted(some, tmp_path / "cells", out, 4)
+        other = Grid(**(vars(some) | change))
+        assert parted(other, tmp_path / "cells", out, 1) > 0
+        assert read_sweep(out).missing or len(other.series()) == 1
+    out.write_bytes(part[:-100])
+    assert parted(some, tmp_path / "cells", out, 1) == 24

@@ -20,41 +20,14 @@ import psutil
 import pytest
 
 import rank1
+from rank1.simulation import Series
+from rank1.simulation.backends import BACKENDS, Failure, Setup, backend, base, dask
+from rank1.simulation.plan import Plan
 from rank1.simulation.store import Store
-from rank1.sweeps import Setup, engine, plan, play, read_grid, write_sweep
-from tests.sweeps.support import DRIVER, LONG, ROOT, Deadly, grid
+from rank1.sweeps import plan, read_grid, write_sweep
+from tests.simulation.support import DRIVER, LONG, Deadly, cells, grid, started, wait_for
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
-
-PATHS = [str(ROOT / "src"), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, PATHS))}
-
-
-@contextmanager
-def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process of our own, which ends with the block whatever happens."""
-    process = subprocess.Popen(
-        [sys.executable, *map(str, command)],
-        env=ENVIRONMENT, text=True, start_new_session=True, **options,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-def wait_for(what: Any, seconds: float = 60.0) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.02)
-    return found
-
-
-def cells(folder: Path) -> int:
-    return len(list(folder.rglob("*.cell")))
 
 
 class Case:
@@ -68,14 +41,14 @@ class Case:
         store = Store(folder / "alone")
         todo = plan(some, store, cell_seconds=0.1)
         self.cells = len(todo.cells)
-        play(todo, store, "local", Setup(some.seed, 1))
-        write_sweep(folder / "alone.parquet", some, todo.series, todo.blocks)
+        todo.play("local", 1)
+        write_sweep(folder / "alone.parquet", some, todo)
         self.bytes = (folder / "alone.parquet").read_bytes()
 
-    def sweep(self, name: str, engine: str, *address: str) -> Any:
+    def sweep(self, name: str, backend: str, *address: str) -> Any:
         """Start a sweep in a process of its own."""
         store, out = self.folder / name, self.folder / f"{name}.parquet"
-        return started("-c", DRIVER, self.grid, store, out, engine, *address)
+        return started("-c", DRIVER, self.grid, store, out, backend, *address)
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +148,8 @@ def beside_an_innocent(policy: rank1.Policy, folder: Path, where: str) -> tuple[
     todo = plan(some, store, cell_seconds=1e-9)
     # Pretend that it takes long: else no process would be started.
     todo.tasks[:] = [[cell._replace(seconds=1.0)] for cell in todo.cells]
-    failed = play(todo, store, where, Setup(some.seed, 2))
-    return failed, sum(map(len, todo.blocks.values()))
+    failed = todo.play(where, 2)
+    return failed, sum(map(len, todo.blocks))
 
 
 def test_a_cell_is_tried_again_after_its_process_died(tmp_path: Path) -> None:
@@ -192,7 +165,7 @@ def test_a_cell_is_tried_again_after_its_process_died(tmp_path: Path) -> None:
 def test_a_cell_that_kills_is_given_up_and_the_others_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, message: str
 ) -> None:
-    monkeypatch.setattr(engine, "WINDOW", 2)  # so that some wait until others are done
+    monkeypatch.setattr(base, "WINDOW", 2)  # so that some wait until others are done
     policy = Deadly(client=os.getpid(), folder=str(tmp_path), times=100)
     failed, finished = beside_an_innocent(policy, tmp_path, where)
     assert [cell.series.policy.name for cell, _ in failed] == ["deadly"] * 2
@@ -206,7 +179,7 @@ def test_a_cluster_without_workers_is_told_and_ours_is_filled_again(
     monkeypatch: pytest.MonkeyPatch, address: str | None, scaled: list[int]
 ) -> None:
     """Dask doesn't always start a worker again that died at once after its start."""
-    monkeypatch.setattr(engine, "STALLED", 0.05)
+    monkeypatch.setattr(dask, "STALLED", 0.05)
     calls: list[int] = []
     notes: list[str] = []
     workers = {"tcp://b:2": 1}
@@ -214,7 +187,7 @@ def test_a_cluster_without_workers_is_told_and_ours_is_filled_again(
         nthreads=lambda: workers,
         cluster=SimpleNamespace(scale=lambda count: calls.append(count), workers={}),
     )
-    look = engine._no_workers(client, Setup(1, 2, address, notes.append))
+    look = dask._no_workers(client, Setup(2, address, notes.append))
     for _ in range(20):
         look()
         time.sleep(0.005)
@@ -238,6 +211,84 @@ def test_workers_end_with_a_sweep_that_is_killed(case: Case) -> None:
 
 def test_an_address_where_nothing_is_says_so_at_once() -> None:
     for address in ("nonsense:x", "tcp://127.0.0.1:1", "127.0.0.1:1"):
-        with pytest.raises(ValueError, match=rf"--address must be .* got '{address}'"):
-            next(engine.dask([], Setup(1, 1, address)))
+        with pytest.raises(rank1.BackendError, match=rf"address must be .* got '{address}'"):
+            next(dask.play([], Setup(1, address)))
     assert not [t for t in threading.enumerate() if "IO loop" in t.name]  # no client was left
+
+
+def todo(*policies: rank1.Policy, runs: int = 6) -> Plan[Series]:
+    """Cells of one run each."""
+    return plan(grid(policies, runs=runs, problems=1), cell_seconds=1e-9)
+
+
+@pytest.mark.parametrize("name", ["threads", "processes", "local"])
+def test_every_backend_plays_every_task(name: str) -> None:
+    some = todo(rank1.Uniform(), rank1.Rank1Elim())
+    # Pretend that it takes long: else no process would be started.
+    tasks = [[cell._replace(seconds=1.0)] for cell in some.cells]
+    notes: list[str] = []
+    played = dict(backend(name)(tasks, Setup(2, None, notes.append)))
+    assert sorted(played) == list(range(12))
+    for k, [block] in played.items():
+        (cell,) = tasks[k]
+        assert not isinstance(block, Failure)
+        assert (block["curves"] == cell.series.play(cell.runs)["curves"]).all()
+    where = "2 threads of this process" if name == "threads" else "2 processes on this machine"
+    assert notes == [where]
+
+
+def test_work_of_no_time_starts_no_process() -> None:
+    notes: list[str] = []
+    assert len(list(backend("processes")(todo(rank1.Uniform()).tasks, Setup(8, note=notes.append))))
+    assert notes == ["this process"]
+
+
+def test_a_backend_has_one_name() -> None:
+    assert BACKENDS["local"] == BACKENDS["processes"]
+    with pytest.raises(rank1.InputError, match=r"backend must be one of threads, .*got 'thread'"):
+        backend("thread")
+
+
+def test_threads_that_are_stopped_end_soon() -> None:
+    """A run looks from time to time whether it should go on."""
+    setup = Setup(2)
+    some = plan(rank1.sweeps.Grid([rank1.spike(4, 4, 0.4, 0.4, 0.5, 0.5)], [rank1.Uniform()],
+                                  [10**9], 4, 1, 1), cell_seconds=1e-9)  # fmt: skip
+    before = threading.active_count()
+    results = backend("threads")(some.tasks, setup)
+    setup.stop.set()
+    with pytest.raises(KeyboardInterrupt):
+        next(results)
+    wait_for(lambda: threading.active_count() <= before, 10)
+
+
+def test_a_worker_with_other_code_does_not_play() -> None:
+    (task,) = plan(grid([rank1.Uniform()], problems=1)).tasks
+    (failure,) = base.play_task(task, ["of another version"])
+    assert isinstance(failure, Failure)
+    assert "the worker has another version of rank1, of a policy or of a package" in failure.error
+    (block,) = base.play_task(task, base.keys_of(task))
+    assert not isinstance(block, Failure)
+
+
+@pytest.mark.parametrize(("name", "package"), [("dask", "distributed"), ("ray", "ray")])
+def test_a_backend_that_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, name: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    message = rf"backend {name} needs the package {package}: pip install 'rank1\[{name}\]'"
+    with pytest.raises(rank1.BackendError, match=message):
+        next(backend(name)([], Setup()))
+
+
+def test_what_failed_travels_without_its_exception() -> None:
+    """Not every exception can be pickled."""
+    import pickle
+
+    class LocalError(Exception):
+        pass
+
+    failure = Failure("LocalError: no luck", "Traceback", LocalError("no luck"))
+    again = pickle.loads(pickle.dumps(failure))
+    assert again == failure
+    assert again.exception is None

@@ -1,0 +1,215 @@
+"""What identifies runs: the key of a series, and the seed of each run."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rank1
+from rank1.simulation import Series
+from rank1.simulation import series as series_module
+from rank1.simulation.series import checkpoints_of, resolved
+
+PROBLEM = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)
+ELIM = rank1.Rank1Elim()
+
+
+def series(**changes: Any) -> Series:
+    arguments: dict[str, Any] = {
+        "policy": ELIM, "problem": PROBLEM, "n": 3000, "checkpoints": 5, "seed": 5
+    }  # fmt: skip
+    return Series.of(**(arguments | changes))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"policy": rank1.Rank1Elim(0.5)},
+        {"policy": rank1.Rank1ElimKL()},
+        {"problem": rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.4)},
+        {"problem": rank1.Gaussian(PROBLEM.u, PROBLEM.v, sigma=0.5)},
+        {"n": 3001},
+        {"checkpoints": 6},
+        {"checkpoints": [600, 1200, 1800, 2401]},
+        {"seed": 6},
+        {"method": "steps"},
+        {"shuffle": True},
+    ],
+    ids=str,
+)
+def test_whatever_matters_is_in_the_key(change: dict[str, Any]) -> None:
+    assert series(**change).key != series().key
+
+
+def test_what_does_not_matter_is_not_in_the_key() -> None:
+    assert series().key == series().key == pickle.loads(pickle.dumps(series())).key
+    # The method that "auto" stands for, not the word.
+    assert series(method="stages").key == series(method="auto").key
+    assert series(policy=rank1.Uniform(), method="steps").key == series(policy=rank1.Uniform()).key
+    # Nor does it matter how checkpoints and settings were written.
+    assert series(checkpoints=[600, 1200, 1800, 2400, 3000]).key == series().key
+    assert series(policy=rank1.Rank1Elim(1)).key == series().key
+    # As seeds are: a spike and the Bernoulli problem of its means share their runs.
+    assert series(problem=rank1.Bernoulli(PROBLEM.u, PROBLEM.v)).key == series().key
+
+
+def test_a_key_has_the_form_that_the_store_reads() -> None:
+    key = series().key
+    assert len(key) >= 40
+    assert set(key) <= set("0123456789abcdef")
+
+
+def state(one: Series, run: int) -> list[int]:
+    return one.seed_of(run).generate_state(4).tolist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"policy": rank1.Rank1Elim(0.5)},
+        {"policy": rank1.Uniform()},
+        {"problem": rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.4)},
+        {"problem": rank1.Gaussian(PROBLEM.u, PROBLEM.v, sigma=0.5)},
+        {"seed": 6},
+    ],
+    ids=str,
+)
+def test_a_seed_is_of_the_policy_the_problem_and_the_run(change: dict[str, Any]) -> None:
+    """With the run's number alone, runs of two policies, or on two problems, would go together."""
+    assert state(series(**change), 3) != state(series(), 3)
+    assert state(series(), 3) == state(series(), 3) != state(series(), 4)
+
+
+def test_runs_on_two_problems_are_independent() -> None:
+    """Twins of one law would tell the same story twice: here uniform play's pulls, over 200 runs.
+
+    The correlation's standard error is 1/√200 = 0.07; seeds of the run's number alone give 1.
+    """
+    problems = [rank1.Bernoulli([0.9, 0.1], [0.5, b]) for b in (0.5, 0.500001)]
+    ends = [
+        Series.of(rank1.Uniform(), problem, 500, 1).play(range(200))["curves"][:, -1, 0]
+        for problem in problems
+    ]
+    assert abs(np.corrcoef(ends)[0, 1]) < 4 / 200**0.5
+
+
+def test_seeds_do_not_depend_on_how_a_run_is_recorded() -> None:
+    assert state(series(checkpoints=1), 3) == state(series(checkpoints=100), 3)
+
+
+def test_a_block_is_its_runs() -> None:
+    for method in ("steps", "stages"):
+        one = series(method=method)
+        block = one.play(range(2, 5))
+        assert block["curves"].shape == (3, 5, 2)
+        for k, run in enumerate(range(2, 5)):
+            alone = one.play_run(run)
+            assert np.array_equal(block["curves"][k], alone.curve)
+            assert tuple(block["best_pairs"][k]) == alone.best_pair
+
+
+def test_a_run_that_is_stopped_ends_between_two_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series_module, "CHUNK", 1000)
+    asked: list[int] = []
+
+    def stopped() -> bool:
+        asked.append(1)
+        return len(asked) > 2
+
+    with pytest.raises(KeyboardInterrupt):
+        series(policy=rank1.Uniform()).play_run(0, stopped)
+    assert len(asked) == 3
+    with pytest.raises(KeyboardInterrupt):
+        series().play(range(2), lambda: True)
+
+
+def test_chunks_do_not_change_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = series(policy=rank1.Uniform())
+    whole = one.play_run(0).curve
+    monkeypatch.setattr(series_module, "CHUNK", 7)
+    assert np.array_equal(one.play_run(0).curve, whole)
+
+
+def test_seconds_do_not_count_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling takes place when a kernel is first called, which here takes half a second."""
+    compiled: list[int] = []
+    original: Any = vars(series_module)["kernel"]
+
+    def slow(function: Any, *arguments: Any) -> Any:
+        loop = original(function, *arguments)
+
+        def first(*rest: Any) -> Any:
+            if not compiled:
+                compiled.append(1)
+                end = time.thread_time() + 0.5
+                while time.thread_time() < end:
+                    pass
+            return loop(*rest)
+
+        return first
+
+    monkeypatch.setattr(series_module, "kernel", slow)
+    for one in (series(), series(policy=rank1.Uniform())):
+        compiled.clear()
+        block = one.play(range(3))
+        assert compiled
+        assert 0 < block.seconds < 0.4
+
+
+def test_compiling_leaves_no_trace_in_the_runs() -> None:
+    for method in ("steps", "stages"):
+        one = series(method=method)
+        before = one.play_run(1)
+        one.compile()
+        assert np.array_equal(one.play_run(1).curve, before.curve)
+    # Also of a problem that draws ahead into arrays of its own.
+    factors = rank1.Factors([rank1.Beta(2, 1), 0.5], [rank1.Beta(1, 1), 0.5])
+    drawn = series(problem=factors, policy=rank1.Uniform())
+    first = drawn.play(range(2))["curves"]
+    assert np.array_equal(drawn.play(range(2))["curves"], first)
+
+
+def test_the_method_that_auto_stands_for() -> None:
+    assert resolved("auto", ELIM, PROBLEM) == "stages"
+    assert resolved("steps", ELIM, PROBLEM) == "steps"
+    assert resolved("auto", rank1.Uniform(), PROBLEM) == "steps"
+    assert resolved("auto", ELIM, rank1.Factors([rank1.Beta(2, 1)], [0.5])) == "steps"
+    with pytest.raises(rank1.InputError, match="method must be auto or steps for uniform"):
+        resolved("stages", rank1.Uniform(), PROBLEM)
+
+
+def test_checkpoints() -> None:
+    assert checkpoints_of(3, 100).tolist() == [1, 2, 3]
+    assert checkpoints_of(10, 3).tolist() == [3, 6, 10]
+    assert checkpoints_of(10, np.array([4, 2, 4])).tolist() == [2, 4, 10]
+    large = checkpoints_of(2**53, 10)
+    assert large[-1] == 2**53
+    assert np.all(np.diff(large) > 0)
+    with pytest.raises(rank1.InputError, match=r"checkpoints must be .* at most 10, got 11"):
+        checkpoints_of(10, [11])
+    with pytest.raises(rank1.InputError, match=r"checkpoints must be .* at most 1000000, got 1"):
+        checkpoints_of(10, 10**7)
+
+
+def test_a_probe_says_what_a_run_takes() -> None:
+    """Roughly: it only decides how runs are cut."""
+    one = Series.of(rank1.Uniform(), PROBLEM, 3_000_000, 1)
+    one.compile()
+    probed, spent = one.probe()
+    took = min(one.play(range(1)).seconds for _ in range(3))
+    assert 0.2 < probed / took < 5
+    assert spent < 5 * took
+    # What can't be played has cells that say so.
+    from tests.simulation.support import Broken
+
+    assert replace(one, policy=Broken()).probe()[0] == 0.0
+
+
+def test_it_says_what_it_is() -> None:
+    text = "rank1elim on spike (K=4, L=3, p_u=0.5, p_v=0.4, delta_u=0.4, delta_v=0.5), n=3,000"
+    assert str(series()) == text
