@@ -157,7 +157,7 @@ def test_rejecting_a_true_null_is_as_rare_as_promised(
     """Every path of nine reports, exactly, under choices made to mislead and a look at each."""
     if mean_b < least_q(null, margin, mean_a):
         mean_b = least_q(null, margin, mean_a)
-    chances = {}
+    chances: dict[str, tuple[float, ...]] = {}
     for x, mean in (("a", mean_a), ("b", mean_b)):
         if len(law) == 2:
             chances[x] = (1 - mean, mean)

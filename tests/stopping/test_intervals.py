@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,12 @@ from tests.stopping.test_rule import tables
 
 Floats = NDArray[np.float64]
 exactly = settings(derandomize=True, deadline=None)
+
+
+def evidence(s: Floats, f: Floats, a: Any, b: Any, margin: float) -> float:
+    return stopping.log_e_value((s[a], f[a]), (s[b], f[b]), margin)
+
+
 tolerances = st.sampled_from([0.0, 0.01, 0.1, 0.4])
 
 
@@ -47,7 +54,7 @@ def test_a_compared_pair_is_out_exactly_where_its_e_value_says_so(
         a = drawn.leader
         for b in np.ndindex(*s.shape):
             if b != a and (not rank_one or b[0] == a[0] or b[1] == a[1]):
-                value = stopping.log_e_value((s[a], f[a]), (s[b], f[b]), tolerance)
+                value = evidence(s, f, a, b, tolerance)
                 assert drawn.out[b] == (value >= threshold)
 
 
@@ -68,11 +75,11 @@ def test_ends_are_where_the_evidence_reaches_the_threshold(
         if b == a:
             continue
         upper, lower = drawn.upper[b] - mean, drawn.lower[b] - mean
-        for end, sign, first, second in ((upper, 1, a, b), (-lower, 1, b, a)):
+        for end, first, second in ((upper, a, b), (-lower, b, a)):
             if end < 1:
                 at = [
-                    stopping.log_e_value((s[first], f[first]), (s[second], f[second]), margin)
-                    for margin in (max(-1, end - 1e-6 * sign), min(1, end + 1e-6 * sign))
+                    evidence(s, f, first, second, margin)
+                    for margin in (max(-1, end - 1e-6), min(1, end + 1e-6))
                 ]
                 assert at[0] <= threshold + 1e-3
                 assert at[1] >= threshold - 1e-3

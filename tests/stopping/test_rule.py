@@ -43,9 +43,9 @@ def test_the_rule_literally(counts: tuple[Floats, Floats], confidence: float, an
     s, f = counts
     with np.errstate(invalid="ignore"):
         means = np.where(s + f > 0, s / (s + f), -1)
-    leader = np.unravel_index(int(means.argmax()), s.shape)
+    leader = divmod(int(means.argmax()), s.shape[1])
     values = {
-        (i, j): log_e(s, f, leader, (i, j))  # type: ignore[arg-type]
+        (i, j): log_e(s, f, leader, (i, j))
         for i, j in np.ndindex(*s.shape)
         if (i, j) != leader and (any_ or i == leader[0] or j == leader[1])
     }
@@ -89,9 +89,9 @@ def test_names_of_lines_do_not_matter(
     rows, columns = list(range(s.shape[0])), list(range(s.shape[1]))
     random.shuffle(rows)
     random.shuffle(columns)
-    mixed = [x[rows][:, columns] for x in (s, f)]
+    at = np.ix_(rows, columns)
     before = stopping.verdict(s, f, 0.8, tolerance, rank_one)
-    after = stopping.verdict(*mixed, 0.8, tolerance, rank_one)
+    after = stopping.verdict(s[at], f[at], 0.8, tolerance, rank_one)
     turned = stopping.verdict(s.T, f.T, 0.8, tolerance, rank_one)
     with np.errstate(invalid="ignore"):
         tied = (s / (s + f) == before.mean).sum() > 1

@@ -81,8 +81,8 @@ def test_most_looks_compute_nothing() -> None:
         at = watch.at[0]
         s, f = watch.successes, watch.failures
         if at.witness >= 0 and math.isfinite(at.bound):
-            pairs = [(float(s[k]), float(f[k])) for k in (at.leader, at.witness)]
-            assert stopping.log_e_value(*pairs) <= at.bound + 1e-9
+            leader, witness = ((float(s[k]), float(f[k])) for k in (at.leader, at.witness))
+            assert stopping.log_e_value(leader, witness) <= at.bound + 1e-9
             saved += at.bound < at.threshold - 1e-6
         stopping.may_stop(watch)
     assert saved > 2800
@@ -92,7 +92,7 @@ def summary(means: Floats, runs: int, **how: Any) -> tuple[float, float, int]:
     """Mean pulls, its standard error, and how often the rule stopped at the wrong pair."""
     played = [play_until_stop(means, seed, **how) for seed in range(runs)]
     pulls = np.array([run.pulls for run in played])
-    best = np.unravel_index(int(means.argmax()), means.shape)
+    best = divmod(int(means.argmax()), means.shape[1])
     wrong = sum(run.pulls > 0 and run.leader != best for run in played)
     return float(pulls.mean()), float(pulls.std() / math.sqrt(runs)), wrong
 
