@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from rank1 import stopping
 from rank1.compiled import kernel
-from tests.stopping.play import play_until_stop
+from rank1.stopping.evalues import DIFFERENCE, log_e, log_loss, log_price
+from tests.stopping.play import play_until_stop, top_two
 
 Floats = NDArray[np.float64]
 exactly = settings(derandomize=True, deadline=None, max_examples=60)
@@ -152,6 +153,59 @@ def test_wrong_stops_in_brief(means: Floats, rank_one: bool) -> None:
 def test_wrong_stops(means: Floats, confidence: float) -> None:
     """2,000 runs, a look after every pull: no more wrong stops than promised."""
     assert wrong_stops(means, 2000, 20_000, confidence) <= 2000 * (1 - confidence)
+
+
+def simpler(
+    rng: np.random.Generator, means: Floats, s: Floats, n: Floats, led: Any, share: float,
+    tolerance: float, threshold: float,
+) -> int:  # fmt: skip
+    """Pulls until each q ≥ p + ε/3 is rejected, and p ≤ ε/3 on half the level."""
+    K, L = means.shape
+    for t in range(1_000_000):
+        i, j = top_two(s, n, led, share)
+        s[i, j] += rng.random() < means[i, j]
+        n[i, j] += 1.0
+        if (t + 1) % 100 == 0:
+            row, column, best = -1, -1, -1.0
+            for i in range(K):
+                for j in range(L):
+                    if n[i, j] > 0.0 and s[i, j] / n[i, j] > best:
+                        row, column, best = i, j, s[i, j] / n[i, j]
+            won, lost = s[row, column], n[row, column] - s[row, column]
+            own = log_loss(won, lost, tolerance / 3) + log_price(won, lost)
+            stop = best > tolerance / 3 and own >= threshold + math.log(2.0)
+            for i in range(K):
+                for j in range(L):
+                    if stop and (i == row) != (j == column):
+                        b = s[i, j], n[i, j] - s[i, j]
+                        value = log_e(DIFFERENCE, tolerance / 3, won, lost, b[0], b[1])
+                        stop = value >= threshold
+            if stop:
+                return t + 1
+    return -1
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize(
+    ("tolerance", "of_simpler", "of_rule"),
+    [(0.02, 8102, 7752), (0.05, 7012, 6346), (0.1, 5712, 5012)],
+)
+def test_a_tolerance_costs_less_than_by_thirds(
+    tolerance: float, of_simpler: int, of_rule: int
+) -> None:
+    """The figures of docs/stopping.md; of runs with the same seeds, so the difference is sure."""
+    means, runs = spike(8, 0.5, 0.2), 50
+    pulls = []
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        room = np.zeros((8, 8)), np.zeros((8, 8)), np.zeros((8, 8), np.int64)
+        share, threshold = 1 / (1 + math.sqrt(14)), math.log(63 / 0.05)
+        pulls.append(kernel(simpler)(rng, means, *room, share, tolerance, threshold))
+    mean, _, wrong = summary(means, runs, every=100, tolerance=tolerance)
+    assert wrong == 0
+    assert round(np.mean(pulls)) == of_simpler
+    assert round(mean) == of_rule
+    assert mean < np.mean(pulls)
 
 
 @pytest.mark.validate
