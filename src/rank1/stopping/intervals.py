@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit, kernel
+from rank1.counts import tables
 from rank1.errors import InputError
 from rank1.stopping.evalues import (
     DIFFERENCE,
@@ -20,7 +21,7 @@ from rank1.stopping.evalues import (
     log_loss,
     log_price,
 )
-from rank1.stopping.rule import counts, leader_of, rule_of
+from rank1.stopping.rule import leader_of, rule_of
 
 __all__ = ["Effects", "RelativeIntervals", "effects", "mean_intervals", "relative_intervals"]
 
@@ -142,7 +143,7 @@ def relative_intervals(
     array([[False,  True],
            [ True,  True]])
     """
-    s, f = counts(successes, failures)
+    s, f = tables(successes, failures)
     threshold, tolerance, null = rule_of(s.shape, confidence, tolerance, rank_one)
     row, column = leader_of(s, f)
     lower, upper, reach = np.empty(s.shape), np.empty(s.shape), np.zeros(sum(s.shape))
@@ -208,7 +209,7 @@ def effects(successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95)
     array([[1.  , 1.  , 1.  ],
            [0.6 , 0.37, 0.91]])
     """
-    s, f = counts(successes, failures)
+    s, f = tables(successes, failures)
     threshold, _, _ = rule_of(s.shape, confidence, 0.0, True)
     row, column = leader_of(s, f)
     rows, columns = np.empty((s.shape[0], 3)), np.empty((s.shape[1], 3))
@@ -223,7 +224,7 @@ def _end(s: float, f: float, threshold: float, p: float, edge: float) -> float:
     if (s if edge == 0.0 else f) == 0.0 and log_loss(s, f, edge) + price < threshold:
         return edge
     outside = edge
-    for _ in range(100):
+    for _ in range(54):  # halvings: as exact as a double
         middle = 0.5 * (p + outside)
         if log_loss(s, f, middle) + price < threshold:
             p = middle
@@ -269,7 +270,7 @@ def mean_intervals(
     >>> lower.round(3), upper.round(3)
     (array([[0.423, 0.188]]), array([[0.577, 0.32 ]]))
     """
-    s, f = counts(successes, failures)
+    s, f = tables(successes, failures)
     confidence = checks.number("confidence", confidence, 0, 1, above=True)
     if confidence == 1:
         raise InputError("confidence must be a number above 0 and below 1, got 1")

@@ -12,42 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit, kernel
-from rank1.errors import InputError, InputTypeError
+from rank1.counts import tables
+from rank1.errors import InputError
 from rank1.stopping.evalues import DIFFERENCE, REACH, largest_margin, log_e
 
-__all__ = ["Verdict", "counts", "leader_of", "log_e_value", "rule_of", "verdict"]
+__all__ = ["Verdict", "leader_of", "log_e_value", "rule_of", "verdict"]
 
 Floats = NDArray[np.float64]
-
-
-def counts(successes: ArrayLike, failures: ArrayLike) -> tuple[Floats, Floats]:
-    """Both tables as K×L arrays of finite numbers of at least 0."""
-    tables = []
-    for name, values in (("successes", successes), ("failures", failures)):
-        try:
-            table = np.ascontiguousarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputTypeError(
-                f"{name} must be a K×L table of numbers, got {checks.shown(values)}"
-            ) from None
-        if table.ndim != 2 or table.size == 0:
-            raise InputError(
-                f"{name} must be a K×L table of at least one pair, got shape {table.shape}"
-            )
-        bad = ~((table >= 0) & (table <= checks.MAX_STEPS))  # catches NaN too
-        if bad.any():
-            row, column = (int(k) for k in np.unravel_index(int(bad.argmax()), table.shape))
-            raise InputError(
-                f"{name}[{row}, {column}] must be a number of at least 0 and at most 2**53, "
-                f"got {table[row, column]}"
-            )
-        tables.append(table)
-    if tables[0].shape != tables[1].shape:
-        raise InputError(
-            f"successes and failures must have one shape, got {tables[0].shape} and "
-            f"{tables[1].shape}"
-        )
-    return tables[0], tables[1]
 
 
 def rule_of(
@@ -145,7 +116,7 @@ def log_e_value(
     3.984
     """
     margin = checks.number("margin", margin, -1, 1)
-    s, f = counts([[leader[0], other[0]]], [[leader[1], other[1]]])
+    s, f = tables([[leader[0], other[0]]], [[leader[1], other[1]]])
     return float(kernel(_one)(DIFFERENCE, margin, s, f))
 
 
@@ -253,7 +224,7 @@ def verdict(
     Theory 1981. Wasserman, Ramdas, Balakrishnan: Universal inference. PNAS 2020. Ville: Étude
     critique de la notion de collectif. 1939.
     """  # noqa: E501
-    s, f = counts(successes, failures)
+    s, f = tables(successes, failures)
     threshold, tolerance, null = rule_of(s.shape, confidence, tolerance, rank_one)
     row, column = leader_of(s, f)
     log_least, *weakest = kernel(_weakest)(s, f, row, column, null, tolerance)
