@@ -12,6 +12,7 @@ from rank1.theory.bounds import (
     upper_bound,
     upper_bound_terms,
 )
+from rank1.theory.characteristic import CharacteristicTime, characteristic_time
 from rank1.theory.gaps import Hardness, hardness, has_unique_best_pair
 from rank1.theory.graves_lai import Allocation, graves_lai, relaxed
 from rank1.theory.kl import Divergence, divergence
@@ -19,11 +20,13 @@ from rank1.theory.tables import table
 
 __all__ = [
     "Allocation",
+    "CharacteristicTime",
     "Divergence",
     "Hardness",
     "LowerBound",
     "Model",
     "UpperBound",
+    "characteristic_time",
     "divergence",
     "graves_lai",
     "hardness",

@@ -1,0 +1,86 @@
+"""The law of the deviance under the fit, by playing the data's design again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rank1 import checks
+from rank1.counts import table
+from rank1.errors import InputError
+from rank1.fit.model import Fit, fit
+
+__all__ = ["Replay", "fixed_design", "p_value"]
+
+Floats = NDArray[np.float64]
+#: Counts that the design of some data gives on a grid of these means: successes and failures.
+Replay = Callable[[Floats, np.random.Generator], tuple[ArrayLike, ArrayLike]]
+
+
+def fixed_design(trials: ArrayLike) -> Replay:
+    """A replay for data whose numbers of trials were fixed in advance, as in an A/B test.
+
+    Parameters
+    ----------
+    trials
+        K×L whole numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rank1 import fit
+    >>> replay = fit.fixed_design([[10, 20]])
+    >>> replay(np.array([[0.0, 1.0]]), np.random.default_rng(1))
+    (array([[ 0, 20]]), array([[10,  0]]))
+    """
+    given = table("trials", trials)
+    whole = given.astype(np.int64)
+    if (whole != given).any():
+        raise InputError(
+            f"trials must be whole numbers, got {given[whole != given].flat[0]}; pass a replay of "
+            f"your own for other rewards"
+        )
+
+    def replay(means: Floats, rng: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
+        won = rng.binomial(whole, np.clip(means, 0.0, 1.0))
+        return won, whole - won
+
+    return replay
+
+
+def p_value(found: Fit, replay: Replay, B: int = 199, seed: int = 1) -> float:
+    """The probability of a deviance like this on the fitted grid, by playing the design again.
+
+    p = (1 + #{D_b ≥ D})/(1 + B). Where a policy chose the pairs, the law of D isn't χ², so
+    `replay` has to play that policy for as many reports.
+
+    Parameters
+    ----------
+    found
+        A fit.
+    replay
+        `replay(means, rng)` gives the successes and failures of one repetition on a grid of these
+        means; `fixed_design(trials)` makes one.
+    B
+        Number of repetitions.
+    seed
+        Of the repetitions.
+
+    Examples
+    --------
+    >>> from rank1 import datasets, fit
+    >>> table = datasets.hillstrom()
+    >>> found = fit.fit(table.successes, table.failures)
+    >>> fit.p_value(found, fit.fixed_design(table.trials)) > 0.05
+    True
+    """
+    B, seed = checks.integer("B", B, 1), checks.integer("seed", seed, 0)
+    rng = np.random.default_rng(seed)
+    larger = 0
+    for _ in range(B):
+        again = fit(*replay(found.means, rng))
+        # Equal data must count as equal, whatever the rounding.
+        larger += again.deviance >= found.deviance - 1e-9 * (1 + found.deviance)
+    return (1 + larger) / (1 + B)

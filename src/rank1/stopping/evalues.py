@@ -1,0 +1,221 @@
+"""How strongly the counts of two pairs speak against «b may be better than a».
+
+A pair's counts are s and f: its rewards in [0, 1] added up, and one minus them. For means (p, q) of
+a and b let M(p, q) = KT_a·KT_b / (p^s_a·(1 − p)^f_a·q^s_b·(1 − q)^f_b), where KT = B(s + ½, f + ½)/
+B(½, ½) is the likelihood under the mixture of Krichevsky and Trofimov. At the true means M is a
+supermartingale that begins at 1, however the pairs are chosen, so that with probability 1 − 1/c it
+never reaches c. A *null* is a set of means (p, q), and its e-value is E = inf M over the null:
+where E ≥ c, the null is rejected, and a true one is rejected with probability at most 1/c, at any
+time. Nulls here are of the form «q is at least some increasing function of p»:
+
+- DIFFERENCE: q ≥ p + margin,
+- REACH: q ≥ √(p·(p + margin)). In a grid of rank one the mean of (i′, j′) is the product of those
+  of (i′, j) and (i, j′), divided by that of a = (i, j). So it can be p + margin only if one of the
+  two is in this null,
+- RATIO: q ≥ margin·p.
+
+log E = N_a·kl(μ̂_a, p) + N_b·kl(μ̂_b, q) + r_a + r_b at the likeliest (p, q) of the null, where
+r = log KT − log of the largest likelihood: the price, about ½·log(πN/2), of not knowing the means.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rank1.compiled import jit
+
+__all__ = [
+    "DIFFERENCE",
+    "RATIO",
+    "REACH",
+    "largest_margin",
+    "likeliest",
+    "log_e",
+    "log_loss",
+    "log_price",
+]
+
+DIFFERENCE, REACH, RATIO = 0, 1, 2
+
+#: From here on Stirling's series has an error below 1e-12.
+SERIES_FROM = 10.0
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@jit
+def _half(x: float) -> float:
+    """The rest of Stirling's formula: log Γ(x + ½) − x·log x + x − ½·log 2π."""
+    if x >= SERIES_FROM:
+        y = 1.0 / (x * x)
+        series = -1 / 24 + y * (7 / 2880 - y * (31 / 40320 - y * (127 / 215040)))
+        return series / x
+    return math.lgamma(x + 0.5) - (x * math.log(x) - x if x > 0.0 else 0.0) - HALF_LOG_2PI
+
+
+@jit
+def _whole(x: float) -> float:
+    """Likewise log Γ(x + 1) − x·log x + x − ½·log 2πx, for x > 0."""
+    if x >= SERIES_FROM:
+        y = 1.0 / (x * x)
+        series = 1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680)))
+        return series / x
+    return math.lgamma(x + 1.0) - x * math.log(x) + x - 0.5 * math.log(x) - HALF_LOG_2PI
+
+
+@jit
+def log_price(s: float, f: float) -> float:
+    """What not knowing the mean costs: log KT(s, f) less the largest log-likelihood; at most 0.
+
+    By Stirling's formula nearly all of either cancels, so this is exact also for large counts.
+    """
+    n = s + f
+    if n == 0.0:
+        return 0.0
+    return min(0.0, _half(s) + _half(f) - _whole(n) + 0.5 * math.log(2.0 / (math.pi * n)))
+
+
+@jit
+def log_loss(s: float, f: float, p: float) -> float:
+    """N·kl(mean, p): how much log-likelihood p loses against the mean."""
+    n = s + f
+    loss = 0.0
+    if s > 0.0:
+        loss += s * math.log(s / (n * p))
+    if f > 0.0:
+        loss += f * math.log(f / (n * (1.0 - p)))
+    return max(0.0, loss)
+
+
+@jit
+def _least(null: int, margin: float, p: float) -> float:
+    """The least q for which (p, q) is in the null."""
+    if null == DIFFERENCE:
+        return p + margin
+    if null == REACH:
+        return math.sqrt(p * (p + margin))
+    return margin * p
+
+
+@jit
+def _edge(null: int, margin: float, q: float) -> tuple[float, float, float]:
+    """The largest p for which (p, q) is in the null, and its derivatives by q."""
+    if null == DIFFERENCE:
+        return q - margin, 1.0, 0.0
+    if null == REACH:
+        half = 0.5 * margin
+        root = math.sqrt(q * q + half * half)
+        if root == 0.0:
+            return 0.0, 1.0, 0.0
+        return q * q / (root + half), q / root, half * half / (root * root * root)
+    return q / margin, 1.0 / margin, 0.0
+
+
+@jit
+def _slopes(s: float, f: float, p: float) -> tuple[float, float]:
+    """Derivatives of s·log p + f·log(1 − p)."""
+    first, second = 0.0, 0.0
+    if s > 0.0:
+        first += s / p
+        second -= s / (p * p)
+    if f > 0.0:
+        first -= f / (1.0 - p)
+        second -= f / ((1.0 - p) * (1.0 - p))
+    return first, second
+
+
+@jit
+def likeliest(
+    null: int, margin: float, s_a: float, f_a: float, s_b: float, f_b: float
+) -> tuple[float, float]:
+    """The means (p, q) of the null that have the largest likelihood.
+
+    If the empirical means are in the null, it is they. Else it is a point of the null's edge, where
+    p is a function of q; along it the log-likelihood is concave in q (for REACH, log p is concave
+    in q and p is convex), and its maximum lies between where b alone and where a alone has its own.
+    """
+    n_a, n_b = s_a + f_a, s_b + f_b
+    # Where nothing is known, the null may have what suits it best.
+    mean_a = s_a / n_a if n_a > 0.0 else 0.0
+    mean_b = s_b / n_b if n_b > 0.0 else 1.0
+    if n_a > 0.0 and n_b > 0.0 and margin == (1.0 if null == RATIO else 0.0):
+        if mean_b >= mean_a:
+            return mean_a, mean_b
+        pooled = (s_a + s_b) / (n_a + n_b)
+        return pooled, pooled
+    least = _least(null, margin, mean_a)
+    if mean_b >= least:
+        return mean_a, mean_b
+    high = min(1.0, least, _least(null, margin, 1.0))
+    low = min(high, max(mean_b, _least(null, margin, 0.0)))
+    q = low + (high - low) * n_a / (n_a + n_b) if n_a > 0.0 else low
+    for _ in range(200):
+        p, rise, bend = _edge(null, margin, q)
+        p = min(max(p, 0.0), 1.0)
+        first_a, second_a = _slopes(s_a, f_a, p)
+        first_b, second_b = _slopes(s_b, f_b, q)
+        first = first_b + rise * first_a
+        second = second_b + rise * rise * second_a + bend * first_a
+        if first > 0.0:
+            low = q
+        else:
+            high = q
+        step = -first / second
+        # What this step would still add to the log-likelihood.
+        if not abs(step * first) > 1e-14 or high - low <= 4e-16 * high:
+            break
+        q += step
+        if not low < q < high:
+            q = 0.5 * (low + high)
+    p, _, _ = _edge(null, margin, q)
+    return min(max(p, 0.0), 1.0), q
+
+
+@jit
+def log_e(null: int, margin: float, s_a: float, f_a: float, s_b: float, f_b: float) -> float:
+    """The logarithm of the e-value of a null about pairs a and b."""
+    p, q = likeliest(null, margin, s_a, f_a, s_b, f_b)
+    lost = log_loss(s_a, f_a, p) + log_loss(s_b, f_b, q)
+    return lost + log_price(s_a, f_a) + log_price(s_b, f_b)
+
+
+@jit
+def largest_margin(
+    null: int,
+    low: float,
+    high: float,
+    threshold: float,
+    s_a: float,
+    f_a: float,
+    s_b: float,
+    f_b: float,
+) -> float:
+    """The least margin of (low, high] at which the null is rejected, log E ≥ threshold; or high.
+
+    It must not be rejected at `low`. E grows with the margin, because the null shrinks. The margin
+    that is returned is rejected, unless no margin is. By false position (with the Illinois rule) on
+    √(log E + the price), which is nearly a straight line.
+    """
+    price = log_price(s_a, f_a) + log_price(s_b, f_b)
+    goal = math.sqrt(max(0.0, threshold - price))
+    value = log_e(null, high, s_a, f_a, s_b, f_b)
+    if not value >= threshold:
+        return high
+    above = math.sqrt(max(0.0, value - price)) - goal
+    value = log_e(null, low, s_a, f_a, s_b, f_b)
+    below = math.sqrt(max(0.0, value - price)) - goal
+    moved = 0
+    for k in range(200):
+        margin = low - below * (high - low) / (above - below)
+        if k % 8 == 7 or not low < margin < high:  # the bracket must shrink, whatever happens
+            margin = 0.5 * (low + high)
+        if high - low <= 1e-12 * (abs(low) + abs(high)) or not low < margin < high:
+            break
+        value = log_e(null, margin, s_a, f_a, s_b, f_b)
+        excess = math.sqrt(max(0.0, value - price)) - goal
+        if value >= threshold:
+            below *= 0.5 if moved > 0 else 1.0
+            high, above, moved = margin, excess, 1
+        else:
+            above *= 0.5 if moved < 0 else 1.0
+            low, below, moved = margin, excess, -1
+    return high
