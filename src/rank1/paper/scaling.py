@@ -233,7 +233,7 @@ def _draw(document: dict[str, Any], bounds: bool) -> Any:
             line = fitted["at_1"] * x ** fitted["exponent"]
             ax.plot(x, line, color="0.2", lw=1, label="fit")
             known = [_in_table1(cell) for cell in cells]
-            ring = {"ms": 8, "mfc": "none", "color": "#D55E00", "label": "settings of Table 1"}
+            ring = {"ms": 8, "mfc": "none", "color": colour_of("ucb1"), "label": "in Table 1"}
             ax.plot(x[known], y[known], "o", **ring)
             power = f"{fitted['exponent']:.2f} ± {fitted['se']:.2f}"
             ax.set_title(f"exponent {power}", loc="left", fontsize=10)
@@ -249,7 +249,7 @@ def _draw(document: dict[str, Any], bounds: bool) -> Any:
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel(f"Regret in {document['n']:,} steps")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="outside lower left", ncols=3, frameon=False, fontsize=9)
     return figure
 
 

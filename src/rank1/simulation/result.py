@@ -204,7 +204,13 @@ class Result:
         )
 
     def plot(
-        self, *, regret: str = "expected", bounds: bool = False, ax: Axes | None = None
+        self,
+        *,
+        regret: str = "expected",
+        bounds: bool = False,
+        log_x: bool = False,
+        log_y: bool = False,
+        ax: Axes | None = None,
     ) -> Axes:
         """Curves of mean regret with bands of one standard error over the runs.
 
@@ -216,8 +222,11 @@ class Result:
             Draw the lower bound's slope·log t (Theorem 2 for Bernoulli rewards, Theorem 3 for
             Gaussian ones), and Rank1Elim's upper bound (Theorem 1) where it fits in the frame.
             What can't be drawn is said in the legend.
+        log_x, log_y
+            Logarithmic axes.
         ax
-            Axes to draw into, rather than those of a new figure.
+            Axes to draw into, rather than those of a new figure; they keep their scales, limits,
+            title and labels.
 
         >>> import rank1
         >>> problem = rank1.spike(K=8, L=8, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
@@ -227,7 +236,7 @@ class Result:
         """
         from rank1.plots import plot_result
 
-        return plot_result(self, regret=regret, bounds=bounds, ax=ax)
+        return plot_result(self, regret=regret, bounds=bounds, log_x=log_x, log_y=log_y, ax=ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file: the tidy frame, and in its metadata all the rest.
