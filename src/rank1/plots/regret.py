@@ -64,7 +64,7 @@ def plot_result(
         style = styles[outcome.label]
         line = draw_curve(ax, result.steps, curves.mean(axis=0), error, style, label=outcome.label)
         # The frame begins and ends where the curves do, without setting the axes' limits.
-        line.sticky_edges.x[:] = [line.get_xdata(orig=False)[0], result.n]
+        line.sticky_edges.x[:] = [0.0, float(result.steps[0]), float(result.n)]
         line.sticky_edges.y[:] = [0.0]
     if not ax.get_xlabel():
         ax.set_xlabel("Step")

@@ -50,7 +50,14 @@ OTHERS = [
 #: Tell lines that have the same colour and dashes apart: one policy with several settings.
 _MARKERS = ("", "o", "s", "^", "D", "x")
 #: The same for areas: what stands for dashes, and what for markers.
-_HATCHES = {_SOLID: "", _DASHED: "//", _DASH_DOT: "\\\\", _DOTTED: "..", _DASH_DOT_DOT: "xx"}
+_HATCHES: dict[Any, str] = {
+    _SOLID: "",
+    _DASHED: "//",
+    _DASH_DOT: "\\\\",
+    _DOTTED: "..",
+    _LONG_DASHED: "++",
+    _DASH_DOT_DOT: "xx",
+}
 _SIGNS = ("", "o", "*", "+", "-", "|")
 
 
@@ -89,7 +96,7 @@ def fills(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
     {'ucb1': ('#DD5500', ''), 'kl_ucb': ('#BB8800', '//'), 'ucb1:confidence=1': ('#DD5500', 'o')}
     """
     return {
-        label: (style.colour, _HATCHES.get(style.dashes, "++") + _SIGNS[k % len(_SIGNS)])
+        label: (style.colour, _HATCHES[style.dashes] + _SIGNS[k % len(_SIGNS)])
         for label, style, k in _numbered(labels)
     }
 

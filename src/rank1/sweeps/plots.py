@@ -106,7 +106,7 @@ def plot_winners(
     figure, panels = _panels(best, facets, sharey=False)
     xs, ys = (best[name].unique().sort().to_list() for name in (x, y))
     won = set(best["winner"])
-    looks = {
+    looks: dict[str, dict[str, Any]] = {
         label: {"facecolor": colour, "hatch": hatch, "edgecolor": "w"}
         for label, (colour, hatch) in fills(rows["label"]).items()
         if label in won
@@ -130,8 +130,7 @@ def plot_winners(
     handles: list[Any] = [Patch(label=label, **look) for label, look in looks.items()]
     if not best["clear"].all():
         words = f"within {CLEAR:g} standard errors of the second best"
-        sign = {"marker": "$≈$", "color": "k", "ls": "", "label": words}
-        handles.append(Line2D([], [], **sign))
+        handles.append(Line2D([], [], marker="$≈$", color="k", ls="", label=words))
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
     return figure, {"x": x, "y": y, "regret": regret, "panels": document}
 
