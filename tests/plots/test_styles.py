@@ -45,7 +45,7 @@ def test_all_colours_differ_for_whoever_sees_them() -> None:
 
 
 def test_lines_stand_out_from_the_page() -> None:
-    page = (Path(rank1.paper.__file__).parent / "templates" / "report.html").read_text()
+    page = (Path(rank1.paper.__file__).parent / "templates" / "style.css").read_text()
     backs = re.findall(r"--back: (#\w+);", page)
     assert len(backs) == 2  # light and dark
     for style in [*STYLES.values(), *OTHERS]:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rank1.paper import Options, published
-from rank1.paper.claims import claim
+from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.progress import Progress
@@ -144,10 +144,10 @@ def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> l
     halved = list(zip(of["1/delta"], of["1/delta"][OCTAVE:], strict=False))
     quadratic = fits["1/mu"]
     claims = [
-        _doubling("The regret doubles when K and L are doubled.", "K and L doubled", doubled),
-        _doubling("The regret doubles when the gaps are halved.", "the gaps halved", halved),
+        _doubling("K and L doubled", doubled),
+        _doubling("the gaps halved", halved),
         claim(
-            "The regret is not quadratic in 1/μ.",
+            NOT_QUADRATIC,
             [quadratic["exponent"] + 2 * quadratic["se"] < 2],
             [quadratic["exponent"]],
             "exponent of 1/μ; more than two standard errors below 2 counts",
@@ -157,12 +157,12 @@ def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> l
     return claims if ended else [each | {"holds": None} for each in claims]
 
 
-def _doubling(sentence: str, change: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
+def _doubling(change: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
     """From each cell to the one of twice its size or half its gaps; the geometric mean."""
     factors = [after / before for before, after in pairs if before > 0 and after > 0]
     mean = math.exp(sum(map(math.log, factors)) / len(factors))
     return claim(
-        sentence,
+        DOUBLES,
         [abs(mean - 2) <= 2 * TOLERANCE],
         [mean, min(factors), max(factors)],
         f"geometric mean, least and largest ratio of {len(factors)} pairs of cells of which one "

@@ -113,6 +113,8 @@ class Result:
         """One row a policy: regret at the end, the share of runs that found a best pair."""
         import polars as pl
 
+        from rank1.frames import WholeFrame
+
         rows: list[dict[str, Any]] = []
         for outcome in self.outcomes:
             row: dict[str, Any] = {"policy": outcome.label, "runs": len(outcome.runs)}
@@ -127,7 +129,7 @@ class Result:
             row["seconds"] = outcome.seconds
             rows.append(row)
         floats = [f"{kind}_{name}" for kind in ("expected", "realised") for name in ("std", "se")]
-        return pl.DataFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64))
+        return WholeFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64))
 
     def to_frame(self) -> pl.DataFrame:
         """Tidy: a row for every policy, run and checkpoint."""
