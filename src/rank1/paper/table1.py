@@ -23,7 +23,7 @@ CAPTIONS = {
     3: (("delta_u", "delta_v"), "K = L = 8, p_u = p_v = 0.7"),
 }
 
-#: A z beyond this is marked: it isn't chance.
+#: A z beyond this is marked.
 FAR = 3
 
 
@@ -151,7 +151,7 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 
 def _z(z: float | None) -> Any:
-    """With a mark where the two figures disagree."""
+    """With a mark where the two figures lie far apart."""
     from rich.text import Text
 
     if z is None:
