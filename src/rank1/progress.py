@@ -42,9 +42,9 @@ class Progress:
         #: Of rich, on a terminal; what IPython displays, in a notebook.
         self._bar: Any = None
         self._display: Any = None
-        #: What a unit of the work at hand counts for, where some of it takes longer.
+        #: Multiplies what is done from now on: some of the work takes longer than other.
         self.scale = 1.0
-        #: Stands before what is shown.
+        #: Stands before what `advance` shows.
         self.title = ""
         terminal, notebook = sys.stderr.isatty(), wanted and _in_notebook()
         self._lines = wanted and lines and not (terminal or notebook)

@@ -44,7 +44,7 @@ def plot_lines(
 
     settings = [*sweep.problem_settings, *sweep.policy_settings, "n", "step"]
     schema = sweep.frame.collect_schema()
-    checks.one_of("--x", x, [name for name in settings if schema[name].is_numeric()])
+    checks.one_of("x", x, [name for name in settings if schema[name].is_numeric()])
     rows = _rows(sweep, [x], facets, where, regret)
     rows = rows.sort(x, nulls_last=True, maintain_order=True)
     figure, panels = _panels(rows, facets, sharey=True)
@@ -91,8 +91,9 @@ def plot_winners(
 ) -> tuple[Figure, dict[str, Any]]:
     """The policy of least mean regret for each pair of values of two settings.
 
-    It is pale, with a ≈, where the second best is within two standard errors. Returns the figure,
-    and what it shows as one document.
+    A square has the winner's colour and hatch. It is pale, with a ≈, where the second best is
+    within two standard errors of the difference. Returns the figure, and what it shows as one
+    document.
     """
     from matplotlib.collections import PatchCollection
     from matplotlib.lines import Line2D
@@ -100,7 +101,7 @@ def plot_winners(
 
     for name in (x, y, *facets):
         choices = ("problem", *sweep.problem_settings, "n")
-        checks.one_of("with --y, a setting of --x, --y and --facet", name, choices)
+        checks.one_of("with y, a setting of x, y and the facets", name, choices)
     rows = _rows(sweep, [x, y], facets, where, regret)
     best = winners(rows, [*facets, x, y], regret)
     figure, panels = _panels(best, facets, sharey=False)
@@ -144,7 +145,7 @@ def _rows(
 ) -> pl.DataFrame:
     import polars as pl
 
-    checks.one_of("--regret", regret, ("expected", "realised"))
+    checks.one_of("regret", regret, ("expected", "realised"))
     shown = [*axes, *facets]
     if len(facets) > 2 or len(set(shown)) < len(shown):
         raise InputError(
@@ -166,13 +167,13 @@ def _panels(
     values = [rows[name].unique().sort().to_list() for name in facets]
     for name, known in zip(facets, values, strict=True):
         if None in known:
-            raise InputError(f"--facet must be a setting that all have, got {name!r}")
+            raise InputError(f"a facet must be a setting that all policies have, got {name!r}")
     across = len(values[0]) if values else 1
     down = len(values[1]) if len(values) > 1 else -(-across // _ACROSS)
     if len(values) < 2:
         across = min(across, _ACROSS)
     if across * down > 100:
-        raise InputError(f"--facet makes {across * down} panels; at most 100 can be read")
+        raise InputError(f"the facets make {across * down} panels; at most 100 can be read")
     size = (2.2 + 2.8 * across, 1.4 + 2.6 * down) if values else (7.0, 4.6)
     figure, grid = new_figure(
         *size, nrows=down, ncols=across, squeeze=False, sharey=sharey, sharex=sharey
@@ -194,7 +195,7 @@ def _panels(
 
 
 def _text(value: Any) -> str:
-    """A value of a setting, in few characters, of which none that tells it from others is lost.
+    """A value of a setting, in few characters but without rounding.
 
     >>> _text(200_000), _text(4096), _text(0.1234)
     ('200k', '4096', '0.1234')
