@@ -12,7 +12,7 @@ from matplotlib.ticker import EngFormatter, StrMethodFormatter
 import rank1
 from rank1 import theory
 from rank1.paper import Options, scaling
-from rank1.plots import colour_of, new_figure, save_figure
+from rank1.plots import colour_of, fills, line_styles, new_figure, save_figure
 from rank1.policies import POLICIES
 from rank1.simulation import mean_and_error
 
@@ -42,10 +42,11 @@ def draw_ratios(results: list[rank1.Result]) -> Any:
     ratios = {label: runs.mean(axis=0) for label, runs in curves.items()}
     best_last = sorted(ratios, key=lambda label: -ratios[label][-1])
 
-    figure, (left, right) = new_figure(10.0, 4.4, ncols=2, width_ratios=[3, 2])
+    figure, (left, right) = new_figure(10.0, 5.0, ncols=2, width_ratios=[3, 2])
+    styles, areas = line_styles(ratios), fills(ratios)
     for label in best_last:
         if ratios[label][-1] > 0:  # zero has no place on a log axis
-            left.plot(steps, ratios[label], color=colour_of(label))
+            left.plot(steps, ratios[label], label=label, **styles[label])
     left.set(xscale="log", yscale="log", xlim=(steps[0], n))
     left.set(xlabel="Step t", ylabel="Regret / (Theorem 2 · log t)")
     left.axhline(1, color="0.2", ls="--", lw=1)
@@ -55,7 +56,9 @@ def draw_ratios(results: list[rank1.Result]) -> Any:
     for place, label in enumerate(best_last):
         ratio = ratios[label][-1]
         if ratio > 0:
-            right.barh(place, ratio - start, left=start, height=0.6, color=colour_of(label))
+            colour, hatch = areas[label]
+            look = {"color": colour, "hatch": hatch, "edgecolor": "w", "lw": 0}
+            right.barh(place, ratio - start, left=start, height=0.6, **look)
         error = mean_and_error(curves[label][:, -1])["se"] or 0.0
         digits = 2 if ratio < 10 else 1 if ratio < 100 else 0
         right.annotate(
@@ -79,6 +82,7 @@ def draw_ratios(results: list[rank1.Result]) -> Any:
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower left", ncols=5, frameon=False, fontsize=9)
     return figure
 
 

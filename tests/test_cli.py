@@ -203,22 +203,6 @@ def test_brackets_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> N
     assert "u[i]·v[j]" in Output(capsys, "problems").out
 
 
-def test_a_narrow_terminal_cuts_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    policy = ["--policy", "rank1elim:confidence_scale=0.25"]
-    ran = Output(capsys, "simulate", *SPIKE, *policy, "--n", "1e5", "--runs", "2")
-    lines = re.sub(r"\x1b\[\d*m", "", ran.out).splitlines()
-    assert max(map(len, lines)) <= 60
-    assert "…" not in ran.out
-    # The label's column is folded: its letters stand one below the other, all of them.
-    column = "".join(line[:8].strip() for line in lines)
-    assert "rank1elim:confidence_scale=0.25" in column
-
-
 def test_pairs_are_shown_by_their_labels(capsys: pytest.CaptureFixture[str]) -> None:
     segments, channels = '{"young": 0.2, "old": 0.9}', '{"mail": 0.9, "post": 0.1}'
     ran = Output(

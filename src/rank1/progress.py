@@ -1,17 +1,22 @@
-"""Progress with the time left, on standard error: a bar on a terminal, else now and then a line."""
+"""Progress with the time left: a bar on a terminal or in a notebook, else now and then a line.
+
+All but the notebook's bar goes to standard error.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from datetime import timedelta
+from html import escape
 from types import TracebackType
 from typing import Any, Self
 
 __all__ = ["Progress", "clock", "short"]
 
-#: Seconds between two lines.
+#: Seconds between two lines, and between two states of a notebook's bar.
 PAUSE = 10.0
+NOTEBOOK_PAUSE = 0.25
 
 
 def short(value: float) -> str:
@@ -27,22 +32,29 @@ def short(value: float) -> str:
 
 
 class Progress:
-    """A bar over `total` units of work; with `lines`, plain lines where there is no terminal.
+    """A bar over `total` units of work; with `lines`, plain lines where there can't be one.
 
     >>> with Progress(True, "cells", 2) as bar:
     ...     bar.advance(1, "first")
     """
 
     def __init__(self, wanted: bool, unit: str, total: float, *, lines: bool = False) -> None:
+        #: Of rich, on a terminal; what IPython displays, in a notebook.
         self._bar: Any = None
-        #: What a unit of the work at hand counts for, where some of it takes longer.
+        self._display: Any = None
+        #: Multiplies what is done from now on: some of the work takes longer than other.
         self.scale = 1.0
-        #: Stands before what is shown.
+        #: Stands before what `advance` shows.
         self.title = ""
-        self._lines = wanted and lines and not sys.stderr.isatty()
+        terminal, notebook = sys.stderr.isatty(), wanted and _in_notebook()
+        self._lines = wanted and lines and not (terminal or notebook)
         self._begin = self._printed = time.monotonic()
-        self._done, self._total, self._what = 0.0, total, ""
-        if wanted and sys.stderr.isatty():
+        self._done, self._total, self._what = 0.0, total, unit
+        if notebook:
+            from IPython.display import display
+
+            self._display = display(self._as_html("…"), raw=True, display_id=True)
+        elif wanted and terminal:
             from rich import progress
             from rich.console import Console
 
@@ -70,8 +82,11 @@ class Progress:
     ) -> None:
         if self._bar:
             self._bar.stop()
-        if self._lines and self._what:
-            print(f"{self._what}, {clock(time.monotonic() - self._begin)} taken", file=sys.stderr)
+        taken = f"{clock(time.monotonic() - self._begin)} taken"
+        if self._display:
+            self._display.update(self._as_html(taken), raw=True)
+        if self._lines and self._done:
+            print(f"{self._what}, {taken}", file=sys.stderr)
 
     def advance(self, done: float, what: str) -> None:
         """So many units more are done; `what` is shown before the bar."""
@@ -81,9 +96,27 @@ class Progress:
             self._bar.update(self._task, advance=done, description=what)
         self._done, self._what, now = self._done + done, what, time.monotonic()
         left = (now - self._begin) * (self._total / max(self._done, 1e-9) - 1)
-        if self._lines and now - self._printed >= PAUSE and left > 0:
+        pause = NOTEBOOK_PAUSE if self._display else PAUSE
+        if now - self._printed < pause or left <= 0:
+            return
+        if self._display:
+            self._display.update(self._as_html(f"{clock(left)} left"), raw=True)
+            self._printed = now
+        elif self._lines:
             print(f"{what}, {clock(left)} left", file=sys.stderr, flush=True)
             self._printed = now
+
+    def _as_html(self, when: str) -> dict[str, str]:
+        """What a notebook shows."""
+        text = f"{self._what}, {when}"
+        bar = f'<progress value="{self._done}" max="{self._total}"></progress>'
+        return {"text/plain": text, "text/html": f"{bar} {escape(text)}"}
+
+
+def _in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this."""
+    ipython = sys.modules.get("IPython")
+    return hasattr(ipython and ipython.get_ipython(), "kernel")
 
 
 def clock(seconds: float) -> str:

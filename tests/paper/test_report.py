@@ -8,16 +8,17 @@ import json
 import re
 import sys
 import types
-from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from markupsafe import escape
 
 from rank1 import cli, paper
 from rank1.paper import Options, artefact, introduction, report
-from rank1.paper.claims import claim, figures_of
+from rank1.paper.claims import claim, figures_of, together
 from rank1.paper.inline import svg_of
 
 Documents = dict[str, dict[str, Any]]
@@ -68,7 +69,7 @@ class Page(HTMLParser):
 
 def section(page: Page, name: str) -> str:
     """The source of a section."""
-    found = re.search(rf"<section id='{name}'.*?</section>", page.text, re.DOTALL)
+    found = re.search(rf'<section id="{name}".*?</section>', page.text, re.DOTALL)
     assert found
     return found[0]
 
@@ -109,7 +110,7 @@ def test_it_can_be_read_without_seeing_it(page: Page) -> None:
         assert found["role"] == "img"
         assert len(found["aria-label"]) > 40
     for found, _ in page.all("th"):
-        assert found["scope"] in ("row", "col")
+        assert found["scope"] in ("row", "col", "rowgroup")
     assert len(page.all("table")) == len(page.all("caption")) >= 8
     assert all(text.strip() for _, text in page.all("caption"))
     levels = [int(name[1]) for name, _, _, _ in page.elements if re.fullmatch("h[1-6]", name)]
@@ -135,16 +136,74 @@ def test_every_artefact_is_there(page: Page, documents: Documents) -> None:
 
 
 def test_every_claim_is_in_the_list(page: Page, documents: Documents) -> None:
-    rows = re.findall(r"<tr>(.*?)</tr>", page.text, re.DOTALL)
     claims = [(name, each) for name in documents for each in documents[name]["claims"]]
     assert len(claims) >= 10
     for name, each in claims:
-        of_this = [row for row in rows if f"href='#{name}'" in row]
-        row = next(row for row in of_this if f">{escape(each['claim'])}</th>" in row)
+        (own,) = (text for text in bodies(page) if f">{escape(each['claim'])}</th>" in text)
+        of_this = [row for row in own.split("</tr>") if f'href="#{name}"' in row]
+        (row,) = (row for row in of_this if f">{escape(figures_of(each))}</td>" in row)
         assert "quick run" in row
         assert ("not judged" in row) == (each["holds"] is None)
         assert ("on stand-in data" in row) == (name == "figure3")
-        assert escape(figures_of(each)) in row
+
+
+def bodies(page: Page) -> list[str]:
+    """The list of claims: what is said of each."""
+    inside = section(page, "claims")
+    return re.findall("<tbody>(.*?)</tbody>", inside, re.DOTALL)
+
+
+def test_a_claim_is_counted_once_whoever_judges_it(documents: Documents, options: Options) -> None:
+    shown = bodies(Page(report.page(documents, options)))
+    assert len(shown) == 3 + 5  # Table 1 and scaling bear on the same three
+    lines = [body.count("<tr>") for body in shown]
+    assert lines == [1, 3, 2, 1, 1, 1, 1, 1]
+    assert [found[1] for found in re.finditer(r'rowspan="(\d)"', "".join(shown))] == [
+        str(count) for count in lines
+    ]
+    caption = section(Page(report.page(documents, options)), "claims").partition("</caption>")[0]
+    assert "8 claims of the paper." in caption
+    counted = [int(count) for count in re.findall(r"(?:olds|judged|part|reading): (\d)", caption)]
+    assert sum(counted) == 8
+    assert "counted once" in caption
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        (["holds", "holds"], "holds"),
+        (["not judged", "not judged"], "not judged"),
+        (["not judged", "doesn't hold"], "doesn't hold"),
+        (["holds", "doesn't hold", "not judged"], "holds in part"),
+        (["holds", "holds in part"], "holds in part"),
+        (["doesn't hold", "holds under a reading"], "holds in part"),
+        (["holds", "holds under a reading"], "holds under a reading"),
+    ],
+)
+def test_several_verdicts_on_a_claim(verdicts: list[str], expected: str) -> None:
+    assert together(verdicts) == together(verdicts[::-1]) == expected
+
+
+def test_every_table_and_figure_scrolls_by_itself(page: Page) -> None:
+    """On a phone nothing is cut: what is too wide has a box of its own, with a hint."""
+    scrolled = [f for name, f, _, _ in page.elements if f.get("class") == "scroll"]
+    hints = [words for name, f, _, words in page.elements if f.get("class") == "hint"]
+    wide = len(page.all("table")) + len(re.findall("<figure><div", page.text))
+    assert len(scrolled) == len(hints) == wide
+    assert all(f["tabindex"] == "0" and f["aria-label"] for f in scrolled)
+    assert all("".join(words) == "← scroll sideways →" for words in hints)
+
+
+def test_what_disagrees_with_the_paper_is_marked(documents: Documents, options: Options) -> None:
+    documents = copy.deepcopy(documents)
+    z = [0.5, -2.99, 3.0, 3.01, -3.5, *[0.0] * 22]
+    for cell, value in zip(documents["table1"]["cells"], z, strict=True):
+        cell["z"] = value
+    page = Page(report.page(documents, options))
+    cells = [(found.get("class", ""), text) for found, text in page.all("td")]
+    assert [text for kind, text in cells if "far" in kind.split()] == ["* +3.01", "* -3.50"]
+    assert ("right", "+3.00") in cells
+    assert "25 within 3 (the others are marked *)" in section(page, "table1")
 
 
 def test_the_labels_are_everywhere(page: Page, documents: Documents) -> None:
@@ -164,7 +223,7 @@ def test_the_labels_are_everywhere(page: Page, documents: Documents) -> None:
     assert picture
     assert "Figure 3: stand-in data" in picture[0]
     assert label in picture[0]
-    notes = re.findall('<p class="note">(.*?)</p>', page.text)
+    notes = re.findall('<p class="note">(.*?)</p>', page.text, re.DOTALL)
     assert label in notes[0]
     assert "stand-in data" in notes[1]
 
@@ -180,7 +239,7 @@ def test_a_whole_run_on_real_data_has_no_labels(documents: Documents) -> None:
         each |= {"data": "MovieLens 1M", "meaning": "a figure"}
     text = report.page(documents, Options())
     assert "uick run" not in text
-    assert '<p class="note">' not in text
+    assert 'class="note"' not in text
     assert "on MovieLens 1M" in text
     assert "stand-in data" not in text
 
@@ -306,8 +365,8 @@ def test_the_introduction_tells_a_real_run() -> None:
     result = rank1.simulate(rank1.Rank1Elim(), campaign, introduction.STEPS, 1, seed=1)
     trace = result.trace()
     told = introduction.introduction()
-    frames = re.findall("<figcaption>(.*?)</figcaption>", told["frames"])
-    assert len(frames) == int(told["last_frame"]) + 1 >= 5
+    frames = [f"{frame['title']}. {frame['words']}" for frame in told["frames"]]
+    assert len(frames) >= 5
     alive = {*introduction.SEGMENTS, *introduction.CHANNELS}
     for stage, text in zip(trace.stages, frames[1:], strict=False):
         assert f"Stage {stage.number} ends after {stage.step:,} steps" in text
@@ -319,11 +378,21 @@ def test_the_introduction_tells_a_real_run() -> None:
     # The last frame is the one in which a single pair is left, and that is the best one.
     assert alive == set(campaign.best_labels)
     assert f"Left: {' by '.join(campaign.best_labels)}, the best pair." in frames[-1]
-    cells = [frame.count('class="cell"') for frame in told["frames"].split("</figure>")][:-1]
+    cells = [sum(cell.kind == "cell" for cell in frame["cells"]) for frame in told["frames"]]
     assert cells[0] == 36
     assert cells == sorted(cells, reverse=True)
     assert cells[-1] == 1
     assert told["lost"] == f"{result.outcomes[0].expected[0, -1]:,.0f}"
+    # Intervals lie where their numbers are, and those of the eliminated end before the limit.
+    stage, frame = trace.stages[2], told["frames"][3]
+    rows = [line for line in frame["lines"] if line.y1 == line.y2 and line.kind in ("kept", "out")]
+    (limit,) = (line for line in frame["lines"] if line.kind == "limit" and line.x1 == line.x2)
+    (axis,) = (line for line in frame["lines"] if line.kind == "axis" and line.x1 == line.x2)
+    assert len(rows) == len(stage.rows.lines)
+    for line, lower, upper in zip(rows, stage.rows.lower, stage.rows.upper, strict=True):
+        ends = np.clip([lower, upper], 0, 1) * introduction.PANEL
+        assert [line.x1 - axis.x1, line.x2 - axis.x1] == pytest.approx(ends, abs=0.06)
+        assert (line.kind == "out") == (line.x2 < limit.x1)
 
 
 def test_two_figures_share_no_id() -> None:
@@ -337,7 +406,7 @@ def test_two_figures_share_no_id() -> None:
     ids = [set(re.findall(r'\bid="([^"]+)"', text)) for text in drawn]
     assert ids[0]
     assert not ids[0] & ids[1]
-    assert 'aria-label="a &quot;figure&quot; &lt;here&gt;"' in drawn[0]
+    assert 'aria-label="a &#34;figure&#34; &lt;here&gt;"' in drawn[0]
     assert "#000000" not in drawn[0]
 
 

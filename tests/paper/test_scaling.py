@@ -123,8 +123,8 @@ def test_the_claims_are_judged_by_the_cells(document: dict[str, Any]) -> None:
 
 
 def test_a_claim_can_fail() -> None:
-    assert not scaling._doubling("", "", [(1.0, 2.3), (2.0, 4.6)])["holds"]
-    assert scaling._doubling("", "", [(1.0, 2.1), (2.0, 4.2), (1.0, 0.0)])["holds"]
+    assert not scaling._doubling("", [(1.0, 2.3), (2.0, 4.6)])["holds"]
+    assert scaling._doubling("", [(1.0, 2.1), (2.0, 4.2), (1.0, 0.0)])["holds"]
     cells = [{"varied": s, "regret": {"mean": 1.0}} for s, c in scaling.VARIED.items() for _ in c]
     steep = {"1/mu": {"exponent": 1.8, "se": 0.2}}
     assert [claim["holds"] for claim in scaling._claims(cells, steep, True)] == [False] * 3

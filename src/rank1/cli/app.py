@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["Terminated", "app", "ending", "print_json", "show", "status_of"]
 
@@ -37,16 +42,57 @@ app = typer.Typer(
 def show(part: Any, width: int = 120) -> None:
     """Print text or a table, at most so wide where standard output isn't a terminal.
 
-    What a narrow terminal has no room for goes into the next line: nothing is cut.
+    Nothing is cut, and no number is broken: a table that is too wide for its terminal becomes a
+    list, in which a row's cells stand under each other.
     """
     from rich.console import Console
     from rich.table import Table
 
-    if isinstance(part, Table):
-        for column in part.columns:
-            column.overflow = "fold"
     console = Console(highlight=False, width=None if sys.stdout.isatty() else width)
+    if isinstance(part, Table) and not (_fits(part, console, True) or _fits(part, console, False)):
+        part = _as_list(part)
     console.print(part, markup=False)
+
+
+def _fits(table: Table, console: Console, whole: bool) -> bool:
+    """Set the columns' widths so that lines end between words only, if that can be.
+
+    Columns of figures, which are at the right, keep them in one line where they are to be `whole`;
+    else 12 ± 3 may become two lines, but (1, 2) not.
+    """
+    from rich.cells import cell_len
+
+    most = []
+    for column in table.columns:
+        cells = [str(cell) for cell in column.cells]
+        words = str(column.header).split()
+        if column.justify != "right":
+            words += [word for cell in cells for word in cell.split()]
+        else:
+            words += cells if whole else [w for cell in cells for w in re.split("(?<!,) ", cell)]
+        column.width = max(map(cell_len, words), default=1)
+        most.append(max(map(cell_len, (str(column.header), *cells))))
+    unlimited = console.options.update(width=100_000)
+    spare = console.width - console.measure(table, options=unlimited).maximum
+    for _ in range(spare):  # one by one to whom most is missing
+        widths = [column.width or 1 for column in table.columns]
+        k = max(range(len(most)), key=lambda k: most[k] / widths[k])
+        if widths[k] >= most[k]:
+            break
+        table.columns[k].width = widths[k] + 1
+    return spare >= 0
+
+
+def _as_list(table: Table) -> str:
+    """The table's rows one after the other, a line for each cell."""
+    names = [str(column.header) for column in table.columns]
+    lines = [str(table.title)] if table.title else []
+    for row in zip(*(column.cells for column in table.columns), strict=True):
+        cells = [
+            f"{name}: {cell}" if name else str(cell) for name, cell in zip(names, row, strict=True)
+        ]
+        lines += ["", *cells]
+    return "\n".join([*lines, str(table.caption or ""), ""])
 
 
 def print_json(document: Any) -> None:

@@ -6,7 +6,20 @@ from typing import Any
 
 from rank1.paper.published import N
 
-__all__ = ["claim", "claim_line", "figures_of", "judged", "verdict"]
+__all__ = [
+    "DOUBLES",
+    "NOT_QUADRATIC",
+    "claim",
+    "claim_line",
+    "figures_of",
+    "judged",
+    "together",
+    "verdict",
+]
+
+#: Claims that several experiments bear on; the page lists a claim once, by these very words.
+DOUBLES = "The regret doubles when K and L are doubled, and when the gaps are halved."
+NOT_QUADRATIC = "The regret is not quadratic in 1/μ."
 
 VERDICTS = ("holds", "holds under a reading", "holds in part", "doesn't hold", "not judged")
 
@@ -75,6 +88,20 @@ def verdict(claim: dict[str, Any]) -> str:
     if claim["reading"]:
         return "holds under a reading"
     return "holds in part" if any(claim["each"]) else "doesn't hold"
+
+
+def together(verdicts: list[str]) -> str:
+    """The verdict on a claim that several experiments bear on; those that don't judge don't count.
+
+    >>> together(["holds", "not judged"]), together(["holds", "doesn't hold"])
+    ('holds', 'holds in part')
+    """
+    found = {name for name in verdicts if name != "not judged"} or {"not judged"}
+    if len(found) == 1:
+        return found.pop()
+    # One of two readings may be all that keeps it from holding throughout.
+    readings = {"holds", "holds under a reading"}
+    return "holds under a reading" if found == readings else "holds in part"
 
 
 def figures_of(claim: dict[str, Any]) -> str:

@@ -134,17 +134,18 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
     """Regret over K on logarithmic axes, with the fitted lines."""
-    from rank1.plots import colour_of, new_figure, plain_axes
+    from rank1.plots import line_styles, new_figure, plain_axes
 
     figure, ax = new_figure(6, 4.2)
+    styles = line_styles(document["fits"])
     for name, fitted in document["fits"].items():
         cells = [cell for cell in document["cells"] if cell["policy"] == name]
         sizes = np.array([cell["K"] for cell in cells])
         means = [cell["regret"]["mean"] for cell in cells]
         label = f"{name}: K^{fitted['exponent']:.2f}"
-        ax.plot(sizes, means, "o", color=colour_of(name), label=label)
+        ax.plot(sizes, means, "o", color=styles[name]["color"])
         line = np.exp(fitted["constant"]) * sizes ** fitted["exponent"]
-        ax.plot(sizes, line, color=colour_of(name), lw=1)
+        ax.plot(sizes, line, label=label, **styles[name] | {"marker": ""})
     ax.set(xscale="log", yscale="log", xlabel="K = L", ylabel="Expected regret")
     plain_axes(ax)
     ax.set_xticks(SHOWN, [str(K) for K in SHOWN])

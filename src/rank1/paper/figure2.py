@@ -187,34 +187,34 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
     """The paper's panels above; below, what came later and the slope of the lower bound."""
     import numpy as np
 
-    from rank1.plots import colour_of, new_figure, plain_axes
+    from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
 
-    figure, axes = new_figure(12, 7, nrows=2, ncols=3)
+    figure, axes = new_figure(12, 8, nrows=2, ncols=3)
+    styles = line_styles(entry["label"] for entry in document["problems"][0]["policies"])
     for column, problem in zip(axes.T, document["problems"], strict=True):
+        column[1].set_yscale("log")
         for ax, groups in zip(column, (("paper",), ("paper", "scaled", "later")), strict=True):
             for entry in problem["policies"]:
-                if entry["group"] not in groups:
-                    continue
-                steps, mean = np.array(entry["steps"]), np.array(entry["expected_curve"]["mean"])
-                error = np.array([se or 0.0 for se in entry["expected_curve"]["se"]])
-                style = "--" if entry["group"] == "scaled" else "-"
-                colour = colour_of(entry["policy"])
-                ax.plot(steps, mean, style, color=colour, label=entry["label"])
-                ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
+                if entry["group"] in groups:
+                    curve, label = entry["expected_curve"], entry["label"]
+                    draw_curve(
+                        ax, entry["steps"], curve["mean"], curve["se"], styles[label], label=label
+                    )
             ax.set(xlim=(0, document["n"]), xlabel="Step")
             plain_axes(ax)
         steps = np.geomspace(10, document["n"], 200)
         column[1].plot(
             steps, problem["lower_slope"] * np.log(steps), "k:", lw=1, label="lower bound's slope"
         )
-        column[1].set(yscale="log", ylim=(100, None))
+        column[1].set_ylim(100, None)
         top = next(e for e in problem["policies"] if e["policy"] == "glm_ucb")
         column[0].set_ylim(0, top["expected_regret"]["mean"] * 1.05)
         column[0].set_title(f"K = L = {problem['K']}", loc="left", fontsize=10)
     axes[0, 0].set_ylabel("Expected regret")
     axes[1, 0].set_ylabel("Expected regret (log scale)")
-    axes[0, 0].legend(frameon=False, fontsize=8)
-    axes[1, 2].legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    # At the left, where a narrow screen that shows half of the figure begins.
+    lines, labels = axes[1, 0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower left", ncols=2, frameon=False, fontsize=9)
     runs = f"{document['runs']} runs (others {document['problems'][0]['policies'][-1]['runs']})"
     figure.suptitle(f"Figure 2: n = {document['n']:,}, {runs}", x=0.01, ha="left", fontsize=11)
     return {"figure2": figure}

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
     """The ratings seen, those completed, and regret over the steps."""
-    from rank1.plots import colour_of, new_figure, plain_axes
+    from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
 
     observed, completed = (
         np.array(document[name], dtype=np.float64) for name in ("observed", "completed")
@@ -38,13 +38,10 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
         ax.set_title(name, loc="left", fontsize=10)
     bar = figure.colorbar(image, ax=axes[:2].tolist(), shrink=0.8, pad=0.02, ticks=range(1, 6))
     bar.set_label("Stars")
+    styles = line_styles(entry["label"] for entry in document["policies"])
     for entry in document["policies"]:
-        steps = np.array([0, *entry["steps"]])
-        mean = np.array([0.0, *entry["expected_curve"]["mean"]])
-        error = np.array([0.0, *(se or 0.0 for se in entry["expected_curve"]["se"])])
-        colour = colour_of(entry["policy"])
-        axes[2].plot(steps, mean, color=colour, label=entry["label"])
-        axes[2].fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
+        curve, label = entry["expected_curve"], entry["label"]
+        draw_curve(axes[2], entry["steps"], curve["mean"], curve["se"], styles[label], label=label)
     axes[2].set(xlim=(0, document["n"]), ylim=(0, None), xlabel="Step", ylabel="Expected regret")
     axes[2].set_title(f"c. Regret, mean of {document['runs']} runs", loc="left", fontsize=10)
     plain_axes(axes[2])

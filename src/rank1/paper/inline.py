@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import re
-from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
-__all__ = ["scrolling", "svg_of", "table_of"]
+__all__ = ["svg_of", "table_of"]
 
 
-def svg_of(figure: Figure, name: str, description: str) -> str:
+def svg_of(figure: Figure, name: str, description: str) -> Markup:
     """A figure as an SVG element: text as text, no background, dark greys as the page's colour.
 
     Parameters
@@ -42,38 +43,27 @@ def svg_of(figure: Figure, name: str, description: str) -> str:
     start, rest = drawn.split(">", 1)
     start = re.sub(r' (width|height)="[^"]*"', "", start)
     start += f' style="min-width: {58 * width:.0f}px; max-width: {115 * width:.0f}px"'
-    return f'{start} role="img" aria-label="{escape(description)}">{rest}'
+    return Markup(f'{start} role="img" aria-label="{escape(description)}">{rest}')
 
 
-def table_of(table: Table) -> str:
-    """A rich table as HTML.
+def table_of(table: Table) -> dict[str, Any]:
+    """A rich table as plain values for the page's template; cells with a style are marked.
 
     >>> from rich.table import Table
     >>> table = Table("K", "regret", title="Regret < 10")
     >>> table.add_row("8", "3")
-    >>> html = table_of(table)
-    >>> "<caption>Regret &lt; 10</caption>" in html, '<th scope="row"' in html
-    (True, True)
+    >>> facts = table_of(table)
+    >>> facts["caption"], facts["rows"][0][1]
+    ('Regret < 10', {'text': '3', 'marked': False})
     """
-    caption = ". ".join(str(text) for text in (table.title, table.caption) if text)
-    sides = [f' class="{column.justify}"' for column in table.columns]
-    head = "".join(
-        f'<th scope="col"{side}>{escape(str(column.header))}</th>'
-        for side, column in zip(sides, table.columns, strict=True)
-    )
-    body = ""
-    for row in zip(*(column.cells for column in table.columns), strict=True):
-        first, *others = zip(sides, row, strict=True)
-        body += f'<tr><th scope="row"{first[0]}>{escape(str(first[1]))}</th>'
-        body += "".join(f"<td{side}>{escape(str(cell))}</td>" for side, cell in others) + "</tr>"
-    return scrolling(
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>",
-        caption,
-    )
-
-
-def scrolling(inside: str, name: str) -> str:
-    """What scrolls by itself where the screen is too narrow for it, also by keyboard."""
-    label = escape(name)
-    return f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">{inside}</div>'
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    return {
+        "caption": ". ".join(str(text) for text in (table.title, table.caption) if text),
+        "columns": [
+            {"name": str(column.header), "side": column.justify} for column in table.columns
+        ],
+        "rows": [
+            [{"text": str(cell), "marked": bool(getattr(cell, "style", ""))} for cell in row]
+            for row in rows
+        ],
+    }

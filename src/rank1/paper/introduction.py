@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from rank1.policies import Rank1Elim
 from rank1.problems import Campaign
@@ -23,18 +22,49 @@ LEFT, TOP = 54, 26
 GAP, PANEL = 16, 120
 
 
-def introduction() -> dict[str, str]:
-    """The frames of the run and some of its figures, ready for the page."""
+class Cell(NamedTuple):
+    """A pair: the stronger its shade the better; empty where it is eliminated."""
+
+    kind: str
+    x: int
+    y: int
+    width: int
+    height: int
+    shade: float
+
+
+class Line(NamedTuple):
+    """An axis, an interval, or the limit that intervals must reach."""
+
+    kind: str
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+class Text(NamedTuple):
+    """A word beside the grid, or a number at an axis."""
+
+    kind: str
+    x: float
+    y: float
+    anchor: str
+    text: str
+
+
+def introduction() -> dict[str, Any]:
+    """The frames of the run and some of its figures, as plain values for the page's template."""
     campaign = Campaign(SEGMENTS, CHANNELS)
     result = simulate(Rank1Elim(), campaign, STEPS, 1, seed=1)
     trace = result.trace()
-    frames = [_frame(campaign, trace, stage) for stage in [None, *_decisive(trace)]]
     evenly = STEPS * (campaign.best_mean - campaign.means.mean())
     return {
-        "frames": "\n".join(frames),
-        "last_frame": str(len(frames) - 1),
-        "pairs": str(campaign.K * campaign.L),
-        "intro_steps": f"{STEPS:,}",
+        "frames": [_frame(campaign, trace, stage) for stage in [None, *_decisive(trace)]],
+        "width": LEFT + WIDTH * trace.L + GAP + PANEL + 6,
+        "height": TOP + HEIGHT * trace.K + GAP + PANEL + 6,
+        "pairs": campaign.K * campaign.L,
+        "steps": f"{STEPS:,}",
         "lost": f"{result.outcomes[0].expected[0, -1]:,.0f}",
         "lost_evenly": f"{evenly:,.0f}",
     }
@@ -48,7 +78,7 @@ def _decisive(trace: Trace) -> Iterator[Stage]:
             return
 
 
-def _frame(campaign: Campaign, trace: Trace, stage: Stage | None) -> str:
+def _frame(campaign: Campaign, trace: Trace, stage: Stage | None) -> dict[str, Any]:
     """A picture of the grid after a stage, and what happened in words."""
     rows, columns = campaign.row_labels or [], campaign.column_labels or []
     if stage is None:
@@ -62,19 +92,13 @@ def _frame(campaign: Campaign, trace: Trace, stage: Stage | None) -> str:
         ]
         title = f"Stage {stage.number} ends after {stage.step:,} steps"
         words = " ".join(_words(stage, kept, rows, columns, trace))
-    width = LEFT + WIDTH * trace.L + GAP + PANEL + 6
-    height = TOP + HEIGHT * trace.K + GAP + PANEL + 6
-    parts = [
-        *_grid(campaign, kept),
-        *(_labels(rows, columns, kept)),
-        *(_intervals(stage, trace) if stage else []),
-    ]
-    picture = "".join(parts)
-    return (
-        f'<figure class="frame"><svg viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(f"{title}. {words}")}">{picture}</svg>'
-        f"<figcaption><strong>{escape(title)}.</strong> {escape(words)}</figcaption></figure>"
-    )
+    return {
+        "title": title,
+        "words": words,
+        "cells": list(_cells(campaign, kept)),
+        "lines": list(_intervals(stage, trace)) if stage else [],
+        "texts": [*_labels(rows, columns, kept), *(_scales(trace) if stage else [])],
+    }
 
 
 def _words(
@@ -92,63 +116,60 @@ def _words(
         yield f"Left: {name}, {which}. The other {STEPS - stage.step:,} steps all go there."
 
 
-def _grid(campaign: Campaign, kept: list[list[int]]) -> Iterator[str]:
-    """Cells, the darker the better; those of eliminated lines are empty."""
-    best = campaign.best_mean
+def _cells(campaign: Campaign, kept: list[list[int]]) -> Iterator[Cell]:
     for i in range(campaign.K):
         for j in range(campaign.L):
-            alive = i in kept[0] and j in kept[1]
-            shade = f' fill-opacity="{campaign.means[i, j] / best:.2f}"' if alive else ""
-            yield (
-                f'<rect class="{"cell" if alive else "gone"}" x="{LEFT + j * WIDTH + 1}" '
-                f'y="{TOP + i * HEIGHT + 1}" width="{WIDTH - 2}" height="{HEIGHT - 2}"{shade}/>'
-            )
+            kind = "cell" if i in kept[0] and j in kept[1] else "gone"
+            x, y = LEFT + j * WIDTH + 1, TOP + i * HEIGHT + 1
+            shade = round(float(campaign.means[i, j] / campaign.best_mean), 2)
+            yield Cell(kind, x, y, WIDTH - 2, HEIGHT - 2, shade)
 
 
-def _labels(rows: list[str], columns: list[str], kept: list[list[int]]) -> Iterator[str]:
+def _labels(rows: list[str], columns: list[str], kept: list[list[int]]) -> Iterator[Text]:
     for i, label in enumerate(rows):
-        at = f'x="{LEFT - 6}" y="{TOP + (i + 0.5) * HEIGHT + 4}" text-anchor="end"'
-        yield f'<text class="{_name(i in kept[0])}" {at}>{escape(label)}</text>'
+        kind = "name" if i in kept[0] else "name out"
+        yield Text(kind, LEFT - 6, TOP + (i + 0.5) * HEIGHT + 4, "end", label)
     for j, label in enumerate(columns):
-        at = f'x="{LEFT + (j + 0.5) * WIDTH}" y="{TOP - 8}" text-anchor="middle"'
-        yield f'<text class="{_name(j in kept[1])}" {at}>{escape(label)}</text>'
+        kind = "name" if j in kept[1] else "name out"
+        yield Text(kind, LEFT + (j + 0.5) * WIDTH, TOP - 8, "middle", label)
 
 
-def _name(alive: bool) -> str:
-    return "name" if alive else "name out"
+def _ends(trace: Trace) -> tuple[int, int, int, int]:
+    """The grid's right and lower edge, the left edge of the right panel, the foot of the lower."""
+    right, bottom = LEFT + WIDTH * trace.L, TOP + HEIGHT * trace.K
+    return right, bottom, right + GAP, bottom + GAP + PANEL
 
 
-def _intervals(stage: Stage, trace: Trace) -> Iterator[str]:
-    """Intervals on the mean reward: of rows beside the grid, of columns below it."""
-    right = LEFT + WIDTH * trace.L + GAP
-    below = TOP + HEIGHT * trace.K + GAP
+def _along(value: Any) -> float:
+    """From a mean reward in [0, 1] to a place in a panel; wider intervals are cut."""
+    return round(PANEL * min(1.0, max(0.0, float(value))), 1)
 
-    def along(value: Any) -> float:
-        """From a mean reward in [0, 1] to a place in a panel; wider intervals are cut."""
-        return round(PANEL * min(1.0, max(0.0, float(value))), 1)
 
-    def lines(side: Side) -> Iterator[tuple[int, str, float, float]]:
-        for line, lower, upper in zip(side.lines, side.lower, side.upper, strict=True):
-            yield line, "out" if line in side.eliminated else "kept", along(lower), along(upper)
-
-    bottom, end = TOP + HEIGHT * trace.K, LEFT + WIDTH * trace.L
-    foot = below + PANEL
-    yield f'<line class="axis" x1="{right}" x2="{right}" y1="{TOP}" y2="{bottom}"/>'
-    yield f'<line class="axis" x1="{LEFT}" x2="{end}" y1="{foot}" y2="{foot}"/>'
+def _scales(trace: Trace) -> Iterator[Text]:
+    _, bottom, start, foot = _ends(trace)
     for value in (0, 1):
-        x, y = right + along(value), foot - along(value) + 4
-        yield f'<text class="axis" x="{x}" y="{bottom + 14}" text-anchor="middle">{value}</text>'
-        yield f'<text class="axis" x="{LEFT - 6}" y="{y}" text-anchor="end">{value}</text>'
-    limit = right + along(stage.rows.lower.max())
-    yield f'<line class="limit" x1="{limit}" x2="{limit}" y1="{TOP}" y2="{bottom}"/>'
-    for i, kind, lower, upper in lines(stage.rows):
+        yield Text("axis", start + _along(value), bottom + 14, "middle", str(value))
+        yield Text("axis", LEFT - 6, foot - _along(value) + 4, "end", str(value))
+
+
+def _intervals(stage: Stage, trace: Trace) -> Iterator[Line]:
+    """Intervals on the mean reward: of rows beside the grid, of columns below it."""
+    right, bottom, start, foot = _ends(trace)
+
+    def intervals(side: Side) -> Iterator[tuple[int, str, float, float]]:
+        for line, lower, upper in zip(side.lines, side.lower, side.upper, strict=True):
+            yield line, "out" if line in side.eliminated else "kept", _along(lower), _along(upper)
+
+    yield Line("axis", start, TOP, start, bottom)
+    limit = start + _along(stage.rows.lower.max())
+    yield Line("limit", limit, TOP, limit, bottom)
+    for i, kind, lower, upper in intervals(stage.rows):
         y = TOP + (i + 0.5) * HEIGHT
-        ends = f'x1="{right + lower}" x2="{right + upper}" y1="{y}" y2="{y}"'
-        yield f'<line class="{kind}" {ends}/>'
-    # Upwards is more, so that the panel is turned over.
-    limit = foot - along(stage.columns.lower.max())
-    yield f'<line class="limit" x1="{LEFT}" x2="{end}" y1="{limit}" y2="{limit}"/>'
-    for j, kind, lower, upper in lines(stage.columns):
+        yield Line(kind, start + lower, y, start + upper, y)
+    # Upwards is more, so that the lower panel is turned over.
+    yield Line("axis", LEFT, foot, right, foot)
+    limit = foot - _along(stage.columns.lower.max())
+    yield Line("limit", LEFT, limit, right, limit)
+    for j, kind, lower, upper in intervals(stage.columns):
         x = LEFT + (j + 0.5) * WIDTH
-        ends = f'x1="{x}" x2="{x}" y1="{foot - lower}" y2="{foot - upper}"'
-        yield f'<line class="{kind}" {ends}/>'
+        yield Line(kind, x, foot - lower, x, foot - upper)

@@ -6,17 +6,15 @@ import importlib.metadata
 import platform
 import subprocess
 from collections import Counter
-from html import escape
 from itertools import groupby
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from rank1 import __version__
 from rank1.atomic import whole_file
 from rank1.paper import Options, artefact
-from rank1.paper.claims import VERDICTS, figures_of, verdict
-from rank1.paper.inline import scrolling, svg_of, table_of
+from rank1.paper.claims import VERDICTS, figures_of, together, verdict
+from rank1.paper.inline import svg_of, table_of
 from rank1.paper.introduction import introduction
 
 __all__ = ["page", "write"]
@@ -24,7 +22,8 @@ __all__ = ["page", "write"]
 #: What to look for, for whoever hasn't read the paper.
 ABOUT = {
     "table1": "Regret at the end of a run, beside the paper's own figures. z is their difference "
-    "in standard errors, a rough figure: few runs of a skewed law say little about its spread.",
+    "in standard errors, a rough figure: few runs of a skewed law say little about its spread. "
+    "A * marks what is beyond 3.",
     "figure2": "Every step a policy doesn't play the best pair costs it; a curve that becomes flat "
     "has found it. UCB1 tries every pair, so it needs more steps the larger the grid; "
     "Rank1Elim needs them for rows and columns only.",
@@ -77,64 +76,53 @@ def page(documents: dict[str, dict[str, Any]], options: Options) -> str:
     >>> "No experiment was run yet" in page({}, Options())
     True
     """
-    template = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8"))
-    contents = [(name, artefact.heading(name)) for name in documents]
-    return template.substitute(
-        introduction(),
-        notes="".join(_notes(documents, options)),
-        contents="".join(
-            f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents
-        ),
-        claims=_claims(documents, options.label),
-        sections="".join(_section(name, document) for name, document in documents.items()),
+    import jinja2
+
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    claims = _claims(documents, options.label)
+    counts = Counter(each["verdict"] for each in claims)
+    return templates.get_template("report.html").render(
+        label=options.label,
+        stand_in=any(_stand_in(document) for document in documents.values()),
+        intro=introduction(),
+        claims=claims,
+        counts=[(name, counts[name]) for name in VERDICTS if counts[name]],
+        evidence=sum(len(each["lines"]) for each in claims),
+        sections=[_section(name, document) for name, document in documents.items()],
         made=_made(documents, options),
     )
-
-
-def _notes(documents: dict[str, dict[str, Any]], options: Options) -> list[str]:
-    """What everybody should know before reading any figure."""
-    notes = []
-    if options.label:
-        notes.append(
-            f"<strong>{options.label.capitalize()}.</strong> The paper has 20 runs of 2,000,000 "
-            "steps: this page shows what there is to see. Its figures aren't the paper's, and "
-            "sentences on two million steps aren't judged by it."
-        )
-    if any(_stand_in(document) for document in documents.values()):
-        notes.append(
-            "<strong>Figure 3 is made from stand-in data</strong>, generated ratings: what it "
-            "shows says nothing about MovieLens. <code>rank1 paper --accept-licence</code> "
-            "downloads the real ones."
-        )
-    return [f'<p class="note">{note}</p>' for note in notes]
 
 
 def _stand_in(document: dict[str, Any]) -> bool:
     return bool(document.get("data", {}).get("stand_in"))
 
 
-def _claims(documents: dict[str, dict[str, Any]], label: str) -> str:
-    found = [(name, claim) for name, document in documents.items() for claim in document["claims"]]
-    if not found:
-        return "<p>No experiment was run yet that bears on one.</p>"
-    counts = Counter(verdict(claim) for _, claim in found)
-    summary = ", ".join(f"{name}: {counts[name]}" for name in VERDICTS if counts[name])
-    rows = "".join(
-        f"<tr><td>{_badge(claim, label)}</td><th scope='row'>{escape(claim['claim'])}</th>"
-        f"<td>{escape(figures_of(claim))}</td>"
-        f"<td class='where'><a href='#{name}'>{escape(_short(name))}</a></td></tr>"
-        for name, claim in found
-    )
-    caption = f"{len(found)} sentences of the paper. {summary.capitalize()}."
-    caption += f" {label.capitalize()}." if label else ""
-    head = "".join(
-        f"<th scope='col'>{name}</th>" for name in ("Here", "The paper says", "Measured", "Where")
-    )
-    return scrolling(
-        f"<table class='claims'><caption>{escape(caption)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>",
-        "The paper's claims",
-    )
+def _claims(documents: dict[str, dict[str, Any]], label: str) -> list[dict[str, Any]]:
+    """Every claim once, with a line for each experiment that bears on it."""
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for name, document in documents.items():
+        for claim in document["claims"]:
+            found = verdict(claim)
+            marks = [f"on {claim['data']}"] if "data" in claim else []
+            line = {
+                "verdict": found,
+                "symbol": SYMBOLS[found],
+                "marks": [*marks, *(["quick run"] if label else [])],
+                "figures": figures_of(claim),
+                "name": name,
+                "where": _short(name),
+            }
+            lines.setdefault(claim["claim"], []).append(line)
+    return [
+        {"claim": claim, "lines": own, "verdict": together([line["verdict"] for line in own])}
+        for claim, own in lines.items()
+    ]
 
 
 def _short(name: str) -> str:
@@ -143,59 +131,52 @@ def _short(name: str) -> str:
     return start if colon and len(start) < 20 else name.capitalize()
 
 
-def _badge(claim: dict[str, Any], label: str) -> str:
-    """A verdict, and what it was reached on where that isn't what the paper has."""
-    name = verdict(claim)
-    kind = name.replace(" ", "-").replace("'", "")
-    marks = [f"on {claim['data']}"] if "data" in claim else []
-    marks += ["quick run"] if label else []
-    where = "".join(f" <span class='data'>{escape(mark)}</span>" for mark in marks)
-    return f"<span class='verdict {kind}'>{SYMBOLS[name]} {name}</span>{where}"
-
-
-def _section(name: str, document: dict[str, Any]) -> str:
+def _section(name: str, document: dict[str, Any]) -> dict[str, Any]:
     """An artefact: what it is, its figures, its tables and what it says of itself."""
     from rich.table import Table
 
-    shown = ""
-    for is_table, parts in groupby(
+    parts: list[dict[str, Any]] = []
+    for is_table, shown in groupby(
         artefact.show(name, document), lambda part: isinstance(part, Table)
     ):
         if is_table:
-            shown += f"<div class='tables'>{''.join(map(table_of, parts))}</div>"
+            parts.append({"tables": [table_of(table) for table in shown]})
         else:
-            shown += "".join(f"<p>{escape(str(part))}</p>" for part in parts)
-    figures = [
-        f"<figure>{scrolling(svg_of(figure, title, ALT.get(title, '')), _short(name))}</figure>"
-        for title, figure in artefact.draw(name, document).items()
-    ]
-    marks = "".join(
-        f" <span class='mark'>{escape(mark)}</span>"
-        for mark in (document["made"]["label"], "stand-in data" if _stand_in(document) else "")
-        if mark
-    )
-    return (
-        f"<section id='{name}' aria-labelledby='{name}-heading'>"
-        f"<h2 id='{name}-heading'>{escape(artefact.heading(name))}{marks}</h2>"
-        f"<p>{escape(ABOUT.get(name, ''))}</p>{''.join(figures)}{shown}</section>"
-    )
+            parts += [{"tables": [], "text": text} for text in shown]
+    return {
+        "name": name,
+        "heading": artefact.heading(name),
+        "short": _short(name),
+        "marks": [
+            mark
+            for mark in (document["made"]["label"], "stand-in data" if _stand_in(document) else "")
+            if mark
+        ],
+        "about": ABOUT.get(name, ""),
+        "figures": [
+            svg_of(figure, title, ALT.get(title, ""))
+            for title, figure in artefact.draw(name, document).items()
+        ],
+        "parts": parts,
+    }
 
 
-def _made(documents: dict[str, dict[str, Any]], options: Options) -> str:
+def _made(documents: dict[str, dict[str, Any]], options: Options) -> dict[str, dict[str, str]]:
     """What it takes to make the page again."""
     versions = [f"rank1 {__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
     facts = {
         "Setting": f"{options.runs} runs of {options.n:,} steps, seed {options.seed}",
-        "Versions": escape(", ".join(versions)),
-        "Machine": escape(_machine()),
+        "Versions": ", ".join(versions),
+        "Machine": _machine(),
     }
-    for name, document in documents.items():
-        made = document["made"]
-        facts[_short(name)] = (
-            f"<code>{escape(made['command'])}</code>, {made['date']}, {document['seconds']:.1f} s"
-        )
-    return "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items())
+    return {name: {"command": "", "text": text} for name, text in facts.items()} | {
+        _short(name): {
+            "command": document["made"]["command"],
+            "text": f"{document['made']['date']}, {document['seconds']:.1f} s",
+        }
+        for name, document in documents.items()
+    }
 
 
 def _machine() -> str:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rank1.paper import Options, published
-from rank1.paper.claims import claim
+from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim
 from rank1.paper.played import played
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
@@ -144,10 +144,10 @@ def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> l
     halved = list(zip(of["1/delta"], of["1/delta"][OCTAVE:], strict=False))
     quadratic = fits["1/mu"]
     claims = [
-        _doubling("The regret doubles when K and L are doubled.", "K and L doubled", doubled),
-        _doubling("The regret doubles when the gaps are halved.", "the gaps halved", halved),
+        _doubling("K and L doubled", doubled),
+        _doubling("the gaps halved", halved),
         claim(
-            "The regret is not quadratic in 1/μ.",
+            NOT_QUADRATIC,
             [quadratic["exponent"] + 2 * quadratic["se"] < 2],
             [quadratic["exponent"]],
             "exponent of 1/μ; more than two standard errors below 2 counts",
@@ -157,12 +157,12 @@ def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> l
     return claims if ended else [each | {"holds": None} for each in claims]
 
 
-def _doubling(sentence: str, change: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
+def _doubling(change: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
     """From each cell to the one of twice its size or half its gaps; the geometric mean."""
     factors = [after / before for before, after in pairs if before > 0 and after > 0]
     mean = math.exp(sum(map(math.log, factors)) / len(factors))
     return claim(
-        sentence,
+        DOUBLES,
         [abs(mean - 2) <= 2 * TOLERANCE],
         [mean, min(factors), max(factors)],
         f"geometric mean, least and largest ratio of {len(factors)} pairs of cells of which one "
@@ -233,7 +233,7 @@ def _draw(document: dict[str, Any], bounds: bool) -> Any:
             line = fitted["at_1"] * x ** fitted["exponent"]
             ax.plot(x, line, color="0.2", lw=1, label="fit")
             known = [_in_table1(cell) for cell in cells]
-            ring = {"ms": 8, "mfc": "none", "color": "#D55E00", "label": "settings of Table 1"}
+            ring = {"ms": 8, "mfc": "none", "color": colour_of("ucb1"), "label": "in Table 1"}
             ax.plot(x[known], y[known], "o", **ring)
             power = f"{fitted['exponent']:.2f} ± {fitted['se']:.2f}"
             ax.set_title(f"exponent {power}", loc="left", fontsize=10)
@@ -249,7 +249,7 @@ def _draw(document: dict[str, Any], bounds: bool) -> Any:
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel(f"Regret in {document['n']:,} steps")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="outside lower left", ncols=3, frameon=False, fontsize=9)
     return figure
 
 

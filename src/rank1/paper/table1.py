@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from rank1.paper import Options
-from rank1.paper.claims import claim
+from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim
 from rank1.paper.played import played
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
@@ -22,6 +22,9 @@ CAPTIONS = {
     2: (("p_u", "p_v"), "K = L = 8, Δ_u = Δ_v = 0.2"),
     3: (("delta_u", "delta_v"), "K = L = 8, p_u = p_v = 0.7"),
 }
+
+#: A z beyond this is marked.
+FAR = 3
 
 
 def compute(options: Options) -> dict[str, Any]:
@@ -100,14 +103,14 @@ def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "1 counts",
         ),
         claim(
-            "The regret doubles when K and L are doubled, and when the gaps are halved.",
+            DOUBLES,
             [1.5 <= ratio <= 2.5 for ratio in doubled],
             doubled,
             "ratios from K = L = 8 to 16 and on to 32, then from Δ = 0.2 to 0.1 and on to 0.05; "
             "1.5 to 2.5 counts",
         ),
         claim(
-            "The regret is not quadratic in 1/μ.",
+            NOT_QUADRATIC,
             [power < 1.5],
             [power],
             "power of 1/p with which it grows from p = 0.7 to 0.175, where 2 is quadratic; below "
@@ -137,11 +140,20 @@ def show(document: dict[str, Any]) -> list[Any]:
                     *(str(cell[name]) for name in names),
                     _figures(cell["regret"]),
                     _figures(cell["paper"]),
-                    "" if cell["z"] is None else f"{cell['z']:+.2f}",
+                    _z(cell["z"]),
                 )
         parts.append(table)
     parts.append(_summary(document))
     return parts
+
+
+def _z(z: float | None) -> Any:
+    """With a mark where the two figures lie far apart."""
+    from rich.text import Text
+
+    if z is None:
+        return ""
+    return Text(f"* {z:+.2f}", "bold red") if abs(z) > FAR else f"{z:+.2f}"
 
 
 def _figures(regret: dict[str, Any]) -> str:
@@ -154,11 +166,12 @@ def _summary(document: dict[str, Any]) -> str:
     if not any(cell["z"] is not None for cell in document["cells"]):
         return f"{runs}. There is nothing to compare: that takes two runs or more, and n = {N:,}."
     total = len(document["cells"])
+    marked = "" if within(document, FAR) == total else " (the others are marked *)"
     return (
         f"{runs}. {within(document, 2)} of {total} cells lie within 2 standard errors of the "
-        f"paper's figure, {within(document, 3)} within 3. z is the difference over our standard "
-        f"deviation times √(1/{document['runs']} + 1/{RUNS}): the ± that the paper prints are from "
-        f"{RUNS} runs of a skewed law, and too noisy to divide by."
+        f"paper's figure, {within(document, FAR)} within {FAR}{marked}. z is the difference over "
+        f"our standard deviation times √(1/{document['runs']} + 1/{RUNS}): the ± that the paper "
+        f"prints are from {RUNS} runs of a skewed law, and too noisy to divide by."
         + ("" if document["runs"] >= 100 else " (The law is skewed: --runs 400 gives a fairer z.)")
     )
 

@@ -162,6 +162,8 @@ class Result:
         """One row a policy: regret at the end, the share of runs that found a best pair."""
         import polars as pl
 
+        from rank1.frames import WholeFrame
+
         rows: list[dict[str, Any]] = []
         for outcome in self.outcomes:
             row: dict[str, Any] = {"policy": outcome.label, "runs": len(outcome.runs)}
@@ -176,7 +178,7 @@ class Result:
             row["seconds"] = outcome.seconds
             rows.append(row)
         floats = [f"{kind}_{name}" for kind in ("expected", "realised") for name in ("std", "se")]
-        return pl.DataFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64))
+        return WholeFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64))
 
     def to_frame(self) -> pl.DataFrame:
         """Tidy: a row for every policy, run and checkpoint."""
@@ -243,7 +245,13 @@ class Result:
         return trace_of(series, run)
 
     def plot(
-        self, *, regret: str = "expected", bounds: bool = False, ax: Axes | None = None
+        self,
+        *,
+        regret: str = "expected",
+        bounds: bool = False,
+        log_x: bool = False,
+        log_y: bool = False,
+        ax: Axes | None = None,
     ) -> Axes:
         """Curves of mean regret with bands of one standard error over the runs.
 
@@ -255,8 +263,11 @@ class Result:
             Draw the lower bound's slope·log t (Theorem 2 for Bernoulli rewards, Theorem 3 for
             Gaussian ones), and Rank1Elim's upper bound (Theorem 1) where it fits in the frame.
             What can't be drawn is said in the legend.
+        log_x, log_y
+            Logarithmic axes.
         ax
-            Axes to draw into, rather than those of a new figure.
+            Axes to draw into, rather than those of a new figure; they keep their scales, limits,
+            title and labels.
 
         >>> import rank1
         >>> problem = rank1.spike(K=8, L=8, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
@@ -266,7 +277,7 @@ class Result:
         """
         from rank1.plots import plot_result
 
-        return plot_result(self, regret=regret, bounds=bounds, ax=ax)
+        return plot_result(self, regret=regret, bounds=bounds, log_x=log_x, log_y=log_y, ax=ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file: a tidy frame, and in its metadata all the rest.

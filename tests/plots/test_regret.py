@@ -1,13 +1,15 @@
-"""Bounds in a plot of regret."""
+"""Plots of regret: axes, their owners, and bounds."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 import rank1
 from rank1 import theory
@@ -114,3 +116,75 @@ def test_a_problem_that_is_not_in_the_file(tmp_path: Path) -> None:
     result.save(tmp_path / "a.parquet")
     ax = rank1.load(tmp_path / "a.parquet").plot(bounds=True)
     assert legend(ax)[1] == "no bounds: factors can't be built from a file"
+
+
+# Axes of one's own.
+
+
+def played(n: int = 2000) -> rank1.Result:
+    return rank1.simulate([rank1.Rank1Elim(), rank1.UCB1()], SPIKE, n, 3, seed=1)
+
+
+def test_a_new_figure_is_finished() -> None:
+    ax = played().plot()
+    assert ax.get_title("left") == "spike, 4×3, mean of 3 runs"
+    assert ax.get_xlim() == (0, 2000)
+    assert ax.get_ylim()[0] == 0
+    paths = [path for band in ax.collections for path in band.get_paths()]
+    top = max(float(np.asarray(path.vertices)[:, 1].max()) for path in paths)
+    assert ax.get_ylim()[1] == pytest.approx(1.05 * top)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("Step", "Expected regret")
+    assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "linear")
+
+
+def test_realised_regret_below_zero_is_in_the_frame() -> None:
+    ax = rank1.simulate(rank1.Oracle(), SPIKE, 500, 2, seed=3).plot(regret="realised")
+    lowest = min(float(np.min(line.get_ydata())) for line in ax.lines)
+    assert ax.get_ylim()[0] <= min(0, lowest)
+
+
+def test_given_axes_keep_what_their_owner_set() -> None:
+    figure = Figure()
+    ax = figure.subplots()
+    ax.set(title="Mine", xlabel="Visits", xscale="log", xlim=(10, 500), ylim=(-3, 77))
+    ticks = ax.xaxis.get_major_formatter()
+    spines = [spine.get_visible() for spine in ax.spines.values()]
+    assert played().plot(ax=ax) is ax
+    assert (ax.get_title(), ax.get_title("left")) == ("Mine", "")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("Visits", "Expected regret")
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
+    assert (ax.get_xlim(), ax.get_ylim()) == ((10, 500), (-3, 77))
+    assert ax.xaxis.get_major_formatter() is ticks
+    assert [spine.get_visible() for spine in ax.spines.values()] == spines
+    assert min(float(np.min(line.get_xdata())) for line in ax.lines) > 0
+    figure.savefig(io.BytesIO())
+
+
+def test_axes_that_show_something_show_it_still() -> None:
+    ax = Figure().subplots()
+    ax.plot([0, 9000], [0, 1e6], label="target")
+    ax.set_yscale("log")
+    ax = played().plot(ax=ax)
+    assert ax.get_yscale() == "log"
+    assert ax.get_xlim()[1] >= 9000
+    assert ax.get_ylim()[1] >= 1e6
+    assert legend(ax) == ["target", "rank1elim", "ucb1"]
+    # Two results side by side: the frame has room for both.
+    ax = played(2000).plot()
+    played(5000).plot(ax=ax)
+    assert ax.get_xlim() == (0, 5000)
+    assert ax.get_title("left") == "spike, 4×3, mean of 3 runs"
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(("log_x", "log_y"), [(True, False), (False, True), (True, True)])
+def test_logarithmic_axes(log_x: bool, log_y: bool, own: bool, tmp_path: Path) -> None:
+    result = played()
+    given = Figure().subplots() if own else None
+    ax = result.plot(bounds=True, log_x=log_x, log_y=log_y, ax=given)
+    assert (ax.get_xscale() == "log", ax.get_yscale() == "log") == (log_x, log_y)
+    for line in ax.lines:
+        assert np.all(np.asarray(line.get_xdata(), float) > 0)
+    assert 0 < ax.get_xlim()[0] <= result.checkpoints[0] or not log_x
+    assert ax.get_xlim()[1] == 2000
+    save_figure(ax.figure, tmp_path / "a.png")

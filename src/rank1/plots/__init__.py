@@ -1,0 +1,27 @@
+"""Pictures of results and traces, with matplotlib, which is loaded when one is drawn."""
+
+from rank1.plots.figures import (
+    checked_ending,
+    draw_curve,
+    new_figure,
+    plain_axes,
+    save_figure,
+    short_numbers,
+)
+from rank1.plots.regret import plot_result
+from rank1.plots.styles import colour_of, fills, line_styles
+from rank1.plots.trace import plot_trace
+
+__all__ = [
+    "checked_ending",
+    "colour_of",
+    "draw_curve",
+    "fills",
+    "line_styles",
+    "new_figure",
+    "plain_axes",
+    "plot_result",
+    "plot_trace",
+    "save_figure",
+    "short_numbers",
+]

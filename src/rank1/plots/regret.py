@@ -1,0 +1,119 @@
+"""Curves of regret, and the theoretical bounds on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.plots.figures import draw_curve, new_figure, plain_axes
+from rank1.plots.styles import colour_of, line_styles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rank1.simulation.result import Result
+
+__all__ = ["plot_result"]
+
+
+def plot_result(
+    result: Result,
+    *,
+    regret: str = "expected",
+    bounds: bool = False,
+    log_x: bool = False,
+    log_y: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Mean regret of each policy over the steps, with bands of one standard error.
+
+    Parameters
+    ----------
+    regret
+        "expected" or "realised".
+    bounds
+        Also draw Theorem 2 or 3 as a dashed line, and Theorem 1 as a dotted one where Rank1Elim is
+        among the policies; what can't be drawn is said in the legend.
+    log_x, log_y
+        Logarithmic axes; regret of 0 or less has no place on one.
+    ax
+        Axes to draw into. They keep their scales, limits, title and labels; only labels that they
+        don't have are added, and a legend.
+    """
+    checks.one_of("regret", regret, ("expected", "realised"))
+    if ax is None:
+        _, ax = new_figure()
+        runs = f"{result.runs} runs" if result.runs > 1 else "one run"
+        size = f"{result.about['K']}×{result.about['L']}"
+        title = f"{result.about['name']}, {size}, mean of {runs}"
+        ax.set_title(title, loc="left", fontsize=10)
+        plain_axes(ax)
+    if log_x:
+        ax.set_xscale("log")
+    if log_y:
+        ax.set_yscale("log")
+    styles = line_styles(outcome.label for outcome in result.outcomes)
+    for outcome in result.outcomes:
+        curves: NDArray[np.float64] = getattr(outcome, regret)
+        error = np.zeros(len(result.checkpoints))
+        if len(curves) > 1:
+            error = curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
+        style = styles[outcome.label]
+        line = draw_curve(
+            ax, result.checkpoints, curves.mean(axis=0), error, style, label=outcome.label
+        )
+        # The frame begins and ends where the curves do, without setting the axes' limits.
+        line.sticky_edges.x[:] = [0.0, float(result.checkpoints[0]), float(result.n)]
+        line.sticky_edges.y[:] = [0.0]
+    if not ax.get_xlabel():
+        ax.set_xlabel("Step")
+    if not ax.get_ylabel():
+        ax.set_ylabel(f"{regret.capitalize()} regret")
+    if bounds:
+        _draw_bounds(result, ax)
+    ax.legend(frameon=False, fontsize=9)
+    return ax
+
+
+def _draw_bounds(result: Result, ax: Axes) -> None:
+    """Lines where they fit into the frame that the curves have made, and words where they don't."""
+    from rank1 import theory
+    from rank1.problems import Gaussian
+
+    problem, n = result.problem, result.n
+    if problem is None:
+        _note(ax, f"no bounds: {result.about['name']} can't be built from a file")
+        return
+    try:
+        slope = theory.lower_bound(problem)
+    except (TypeError, ValueError) as reason:
+        _note(ax, f"no lower bound: {str(reason).partition(', got ')[0]}")
+    else:
+        name = "Theorem 3" if isinstance(problem, Gaussian) else "Theorem 2"
+        t = np.geomspace(1 if ax.get_xscale() == "linear" else result.checkpoints[0], n, 500)
+        label = f"{name}: {slope:.3g}·log t, for t → ∞"
+        ax.plot(t, slope * np.log(t), color="0.2", ls="--", lw=1, label=label)
+    # Theorem 1 is about Rank1Elim as the paper has it.
+    if "rank1elim" not in (outcome.label for outcome in result.outcomes):
+        return
+    try:
+        most = theory.upper_bound(problem, n)
+    except TypeError as reason:
+        _note(ax, f"no upper bound: {str(reason).partition(', got ')[0]}")
+        return
+    # What bounds the regret of the whole run also bounds that of its beginning.
+    label = f"Theorem 1: rank1elim at most {most:,.0f}".replace("inf", "∞")
+    if most <= ax.get_ylim()[1]:
+        ax.axhline(most, color=colour_of("rank1elim"), ls=":", lw=1, label=label)
+    else:
+        _note(ax, f"{label}, above the frame")
+
+
+def _note(ax: Axes, text: str) -> None:
+    """Words in the legend, without a line."""
+    import textwrap
+
+    ax.plot([], [], ls="", label=textwrap.fill(text, 56))
