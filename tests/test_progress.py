@@ -103,4 +103,5 @@ def test_ipython_at_a_terminal_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -
 def test_simulate_shows_progress_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = Notebook(monkeypatch)
     rank1.simulate(rank1.UCB1(), rank1.spike(2, 2, 0.5, 0.5, 0.2, 0.2), 100, 2, progress=True)
-    assert notebook.shown[-1]["text/plain"].startswith("ucb1, 0:00:")
+    assert len(notebook.shown) >= 2
+    assert notebook.shown[-1]["text/plain"].endswith(" taken")
