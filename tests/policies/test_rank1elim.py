@@ -43,6 +43,12 @@ def test_makes_the_choices_of_algorithm_1(problem: rank1.Problem, seed: int) -> 
     assert state.rows[: state.at[0].rows].tolist() == rows
     assert state.columns[: state.at[0].columns].tolist() == columns
     assert state.at[0].stage == len(literal.survivors) - 1
+    before = step = 0
+    for stage, (rows, columns) in enumerate(literal.survivors[:-1]):
+        step += (int(state.n_stage[stage]) - before) * (len(rows) + len(columns))
+        before = int(state.n_stage[stage])
+        assert state.ended[stage] == step
+    assert state.ended[len(literal.survivors) - 1] == -1
 
 
 class Watched:
