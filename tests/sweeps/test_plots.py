@@ -37,7 +37,8 @@ def sweep(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(plots, "check_points", lambda *_: None)
     schema = rows.schema | {"n": pl.Int64(), "step": pl.Int64()}
     frame = SimpleNamespace(collect_schema=lambda: schema)
-    return SimpleNamespace(problem_settings=["K", "delta_u"], policy_settings=[], frame=frame)
+    settings = ["K", "delta_u"]
+    return SimpleNamespace(problem_settings=settings, policy_settings=[], frame=frame, gap="")
 
 
 def legend(figure: Any) -> dict[str, Any]:
@@ -102,3 +103,10 @@ def test_lines_have_bands_of_standard_errors_and_their_policies_dashes(sweep: An
     for mean, vertices in zip((10, 20), edges, strict=True):
         at = {x: sorted({y for a, y in vertices.tolist() if a == x}) for x in (0.1, 0.2)}
         assert at == {0.1: [mean - 1, mean + 1], 0.2: [mean - 9, mean + 9]}
+
+
+def test_a_picture_says_that_runs_are_missing(sweep: Any) -> None:
+    for missing in ("", "3 of 8 runs are missing"):
+        sweep.gap = missing
+        for figure, _ in (plot_lines(sweep, "delta_u", ["K"]), plot_winners(sweep, "delta_u", "K")):
+            assert figure.get_suptitle() == missing

@@ -78,6 +78,7 @@ def plot_lines(
     figure.supxlabel(x, fontsize=10)
     figure.supylabel(f"{regret.capitalize()} regret", fontsize=10)
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=3, frameon=False)
+    _say_what_is_missing(figure, sweep)
     return figure, {"x": x, "regret": regret, "panels": document}
 
 
@@ -133,7 +134,13 @@ def plot_winners(
         words = f"within {CLEAR:g} standard errors of the second best"
         handles.append(Line2D([], [], marker="$≈$", color="k", ls="", label=words))
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
+    _say_what_is_missing(figure, sweep)
     return figure, {"x": x, "y": y, "regret": regret, "panels": document}
+
+
+def _say_what_is_missing(figure: Figure, sweep: Sweep) -> None:
+    if sweep.gap:
+        figure.suptitle(sweep.gap, fontsize=9, x=0.99, ha="right", weight="bold")
 
 
 def _rows(
