@@ -11,6 +11,7 @@ test: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -n 2 -m "not validate"
 
 # The tests again, with the lowest version of everything that pyproject.toml allows. That old code
