@@ -8,6 +8,7 @@ from rank1.plots.figures import (
     save_figure,
     short_numbers,
 )
+from rank1.plots.identification import plot_identification
 from rank1.plots.regret import plot_result
 from rank1.plots.styles import colour_of, fills, line_styles
 from rank1.plots.trace import plot_trace
@@ -20,6 +21,7 @@ __all__ = [
     "line_styles",
     "new_figure",
     "plain_axes",
+    "plot_identification",
     "plot_result",
     "plot_trace",
     "save_figure",

@@ -1,8 +1,19 @@
 """Simulations: policies on problems, many runs at a time."""
 
+from rank1.simulation.identification import Identification, identify
 from rank1.simulation.result import Outcome, Result, mean_and_error
 from rank1.simulation.runs import Interrupted, simulate
 from rank1.simulation.series import Series
 from rank1.simulation.trace import Trace
 
-__all__ = ["Interrupted", "Outcome", "Result", "Series", "Trace", "mean_and_error", "simulate"]
+__all__ = [
+    "Identification",
+    "Interrupted",
+    "Outcome",
+    "Result",
+    "Series",
+    "Trace",
+    "identify",
+    "mean_and_error",
+    "simulate",
+]

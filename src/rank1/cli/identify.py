@@ -1,0 +1,115 @@
+"""rank1 identify."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import (
+    Address,
+    Backend,
+    Jobs,
+    Json,
+    ProblemName,
+    Seed,
+    Set,
+    Shuffle,
+    Store,
+    Whole,
+)
+from rank1.cli.simulate import mean_and_error
+
+
+@app.command(
+    epilog="Example: rank1 identify --problem spike --set K=8 --set L=8 --set p_u=0.5 --set "
+    "p_v=0.5 --set delta_u=0.2 --set delta_v=0.2 --policy top_two --confidence 0.95 --runs 100"
+)
+def identify(
+    problem: ProblemName,
+    policy: Annotated[
+        list[str],
+        typer.Option(help="Name of a policy, settings after a colon: see `rank1 policies`."),
+    ],
+    set_: Set = None,
+    confidence: Annotated[
+        float, typer.Option(help="Probability with which the pair found is right.")
+    ] = 0.95,
+    tolerance: Annotated[
+        float, typer.Option(help="How far from the best the pair found may be.")
+    ] = 0.0,
+    n: Annotated[int, typer.Option(help="Pulls after which a run gives up.", **Whole)] = 1_000_000,
+    runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 100,
+    seed: Seed = 1,
+    jobs: Jobs = 1,
+    any_grid: Annotated[
+        bool, typer.Option("--any-grid", help="Don't let the rule assume that the rank is one.")
+    ] = False,
+    shuffle: Shuffle = False,
+    store: Store = None,
+    backend: Backend = "threads",
+    address: Address = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw who had stopped when: a .png, .svg or .pdf file.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Play policies until the best pair is known, and print how many pulls that took."""
+    from rank1 import simulation
+    from rank1.atomic import check_writable
+    from rank1.plots import checked_ending, save_figure
+    from rank1.problems import PROBLEMS
+    from rank1.settings import build, parse_policy, parse_settings
+
+    chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
+    policies = [parse_policy(text) for text in policy]
+    if plot is not None:
+        checked_ending(plot)
+        check_writable(plot)
+    found = simulation.identify(
+        policies, chosen, confidence, tolerance, n, runs, seed, jobs,
+        rank_one=not any_grid, shuffle=shuffle, store=store, backend=backend, address=address,
+        progress=True,
+    )  # fmt: skip
+    if json_:
+        print_json(found.document())
+    else:
+        _show(found)
+    if plot is not None:
+        save_figure(found.plot().figure, plot)
+    ended = [each for each in found.searches if not each.stopped.all()]
+    if ended and not json_:
+        names = ", ".join(each.label for each in ended)
+        print(
+            f"Runs of {names} that were not stopped count with n = {found.n:,} pulls.",
+            file=sys.stderr,
+        )
+
+
+def _show(found: Any) -> None:
+    from rich import box
+    from rich.table import Table
+
+    told = found.problem.description["name"], found.problem.K, found.problem.L
+    title = "{} {}×{}, confidence {:g}".format(*told, found.confidence)
+    if found.tolerance:
+        title += f", tolerance {found.tolerance:g}"
+    table = Table(title=f"{title}, seed {found.seed}", box=box.SIMPLE, title_justify="left")
+    table.add_column("policy")
+    for name in ("runs", "stopped", "wrong", "pulls", "median", "90%", "expected regret"):
+        table.add_column(name, justify="right")
+    for row in found.summary().iter_rows(named=True):
+        table.add_row(
+            row["policy"],
+            str(row["runs"]),
+            str(row["stopped"]),
+            str(row["wrong"]),
+            mean_and_error(row["pulls_mean"], row["pulls_se"]),
+            f"{row['pulls_median']:,.0f}",
+            f"{row['pulls_p90']:,.0f}",
+            mean_and_error(row["regret_mean"], row["regret_se"]),
+        )
+    show(table)

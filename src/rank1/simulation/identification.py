@@ -1,0 +1,221 @@
+"""Finding the best pair and stopping: how many pulls until one may be sure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.errors import InputError, InputTypeError
+from rank1.policies.base import Policy
+from rank1.problems.base import Problem
+from rank1.progress import Progress
+from rank1.simulation.plan import make_plan
+from rank1.simulation.result import mean_and_error
+from rank1.simulation.runs import checked_policies
+from rank1.simulation.search import Search
+from rank1.simulation.store import Store
+from rank1.stopping import start_watch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rank1.frames import WholeFrame
+
+__all__ = ["Identification", "Searches", "identify"]
+
+
+@dataclass(frozen=True, eq=False)
+class Searches:
+    """All runs of one policy in a call of `identify`."""
+
+    label: str
+    policy: str
+    settings: dict[str, Any]
+    seconds: float
+    #: Pulls of each run; n where the rule did not stop it.
+    pulls: NDArray[np.int64] = field(repr=False)
+    stopped: NDArray[np.bool_] = field(repr=False)
+    best_pairs: list[tuple[int, int]] = field(repr=False)
+    #: Whether a run was stopped at a pair that is further from the best than the tolerance.
+    wrong: NDArray[np.bool_] = field(repr=False)
+    #: Expected regret until the end of each run.
+    regret: NDArray[np.float64] = field(repr=False)
+
+    def entry(self) -> dict[str, Any]:
+        """The facts as plain values."""
+        return {
+            "policy": self.policy,
+            "settings": self.settings,
+            "seconds": self.seconds,
+            "stopped": int(self.stopped.sum()),
+            "wrong": int(self.wrong.sum()),
+            "best_pair": [list(pair) for pair in self.best_pairs],
+            "pulls": mean_and_error(self.pulls.astype(np.float64))
+            | {
+                "median": float(np.median(self.pulls)),
+                "p90": float(np.quantile(self.pulls, 0.9)),
+            },
+            "expected_regret": mean_and_error(self.regret),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """What `identify` gives: pulls until one may stop, for every policy and run."""
+
+    problem: Problem
+    confidence: float
+    tolerance: float
+    rank_one: bool
+    n: int
+    runs: int
+    seed: int
+    searches: list[Searches]
+
+    def __getitem__(self, policy: str) -> Searches:
+        """The runs of a policy, by its label."""
+        labels = [each.label for each in self.searches]
+        return self.searches[labels.index(checks.one_of("policy", policy, labels))]
+
+    def summary(self) -> WholeFrame:
+        """One row a policy: pulls until the rule stopped it, how many runs it did, and regret.
+
+        A run that was not stopped counts with n pulls, so that means are too small then.
+        """
+        from rank1.frames import WholeFrame
+
+        rows = []
+        for each in self.searches:
+            facts = each.entry()
+            row = {"policy": each.label, "runs": len(each.pulls)}
+            row |= {"stopped": facts["stopped"], "wrong": facts["wrong"]}
+            row |= {f"pulls_{name}": facts["pulls"][name] for name in ("mean", "se")}
+            row |= {f"pulls_{name}": facts["pulls"][name] for name in ("median", "p90")}
+            row |= {f"regret_{name}": facts["expected_regret"][name] for name in ("mean", "se")}
+            rows.append(row | {"seconds": each.seconds})
+        return WholeFrame(rows, infer_schema_length=None)
+
+    def document(self) -> dict[str, Any]:
+        """The facts as one JSON document, as `rank1 identify --json` prints them."""
+        told = self.problem.description
+        about = {"name": told["name"], "K": self.problem.K, "L": self.problem.L}
+        return {
+            "problem": about | {"settings": told["settings"]},
+            "confidence": self.confidence,
+            "tolerance": self.tolerance,
+            "rank_one": self.rank_one,
+            "n": self.n,
+            "runs": self.runs,
+            "seed": self.seed,
+            "policies": [each.entry() for each in self.searches],
+        }
+
+    def plot(self, *, bound: bool = True, ax: Axes | None = None) -> Axes:
+        """How many runs have stopped after so many pulls, with the lower bound where there is one.
+
+        Parameters
+        ----------
+        bound
+            Draw T*·log(1/α), the lower bound on the average number of pulls.
+        ax
+            Axes to draw into, rather than those of a new figure.
+        """
+        from rank1.plots import plot_identification
+
+        return plot_identification(self, bound=bound, ax=ax)
+
+
+def identify(
+    policies: Policy | Sequence[Policy],
+    problem: Problem,
+    confidence: float = 0.95,
+    tolerance: float = 0.0,
+    n: int = 1_000_000,
+    runs: int = 100,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    rank_one: bool = True,
+    shuffle: bool = False,
+    store: str | os.PathLike[str] | None = None,
+    backend: str = "threads",
+    address: str | None = None,
+    progress: bool | Progress = False,
+) -> Identification:
+    """Play each policy until the stopping rule is sure of the best pair.
+
+    The rule (`rank1.stopping`) is looked at after every pull. Whatever the policy, the chance that
+    it ever stops at a pair which is not best, or not within `tolerance` of the best, is at most
+    1 − confidence.
+
+    Parameters
+    ----------
+    policies
+        A policy, or several: `TopTwo` is made for this.
+    problem
+        What they play; rewards in [0, 1].
+    confidence
+        The probability, below 1, with which the rule is right.
+    tolerance
+        How far from the best a pair may be.
+    n
+        Pulls after which a run ends without a stop.
+    runs, seed, jobs
+        As for `simulate`.
+    rank_one
+        Whether the rule may assume that the grid has rank one; else it compares all pairs.
+    shuffle, store, backend, address, progress
+        As for `simulate`.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> problem = rank1.spike(K=3, L=3, p_u=0.4, p_v=0.4, delta_u=0.5, delta_v=0.5)
+    >>> found = rank1.identify(rank1.Uniform(), problem, runs=5)
+    >>> found["uniform"].best_pairs, int(found["uniform"].wrong.sum())
+    ([(0, 0), (0, 0), (0, 0), (0, 0), (0, 0)], 0)
+    """
+    policies = checked_policies(policies)
+    if not isinstance(problem, Problem):
+        raise InputTypeError(f"problem must be a Problem, such as rank1.spike(…), got {problem!r}")
+    if problem.low < 0 or problem.high > 1:
+        raise InputError(
+            "problem must have rewards in [0, 1] for the stopping rule, got rewards in "
+            f"[{problem.low:g}, {problem.high:g}]"
+        )
+    n = checks.integer("n", n, 1)
+    runs = checks.integer("runs", runs, 1)
+    seed = checks.integer("seed", seed, 0, None)
+    start_watch(1, 2, confidence, tolerance, rank_one)  # refuses what the rule can't take
+    series = [
+        Search(
+            policy, problem, n, np.array([n]), seed, "steps", bool(shuffle),
+            float(confidence), float(tolerance), bool(rank_one),
+        )
+        for policy in policies
+    ]  # fmt: skip
+    kept = None if store is None else Store(store)
+    plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
+    plan.play(backend, checks.jobs("jobs", jobs), address, progress=progress, strict=True)
+    searches = []
+    for number, policy in enumerate(policies):
+        block = plan.whole(number)
+        pairs = [(int(i), int(j)) for i, j in block["best_pairs"]]
+        gaps = np.array([problem.best_mean - problem.means[pair] for pair in pairs])
+        best = np.array([problem.is_best(*pair) for pair in pairs])
+        wrong = block["stopped"] & ~best & (gaps > tolerance)
+        searches.append(
+            Searches(
+                policy.label, policy.name, policy.settings, block.seconds,
+                block["pulls"], block["stopped"], pairs, wrong, block["regret"][:, 0],
+            )
+        )  # fmt: skip
+    return Identification(
+        problem, float(confidence), float(tolerance), bool(rank_one), n, runs, seed, searches
+    )
