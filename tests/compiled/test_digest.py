@@ -486,6 +486,18 @@ def test_an_object_may_say_what_it_is() -> None:
     assert digest(Says([made(1)])) != digest(Says([made(2)]))
 
 
+class Broken:
+    def __digest__(self) -> Any:
+        raise OSError("not today")
+
+
+def test_an_object_that_fails_to_say_it() -> None:
+    with pytest.raises(
+        NoDigest, match=r"<Broken>, reached by <list> → \[0\] → <Broken> \(OSError: n"
+    ):
+        digest([Broken()])
+
+
 LOCK = threading.Lock()
 
 
