@@ -378,6 +378,18 @@ def test_a_copy_is_as_good() -> None:
         assert digest(pickle.loads(pickle.dumps(thing))) == digest(thing)
 
 
+def test_use_does_not_count() -> None:
+    """Python leaves notes on classes whose objects were pickled."""
+
+    class Used:
+        __slots__ = ("a",)
+
+    before = digest(Used)
+    Used().__reduce_ex__(4)
+    assert "__slotnames__" in vars(Used)
+    assert digest(Used) == before
+
+
 def test_what_was_computed_from_the_rest_does_not_count() -> None:
     thing = Plain(3)
     before = digest(thing)
@@ -386,7 +398,10 @@ def test_what_was_computed_from_the_rest_does_not_count() -> None:
     assert digest(thing) == before
 
 
-@given(st.dictionaries(st.integers() | st.text(), st.sets(st.floats() | st.binary())))
+KEYS = st.integers() | st.text(max_size=3)
+
+
+@given(st.dictionaries(KEYS, st.sets(st.floats() | st.binary(max_size=3), max_size=4), max_size=4))
 def test_order_does_not_count(values: dict[Any, set[Any]]) -> None:
     turned: dict[Any, set[Any]] = {key: set() for key in reversed(values)}
     for key, members in values.items():
@@ -471,6 +486,18 @@ def test_an_object_may_say_what_it_is() -> None:
     assert digest(Says(1)) == digest(Says(1))
     assert digest(Says(1)) != digest(Says(2))
     assert digest(Says([made(1)])) != digest(Says([made(2)]))
+
+
+class Broken:
+    def __digest__(self) -> Any:
+        raise OSError("not today")
+
+
+def test_an_object_that_fails_to_say_it() -> None:
+    with pytest.raises(
+        NoDigest, match=r"<Broken>, reached by <list> → \[0\] → <Broken> \(OSError: n"
+    ):
+        digest([Broken()])
 
 
 LOCK = threading.Lock()

@@ -37,6 +37,7 @@ WEEK = 7 * 24 * 3600
 
 _kernels: dict[Any, Any] = {}
 _config: Any = numba.config
+_SIMPLE = frozenset({np.ndarray, int, float})
 
 
 def kernel(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -61,6 +62,8 @@ def _kind(argument: Any) -> Any:
     """What code is compiled for: a class, and those of tuples within and functions."""
     if not isinstance(argument, tuple):
         return argument if callable(argument) else type(argument)
+    if _SIMPLE.issuperset(map(type, argument)):  # nearly always, and `ask` shouldn't take long
+        return type(argument)
     inner = [_kind(part) for part in argument if isinstance(part, tuple) or callable(part)]
     return (type(argument), *inner) if inner else type(argument)
 

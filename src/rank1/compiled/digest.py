@@ -135,9 +135,10 @@ class _Walk:
             return token if isinstance(token, bytes) else b"again %d" % (frame.number - token)
         try:
             parts = parts_of(child)
-        except Refused:
+        except Exception as error:  # somebody's object may do anything when it is looked at
             trail = [*self.trail, *(one.label for one in self.stack), label, title(child)]
-            raise NoDigest(_refusal(trail)) from None
+            why = "" if isinstance(error, Refused) else f" ({type(error).__name__}: {error})"
+            raise NoDigest(_refusal(trail) + why) from error
         if isinstance(parts, str):
             return parts.encode()
         self.seen.append(child)

@@ -71,7 +71,7 @@ _NOISE = frozenset(
         *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
         *("__firstlineno__", "__static_attributes__", "__abstractmethods__", "_abc_impl"),
         *("__parameters__", "__orig_bases__", "__type_params__", "__match_args__"),
-        *("__dataclass_fields__", "__dataclass_params__"),
+        *("__dataclass_fields__", "__dataclass_params__", "__slotnames__"),
     ]
 )
 #: What a NamedTuple gets beside its fields; nobody else can define these.
