@@ -93,16 +93,20 @@ def test_single_steps_within_stages_are_checked_too() -> None:
 
 def test_streams_are_those_of_the_seed_whoever_used_the_generators_before() -> None:
     seed = np.random.SeedSequence(5, spawn_key=(3, 2**100, 7))
-    fresh = np.random.Generator(np.random.PCG64(seed)).random(5).tolist()
+
+    def numbers(generator: np.random.Generator) -> list[float]:
+        """Among them three of 32 bits, so that half of a number is left behind."""
+        return [*generator.integers(0, 2**16, 3, dtype=np.int32).tolist(), generator.random()]
+
+    fresh = numbers(np.random.Generator(np.random.PCG64(seed)))
     seen = []
     for _ in range(3):
         with streams(seed) as (one, other):
             assert one is not other
-            seen.append((one.random(5).tolist(), other.random(5).tolist()))
-            one.integers(0, 10, 3, dtype=np.int32)  # leaves half of a number behind
+            seen.append((numbers(one), numbers(other)))
             with streams(seed) as (within, _):  # a run within a run has generators of its own
                 assert within is not one
-                assert within.random(5).tolist() == fresh
+                assert numbers(within) == fresh
     assert [first for first, _ in seen] == [fresh] * 3
     assert seen[0] == seen[1] == seen[2]
     assert seen[0][1] != fresh
