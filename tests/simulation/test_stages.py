@@ -203,6 +203,19 @@ def test_every_step_of_a_stage_is_a_legal_pull() -> None:
             assert t == end
 
 
+@pytest.mark.parametrize("step", range(1, 12))
+def test_a_checkpoint_sees_the_pulls_before_it_and_no_other(step: int) -> None:
+    """A round is row 0, the useless row 1, and one of them at random: so are its costs."""
+    problem, policy = rank1.Bernoulli([1.0, 0.0], [1.0]), rank1.Rank1Elim()
+    rounds, rest = divmod(step, 3)
+    seen = {
+        play_run(policy, problem, 2000, np.array([step, 2000]), seed, "stages").curve[0, 0]
+        for seed in seeds_of(1, problem, policy, range(300))
+    }
+    least = rounds + (rest == 2)
+    assert seen == set(range(least, least + rounds + 1))
+
+
 def test_splitting_costs_memory_for_checkpoints_not_for_pairs() -> None:
     import tracemalloc
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from rank1.compiled import inlined, jit
+from rank1.compiled import jit
 
 __all__ = ["hypergeometric"]
 
@@ -155,7 +155,7 @@ def log_probability_ratio(a: float, b: float, c: float, e: float, d: float) -> f
     return d * slope - bends + before - after
 
 
-@inlined
+@jit
 def bend(x: float) -> float:
     """log(1 + x) − x."""
     if abs(x) > 0.2:
@@ -167,7 +167,7 @@ def bend(x: float) -> float:
     return -x * s + 2.0 * s * q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q * series)))
 
 
-@inlined
+@jit
 def shift(y: float) -> float:
     """What y·log y − y + ½·log 2π lacks to log k!, where y = k + ½."""
     if y < 16.0:
