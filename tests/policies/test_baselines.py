@@ -1,0 +1,34 @@
+"""Uniform play and the oracle: what the others are measured by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import rank1
+from tests.support import play_policy
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [rank1.Bernoulli([0.5] * 3, [0.5] * 5), rank1.Bernoulli([0.5] * 6, [0.5] * 2)],
+    ids=["3x5", "6x2"],
+)
+def test_uniform_play_is_uniform(problem: rank1.Problem) -> None:
+    """Chi-square of 60,000 pulls over all pairs, and of each pair with the one after it."""
+    n, pairs = 60_000, problem.K * problem.L
+    pulls, _, state = play_policy(rank1.Uniform(), problem, n, seed=1)
+    numbers = pulls[:, 0] * problem.L + pulls[:, 1]
+    counts = np.bincount(numbers, minlength=pairs)
+    assert stats.chisquare(counts).pvalue > 1e-3
+    follows = np.bincount(numbers[:-1] * pairs + numbers[1:], minlength=pairs**2)
+    assert stats.chisquare(follows).pvalue > 1e-3
+    assert state.counts.ravel().tolist() == counts.tolist()
+
+
+def test_the_oracle_plays_the_best_pair() -> None:
+    problem = rank1.Bernoulli([0.1, 0.2, 0.9], [0.8, 0.3])
+    pulls, _, state = play_policy(rank1.Oracle(), problem, 100, seed=1)
+    assert np.all(pulls == [2, 0])
+    assert state.best() == (2, 0)
