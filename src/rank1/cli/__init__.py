@@ -54,6 +54,8 @@ def _terminated(*_: Any) -> None:
 
 def _end(code: int) -> NoReturn:
     """Leave, without another try to write what couldn't be written."""
-    with contextlib.suppress(OSError, ValueError):
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
