@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from rank1.cli.app import app, ending, print_json, show, status
-from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
+from rank1.cli.options import Address, Backend, Jobs, Json, Real, Seed, Whole
 from rank1.errors import InputError
 from rank1.paper import ARTEFACTS, Options
 
@@ -54,7 +54,7 @@ def paper(
         typer.Option(help="figure3: worth of s stars: unit (s−1)/4, fifths s/5 or stars s."),
     ] = "unit",
     sigma: Annotated[
-        float, typer.Option(help="figure3: standard deviation of a rating, in stars.")
+        float, typer.Option(help="figure3: standard deviation of a rating, in stars.", **Real)
     ] = 0.98,
     json_: Json = False,
 ) -> None:
