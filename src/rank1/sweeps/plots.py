@@ -92,6 +92,7 @@ def plot_lines(
     figure.supxlabel(x, fontsize=10)
     figure.supylabel(f"{regret.capitalize()} regret", fontsize=10)
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=3, frameon=False)
+    figure.text(0.99, 0.01, sweep.gap, ha="right", fontsize=8, color="0.3")
     return figure, {"x": x, "regret": regret, "panels": document}
 
 
@@ -140,6 +141,7 @@ def plot_winners(
     won = [label for label in colours if label in set(best["winner"])]
     patches = [Patch(color=colours[label], label=label) for label in won]
     figure.legend(handles=patches, loc="outside upper center", ncols=3, frameon=False)
+    figure.text(0.99, 0.01, sweep.gap, ha="right", fontsize=8, color="0.3")
     return figure, {"x": x, "y": y, "regret": regret, "panels": document}
 
 
