@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: paper test test-oldest bench validate docs-figures clean
+.PHONY: paper test test-oldest test-ray bench validate docs-figures clean
 
 paper: .venv/ready
 	$(BIN)/rank1 paper
@@ -13,6 +13,19 @@ test: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -n 2 -m "not validate"
+	@$(MAKE) --no-print-directory test-ray
+
+# Ray is large, and not for every Python: it has an environment of its own.
+test-ray: .venv-ray/ready
+	@if [ -s $< ]; then cat $<; else .venv-ray/bin/pytest tests/simulation/test_ray.py; fi
+
+.venv-ray/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --quiet --upgrade pip
+	@if .venv-ray/bin/python -m pip install --quiet --dry-run --no-deps --only-binary ray ray \
+	  2> .venv-ray/why; then \
+	  .venv-ray/bin/python -m pip install --quiet --editable '.[ray]' 'pytest>=9.0' psutil && : > $@; \
+	else echo "Ray is left out: it has no package for this Python ($$(tail -1 .venv-ray/why))" > $@; fi
 
 # The tests again, with the lowest version of everything that pyproject.toml allows. That old code
 # uses what its own dependencies have deprecated since is no fault of ours.
@@ -46,4 +59,4 @@ docs-figures: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .mypy_cache .ruff_cache report
+	rm -rf .venv .venv-oldest .venv-ray .mypy_cache .ruff_cache report

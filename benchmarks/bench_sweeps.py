@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import rank1
-from rank1.simulation.runs import play_block
-from rank1.simulation.store import Block, Store
-from rank1.sweeps import Grid, Setup, grid_of, plan, play, write_sweep
+from rank1.simulation.block import Block
+from rank1.simulation.store import Store
+from rank1.sweeps import Grid, grid_of, plan, write_sweep
 
 CELLS = 20
 
@@ -48,24 +48,18 @@ def sweep(grid: Grid, folder: Path, jobs: int) -> tuple[float, Cost]:
 
     def everything() -> Any:
         todo = plan(grid, store)
-        play(todo, store, "local", Setup(grid.seed, jobs))
-        write_sweep(folder / "result.parquet", grid, todo.series, todo.blocks)
+        assert todo.play("processes", jobs) == []
+        write_sweep(folder / "result.parquet", grid, todo)
         return todo
 
     todo, cost = timed(everything)
-    (blocks,) = todo.blocks.values()
-    return sum(block.seconds for block in blocks.values()), cost
+    return todo.whole(0).seconds, cost
 
 
 def hand_out(folder: Path) -> None:
     grid = seconds_cells()
     (one,) = grid.series()
-    _, bare = timed(
-        lambda: [
-            play_block(one.policy, one.problem, one.n, one.steps, 1, range(k, k + 1))
-            for k in range(CELLS)
-        ]
-    )
+    _, bare = timed(lambda: [one.play(range(k, k + 1)) for k in range(CELLS)])
     _, alone = sweep(grid, folder, jobs=1)
     print(f"{CELLS} cells of {bare.cpu / CELLS:.2f} s; the same runs without a sweep are 100%")
     print(f"  sweep in this process, CPU time:      {alone.cpu / bare.cpu:8.1%}   (at most 105%)")
@@ -94,7 +88,8 @@ def large_store(folder: Path, problems: int, policies: int, cells: int) -> None:
         }
     )  # fmt: skip
     store = Store(folder)
-    block = Block(np.random.default_rng(1).random((4, 20, 2)), np.zeros((4, 2), np.int64), 1.0)
+    curves, pairs = np.random.default_rng(1).random((4, 20, 2)), np.zeros((4, 2), np.int64)
+    block = Block({"curves": curves, "best_pairs": pairs}, 1.0)
     series = grid.series()
 
     def fill() -> None:

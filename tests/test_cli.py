@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,9 +18,12 @@ from typing import Any
 import pytest
 
 import rank1
-from rank1 import cli
+from rank1 import checks, cli
+from rank1.paper import Options
 from rank1.policies import POLICIES
 from rank1.problems import PROBLEMS
+from rank1.sweeps.grid import EXAMPLE
+from tests.simulation.support import ENVIRONMENT
 
 SPIKE = ["--problem", "spike", "--set", "K=3", "--set", "L=2", "--set", "p_u=0.4"]
 SPIKE += ["--set", "p_v=0.4", "--set", "delta_u=0.5", "--set", "delta_v=0.5"]
@@ -180,6 +186,303 @@ def test_import_and_help_load_nothing_heavy() -> None:
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert Output(capsys, "--version").out.strip() == rank1.__version__
+
+
+class Captured(Exception):  # noqa: N818
+    """Nothing is played."""
+
+
+def captured(patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *more: str) -> Any:
+    """What the command line hands to `simulate`, by the names of its arguments."""
+    seen: dict[str, Any] = {}
+    signature = inspect.signature(rank1.simulate)
+
+    def simulate(*arguments: Any, **named: Any) -> None:
+        bound = signature.bind(*arguments, **named)
+        bound.apply_defaults()
+        seen.update(bound.arguments)
+        raise Captured
+
+    patch.setattr("rank1.simulation.simulate", simulate)
+    with pytest.raises(Captured):
+        Output(capsys, "simulate", *SPIKE, "--policy", "rank1elim", *more)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "name", "expected"),
+    [
+        ("--n", "1e4", "n", 10_000),
+        ("--runs", "1e3", "runs", 1000),
+        ("--seed", "7", "seed", 7),
+        ("--jobs", "2", "jobs", 2),
+        ("--checkpoints", "12", "checkpoints", 12),
+        ("--method", "steps", "method", "steps"),
+        ("--shuffle", None, "shuffle", True),
+        ("--store", "cells", "store", "cells"),
+        ("--backend", "dask", "backend", "dask"),
+        ("--engine", "dask", "backend", "dask"),
+        ("--address", "tcp://a:1", "address", "tcp://a:1"),
+    ],
+)
+def test_simulate_hands_on_what_it_was_told(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+    value: str | None,
+    name: str,
+    expected: Any,
+) -> None:
+    given = captured(monkeypatch, capsys, option, *([] if value is None else [value]))
+    assert given[name] == expected
+    default = captured(monkeypatch, capsys)
+    assert default[name] != expected
+    assert {each for each in given if given[each] != default[each]} - {"policies", "problem"} == {
+        name
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "arguments"),
+    [
+        ([], {}),
+        (["--seed", "8"], {"seed": 8}),
+        (["--method", "steps"], {"method": "steps"}),
+        (["--checkpoints", "7"], {"checkpoints": 7}),
+        (["--n", "2e3"], {"n": 2000}),
+        (["--runs", "3"], {"runs": 3}),
+        (["--shuffle"], {"shuffle": True}),
+        (["--jobs", "2", "--backend", "processes"], {}),
+    ],
+)
+def test_simulate_prints_the_numbers_of_what_it_was_told(
+    capsys: pytest.CaptureFixture[str], more: list[str], arguments: dict[str, Any]
+) -> None:
+    """Those of the same call in Python; those of another call are other ones."""
+    command = ["simulate", *SPIKE, "--policy", "rank1elim", "--json"]
+    for option, value in (("--n", "1e3"), ("--runs", "2")):
+        command += [] if option in more else [option, value]
+    document = json.loads(Output(capsys, *command, *more).out)
+    problem = rank1.spike(3, 2, 0.4, 0.4, 0.5, 0.5)
+    named = {"n": 1000, "runs": 2} | arguments
+    assert document == without_seconds(
+        rank1.simulate(rank1.Rank1Elim(), problem, **named).document(), document
+    )
+    if arguments and "shuffle" not in arguments:
+        other = rank1.simulate(rank1.Rank1Elim(), problem, 1000, 2).document()
+        assert document != without_seconds(other, document)
+
+
+def without_seconds(document: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
+    """The document with the seconds of another one."""
+    for mine, other in zip(document["policies"], like["policies"], strict=True):
+        mine["seconds"] = other["seconds"]
+    return document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ([], {}),
+        (["--seed", "7"], {"seed": 7}),
+        (["--n", "1e3"], {"n": 1000}),
+        (["--runs", "1e1"], {"runs": 10}),
+        (["--jobs", "2"], {"jobs": 2}),
+        (["--sigma", "0.5"], {"sigma": 0.5}),
+        (["--scale", "fifths"], {"scale": "fifths"}),
+        (["--backend", "dask"], {"backend": "dask"}),
+        (["--engine", "dask"], {"backend": "dask"}),
+        (["--address", "tcp://a:1"], {"address": "tcp://a:1"}),
+        (["--quick"], {"quick": True, "n": 200_000, "runs": 5, "out": Path("report-quick")}),
+        (["--quick", "--n", "5", "--runs", "6", "--out", "a"],
+         {"quick": True, "n": 5, "runs": 6, "out": Path("a")}),
+    ],
+)  # fmt: skip
+def test_paper_hands_on_what_it_was_told(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+    options: dict[str, Any],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen: list[Any] = []
+
+    def make(name: str, options: Any) -> None:
+        seen.append(options)
+        raise Captured
+
+    monkeypatch.setattr("rank1.paper.artefact.make", make)
+    with pytest.raises(Captured):
+        Output(capsys, "paper", "figure3", *arguments)
+    default = Options(jobs=checks.jobs("jobs", -1), progress=True)
+    command = " ".join(["rank1", "paper", "figure3", *arguments])
+    assert seen == [default._replace(**options, command=command)]
+
+
+def test_paper_prints_the_numbers_of_what_it_was_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The seed, runs and n are those of the runs; sigma and scale those of the ratings."""
+    monkeypatch.setattr("rank1.paper.figure3.NAMES", ["rank1elim"])
+
+    def regrets(artefact: str, *arguments: str) -> Any:
+        out = str(tmp_path / str(len(list(tmp_path.iterdir()))))
+        ran = Output(capsys, "paper", artefact, "--out", out, *arguments, "--json")
+        document = json.loads(ran.out)
+        return document.get("cells") or [document["policies"], document["problem"]["settings"]]
+
+    table = ["--runs", "2", "--n", "1000"]
+    first = regrets("table1", *table)
+    assert regrets("table1", *table) == first
+    problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
+    for change in ({"--seed": "2"}, {"--runs": "3"}, {"--n": "1500"}):
+        arguments = {"--runs": "2", "--n": "1000", "--seed": "1"} | change
+        found = regrets("table1", *(word for pair in arguments.items() for word in pair))
+        assert found != first
+        n, runs, seed = (int(arguments[name]) for name in ("--n", "--runs", "--seed"))
+        result = rank1.simulate(rank1.Rank1Elim(), problem, n, runs, seed, checkpoints=1)
+        assert found[0]["regret"]["mean"] == result.outcomes[0].realised[:, -1].mean()
+    figure = ["--runs", "2", "--n", "500"]
+    policies, settings = regrets("figure3", *figure)
+    assert settings == {"seed": 1, "sigma": 0.98, "scale": "unit"}
+    for option, value in (("sigma", 0.5), ("scale", "fifths"), ("seed", 2)):
+        other, now = regrets("figure3", *figure, f"--{option}", str(value))
+        assert now == settings | {option: value}
+        assert other[0]["expected_regret"] != policies[0]["expected_regret"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--runs", "x"], "'--runs': must be a whole number, such as 20 or 2e6, got 'x'"),
+        (["--runs", "1.5"], "'--runs': must be a whole number, such as 20 or 2e6, got '1.5'"),
+        (["--runs", "inf"], "'--runs': must be a whole number, such as 20 or 2e6, got 'inf'"),
+        (["--seed", "one"], "'--seed': must be a whole number, such as 20 or 2e6, got 'one'"),
+        (["--jobs", "all"], "'--jobs': must be a whole number, such as 20 or 2e6, got 'all'"),
+        (["--sigma", "abc"], "'--sigma': must be a number, such as 0.98, got 'abc'"),
+        (["--sigma", "0"], "--sigma must be a number above 0, got 0"),
+        (["--sigma", "nan"], "--sigma must be a number above 0, got nan"),
+        (["--scale", "fifth"], "--scale must be one of .*got 'fifth'"),
+        (["--jobs", "100000"], "jobs must be .* at most 1024, got 100000; -1 is for one on each"),
+        (["--runs", "1e12"], "runs must be .* at most 10000000, got 1000000000000"),
+        (["--backend", "cloud"], "backend must be one of threads, processes, .*got 'cloud'"),
+    ],
+)
+def test_parser_errors_show_the_value(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    ran = Output(capsys, "paper", "table1", "--n", "100", "--out", str(tmp_path), *arguments)
+    assert ran.status == 2
+    assert re.search(message, ran.err)
+    assert ran.out == ""
+    errors = [line for line in ran.err.splitlines() if "rror" in line]
+    assert len(errors) == 1
+
+
+def shell(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """What a line of bash does in which `rank1` is the command."""
+    command = f'rank1() {{ {shlex.quote(sys.executable)} -m rank1 "$@"; }}; {line}'
+    return subprocess.run(
+        ["bash", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, **options
+    )
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+@pytest.mark.parametrize(
+    ("line", "status", "err"),
+    [
+        ("rank1 policies >&-", 0, ""),
+        ("rank1 policies >&- 2>&-", 0, ""),
+        ("rank1 policies 2>&- >/dev/null", 0, ""),
+        ("rank1 policies <&- >/dev/null", 0, ""),
+        ("rank1 policies | head -1 >/dev/null; exit ${PIPESTATUS[1]}", 0, ""),
+        ("rank1 policies --json | true; exit ${PIPESTATUS[1]}", 0, ""),
+        ("rank1 policies --json >/dev/full", 2, "Error: [Errno 28] No space left on device\n"),
+        ("rank1 table no.parquet >&-", 2,
+         "Error: path must name a file of results, got 'no.parquet'\n"),
+    ],
+)  # fmt: skip
+def test_an_output_that_is_closed_or_full(line: str, status: int, err: str, tmp_path: Path) -> None:
+    if "/dev/full" in line and not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    done = shell(line, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (status, err)
+
+
+#: Ctrl-C when a module is first looked for: MODULE then the command's arguments.
+INTERRUPTED_AT = """
+import os, signal, sys
+module, number = sys.argv[1], getattr(signal, sys.argv[2])
+sys.argv[:] = ["rank1", *sys.argv[3:]]
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == module and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), number)
+sys.meta_path.insert(0, Finder())
+from rank1.__main__ import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")
+@pytest.mark.parametrize(
+    ("module", "number", "word"),
+    [
+        ("typer", "SIGINT", "Interrupted."),
+        ("rank1.cli", "SIGINT", "Interrupted."),
+        ("rank1.sweeps", "SIGINT", "Interrupted. Nothing was finished; to begin again: rank1 "),
+        ("numpy", "SIGINT", "Interrupted. Nothing was finished; to begin again: rank1 "),
+        ("numba", "SIGINT", "Interrupted. Nothing was finished; to begin again: rank1 "),
+        ("numba", "SIGTERM", "Terminated. Nothing was finished; to begin again: rank1 "),
+        ("joblib", "SIGINT", "Interrupted. "),
+        ("polars", "SIGINT", "Interrupted. What is finished is kept in cells; to go on from "),
+    ],
+)
+def test_ctrl_c_in_the_first_second(tmp_path: Path, module: str, number: str, word: str) -> None:
+    (tmp_path / "grid.toml").write_text(EXAMPLE.replace("n = 20_000", "n = 200"))
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT, module, number, "sweep", "grid.toml"],
+        env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert word in done.stderr
+    # Python kills itself with the signal if it came through code that was made on the fly.
+    status = 130 if number == "SIGINT" else 143
+    assert done.returncode in (status, 128 - status)
+    assert done.stdout == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_simulate_is_stopped_with_what_was_finished(number: signal.Signals) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from rank1.simulation import Series\n"
+        "original, played = Series.play, []\n"
+        "def play(self, *rest):\n"
+        "    if len(played) == 2:\n"
+        f"        os.kill(os.getpid(), {int(number)})\n"
+        "    played.append(1)\n"
+        "    return original(self, *rest)\n"
+        "Series.play = play\n"
+        "import rank1.simulation.plan as plan\n"
+        "plan.cut = lambda runs, *_: [range(k, k + 1) for k in runs]\n"
+        "plan.MAX_TASK = 1\n"
+        "from rank1.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *SIMULATE[:-1], "5", "--json"],
+        env=ENVIRONMENT, capture_output=True, text=True,
+    )  # fmt: skip
+    word = "Interrupted" if number == signal.SIGINT else "Terminated"
+    assert done.stderr == f"{word}: these are the runs that were finished.\n"
+    assert done.returncode == 128 + number
+    document = json.loads(done.stdout)
+    assert document["interrupted"] is True
+    assert document["runs"] == len(document["policies"][0]["best_pair"]) == 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")

@@ -18,6 +18,7 @@ from rank1.paper.claims import claim, verdict
 from rank1.paper.curves import concave, slopes
 from rank1.paper.movielens import obtain, rating_problem
 from rank1.paper.movielens.read import FILES
+from rank1.simulation import Series
 from rank1.simulation.result import Outcome
 
 Document = dict[str, Any]
@@ -128,8 +129,6 @@ def test_real_data_are_called_by_their_name(
 def test_finished_runs_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, real_data: Path
 ) -> None:
-    from rank1.simulation import runs
-
     monkeypatch.setattr(figure3, "NAMES", ["rank1elim"])
     options = Options(2, 1000, out=tmp_path, data_dir=real_data)
     first = figure3.compute(options)
@@ -137,7 +136,7 @@ def test_finished_runs_are_kept(
     def never(*_: Any) -> None:
         raise AssertionError("a finished run was played again")
 
-    monkeypatch.setattr(runs, "play_block", never)
+    monkeypatch.setattr(Series, "play", never)
     again = figure3.compute(options)
     for each in (first, again):
         each.pop("seconds")
@@ -298,7 +297,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     def download(directory: Path, *, accept_licence: bool) -> Path:
         assert accept_licence
         seen.append(directory)
-        return movielens.stand_in(directory / "ml-1m")
+        return movielens.stand_in(tmp_path / "fetched")
 
     def asked(*_: Any, **__: Any) -> None:
         raise AssertionError("nobody is to be asked anything")

@@ -131,16 +131,6 @@ def test_a_dask_cluster_loses_a_worker_half_way(case: Case, tmp_path: Path) -> N
     assert (case.folder / "dask.parquet").read_bytes() == case.bytes
 
 
-def test_a_ray_cluster_loses_a_worker_half_way(case: Case) -> None:
-    pytest.importorskip("ray")
-    store = case.folder / "ray"
-    with case.sweep("ray", "ray") as sweep:
-        wait_for(lambda: cells(store) >= 1, 120)
-        os.kill(workers_of(sweep.pid, "ray::play_task")[0], signal.SIGKILL)
-        assert sweep.wait(180) == 0
-    assert (case.folder / "ray.parquet").read_bytes() == case.bytes
-
-
 def beside_an_innocent(policy: rank1.Policy, folder: Path, where: str) -> tuple[Any, int]:
     """Failures of a policy's two cells, and how many cells of another one are finished."""
     some = grid([policy, rank1.Uniform()], runs=2, problems=1)

@@ -10,20 +10,23 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import psutil
 import pytest
 
 import rank1
 from rank1 import cli
 from rank1.simulation import Series
+from rank1.simulation.backends import threads
 from rank1.sweeps import read_grid, read_sweep, summary, winners
 from rank1.sweeps.plots import plot_lines, plot_winners
-from tests.simulation.support import LONG, NUMBERS, simulated
-from tests.test_cli import Output
+from tests.simulation.support import LONG, NUMBERS, cells, simulated, started, wait_for
+from tests.test_cli import SIMULATE, Output
 
 GRID = """
 n = [500, 1000]
@@ -162,26 +165,59 @@ def test_a_cell_that_raises(
     assert (folder / "new.parquet").read_bytes() == (folder / "result.parquet").read_bytes()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
-    (tmp_path / "grid.toml").write_text(LONG.replace("n = 3", "n = 30"))
-    command = [sys.executable, "-m", "rank1", "sweep", "grid.toml", "--jobs", "2"]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
-    )  # fmt: skip
-    end = time.monotonic() + 120
-    while not list(tmp_path.rglob("*.cell")) and time.monotonic() < end:
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+def stopped(folder: Path, number: signal.Signals, when: Callable[[int], Any], *more: str) -> str:
+    """What a long sweep with two jobs writes to standard error if a signal comes at some time."""
+    (folder / "grid.toml").write_text(LONG.replace("n = 3", "n = 30"))
+    command = ["-m", "rank1", "sweep", "grid.toml", "--jobs", "2", *more]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(*command, cwd=folder, **pipes) as process:
+        wait_for(lambda: when(process.pid) or process.poll() is not None, 120)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does: to the workers, too
+        else:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=60)
     assert out == ""
     assert "Traceback" not in err
-    assert "is kept in cells; to go on from there: rank1 sweep grid.toml --jobs 2" in err
-    assert re.search(r"\d+ of 50 cells, \S+ steps/s, 0:\d\d:\d\d taken", err)
-    assert list(tmp_path.rglob("*.cell"))
-    assert not (tmp_path / "result.parquet").exists()
+    assert "Warning" not in err
+    # Python kills itself with the signal if it came through code that was made on the fly.
+    assert process.returncode in (128 + number, -number)
+    assert not (folder / "result.parquet").exists()
+    return err
+
+
+unix = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")
+
+
+@unix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
+    err = stopped(tmp_path, number, lambda _: cells(tmp_path) > 0)
+    word = "Interrupted" if number == signal.SIGINT else "Terminated"
+    told = "What is finished is kept in cells; to go on from there"
+    assert err.endswith(f"{word}. {told}: rank1 sweep grid.toml --jobs 2\n")
+    assert re.search(r"\d+ of \d+ cells, \S+ steps/s, 0:\d\d:\d\d taken", err)
+    assert cells(tmp_path) > 0
+
+
+@unix
+@pytest.mark.parametrize("backend", ["processes", "dask"])
+@pytest.mark.parametrize("seconds", [0.0, 0.15, 0.5])
+def test_ctrl_c_while_workers_start(tmp_path: Path, backend: str, seconds: float) -> None:
+    """They would print where they were, if they saw it."""
+    name = "popen_loky" if backend == "processes" else "multiprocessing.spawn"
+    seen: list[float] = []
+
+    def started_workers(pid: int) -> bool:
+        children = psutil.Process(pid).children(recursive=True)
+        if not seen and any(name in " ".join(child.cmdline()) for child in children):
+            seen.append(time.monotonic())
+        return bool(seen) and time.monotonic() - seen[0] >= seconds
+
+    err = stopped(tmp_path, signal.SIGINT, started_workers, "--backend", backend)
+    assert seen
+    assert f"rank1 sweep grid.toml --jobs 2 --backend {backend}\n" in err
+    assert "Interrupted. " in err
 
 
 def test_summary_is_what_the_runs_say(folder: Path) -> None:
@@ -295,14 +331,14 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
     assert document["out"] == "phase.svg"
     assert "</svg>" in (folder / "phase.svg").read_text()
     assert [panel["facet"] for panel in document["panels"]] == [{"n": 500}, {"n": 1000}]
-    cells = document["panels"][1]["cells"]
-    assert [(cell["delta_u"], cell["K"]) for cell in cells] == [
+    squares = document["panels"][1]["cells"]
+    assert [(square["delta_u"], square["K"]) for square in squares] == [
         (x, y) for x in (0.2, 0.4, 0.6) for y in (2, 4)
     ]
     rows = summary(read_sweep("result.parquet"), where={"n": 1000, "K": 4, "delta_u": 0.6})
     least = rows.sort("expected_mean").row(0, named=True)
-    assert cells[-1]["winner"] == least["label"]
-    assert cells[-1]["mean"] == pytest.approx(least["expected_mean"])
+    assert squares[-1]["winner"] == least["label"]
+    assert squares[-1]["mean"] == pytest.approx(least["expected_mean"])
     figure, _ = plot_winners(read_sweep("result.parquet"), "delta_u", "K", ["n"])
     assert len(figure.axes) == 2
 
@@ -368,3 +404,124 @@ def test_a_sweep_of_which_nothing_is_left_overwrites_nothing(
     assert "cells failed" in ran.err
     assert "Written" not in ran.out
     assert Path("result.parquet").read_bytes() == b"what was there"
+
+
+@pytest.fixture
+def scheduler_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing comes back after the first task, and every cell is a task."""
+    original = threads.play
+
+    def lossy(tasks: Any, setup: Any) -> Any:
+        yield next(original(tasks, setup))
+        raise OSError("the scheduler is gone")
+
+    monkeypatch.setattr(threads, "play", lossy)
+    monkeypatch.setattr("rank1.simulation.plan.MAX_TASK", 1)
+
+
+@pytest.mark.usefixtures("scheduler_goes")
+def test_a_sweep_that_ends_early_says_so_everywhere(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """On the terminal, in the file, on every table and plot made of it."""
+    arguments = ["sweep", "grid.toml", "--store", "new", "--out", "new.parquet", "--jobs", "1"]
+    ran = Output(capsys, *arguments)
+    assert ran.status == 1
+    assert ran.out == "Written: new.parquet, 24 rows, 210 runs missing.\n"
+    assert "35 cells failed" in ran.err
+    assert "the backend failed: OSError: the scheduler is gone" in ran.err
+    gap = "210 of 216 runs are missing"
+    assert read_sweep("new.parquet").gap == gap
+    table = Output(capsys, "table", "new.parquet")
+    assert f"{gap}: these figures are of what is there." in table.out
+    assert json.loads(Output(capsys, "table", "new.parquet", "--json").out)["missing"] == gap
+    assert json.loads(Output(capsys, "table", "result.parquet", "--json").out)["missing"] is None
+    for axes in (["--x", "delta_u"], ["--x", "delta_u", "--y", "K"]):
+        drawn = Output(capsys, "plot", "new.parquet", *axes, "--out", "a.svg")
+        assert drawn.out == f"Written: a.svg ({gap})\n"
+        drawn = Output(capsys, "plot", "new.parquet", *axes, "--out", "a.svg", "--json")
+        assert json.loads(drawn.out)["missing"] == gap
+    for figure in (
+        plot_lines(read_sweep("new.parquet"), "delta_u")[0],
+        plot_winners(read_sweep("new.parquet"), "delta_u", "K")[0],
+    ):
+        assert gap in [text.get_text() for text in figure.texts]
+
+
+@pytest.mark.usefixtures("scheduler_goes")
+def test_a_sweep_that_ends_early_does_not_replace_a_fuller_file(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    before = (folder / "result.parquet").read_bytes()
+    ran = Output(capsys, "sweep", "grid.toml", "--store", "new", "--jobs", "1")
+    assert ran.status == 1
+    assert ran.out == ""
+    assert "result.parquet was not replaced: it has more of this sweep." in ran.err
+    assert (folder / "result.parquet").read_bytes() == before
+    ran = Output(capsys, "sweep", "grid.toml", "--store", "new", "--jobs", "1", "--json")
+    document = json.loads(ran.out)
+    assert (document["out"], document["rows"], document["missing_runs"]) == (None, 0, 204)
+
+
+def test_files_with_brackets_in_their_names(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """A name is not a pattern: the other file's numbers are not for this one."""
+    Path("other.toml").write_text(GRID.replace("seed = 3", "seed = 4"))
+    assert Output(capsys, "sweep", "grid.toml", "--out", "o[1].parquet", "--jobs", "1").status == 0
+    assert Output(capsys, "sweep", "other.toml", "--out", "o1.parquet", "--jobs", "1").status == 0
+    rows = {
+        name: Output(capsys, "table", name, "--json").out
+        for name in ("o[1].parquet", "o1.parquet", "result.parquet")
+    }
+    assert rows["o[1].parquet"] == rows["result.parquet"] != rows["o1.parquet"]
+    keep = ["--where", "K=2", "--where", "n=500", "--x", "delta_u", "--json"]
+    drawn = {name: Output(capsys, "plot", name, *keep).out for name in rows}
+    assert drawn["o[1].parquet"] == drawn["result.parquet"] != drawn["o1.parquet"]
+
+
+def test_what_simulate_wrote_is_shown_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    policies = ["--policy", "rank1elim", "--policy", "rank1elim:confidence_scale=0.5"]
+    ran = Output(capsys, *SIMULATE[:-6], *policies, "--n", "1e3", "--runs", "2", "--json",
+                 "--out", "a.parquet")  # fmt: skip
+    document = json.loads(ran.out)
+    rows = json.loads(Output(capsys, "table", "a.parquet", "--json").out)["rows"]
+    assert [row["label"] for row in rows] == ["rank1elim", "rank1elim:confidence_scale=0.5"]
+    assert [row["expected_mean"] for row in rows] == pytest.approx(
+        [entry["expected_regret"]["mean"] for entry in document["policies"]]
+    )
+    drawn = json.loads(Output(capsys, "plot", "a.parquet", "--json").out)
+    assert [line["policy"] for line in drawn["panels"][0]["lines"]] == [
+        "rank1elim", "rank1elim:confidence_scale=0.5"
+    ]  # fmt: skip
+    assert Path("plot.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("n = " + "[" * 100_000, "lists or tables nested too deeply|must be TOML"),
+        ("\ufeff" + GRID.replace("runs = 6", "runs = 1e12"), "runs must be .* at most 10000000"),
+        (GRID.replace("K = [2, 4]", "K = { from = 1, to = 1000000, step = 1 }"),
+         "must have at most 100,000,000 rows and columns|at most 1,000,000 combinations"),
+    ],
+    ids=["deep", "runs", "lines"],
+)  # fmt: skip
+def test_grids_that_are_refused_at_once(
+    capsys: pytest.CaptureFixture[str], folder: Path, text: str, message: str
+) -> None:
+    Path("bad.toml").write_text(text, encoding="utf-8")
+    ran = Output(capsys, "sweep", "bad.toml")
+    assert ran.status == 2
+    assert re.search(message, ran.err)
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_grid_with_a_mark_at_its_start(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    Path("bom.toml").write_bytes(b"\xef\xbb\xbf" + GRID.encode())
+    ran = Output(capsys, "sweep", "bom.toml", "--out", "bom.parquet")
+    assert ran.status == 0
+    assert Path("bom.parquet").read_bytes() == Path("result.parquet").read_bytes()

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 # Each adds its command.
 from rank1.cli import bounds, identify, listings, paper, plot, simulate, sweep, table  # noqa: F401
-from rank1.cli.app import Terminated, app, ending, status_of
+from rank1.cli.app import Terminated, app, ending, status
 from rank1.errors import Rank1Error
 
 __all__ = ["app", "main"]
@@ -25,6 +25,7 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):  # a terminal that can't show Δ shows something
             stream.reconfigure(errors="replace")
+    Terminated.came = False
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminated)
     try:
@@ -37,8 +38,8 @@ def main() -> None:
         stop = getattr(end.__context__, "__cause__", None)
         if not isinstance(stop, KeyboardInterrupt):
             raise
-        print(f"{ending(stop)}.", file=sys.stderr)
-        _end(status_of(stop))
+        print(f"{ending()}.", file=sys.stderr)
+        _end(status())
     except BrokenPipeError:  # whoever read this has seen enough
         _end(141)
     except (Rank1Error, ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
@@ -47,11 +48,14 @@ def main() -> None:
 
 
 def _terminated(*_: Any) -> None:
+    Terminated.came = True
     raise Terminated
 
 
-def _end(status: int) -> NoReturn:
+def _end(code: int) -> NoReturn:
     """Leave, without another try to write what couldn't be written."""
-    with contextlib.suppress(OSError, ValueError):
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(status)
+    sys.exit(code)

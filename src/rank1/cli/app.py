@@ -13,21 +13,24 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Terminated", "app", "ending", "print_json", "show", "status_of"]
+__all__ = ["Terminated", "app", "ending", "print_json", "show", "status"]
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: the same as Ctrl-C, so that what is finished is kept."""
 
+    #: Whether it came: on the way through other packages it may become a KeyboardInterrupt.
+    came = False
 
-def ending(stop: KeyboardInterrupt) -> str:
+
+def ending() -> str:
     """What is said first after Ctrl-C or SIGTERM."""
-    return "Terminated" if status_of(stop) == 143 else "Interrupted"
+    return "Terminated" if Terminated.came else "Interrupted"
 
 
-def status_of(stop: KeyboardInterrupt) -> int:
+def status() -> int:
     """The status with which a command ends then, as shells have it."""
-    return 143 if isinstance(stop, Terminated) or isinstance(stop.__context__, Terminated) else 130
+    return 143 if Terminated.came else 130
 
 
 app = typer.Typer(

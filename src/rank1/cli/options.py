@@ -13,11 +13,13 @@ __all__ = [
     "Jobs",
     "Json",
     "ProblemName",
+    "Real",
     "Seed",
     "Set",
     "Shuffle",
     "Store",
     "Whole",
+    "real",
     "whole",
 ]
 
@@ -41,8 +43,21 @@ def whole(text: str) -> int:
     raise typer.BadParameter(f"must be a whole number, such as 20 or 2e6, got {text!r}")
 
 
+def real(text: str) -> float:
+    """A number.
+
+    >>> real("0.98")
+    0.98
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a number, such as 0.98, got {text!r}") from None
+
+
 #: For an option of one command only: Annotated[int, typer.Option(parser=whole, metavar="NUMBER")].
 Whole = {"parser": whole, "metavar": "NUMBER"}
+Real = {"parser": real, "metavar": "NUMBER"}
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, ending, print_json, show, status_of
-from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
+from rank1.cli.app import app, ending, print_json, show, status
+from rank1.cli.options import Address, Backend, Jobs, Json, Real, Seed, Whole
 from rank1.errors import InputError
 from rank1.paper import ARTEFACTS, Options
 
@@ -54,7 +54,7 @@ def paper(
         typer.Option(help="figure3: worth of s stars: unit (s−1)/4, fifths s/5 or stars s."),
     ] = "unit",
     sigma: Annotated[
-        float, typer.Option(help="figure3: standard deviation of a rating, in stars.")
+        float, typer.Option(help="figure3: standard deviation of a rating, in stars.", **Real)
     ] = 0.98,
     json_: Json = False,
 ) -> None:
@@ -93,11 +93,11 @@ def paper(
     try:
         for name in names:
             documents[name] = _make(name, options, quiet=json_)
-    except KeyboardInterrupt as stop:
+    except KeyboardInterrupt:
         if documents:
             _report(options, quiet=True)
         print(
-            f"{ending(stop)}."
+            f"{ending()}."
             + (
                 f" Finished cells are kept in {options.store}; the same command goes on from there."
                 if options.store.is_dir()
@@ -105,7 +105,7 @@ def paper(
             ),
             file=sys.stderr,
         )
-        sys.exit(status_of(stop))
+        sys.exit(status())
     except Exception:
         if documents:
             _report(options, quiet=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, ending, print_json, show, status_of
+from rank1.cli.app import app, ending, print_json, show, status
 from rank1.cli.options import (
     Address,
     Backend,
@@ -75,7 +75,7 @@ def simulate(
         checked_ending(plot)
     elif bounds:
         raise InputError("--bounds draws into the figure of --plot: name one, as in --plot a.png")
-    interrupted = None
+    interrupted = False
     try:
         result = simulation.simulate(
             policies, chosen, n, runs, seed, jobs, checkpoints,
@@ -84,9 +84,9 @@ def simulate(
         )  # fmt: skip
     except simulation.Interrupted as stop:
         if stop.result is None:
-            print(f"{ending(stop)} before any run was finished.", file=sys.stderr)
-            sys.exit(status_of(stop))
-        result, interrupted = stop.result, stop
+            print(f"{ending()} before any run was finished.", file=sys.stderr)
+            sys.exit(status())
+        result, interrupted = stop.result, True
     if json_:
         print_json(result.document() | ({"interrupted": True} if interrupted else {}))
     else:
@@ -99,9 +99,9 @@ def simulate(
         played = {outcome.label for outcome in result.outcomes}
         missing = ", ".join(each.label for each in policies if each.label not in played)
         also = f" None of {missing} was." if missing else ""
-        what = f"{ending(interrupted)}: these are the runs that were finished.{also}"
+        what = f"{ending()}: these are the runs that were finished.{also}"
         print(what, file=sys.stderr)
-        sys.exit(status_of(interrupted))
+        sys.exit(status())
 
 
 def _show_result(result: Any) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, ending, print_json, status_of
+from rank1.cli.app import app, ending, print_json, status
 from rank1.cli.options import Address, Backend, Jobs, Json
 from rank1.errors import InputError
 
@@ -52,15 +52,15 @@ def sweep(
         raise InputError("name a grid, or print one to start from: rank1 sweep --example")
     try:
         sys.exit(_sweep(grid, store, out, backend, address, jobs, dry_run, json_))
-    except KeyboardInterrupt as stop:
+    except KeyboardInterrupt:
         if dry_run:
             raise
         kept = "Nothing was finished; to begin again"
         if store.is_dir():
             kept = f"What is finished is kept in {store}; to go on from there"
         command = shlex.join(["rank1", *sys.argv[1:]])
-        print(f"{ending(stop)}. {kept}: {command}", file=sys.stderr)
-        sys.exit(status_of(stop))
+        print(f"{ending()}. {kept}: {command}", file=sys.stderr)
+        sys.exit(status())
 
 
 def _sweep(

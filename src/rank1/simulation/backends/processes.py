@@ -53,9 +53,10 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
             batch_size=1,
             max_nbytes=None,
         )
-        with workers_start():
-            results = pool(_calls(batch, tasks, sent))
+        results: Any = None
         try:
+            with workers_start():
+                results = pool(_calls(batch, tasks, sent))
             for k, played in results:
                 del left[k]
                 yield k, played
@@ -68,7 +69,8 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         finally:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "tasks have been cancelled": that was meant
-                results.close()
+                if results is not None:
+                    results.close()
 
 
 def _calls(batch: list[int], tasks: list[Task], sent: list[int]) -> Iterator[Any]:

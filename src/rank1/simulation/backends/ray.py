@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import signal
 import sys
 from collections.abc import Generator
 from functools import partial
@@ -25,6 +26,7 @@ from rank1.simulation.backends.base import (
     missing,
     play_task,
     unreachable,
+    workers_start,
 )
 
 __all__ = ["play"]
@@ -42,7 +44,10 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     # Ray writes about dead workers to standard output, which is for results.
     with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as stack:
         try:
-            cluster.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+            with workers_start():  # which puts back the handlers of signals that Ray replaces
+                cluster.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+        except SystemExit:  # its own answer to SIGTERM
+            signal.raise_signal(signal.SIGTERM)
         except (OSError, ValueError, RuntimeError) as error:
             raise unreachable("ray", "auto or 10.0.0.1:6379", setup, error) from None
         stack.callback(cluster.shutdown)

@@ -1,0 +1,61 @@
+"""Ray: the same bytes though a worker is killed, and signals. `make test` has it in .venv-ray."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+import rank1
+from rank1.simulation.backends import Setup, backend
+from rank1.simulation.store import Store
+from rank1.sweeps import plan, read_grid, write_sweep
+from tests.simulation.support import DRIVER, LONG, cells, started, wait_for
+
+pytest.importorskip("ray")
+
+
+def test_a_worker_is_killed_half_way(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(LONG)
+    grid = read_grid(tmp_path / "grid.toml")
+    todo = plan(grid)
+    assert todo.play() == []
+    write_sweep(tmp_path / "alone.parquet", grid, todo)
+    paths = [tmp_path / name for name in ("grid.toml", "cells", "ray.parquet")]
+    with started("-c", DRIVER, *paths, "ray") as sweep:
+        wait_for(lambda: cells(paths[1]) >= 1, 120)
+        children = psutil.Process(sweep.pid).children(recursive=True)
+        workers = [each.pid for each in children if "ray::play_task" in " ".join(each.cmdline())]
+        os.kill(workers[0], signal.SIGKILL)
+        assert cells(paths[1]) < len(plan(grid, Store(tmp_path / "none"), cell_seconds=0.1).cells)
+        assert sweep.wait(180) == 0
+    assert paths[2].read_bytes() == (tmp_path / "alone.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGTERM, "Term"), (signal.SIGINT, "Interr")])
+def test_a_stop_says_how_to_go_on(tmp_path: Path, number: signal.Signals, word: str) -> None:
+    (tmp_path / "grid.toml").write_text(LONG.replace("n = 3", "n = 30"))
+    command = ["-m", "rank1", "sweep", "grid.toml", "--backend", "ray", "--jobs", "2"]
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path}
+    with started(*command, **quiet) as sweep:
+        wait_for(lambda: cells(tmp_path / "cells") >= 1, 180)
+        if number == signal.SIGINT:
+            os.killpg(sweep.pid, number)  # as a terminal does: to the workers, too
+        else:
+            sweep.send_signal(number)
+        out, err = sweep.communicate(timeout=120)
+    assert out == ""
+    assert "Traceback" not in err
+    assert f"{word}" in err
+    assert "is kept in cells; to go on from there: rank1 sweep grid.toml --backend ray" in err
+    # Now and then Ray itself falls over when it is shut down, after everything was said.
+    assert sweep.returncode in (128 + number, -signal.SIGABRT, -signal.SIGSEGV)
+
+
+def test_an_address_where_nothing_is_says_so() -> None:
+    with pytest.raises(rank1.BackendError, match=r"address must be that of a ray cluster, such as"):
+        next(backend("ray")([], Setup(1, "auto")))
