@@ -57,8 +57,10 @@ class LiteralUCB1(Policy):
 
     def start(self, known: Known) -> LiteralUCB1State:
         shape = known.K, known.L
+        reach = known.high - known.low  # of the rewards; the radius grows with it
+        w = max(1.0, reach) if math.isfinite(reach) else 1.0
         return LiteralUCB1State(
-            np.array([self.confidence]),
+            np.array([self.confidence * w**2]),
             np.zeros(1, np.int64),
             np.zeros(shape, np.bool_),
             np.zeros(shape, np.int64),
