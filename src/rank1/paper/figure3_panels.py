@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,8 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
         )
         ax.set(xticks=[], yticks=[], xlabel="Movie", ylabel="Group of users")
         ax.set_title(name, loc="left", fontsize=10)
+    if document["data"]["white"]["movies"]:
+        axes[1].set_xlabel(f"Movie\n{textwrap.fill(_white(document), 56)}", fontsize=8)
     bar = figure.colorbar(image, ax=axes[:2].tolist(), shrink=0.8, pad=0.02, ticks=range(1, 6))
     bar.set_label("Stars")
     for entry in document["policies"]:
@@ -51,6 +54,16 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
     axes[2].legend(frameon=False, fontsize=9)
     figure.suptitle(f"Figure 3: {document['data']['label']}", x=0.01, ha="left", fontsize=11)
     return {"figure3": figure}
+
+
+def _white(document: dict[str, Any]) -> str:
+    """Why some columns of panel b are white."""
+    white, iterations = document["data"]["white"], document["completion"]["iterations"]
+    return (
+        f"White columns: {white['movies']} movies rated by at most {white['rated_by']} of "
+        f"{document['data']['groups']} groups. {iterations} iterations leave them near "
+        f"{white['stars']:.1f} stars, below any rating."
+    )
 
 
 def _by_average(observed: Floats, completed: Floats, axis: int) -> NDArray[np.int64]:

@@ -52,6 +52,8 @@ class RatingProblem:
     completed: Floats
     groups: list[str]
     titles: list[str]
+    #: How many groups, in the block or not, have rated each movie.
+    rated_by: Integers
     #: Of `completed`, largest first.
     singular_values: Floats
     #: How the whole matrix was completed, of which this is a block.
@@ -188,6 +190,7 @@ def rating_problem(
         completed=completed,
         groups=problem.row_labels,
         titles=problem.column_labels,
+        rated_by=np.isfinite(whole.averages[:, columns]).sum(axis=0),
         singular_values=np.asarray(np.linalg.svd(completed, compute_uv=False), np.float64),
         completion=completion,
         sigma=sigma,
