@@ -98,21 +98,24 @@ def _about(data: Ratings, grid: RatingProblem) -> dict[str, Any]:
         "movies": len(completion.V),
         "seen": completion.entries / cells,
         "seen_in_block": float(np.isfinite(grid.observed).mean()),
-        "white": _white(grid),
+        "stripes": _stripes(grid),
     }
 
 
-def _white(grid: RatingProblem) -> dict[str, Any]:
-    """Movies of the block that are completed to less than one star on average: white in panel b.
+def _stripes(grid: RatingProblem) -> dict[str, Any]:
+    """Movies completed to over a star below the average of their own ratings: pale in panel b.
 
     The completion begins with zeros for what is missing. A movie with few ratings has little to
     pull it away from there, and the descent is stopped before it has.
     """
-    below = grid.completed.mean(axis=0) < STARS[0]
+    completed = grid.completed.mean(axis=0)
+    short = completed < grid.movie_averages - 1
+    some = bool(short.any())
     return {
-        "movies": int(below.sum()),
-        "rated_by": int(grid.rated_by[below].max(initial=0)),
-        "stars": float(grid.completed[:, below].mean()) if below.any() else None,
+        "movies": int(short.sum()),
+        "rated_by": int(grid.rated_by[short].max(initial=0)),
+        "completed": float(completed[short].mean()) if some else None,
+        "average": float(grid.movie_averages[short].mean()) if some else None,
     }
 
 
@@ -231,7 +234,7 @@ def _show_grid(document: dict[str, Any]) -> Any:
     data, completion = document["data"], document["completion"]
     problem, settings = document["problem"], document["problem"]["settings"]
     values = document["singular_values"]
-    white, reach = data["white"], np.ptp(SCALES[settings["scale"]])
+    stripes, reach = data["stripes"], np.ptp(SCALES[settings["scale"]])
     table = _table("The grid", document, "what", "figure")
     rows = {
         "ratings": f"{data['ratings']:,} by {data['users']:,} users",
@@ -241,12 +244,16 @@ def _show_grid(document: dict[str, Any]) -> Any:
         "detected rank": f"{completion['rank']} (the paper: 5)",
         "residual of the completion, stars": f"{completion['residual_start']:.2f} → "
         f"{completion['residual']:.2f} in {completion['iterations']} iterations",
-        "its gradient at the end": f"{completion['gradient']:.2g} of the residuals, "
+        "gradient of the completion": f"{completion['gradient']:.2g} of the residuals, "
         + ("converged" if completion["converged"] else "not converged: stopped early"),
         "random block": f"{problem['K']} groups × {problem['L']} movies, "
         f"seed {settings['block_seed']}",
-        "movies in it completed to under 1 star": f"{white['movies']}"
-        + (f", rated by at most {white['rated_by']} groups" if white["movies"] else ""),
+        "movies completed to a star too low": f"{stripes['movies']}"
+        + ("; rated by at most {rated_by} groups, {completed:.1f} for {average:.1f} stars").format(
+            **stripes
+        )
+        if stripes["movies"]
+        else "none",
         "its singular values": ", ".join(f"{value:.1f}" for value in values),
         "first over second": f"{values[0] / values[1]:.1f}" if len(values) > 1 else "–",
         "a rating's standard deviation, stars": f"{settings['sigma']:.2f}"

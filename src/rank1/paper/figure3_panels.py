@@ -37,8 +37,8 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
         )
         ax.set(xticks=[], yticks=[], xlabel="Movie", ylabel="Group of users")
         ax.set_title(name, loc="left", fontsize=10)
-    if document["data"]["white"]["movies"]:
-        axes[1].set_xlabel(f"Movie\n{textwrap.fill(_white(document), 56)}", fontsize=8)
+    if note := _stripes(document):
+        axes[1].set_xlabel(f"Movie\n{textwrap.fill(note, 60)}", fontsize=8)
     bar = figure.colorbar(image, ax=axes[:2].tolist(), shrink=0.8, pad=0.02, ticks=range(1, 6))
     bar.set_label("Stars")
     for entry in document["policies"]:
@@ -56,13 +56,17 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
     return {"figure3": figure}
 
 
-def _white(document: dict[str, Any]) -> str:
-    """Why some columns of panel b are white."""
-    white, iterations = document["data"]["white"], document["completion"]["iterations"]
+def _stripes(document: dict[str, Any]) -> str:
+    """Why some columns of panel b are paler than those beside them."""
+    data, steps = document["data"], document["completion"]["iterations"]
+    stripes = data["stripes"]
     return (
-        f"White columns: {white['movies']} movies rated by at most {white['rated_by']} of "
-        f"{document['data']['groups']} groups. {iterations} iterations leave them near "
-        f"{white['stars']:.1f} stars, below any rating."
+        f"Pale or white stripes: {stripes['movies']} movies rated by at most "
+        f"{stripes['rated_by']} of {data['groups']} groups. Their ratings average "
+        f"{stripes['average']:.1f} stars; {steps} iterations from 0 come to "
+        f"{stripes['completed']:.1f}."
+        if stripes["movies"]
+        else ""
     )
 
 
