@@ -93,8 +93,7 @@ def _step(entries: Entries, at: _Point, memory: Memory, penalty: float) -> Float
     q = entries.towards_best_X(at.Y @ at.S.T, q, penalty)
     for (s, y), part in zip(memory, reversed(parts), strict=True):
         q = q + (part - float(np.vdot(y, q) / np.vdot(s, y))) * s
-    # Within its column space X needn't move. So its columns never come closer to dependence.
-    return q - at.X @ np.linalg.lstsq(at.X, q)[0]
+    return q
 
 
 def _shortened(entries: Entries, at: _Point, step: Floats, penalty: float) -> _Point | None:
