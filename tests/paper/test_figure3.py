@@ -75,7 +75,13 @@ def test_the_document_has_settings_instead_of_probabilities(
     assert json.loads(text) == document
     assert len(text) < 500_000
     assert "probabilities" not in text
-    settings = {"seed": 1, "sigma": 0.98, "scale": "unit"}
+    settings = {
+        "block_seed": 1,
+        "iterations": 50,
+        "sigma": 0.98,
+        "sigma_estimated": False,
+        "scale": "unit",
+    }
     assert document["problem"] == {"name": "ratings", "K": 128, "L": 128, "settings": settings}
     completed = np.array(document["completed"], float)
     values = np.linalg.svd(completed, compute_uv=False)
@@ -385,8 +391,8 @@ def test_the_options_reach_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(figure3, "rating_problem", stop)
     with pytest.raises(InterruptedError):
-        figure3.compute(Options(seed=7, sigma=0.5, scale="fifths"))
-    assert seen == {"seed": 7, "sigma": 0.5, "scale": "fifths"}
+        figure3.compute(Options(block_seed=7, iterations=9, sigma=0.5, scale="fifths"))
+    assert seen == {"seed": 7, "iterations": 9, "sigma": 0.5, "scale": "fifths"}
 
 
 def test_raw_stars_are_for_two_of_the_policies(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import importlib.util
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -16,6 +16,7 @@ from rank1.errors import InputError
 from rank1.paper import ARTEFACTS, Options
 
 CHOICES = (*ARTEFACTS, "all")
+DEFAULT = Options()
 
 
 @app.command(epilog="Example: rank1 paper table1 --runs 20 --seed 1")
@@ -52,10 +53,17 @@ def paper(
     scale: Annotated[
         str,
         typer.Option(help="figure3: worth of s stars: unit (s−1)/4, fifths s/5 or stars s."),
-    ] = "unit",
+    ] = DEFAULT.scale,
     sigma: Annotated[
-        float, typer.Option(help="figure3: standard deviation of a rating, in stars.", **Real)
-    ] = 0.98,
+        str,
+        typer.Option(help="figure3: standard deviation of a rating, in stars, or estimated."),
+    ] = str(DEFAULT.sigma),
+    iterations: Annotated[
+        int, typer.Option(help="figure3: steps of the completion of the ratings.", **Whole)
+    ] = DEFAULT.iterations,
+    block_seed: Annotated[
+        int, typer.Option(help="figure3: seed of the random groups and movies.", **Whole)
+    ] = DEFAULT.block_seed,
     json_: Json = False,
 ) -> None:
     """Reproduce the paper's experiments, beside its own numbers; index.html shows them all."""
@@ -77,7 +85,9 @@ def paper(
         data_dir=data_dir,
         accept_licence=accept_licence,
         scale=checks.one_of("--scale", scale, SCALES),
-        sigma=checks.number("--sigma", sigma, 0, above=True),
+        sigma=_sigma(sigma),
+        iterations=checks.integer("--iterations", iterations, 0),
+        block_seed=checks.integer("--block-seed", block_seed, 0, None),
         command=shlex.join(["rank1", *sys.argv[1:]]),
     )
     try:
@@ -119,6 +129,17 @@ def paper(
         )
     if json_:
         print_json(documents if artefact == "all" else documents[artefact])
+
+
+def _sigma(text: str) -> float | Literal["estimated"]:
+    from rank1 import checks
+
+    if text == "estimated":
+        return "estimated"
+    try:
+        return checks.number("--sigma", float(text), 0, above=True)
+    except ValueError:
+        raise InputError(f"--sigma must be a number above 0 or estimated, got {text!r}") from None
 
 
 def _with_data(options: Options) -> Options:

@@ -53,8 +53,10 @@ class LiteralUCB1(NamedTuple):
 def literal_ucb1(known: Known, confidence: float = 2.0) -> LiteralUCB1:
     """The settings are those of `rank1.UCB1`."""
     shape = known.K, known.L
+    reach = known.high - known.low  # of the rewards; the radius grows with it
+    w = max(1.0, reach) if math.isfinite(reach) else 1.0
     return LiteralUCB1(
-        np.array([float(confidence)]),
+        np.array([confidence * w**2]),
         np.zeros(1, np.int64),
         np.zeros(shape, np.bool_),
         np.zeros(shape, np.int64),

@@ -15,7 +15,7 @@ From these the command line prints and saves, and `rank1.paper.report` makes its
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 __all__ = ["ARTEFACTS", "Options"]
 
@@ -41,9 +41,12 @@ class Options(NamedTuple):
     data_dir: Path | None = None
     #: Whether the terms of MovieLens were accepted, so that it may be downloaded.
     accept_licence: bool = False
-    #: What stars are worth in figure3, and their standard deviation: see `rating_problem`.
+    #: Of figure3, see `rating_problem`: what stars are worth and their standard deviation, steps
+    #: of the completion, and the seed of the block that is played.
     scale: str = "unit"
-    sigma: float = 0.98
+    sigma: float | Literal["estimated"] = 0.98
+    iterations: int = 50
+    block_seed: int = 1
     #: The command line itself, which documents and the page cite.
     command: str = ""
 

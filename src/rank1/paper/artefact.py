@@ -93,6 +93,8 @@ def _asked(options: Options) -> dict[str, Any]:
         "label": options.label,
         "scale": options.scale,
         "sigma": options.sigma,
+        "iterations": options.iterations,
+        "block_seed": options.block_seed,
     }
 
 

@@ -14,7 +14,7 @@ from rank1.paper.claims import claim
 from rank1.paper.curves import EARLY, LATE, concave, mark, slopes
 from rank1.paper.figure3_panels import draw
 from rank1.paper.movielens import RatingProblem, Ratings, obtain, rating_problem
-from rank1.paper.movielens.problem import STARS
+from rank1.paper.movielens.problem import SCALES, STARS
 from rank1.paper.played import played
 from rank1.policies import POLICIES
 from rank1.simulation import Series, mean_and_error
@@ -36,7 +36,13 @@ def compute(options: Options) -> dict[str, Any]:
     """The grid of ratings, the regret of each policy on it, and the paper's claims on them."""
     begin = time.perf_counter()
     data = obtain(options.data_dir, accept_licence=options.accept_licence)
-    grid = rating_problem(data, seed=options.seed, sigma=options.sigma, scale=options.scale)
+    grid = rating_problem(
+        data,
+        seed=options.block_seed,
+        iterations=options.iterations,
+        sigma=options.sigma,
+        scale=options.scale,
+    )
     names = NAMES if grid.scale != "stars" else NAMES[:2]  # the later two need rewards in [0, 1]
     policies = [POLICIES[name]() for name in names]
     series = [Series.of(policy, grid.problem, options.n, 100, options.seed) for policy in policies]
@@ -56,7 +62,13 @@ def compute(options: Options) -> dict[str, Any]:
             "name": "ratings",
             "K": grid.problem.K,
             "L": grid.problem.L,
-            "settings": {"seed": options.seed, "sigma": grid.sigma, "scale": grid.scale},
+            "settings": {
+                "block_seed": options.block_seed,
+                "iterations": options.iterations,
+                "sigma": grid.sigma,
+                "sigma_estimated": options.sigma == "estimated",
+                "scale": grid.scale,
+            },
         },
         "completion": grid.completion.report(),
         "singular_values": grid.singular_values[: grid.rank].tolist(),
@@ -86,6 +98,24 @@ def _about(data: Ratings, grid: RatingProblem) -> dict[str, Any]:
         "movies": len(completion.V),
         "seen": completion.entries / cells,
         "seen_in_block": float(np.isfinite(grid.observed).mean()),
+        "stripes": _stripes(grid),
+    }
+
+
+def _stripes(grid: RatingProblem) -> dict[str, Any]:
+    """Movies completed to over a star below the average of their own ratings: pale in panel b.
+
+    The completion begins with zeros for what is missing. A movie with few ratings has little to
+    pull it away from there, and the descent is stopped before it has.
+    """
+    completed = grid.completed.mean(axis=0)
+    short = completed < grid.movie_averages - 1
+    some = bool(short.any())
+    return {
+        "movies": int(short.sum()),
+        "rated_by": int(grid.rated_by[short].max(initial=0)),
+        "completed": float(completed[short].mean()) if some else None,
+        "average": float(grid.movie_averages[short].mean()) if some else None,
     }
 
 
@@ -204,6 +234,7 @@ def _show_grid(document: dict[str, Any]) -> Any:
     data, completion = document["data"], document["completion"]
     problem, settings = document["problem"], document["problem"]["settings"]
     values = document["singular_values"]
+    stripes, reach = data["stripes"], np.ptp(SCALES[settings["scale"]])
     table = _table("The grid", document, "what", "figure")
     rows = {
         "ratings": f"{data['ratings']:,} by {data['users']:,} users",
@@ -213,11 +244,22 @@ def _show_grid(document: dict[str, Any]) -> Any:
         "detected rank": f"{completion['rank']} (the paper: 5)",
         "residual of the completion, stars": f"{completion['residual_start']:.2f} → "
         f"{completion['residual']:.2f} in {completion['iterations']} iterations",
-        "random block": f"{problem['K']} groups × {problem['L']} movies",
+        "gradient of the completion": f"{completion['gradient']:.2g} of the residuals, "
+        + ("converged" if completion["converged"] else "not converged: stopped early"),
+        "random block": f"{problem['K']} groups × {problem['L']} movies, "
+        f"seed {settings['block_seed']}",
+        "movies completed to a star too low": f"{stripes['movies']}"
+        + ("; rated by at most {rated_by} groups, {completed:.1f} for {average:.1f} stars").format(
+            **stripes
+        )
+        if stripes["movies"]
+        else "none",
         "its singular values": ", ".join(f"{value:.1f}" for value in values),
         "first over second": f"{values[0] / values[1]:.1f}" if len(values) > 1 else "–",
-        "a rating's standard deviation, stars": f"{settings['sigma']:.2f}",
-        "reward of s stars": WORTH[settings["scale"]],
+        "a rating's standard deviation, stars": f"{settings['sigma']:.2f}"
+        + (", estimated" if settings["sigma_estimated"] else ""),
+        "reward of s stars": WORTH[settings["scale"]]
+        + (f"; all confidence intervals {reach:.0f} times as wide" if reach > 1 else ""),
         "best pair": "{group}; {title}; {stars:.2f} stars".format(**document["best"]),
     }
     for name, figure in rows.items():

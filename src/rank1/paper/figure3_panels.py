@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,8 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
         )
         ax.set(xticks=[], yticks=[], xlabel="Movie", ylabel="Group of users")
         ax.set_title(name, loc="left", fontsize=10)
+    if note := _stripes(document):
+        axes[1].set_xlabel(f"Movie\n{textwrap.fill(note, 60)}", fontsize=8)
     bar = figure.colorbar(image, ax=axes[:2].tolist(), shrink=0.8, pad=0.02, ticks=range(1, 6))
     bar.set_label("Stars")
     styles = line_styles(entry["label"] for entry in document["policies"])
@@ -48,6 +51,20 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
     axes[2].legend(frameon=False, fontsize=9)
     figure.suptitle(f"Figure 3: {document['data']['label']}", x=0.01, ha="left", fontsize=11)
     return {"figure3": figure}
+
+
+def _stripes(document: dict[str, Any]) -> str:
+    """Why some columns of panel b are paler than those beside them."""
+    data, steps = document["data"], document["completion"]["iterations"]
+    stripes = data["stripes"]
+    return (
+        f"Pale or white stripes: {stripes['movies']} movies rated by at most "
+        f"{stripes['rated_by']} of {data['groups']} groups. Their ratings average "
+        f"{stripes['average']:.1f} stars; {steps} iterations from 0 come to "
+        f"{stripes['completed']:.1f}."
+        if stripes["movies"]
+        else ""
+    )
 
 
 def _by_average(observed: Floats, completed: Floats, axis: int) -> NDArray[np.int64]:

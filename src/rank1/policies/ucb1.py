@@ -121,6 +121,7 @@ class UCB1(Policy):
 
     T counts a pair's rewards and t all of them. Rows and columns are not told apart: the K·L pairs
     are arms of their own. A step costs log(K·L), and its choice is that of the plain argmax.
+    Rewards in an interval of width w > 1, such as stars, make the radius w times as large.
 
     Parameters
     ----------
@@ -151,9 +152,11 @@ class UCB1(Policy):
         """The state before the first step."""
         K, L = known.K, known.L
         names = (np.arange(K)[:, None] << SHIFT) + np.arange(L)
-        largest_radius = math.sqrt(self.confidence * math.log(checks.MAX_STEPS))
+        reach = known.high - known.low
+        w = max(1.0, reach) if math.isfinite(reach) else 1.0  # as in Rank1Elim
+        a = self.confidence * w**2
         at = np.zeros(1, AT)
-        at[0].confidence, at[0].scale = self.confidence, largest_radius
+        at[0].confidence, at[0].scale = a, math.sqrt(a * math.log(checks.MAX_STEPS))
         return UCB1State(
             known.limits,
             at,

@@ -87,19 +87,13 @@ def test_result_describes_the_completed_matrix() -> None:
     assert report["entries"] == np.isfinite(matrix).sum()
 
 
-def test_comes_to_rest_at_the_tolerance() -> None:
-    """Without noise once the residual is small enough, with noise once it stays the same."""
+def test_without_noise_the_residual_says_when_it_has_converged() -> None:
     for tolerance in (1e-2, 1e-4):
         _, matrix = planted(80, 60, 3, 0.5)
         completion = optspace(matrix, 3, iterations=1000, tolerance=tolerance)
         typical = np.sqrt(np.nanmean(matrix**2))
         assert completion.converged
         assert completion.residuals[-1] <= tolerance * typical < completion.residuals[-2]
-    _, matrix = planted(80, 60, 3, 0.5, noise=0.5)
-    completion = optspace(matrix, 3, iterations=1000, tolerance=1e-5)
-    assert completion.converged
-    drops = 1 - completion.residuals[1:] / completion.residuals[:-1]
-    assert drops[-1] <= 1e-5 < drops[:-1].min()
 
 
 def test_starts_from_the_trimmed_matrix() -> None:
@@ -175,10 +169,12 @@ def test_lines_without_entries_stay_unknown_and_change_nothing_else() -> None:
         ([[1, np.nan], [np.nan, np.nan]], [[1, np.nan], [np.nan, np.nan]]),
     ],
 )
-def test_tiny_and_empty_matrices(matrix: Any, completed: Any) -> None:
-    completion = optspace(matrix)
+@pytest.mark.parametrize("how", [{}, {"method": "alternating", "penalty": 0}])
+def test_tiny_and_empty_matrices(matrix: Any, completed: Any, how: dict[str, Any]) -> None:
+    completion = optspace(matrix, **how)
     assert completion.rank == 1
-    np.testing.assert_allclose(completion.matrix, completed, atol=1e-12)
+    assert completion.converged
+    np.testing.assert_allclose(completion.matrix, completed, atol=1e-11)
 
 
 def test_an_undetermined_middle_factor_stays_small() -> None:
@@ -203,6 +199,13 @@ def test_an_undetermined_middle_factor_stays_small() -> None:
         ({"rank": True}, TypeError, "rank must be .* got True"),
         ({"iterations": -1}, ValueError, "iterations must be .* at least 0, got -1"),
         ({"tolerance": -0.1}, ValueError, "tolerance must be .* at least 0, got -0.1"),
+        ({"method": "newton"}, ValueError, "method must be one of descent, alternating, got 'newt"),
+        ({"penalty": 0.1}, ValueError, "penalty must be left out with method 'descent'.*got 0.1"),
+        (
+            {"method": "alternating", "penalty": -1},
+            ValueError,
+            "penalty must be .* at least 0, got -1",
+        ),
     ],
 )
 def test_errors_name_argument_value_and_remedy(
@@ -252,7 +255,8 @@ class TestEntries:
         np.testing.assert_allclose(self.entries.best_S(self.X, self.Y), expected, atol=1e-12)
 
     def test_residual_and_gradients(self) -> None:
-        residual, gradient_X, gradient_Y = self.entries.residual(self.X, self.S, self.Y)
+        residual, RY, RTX = self.entries.residual(self.X, self.S, self.Y)
+        gradient_X, gradient_Y = RY @ self.S.T, RTX @ self.S
         squares = 2 * self.half_squares(self.X, self.S, self.Y)
         assert residual == pytest.approx(np.sqrt(squares / self.mask.sum()))
         h = 1e-5
@@ -269,8 +273,8 @@ class TestEntries:
 
     def test_quartic_along_a_line(self) -> None:
         start = self.half_squares(self.X, self.S, self.Y)
-        _, gradient_X, gradient_Y = self.entries.residual(self.X, self.S, self.Y)
-        c1 = np.vdot(gradient_X, self.W) + np.vdot(gradient_Y, self.Z)
+        _, RY, RTX = self.entries.residual(self.X, self.S, self.Y)
+        c1 = np.vdot(RY @ self.S.T, self.W) + np.vdot(RTX @ self.S, self.Z)
         c2, c3, c4 = self.entries.quartic(self.X, self.S, self.Y, self.W, self.Z)
         for t in (-0.7, 0.3, 2.0):
             moved = self.half_squares(self.X + t * self.W, self.S, self.Y + t * self.Z)

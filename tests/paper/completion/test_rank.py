@@ -67,6 +67,18 @@ def test_only_the_first_hundred_values_count() -> None:
     assert guess_rank(orthogonal * s @ orthogonal.T) == 2
 
 
+def test_neither_more_nor_fewer_values_count() -> None:
+    """The 99th gap sets the unit in which two gaps matter; the 100th would drown them all."""
+    gaps = np.full(119, 0.001)
+    gaps[:5] = 20, 3, 0.5, 0.4, 0.05
+    gaps[98:100] = 0.3, 20
+    s = np.cumsum([3.0, *gaps[::-1]])[::-1]
+    guesses = [from_values(s[:count], (120, 120), 120**2) for count in (30, 99, 100, 101)]
+    assert guesses == [5, 5, 2, 1]
+    orthogonal = np.linalg.qr(np.random.default_rng(0).normal(size=(120, 120)))[0]
+    assert guess_rank(orthogonal * s @ orthogonal.T) == 2
+
+
 @pytest.mark.parametrize(
     ("matrix", "rank"), [([[5.0]], 1), ([[1.0, 2.0]], 1), ([[0.0, 0.0], [0.0, 0.0]], 1)]
 )

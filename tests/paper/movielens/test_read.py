@@ -51,6 +51,27 @@ def test_a_character_that_python_takes_for_a_line_end(folder: Path) -> None:
     assert read(folder).titles[0] == "Toy\x85Story (1995)"
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "utf-8-sig"])
+def test_titles_in_latin_1_and_in_utf_8(folder: Path, encoding: str) -> None:
+    """The original is Latin-1; who opens and saves it again often makes UTF-8 of it."""
+    names = "Misérables, Les", "Rosenkavalier: Ärger über Öl", "Città dell'uomo ½"
+    for file in folder.glob("*.dat"):
+        text = file.read_text("latin-1")
+        for old, new in zip(("Misérables, Les", "Toy Story", "Contender, The"), names, strict=True):
+            text = text.replace(old, new)
+        file.write_text(text, encoding, newline="\n")
+    titles = read(folder).titles
+    assert [titles[k][:-7] for k in (1, 0, 3)] == list(names)
+    assert titles[0] == "Rosenkavalier: Ärger über Öl (1995)"
+
+
+def test_one_byte_that_is_not_utf_8_makes_it_latin_1(folder: Path) -> None:
+    file = folder / "movies.dat"
+    text = file.read_bytes().decode("latin-1").replace("Toy Story", "Voilà")
+    file.write_bytes(text.encode("utf-8").replace("é".encode(), b"\xe9"))
+    assert read(folder).titles[:2] == ["VoilÃ\xa0 (1995)", "Misérables, Les (1995)"]
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [

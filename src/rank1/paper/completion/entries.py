@@ -1,18 +1,42 @@
-"""Sums over the entries seen of a matrix: what OptSpace's descent needs of its data."""
+"""Sums over the entries seen of a matrix: what fitting a low rank needs of its data."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Entries"]
+__all__ = ["Entries", "Fit", "at_rest"]
 
 Floats = NDArray[np.float64]
 
 #: Numbers in a block of rows: a block and what is computed from it stay in a core's cache.
 BLOCK = 2**17
+#: What is added to sums of squares, as a part of them, so that too few entries leave nothing
+#: undetermined: of what fits alike, the small one is taken.
+RIDGE = 1e-14
+
+
+class Fit(NamedTuple):
+    """X·S·Yᵀ, X and Y orthonormal, and how it was come by; see `Completion`."""
+
+    X: Floats
+    S: Floats
+    Y: Floats
+    residuals: list[float]
+    gradient: float
+    converged: bool
+
+    def turned(self) -> Fit:
+        """The same of the transposed matrix."""
+        return self._replace(X=self.Y, S=self.S.T, Y=self.X)
+
+
+def at_rest(residual: float, gradient: float, rank: int, tolerance: float) -> bool:
+    """Whether a fit has converged; the entries have size √rank."""
+    return residual <= tolerance * math.sqrt(rank) or gradient <= tolerance
 
 
 class Entries:
@@ -47,33 +71,39 @@ class Entries:
         products differ on each side, and two matrix products give all the sums.
         """
         r = X.shape[1]
-        a, b = np.triu_indices(r)
+        a, b, pair = _products(r)
         sums = ((X[:, a] * X[:, b]).T @ self.seen) @ (Y[:, a] * Y[:, b])
-        pair = np.empty((r, r), dtype=np.intp)
-        pair[a, b] = pair[b, a] = np.arange(len(a))
         A = sums[pair[:, None, :, None], pair[None, :, None, :]].reshape(r * r, r * r)
-        # Too few entries leave S undetermined; a ridge the size of rounding picks a small one.
-        A[np.diag_indices(r * r)] += 1e-14 * (np.trace(A) / r**2 or 1.0)
+        A[np.diag_indices(r * r)] += RIDGE * (np.trace(A) / r**2 or 1.0)
         S = np.linalg.solve(A, ((X.T @ self.M) @ Y).ravel())
         return S.astype(np.float64, copy=False).reshape(r, r)
 
-    def residual(self, X: Floats, S: Floats, Y: Floats) -> tuple[float, Floats, Floats]:
-        """The root mean square residual, and the gradients of half its sum of squares.
+    def best_Y(self, X: Floats, penalty: float) -> Floats:
+        """The Y of the smallest sum of squares for X·Yᵀ, plus penalty·‖X·Yᵀ‖²."""
+        return _by_line(X, self.seen.T, self.M.T @ X, penalty)
 
-        The residuals themselves stay in `R` for `quartic`.
+    def towards_best_X(self, Y: Floats, G: Floats, penalty: float) -> Floats:
+        """G through the inverse Hessian by X: from the gradient it makes the step to the best X."""
+        return _by_line(Y, self.seen, G, penalty)
+
+    def residual(self, X: Floats, S: Floats, Y: Floats) -> tuple[float, Floats, Floats]:
+        """The root mean square residual, and R·Y and Rᵀ·X with the residuals R = X·S·Yᵀ − M.
+
+        Times Sᵀ and S these are the gradients of half the sum of squares. The residuals stay in
+        `R` for `quartic`.
         """
-        XS, YS, YT = X @ S, Y @ S.T, np.ascontiguousarray(Y.T)
-        W, ZT = np.empty(X.shape), np.zeros(YT.shape)
+        XS, YT = X @ S, np.ascontiguousarray(Y.T)
+        RY, XTR = np.empty(X.shape), np.zeros(YT.shape)
         total = 0.0
         for rows in self.blocks:
             R = self.R[rows]
             np.matmul(XS[rows], YT, out=R)
             R *= self.seen[rows]
             R -= self.M[rows]
-            np.matmul(R, YS, out=W[rows])
-            ZT += XS[rows].T @ R
+            np.matmul(R, Y, out=RY[rows])
+            XTR += X[rows].T @ R
             total += float(np.vdot(R, R))
-        return math.sqrt(total / self.count), W, ZT.T
+        return math.sqrt(total / self.count), RY, XTR.T
 
     def quartic(
         self, X: Floats, S: Floats, Y: Floats, W: Floats, Z: Floats
@@ -99,3 +129,24 @@ class Entries:
             c3 += float(np.vdot(R1, R2))
             c4 += float(np.vdot(R2, R2)) / 2
         return c2, c3, c4
+
+
+def _products(r: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """The r(r+1)/2 products of two of r columns: their places, and r×r which is which."""
+    a, b = np.triu_indices(r)
+    pair = np.empty((r, r), dtype=np.intp)
+    pair[a, b] = pair[b, a] = np.arange(len(a))
+    return a, b, pair
+
+
+def _by_line(X: Floats, seen: Floats, B: Floats, penalty: float) -> Floats:
+    """The solutions of r normal equations for each row of `seen`, with a row of B on the right.
+
+    Their matrix is Σ x[i,a]·x[i,b] over what the row has seen; one matrix product gives them all.
+    """
+    r = X.shape[1]
+    a, b, pair = _products(r)
+    A = (seen @ (X[:, a] * X[:, b]))[:, pair]
+    A += penalty * (X.T @ X)
+    A[:, range(r), range(r)] += RIDGE * np.trace(A, axis1=1, axis2=2)[:, None] / r
+    return np.linalg.solve(A, B[..., None])[..., 0].astype(np.float64, copy=False)

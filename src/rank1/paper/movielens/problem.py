@@ -52,6 +52,9 @@ class RatingProblem:
     completed: Floats
     groups: list[str]
     titles: list[str]
+    #: How many groups, in the block or not, have rated each movie, and their average.
+    rated_by: Integers
+    movie_averages: Floats
     #: Of `completed`, largest first.
     singular_values: Floats
     #: How the whole matrix was completed, of which this is a block.
@@ -169,15 +172,15 @@ def rating_problem(
     if sigma != "estimated":
         sigma = checks.number("sigma", sigma, 0, above=True)
     completion = optspace(whole.averages, rank, iterations)
+    # The last digits depend on how many threads added them up; the problem, whose seeds and kept
+    # runs go by its every bit, must not.
     if sigma == "estimated":
         off = whole.stars - completion.matrix[whole.rows, whole.columns]
-        sigma = float(np.sqrt(np.mean(off**2)))
+        sigma = float(np.sqrt(np.mean(off**2)).round(6))
 
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(len(whole.names), K, replace=False))
     columns = np.sort(rng.choice(len(whole.titles), L, replace=False))
-    # The last digits depend on how many threads added them up; the problem, whose seeds and kept
-    # runs go by its every bit, must not.
     completed = completion.matrix[np.ix_(rows, columns)].round(6)
     problem = Categorical(SCALES[scale], star_probabilities(completed, sigma))
     problem.row_labels = [whole.names[i] for i in rows]
@@ -188,6 +191,8 @@ def rating_problem(
         completed=completed,
         groups=problem.row_labels,
         titles=problem.column_labels,
+        rated_by=np.isfinite(whole.averages[:, columns]).sum(axis=0),
+        movie_averages=np.nanmean(whole.averages[:, columns], axis=0),
         singular_values=np.asarray(np.linalg.svd(completed, compute_uv=False), np.float64),
         completion=completion,
         sigma=sigma,

@@ -83,7 +83,8 @@ def read(directory: str | Path) -> Ratings:
     Parameters
     ----------
     directory
-        Holds `users.dat`, `movies.dat` and `ratings.dat`, itself or in a folder `ml-1m`.
+        Holds `users.dat`, `movies.dat` and `ratings.dat`, itself or in a folder `ml-1m`. They are
+        in Latin-1 as GroupLens wrote them, or in UTF-8 as others have saved them again.
 
     Raises
     ------
@@ -196,8 +197,8 @@ def files_of(directory: Path) -> list[Path]:
 def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
     """Each line's number and fields."""
     number = 0
-    # Only a newline ends a line; Python would take some latin-1 characters for line ends too.
-    with path.open(encoding="latin-1", newline="\n") as file:
+    # Only a newline ends a line; Python would take some Latin-1 characters for line ends too.
+    with path.open(encoding=_encoding(path), newline="\n") as file:
         for number, line in enumerate(file, start=1):
             parts = line.rstrip("\r\n").split("::")
             if len(parts) != fields or not line.endswith("\n"):
@@ -206,6 +207,18 @@ def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
             yield number, parts
     if number == 0:
         raise DataError(f"{path}:1: the file is empty; get the data again")
+
+
+def _encoding(path: Path) -> str:
+    """UTF-8 if the whole file is, which Latin-1 with an accent in it never is by chance."""
+    content = path.read_bytes()
+    if content.isascii():
+        return "ascii"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8-sig"  # some programs begin a file with a byte order mark
 
 
 def _add(known: dict[str, int], name: str, key: str, path: Path, number: int) -> None:
