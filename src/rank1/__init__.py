@@ -10,10 +10,18 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rank1 import theory as theory
     from rank1.errors import BackendError as BackendError
+    from rank1.errors import CancelledError as CancelledError
+    from rank1.errors import ConflictError as ConflictError
     from rank1.errors import FileError as FileError
+    from rank1.errors import FormatError as FormatError
     from rank1.errors import InputError as InputError
     from rank1.errors import InputTypeError as InputTypeError
+    from rank1.errors import OtherStudyError as OtherStudyError
     from rank1.errors import Rank1Error as Rank1Error
+    from rank1.errors import StorageError as StorageError
+    from rank1.errors import StudyExistsError as StudyExistsError
+    from rank1.errors import UnknownStudyError as UnknownStudyError
+    from rank1.errors import UnknownSuggestionError as UnknownSuggestionError
     from rank1.policies import GLMUCB as GLMUCB
     from rank1.policies import KLUCB as KLUCB
     from rank1.policies import OSUB as OSUB
@@ -53,7 +61,9 @@ if TYPE_CHECKING:
 
 # Compiled code is slow to import, so a name's module loads when the name is first used.
 _MODULES = {
-    "rank1.errors": "BackendError FileError InputError InputTypeError Rank1Error",
+    "rank1.errors": "BackendError CancelledError ConflictError FileError FormatError InputError "
+    "InputTypeError OtherStudyError Rank1Error StorageError StudyExistsError UnknownStudyError "
+    "UnknownSuggestionError",
     "rank1.policies": "GLMUCB KLUCB OSUB UCB1 UTS Known LinUCB Oracle Policy Pull Rank1Elim "
     "Rank1ElimKL ThompsonSampling Uniform ask tell",
     "rank1.problems": "Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval "
