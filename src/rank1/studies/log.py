@@ -133,15 +133,14 @@ RECORD = np.dtype(
 
 def columns(records: NDArray[Any]) -> Events:
     """Records with the fields of `RECORD`, as columns; kinds that are unknown here are refused."""
-    events = Events(*(records[name].astype(RECORD[name]) for name in Events._fields))
-    if events.size and not 1 <= events.kind.min() <= events.kind.max() <= max(Kind):
-        kinds = events.kind
+    kinds = records["kind"]
+    if len(kinds) and not 1 <= kinds.min() <= kinds.max() <= max(Kind):
         at = int(((kinds < 1) | (kinds > max(Kind))).argmax())
         raise FormatError(
-            f"event {events.seq[at]} of the log is of kind {kinds[at]}, which this version of "
+            f"event {records['seq'][at]} of the log is of kind {kinds[at]}, which this version of "
             f"rank1 doesn't know (it knows 1 to {max(Kind)}): a later one wrote it; upgrade rank1"
         )
-    return events
+    return Events(*(records[name].astype(RECORD[name]) for name in Events._fields))
 
 
 def as_events(events: Sequence[Event], first: int, at: float) -> Events:

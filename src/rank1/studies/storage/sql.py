@@ -20,6 +20,7 @@ from rank1.errors import (
 )
 from rank1.studies.log import OUTCOMES, Event, Events, Kind, check_text, new_uid, nonces
 from rank1.studies.storage.base import Snapshot, StudyRow, digest, several
+from rank1.studies.storage.faults import faults
 
 __all__ = ["COLUMNS", "SqlReader", "SqlStorage", "SqlTransaction"]
 
@@ -72,8 +73,13 @@ class SqlReader:
         """The storage's clock, in seconds since 1970."""
         raise NotImplementedError
 
+    def end(self, study: int) -> tuple[int, float]:
+        """Seq of the last event, and the time now, which isn't before it."""
+        seq, at = self.last(study)
+        return seq, max(at, self.clock())
+
     def now(self, study: int) -> float:
-        return max(self.last(study)[1], self.clock())
+        return self.end(study)[1]
 
     def damage(self) -> list[str]:
         """What the database itself finds wrong with its files."""
@@ -86,7 +92,7 @@ class SqlReader:
             if not np.array_equal(events.seq, expected):
                 missing = expected[(events.seq != expected).argmax()]
                 raise ValueError(f"event {missing} of the log is missing")
-        elif after and self.last(study)[0] < after:
+        elif after and self.end(study)[0] < after:
             raise ValueError(f"event {after} was read before, but the log ends earlier")
         return events
 
@@ -196,22 +202,19 @@ class SqlTransaction(SqlReader):
         self.append(study, [Event(Kind.CREATED, data=spec)])
         return self.study(name)
 
-    def last(self, study: int) -> tuple[int, float]:
-        """Seq of the last event; its time, which those to come have too."""
+    def end(self, study: int) -> tuple[int, float]:
+        """Seq of the last event, and the time of those to come."""
         if study not in self._ends:
             if study not in self._studies:
                 raise InputError(f"study must be one that the transaction names, got {study}")
-            seq, at = super().last(study)
+            seq, at = self.last(study)
             if self._clock is None:
                 self._clock = self.clock()
             self._ends[study] = seq, max(at, self._clock)
         return self._ends[study]
 
-    def now(self, study: int) -> float:
-        return self.last(study)[1]
-
     def append(self, study: int, events: Sequence[Event]) -> int:
-        last, at = self.last(study)
+        last, at = self.end(study)
         for event in events:
             if event.key is not None:
                 check_text("key", event.key)
@@ -281,7 +284,7 @@ class SqlStorage:
     def check(self) -> list[str]:
         try:
             with self.reading() as log:
-                return log.damage() or faults(log)
+                return log.damage() or faults(log.rows)
         except StorageError as error:
             return [str(error)]
 
@@ -293,54 +296,3 @@ class SqlStorage:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-_FAULTS = {
-    "the log has gaps": """
-        SELECT s.name, max(e.seq) FROM rank1_studies AS s
-        LEFT JOIN rank1_events AS e ON e.study = s.id GROUP BY s.id, s.name
-        HAVING count(e.seq) = 0 OR min(e.seq) <> 1 OR max(e.seq) <> count(e.seq)""",
-    "an event is of a kind that this version doesn't know": f"""
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
-        WHERE e.kind NOT BETWEEN 1 AND {max(Kind):d}""",
-    "the log doesn't begin with the study's creation, or tells it twice": f"""
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
-        WHERE (e.seq = 1) <> (e.kind = {Kind.CREATED:d})""",
-    "an event is of no study": """
-        SELECT e.study, e.seq FROM rank1_events AS e
-        WHERE NOT EXISTS (SELECT 1 FROM rank1_studies AS s WHERE s.id = e.study)""",
-    "an outcome is of no suggestion before it": f"""
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
-        WHERE (e.suggestion > 0) <> (e.kind IN ({", ".join(str(int(k)) for k in OUTCOMES)}))
-        OR e.suggestion > 0 AND NOT EXISTS (
-            SELECT 1 FROM rank1_events AS asked WHERE asked.study = e.study
-            AND asked.seq = e.suggestion AND asked.seq < e.seq
-            AND asked.kind = {Kind.SUGGESTED:d})""",
-    "a suggestion was reported on and cancelled": f"""
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
-        WHERE e.kind = {Kind.CANCELLED:d} AND EXISTS (
-            SELECT 1 FROM rank1_events AS other WHERE other.study = e.study
-            AND other.suggestion = e.suggestion AND other.suggestion > 0
-            AND other.kind = {Kind.REPORTED:d})""",
-    "time runs backwards": """
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
-        JOIN rank1_events AS before ON before.study = e.study AND before.seq = e.seq - 1
-        WHERE before.at > e.at""",
-}
-
-
-def faults(reader: SqlReader) -> list[str]:
-    """What the tables say that can't be, a sentence each."""
-    found = []
-    for fault, sql in _FAULTS.items():
-        rows = reader.rows(f"{sql} ORDER BY 1, 2 LIMIT 4")
-        found += [f"study {name!r}: {fault} (event {seq})" for name, seq in rows[:3]]
-        found += [f"… and more: {fault}"] * (len(rows) > 3)
-    snapshots = "SELECT study, seq, layout, blob, digest FROM rank1_snapshots"
-    for study, seq, layout, blob, seal in reader.rows(snapshots):
-        if digest(study, Snapshot(seq, layout, bytes(blob))) != bytes(seal):
-            found.append(
-                f"the snapshot of study number {study} at event {seq} is damaged; it is derived "
-                "from the log, and won't be used"
-            )
-    return found
