@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
-import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 
@@ -31,12 +32,18 @@ def server() -> Iterator[Any]:
     folder = Path(tempfile.mkdtemp(prefix="rank1-pg-"))
     server = get_server(folder, cleanup_mode=None)
     yield server
-    # Stopping in good order would take seconds for what is thrown away.
-    process = server.get_postmaster_info().process
-    assert process is not None
-    process.send_signal(signal.SIGQUIT)
-    process.wait(60)
+    kill(server)  # stopping in good order would take seconds for what is thrown away
     shutil.rmtree(folder)
+
+
+def kill(server: Any) -> None:
+    """Kill the server and all its processes, and see them end."""
+    process = server.get_postmaster_info().process
+    processes = [process, *process.children(recursive=True)]
+    for each in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
+    psutil.wait_procs(processes, timeout=60)
 
 
 def new_schema(server: Any) -> str:

@@ -10,6 +10,7 @@ import random
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,13 @@ from psycopg.pq import TransactionStatus
 from rank1.errors import InputError, StorageError, UnknownStudyError
 from rank1.studies.log import RECORD, Events, columns
 from rank1.studies.storage.base import PATIENCE, Connections
-from rank1.studies.storage.postgres_tables import Connection, connect, lost, translated
+from rank1.studies.storage.postgres_tables import (
+    ADVISORY_LOCK,
+    Connection,
+    connect,
+    lost,
+    translated,
+)
 from rank1.studies.storage.sql import COLUMNS, SqlReader, SqlStorage, SqlTransaction
 
 __all__ = ["PostgresStorage"]
@@ -50,6 +57,8 @@ ENDS = f"""
         SELECT seq, at FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1) AS e
     WHERE id = ANY(%s::int4[])"""
 OWN = "SELECT at, kind, nonce FROM rank1_events WHERE study = ? AND seq = ?"
+# A study that isn't committed yet has no row that others could see and wait for.
+CREATION = f"BEGIN; SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
 SNAPSHOT_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -159,6 +168,9 @@ class PostgresStorage(SqlStorage):
             yield log
             log.check_whole()
 
+    def creation(self) -> AbstractContextManager[PostgresTransaction]:
+        return self._transaction(CREATION)
+
     def backup(self, path: str | os.PathLike[str]) -> None:
         raise StorageError(
             f"{self.where} is backed up by PostgreSQL's own tools, while it is in use: "
@@ -242,17 +254,15 @@ class PostgresStorage(SqlStorage):
     def _is_there(self, added: list[tuple[Any, ...]]) -> bool:
         """Whether a transaction that added these rows was committed.
 
-        Under the lock of its study, which it held to its end, there is no doubt: the event of that
-        number is its own, or another's, or missing.
+        Under the lock that it held to its end, there is no doubt: the event of that number is its
+        own, or another's, or missing.
         """
         if not added:
             return True
         study, seq, at, kind, *_ = added[-1]
         nonce = added[-1][9]
         try:
-            connection, _ = self._begin("BEGIN", [study])
-        except UnknownStudyError:
-            return False
+            connection, _ = self._begin(*(("BEGIN", [study]) if seq > 1 else (CREATION, [])))
         except (StorageError, psycopg.Error) as error:
             raise StorageError(
                 f"the connection to {self.where} was lost in mid-commit and hasn't come back "

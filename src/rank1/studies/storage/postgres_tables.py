@@ -142,7 +142,10 @@ def connect(
                 "take a database with the encoding UTF8"
             )
         milliseconds = int(1000 * patience)
-        times = {"patience": str(milliseconds), "longer": str(milliseconds + min(5000, milliseconds))}
+        times = {
+            "patience": str(milliseconds),
+            "longer": str(milliseconds + min(5000, milliseconds)),
+        }
         connection.execute(SETTINGS, times)
         _bring_to_format(connection, where, make)
     except BaseException:

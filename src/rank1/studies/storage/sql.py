@@ -265,11 +265,15 @@ class SqlStorage:
     def transaction(self, *studies: int) -> AbstractContextManager[SqlTransaction]:
         raise NotImplementedError
 
+    def creation(self) -> AbstractContextManager[SqlTransaction]:
+        """A transaction that creates a study; one at a time."""
+        return self.transaction()
+
     def create(self, name: str, spec: str) -> StudyRow:
         check_text("name", name)
         self.prepare()
         try:
-            with self.transaction() as log:
+            with self.creation() as log:
                 return log.create(name, spec)
         except ConflictError as error:
             raise StudyExistsError(

@@ -99,6 +99,11 @@ def translated(where: str, patience: float = 0.0) -> Iterator[None]:
             f"can't open {where!r} or the -wal and -shm files beside it ({error}): they must be "
             f"files that may be read and written, in a folder that may be written to; {RESTORE}"
         ) from error
+    except apsw.IOError as error:
+        raise StorageError(
+            f"the disk failed under {where!r} ({error}): it may be full, faulty or gone; nothing "
+            "was acknowledged; see to it and go on"
+        ) from error
     except apsw.ConstraintError as error:
         raise ConflictError(f"the log has such an event already ({error})") from error
     except apsw.Error as error:
@@ -141,8 +146,10 @@ def regular_file(path: Path, where: str) -> os.stat_result:
     if not stat.S_ISREG(found.st_mode):
         what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
         raise StorageError(f"{where!r} is {what}: name a file; {RESTORE}")
-    if found.st_size == 0:
-        raise StorageError(f"{where!r} is empty, which a file of rank1 never is: {RESTORE}")
+    if found.st_size < 4096:
+        raise StorageError(
+            f"{where!r} has {found.st_size} bytes, too few for a file of rank1: {RESTORE}"
+        )
     return found
 
 
@@ -179,6 +186,7 @@ def connect(path: Path, where: str, patience: float) -> Connection:
             "once: pip install --upgrade apsw brings one that can't"
         )
     file = regular_file(path, where)
+    wal = os.path.exists(f"{path}-wal")
     with translated(where, patience):
         connection = Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
@@ -198,6 +206,8 @@ def connect(path: Path, where: str, patience: float) -> Connection:
                 raise StorageError(
                     f"{where!r} is a SQLite database, but of another program: name another file"
                 )
+            if not wal and os.stat(path).st_size % connection.pragma("page_size"):
+                raise apsw.CorruptError("the file ends within a page")
             if (found := connection.pragma("user_version")) != FORMAT:
                 _migrate(connection, found, where)
             if connection.pragma("journal_mode") != "wal":
