@@ -148,13 +148,14 @@ class PostgresStorage(SqlStorage):
         self.where = _without_password(parts)
         self.patience = patience
         self._connect = functools.partial(connect, parts, self.where, patience)
-        self._connections = Connections(self._connect, psycopg.Connection.close)
+        self._connections = Connections(self._connect, psycopg.Connection.close, alone=False)
         self._was_there = False
         weakref.finalize(self, self._connections.close)
 
     def prepare(self) -> None:
-        with translated(self.where, self.patience):
-            self._connections.give(self._connect(make=True))
+        if not self._was_there:
+            with translated(self.where, self.patience):
+                self._connect(make=True).close()
             self._was_there = True
 
     @contextlib.contextmanager
@@ -191,7 +192,7 @@ class PostgresStorage(SqlStorage):
             log = PostgresTransaction(connection, ends)
             try:
                 yield log
-                self._connections.check_not_forked(pid)
+                self._connections.check_not_forked(pid, connection)
                 self._commit(connection, log)
             except BaseException:
                 self._connections.check_not_forked(pid, connection)

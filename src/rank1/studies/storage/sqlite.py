@@ -109,7 +109,7 @@ class SqliteStorage(SqlStorage):
         self.path = Path(os.path.realpath(path))
         self.patience = patience
         connect = functools.partial(sqlite_file.connect, self.path, self.where, patience)
-        self._connections = Connections(connect, Connection.close)
+        self._connections = Connections(connect, Connection.close, alone=True)
         weakref.finalize(self, self._connections.close)
 
     def prepare(self) -> None:
@@ -125,7 +125,6 @@ class SqliteStorage(SqlStorage):
 
     @contextlib.contextmanager
     def transaction(self, *studies: int) -> Iterator[SqliteTransaction]:
-        self._connections.owned()
         lock = self._connections.writing
         if not lock.acquire(timeout=self.patience):  # the threads of a process queue up here
             raise sqlite_file.held(self.where, self.patience)
@@ -192,7 +191,7 @@ class SqliteStorage(SqlStorage):
                     sqlite_file.check_writable(connection, file, self.where)
                 connection.execute(begin)
                 yield connection
-                self._connections.check_not_forked(pid)
+                self._connections.check_not_forked(pid, connection)
                 connection.execute("COMMIT")
             except BaseException as error:
                 self._connections.check_not_forked(pid, connection)

@@ -19,6 +19,7 @@ from pathlib import Path
 import apsw
 
 from rank1.errors import ConflictError, FormatError, StorageError
+from rank1.studies.storage.base import inherited
 
 __all__ = ["FORMAT", "connect", "create", "place", "translated"]
 
@@ -184,6 +185,11 @@ def connect(path: Path, where: str, patience: float) -> Connection:
         raise StorageError(
             f"SQLite {apsw.sqlite_lib_version()} can lose commits when two processes write at "
             "once: pip install --upgrade apsw brings one that can't"
+        )
+    if inherited():
+        raise StorageError(
+            f"this process was forked while its parent used a SQLite file, so {where!r} can't be "
+            "used safely: fork when no transaction is under way, or start processes by spawning"
         )
     file = regular_file(path, where)
     wal = os.path.exists(f"{path}-wal")
