@@ -20,9 +20,10 @@ import apsw
 import pytest
 
 import rank1
-from rank1.studies.log import Event
-from rank1.studies.storage import sql, sqlite_file
+from rank1.studies.log import Event, Kind
+from rank1.studies.storage import Snapshot, sql, sqlite_file
 from rank1.studies.storage.sqlite import SqliteStorage
+from tests.studies.storage.test_contract import EVERYTHING, OUTCOMES, same
 from tests.studies.support import SPEC, append, python, reported, suggested
 
 PAGE = 4096
@@ -634,3 +635,33 @@ def test_an_event_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
             storage.reading() as log,
         ):
             log.read(study.id)
+
+
+FORMAT_1 = Path(__file__).with_name("format-1.sql")
+
+
+def test_a_file_of_the_first_format(tmp_path: Path) -> None:
+    """What was written once can be read for ever."""
+    with closing(apsw.Connection(str(tmp_path / "rank1.db"))) as connection:
+        connection.execute(FORMAT_1.read_text(encoding="utf-8")).fetchall()
+        schema = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
+    with SqliteStorage(tmp_path / "rank1.db") as storage:
+        assert storage.check() == []
+        with storage.reading() as log:
+            zoe, spring = log.studies()
+            assert (spring.name, spring.uid, spring.last_seq) == ("spring", "cacq2e", 12)
+            assert (zoe.name, zoe.last_seq, zoe.retired) == ("Zoë", 1, None)
+            events = log.page(spring.id)
+            assert log.snapshot(spring.id, "one") == Snapshot(7, "one", b"state")
+            assert log.pending(spring.id).tolist() == [7]
+        expected = [*EVERYTHING, *OUTCOMES, Event(Kind.RETIRED, nonce=events[-1].nonce)]
+        assert events[0].data == '{"rows": ["a", "b"], "columns": ["\\u65e5\\u672c"]}'
+        for event, like in zip(events[1:], expected, strict=True):
+            assert same(event, like._replace(seq=event.seq, at=event.at))
+        assert spring.retired == events[-1].at == spring.last_at
+        append(storage, zoe, *suggested(3))
+    if sqlite_file.FORMAT == 1:  # who changes the tables must raise it, and write a migration
+        SqliteStorage(tmp_path / "new.db").prepare()
+        with closing(apsw.Connection(str(tmp_path / "new.db"))) as connection:
+            new = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
+        assert new == schema

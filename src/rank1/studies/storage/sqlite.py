@@ -81,7 +81,9 @@ class SqliteStorage(SqlStorage):
     """Studies in a file, with its -wal and -shm files beside it while it is in use.
 
     What is acknowledged has been forced onto the disk. Writers take turns; who has waited for
-    `patience` seconds is told so by StorageError. Readers wait for nobody.
+    `patience` seconds is told so by StorageError. Readers wait for nobody. All processes must run
+    on one machine, and none may open the file with another library (`sqlite3`, say) beside this
+    one: when that closes the file, the operating system takes this one's locks away.
 
     Parameters
     ----------
