@@ -6,7 +6,9 @@ import contextlib
 import itertools
 import os
 import shutil
+import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,10 +32,24 @@ def server() -> Iterator[Any]:
 
     # Not pytest's own directory: the server runs as another user, who couldn't get there.
     folder = Path(tempfile.mkdtemp(prefix="rank1-pg-"))
-    server = get_server(folder, cleanup_mode=None)
+    server = get_server(folder, cleanup_mode=None, start=False)
+    server.ensure_pgdata_inited()
+    start(server)
     yield server
     kill(server)  # stopping in good order would take seconds for what is thrown away
     shutil.rmtree(folder)
+
+
+def start(server: Any) -> None:
+    """Start the server, after a kill, too; its own way of doing so gives up after ten seconds."""
+    for attempt in itertools.count():
+        try:
+            server.ensure_postgres_running()
+            return
+        except (subprocess.SubprocessError, AssertionError):
+            if attempt == 20:
+                raise
+            time.sleep(1.0)
 
 
 def kill(server: Any) -> None:
