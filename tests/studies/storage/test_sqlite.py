@@ -231,6 +231,9 @@ def test_a_folder_that_may_not_be_written_to(open_folder: Path) -> None:
         assert f"'{path}'" in told
         assert "may not be written" in told or "in a folder that may be written to" in told
     create = as_stranger(open_folder / "new.db")[2]
+    if os.getuid() == 0:  # a folder that may not even be looked into
+        open_folder.chmod(0o700)
+        assert all("Permission denied" in told for told in as_stranger(path))
     assert "name a file in a folder that exists and may be written to" in create
 
 
@@ -532,12 +535,32 @@ def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
     storage.close()
 
 
+COPY = """
+import resource, sys
+import rank1
+from rank1.studies.storage.sqlite import SqliteStorage
+storage = SqliteStorage(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+try:
+    storage.backup(sys.argv[2])
+except rank1.StorageError as error:
+    print(error)
+"""
+
+
+def test_no_room_for_a_backup(tmp_path: Path) -> None:
+    path = filled(tmp_path / "rank1.db")
+    run = python("-c", COPY, str(path), str(tmp_path / "copy.db"))
+    assert f"no room to write the copy '{tmp_path / 'copy.db'}'" in run.stdout, run.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["rank1.db"]
+
+
 def test_a_damaged_file_gives_no_backup(tmp_path: Path) -> None:
     path = filled(tmp_path / "rank1.db")
     raw = path.read_bytes()
     path.write_bytes(raw[: 20 * PAGE] + b"\x11" * PAGE + raw[21 * PAGE :])
     with SqliteStorage(path) as storage:
-        with pytest.raises(rank1.StorageError, match=r"rank1\.db.* isn't whole"):
+        with pytest.raises(rank1.StorageError, match=r"rank1\.db.* (isn't whole|is damaged)"):
             storage.backup(tmp_path / "copy.db")
         with storage.transaction() as log:
             log.rows("DELETE FROM rank1_events WHERE seq = 2")
@@ -600,8 +623,9 @@ def test_a_half_made_file_is_in_nobodys_way(
         storage.create("spring", SPEC)
     assert seen == [False]
     with SqliteStorage(path) as storage:
-        monkeypatch.setattr(Path, "exists", lambda self: False)  # as if both had looked at once
-        storage.create("autumn", SPEC)
+        with monkeypatch.context() as patch:  # as if both had looked at once
+            patch.setattr(os.path, "exists", lambda path: False)
+            storage.create("autumn", SPEC)
         assert len(uses(storage)) == 4
         with storage.reading() as log:
             assert [study.name for study in log.studies()] == ["autumn", "spring"]

@@ -20,7 +20,8 @@ from psycopg.pq import TransactionStatus
 
 from rank1.errors import InputError, StorageError, UnknownStudyError
 from rank1.studies.log import RECORD, Events, columns
-from rank1.studies.storage.base import PATIENCE, Connections
+from rank1.studies.storage.base import PATIENCE
+from rank1.studies.storage.connections import Connections
 from rank1.studies.storage.postgres_tables import (
     ADVISORY_LOCK,
     Connection,
@@ -174,8 +175,8 @@ class PostgresStorage(SqlStorage):
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         raise StorageError(
-            f"{self.where} is backed up by PostgreSQL's own tools, while it is in use: "
-            f"pg_dump --format=custom --file={os.fspath(path)!r} with its address"
+            f"can't copy {self.where} to {os.fspath(path)!r}: a PostgreSQL database is backed up "
+            "by the server's own tools (pg_dump), while it is in use"
         )
 
     def close(self) -> None:

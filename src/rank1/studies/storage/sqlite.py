@@ -18,16 +18,9 @@ import numpy as np
 from rank1.errors import StorageError
 from rank1.studies.log import RECORD, Events, columns
 from rank1.studies.storage import sqlite_file
-from rank1.studies.storage.base import (
-    PATIENCE,
-    Connections,
-)
-from rank1.studies.storage.sql import (
-    COLUMNS,
-    SqlReader,
-    SqlStorage,
-    SqlTransaction,
-)
+from rank1.studies.storage.base import PATIENCE
+from rank1.studies.storage.connections import Connections
+from rank1.studies.storage.sql import COLUMNS, SqlReader, SqlStorage, SqlTransaction
 from rank1.studies.storage.sqlite_file import Connection, translated
 
 __all__ = ["SqliteStorage"]
@@ -111,11 +104,12 @@ class SqliteStorage(SqlStorage):
         self.path = Path(os.path.realpath(path))
         self.patience = patience
         connect = functools.partial(sqlite_file.connect, self.path, self.where, patience)
-        self._connections = Connections(connect, Connection.close, alone=True)
+        close = functools.partial(Connection.close, force=True)
+        self._connections = Connections(connect, close, alone=True)
         weakref.finalize(self, self._connections.close)
 
     def prepare(self) -> None:
-        if self.path.exists():
+        if os.path.exists(self.path):
             self._connections.give(self._connections.take())  # which looks whether it is ours
         else:
             sqlite_file.create(self.path, self.where)
@@ -156,11 +150,13 @@ class SqliteStorage(SqlStorage):
         if os.path.lexists(place):
             raise StorageError(f"{where!r} is there already: name a new file for the backup")
         with sqlite_file.beside(place, where) as temporary:
-            with self._connection("BEGIN") as source, translated(where):
+            with self._connection("BEGIN") as source:
                 copy = apsw.Connection(os.fspath(temporary))
                 try:
                     with copy.backup("main", source, "main") as pages:
                         pages.step()  # all of them, as of one moment
+                except (apsw.FullError, apsw.IOError) as error:
+                    raise StorageError(f"no room to write the copy {where!r} ({error})") from error
                 finally:
                     copy.close(True)
             copied = SqliteStorage(temporary)
@@ -197,11 +193,18 @@ class SqliteStorage(SqlStorage):
                 connection.execute("COMMIT")
             except BaseException as error:
                 self._connections.check_not_forked(pid, connection)
-                if isinstance(error, apsw.Error | StorageError):
-                    self._connections.drop(connection)
-                else:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    self._connections.give(connection)
+                self._undo(connection, error)
                 raise
             self._connections.give(connection)
+
+    def _undo(self, connection: Connection, error: BaseException) -> None:
+        """Keep a connection for the next transaction, unless something is wrong with it."""
+        if not isinstance(error, apsw.Error | StorageError) or isinstance(
+            error, apsw.ConstraintError
+        ):
+            with contextlib.suppress(apsw.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._connections.give(connection)
+                return
+        self._connections.drop(connection)

@@ -19,7 +19,7 @@ from pathlib import Path
 import apsw
 
 from rank1.errors import ConflictError, FormatError, StorageError
-from rank1.studies.storage.base import inherited
+from rank1.studies.storage.connections import inherited
 
 __all__ = ["FORMAT", "connect", "create", "place", "translated"]
 
@@ -256,7 +256,7 @@ def rollback(connection: apsw.Connection) -> Iterator[None]:
 
 def create(path: Path, where: str) -> None:
     """Make the file, unless another process is first: it is there whole or not at all."""
-    if os.path.exists(f"{path}-wal") and not path.exists():
+    if os.path.exists(f"{path}-wal") and not os.path.exists(path):
         raise StorageError(
             f"there is a {where + '-wal'!r}, but no {where!r} to which it belongs: put that back, "
             f"or, if it is gone for good, delete the -wal; {RESTORE}"
