@@ -8,12 +8,20 @@ from __future__ import annotations
 
 __all__ = [
     "BackendError",
+    "CancelledError",
+    "ConflictError",
     "FileError",
+    "FormatError",
     "InputError",
     "InputTypeError",
     "NoDigest",
+    "OtherStudyError",
     "Rank1Error",
     "SnapshotError",
+    "StorageError",
+    "StudyExistsError",
+    "UnknownStudyError",
+    "UnknownSuggestionError",
 ]
 
 
@@ -45,7 +53,45 @@ class SnapshotError(Rank1Error, ValueError):
     """A snapshot of a policy's state can't be restored: damaged, of another layout or policy."""
 
 
-for _cls in (
-    Rank1Error, InputError, InputTypeError, FileError, BackendError, NoDigest, SnapshotError,
-):  # fmt: skip
-    _cls.__module__ = "rank1"  # where people find them, and what a traceback shows
+class StorageError(FileError):
+    """What a study is kept in can't be read or written; nothing was acknowledged.
+
+    Attributes
+    ----------
+    again
+        Whether the same call may succeed at once: the connection was lost, and nothing was stored.
+    """
+
+    again: bool = False
+
+
+class FormatError(StorageError):
+    """What a study is kept in was written by a later version of rank1."""
+
+
+class UnknownStudyError(Rank1Error, LookupError):
+    """There is no study of this name."""
+
+
+class StudyExistsError(Rank1Error, ValueError):
+    """There is a study of this name already."""
+
+
+class UnknownSuggestionError(Rank1Error, LookupError):
+    """No suggestion has this id."""
+
+
+class OtherStudyError(Rank1Error, LookupError):
+    """The id belongs to a suggestion of another study."""
+
+
+class CancelledError(Rank1Error, ValueError):
+    """The suggestion was cancelled: it was never shown, so nothing can be reported of it."""
+
+
+class ConflictError(Rank1Error, ValueError):
+    """Something else is on record already: another reward of the same suggestion, for one."""
+
+
+for _name in __all__:
+    globals()[_name].__module__ = "rank1"  # where people find them, and what a traceback shows

@@ -1,0 +1,313 @@
+"""Studies in a PostgreSQL database, which processes on many hosts can use at once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import random
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from rank1.errors import InputError, StorageError, UnknownStudyError
+from rank1.studies.log import RECORD, Events, columns
+from rank1.studies.storage.base import PATIENCE
+from rank1.studies.storage.connections import Connections
+from rank1.studies.storage.postgres_tables import (
+    ADVISORY_LOCK,
+    Connection,
+    connect,
+    lost,
+    translated,
+)
+from rank1.studies.storage.sql import COLUMNS, SqlReader, SqlStorage, SqlTransaction
+
+__all__ = ["PostgresStorage"]
+
+#: How many events are fetched at once.
+PORTION = 500_000
+
+TYPES = ["int4", "int8", "float8", "int2", "int4", "int4", "int8", "int8", "float8", "int4",
+         "text", "int4", "text", "text"]  # fmt: skip
+COPY = f"COPY rank1_events ({COLUMNS}) FROM STDIN (FORMAT BINARY)"
+# The columns of `Events`, one after the other in one long value: a row each would take far longer.
+READ = """
+    SELECT string_agg(int8send(seq) || float8send(at) || int2send(kind) || int4send("row")
+        || int4send("column") || int8send(tag) || int8send(suggestion) || float8send(value)
+        || int4send(nonce), '')
+    FROM (SELECT * FROM rank1_events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?) AS e"""
+SENT = np.dtype([
+    (name, np.dtype(np.int16 if name == "kind" else RECORD[name]).newbyteorder(">"))
+    for name in RECORD.fields or ()
+])  # fmt: skip
+# An own statement after that of the lock: it sees what was committed while it waited.
+LOCK = "SELECT id FROM rank1_studies WHERE id = ANY(%s::int4[]) ORDER BY id FOR NO KEY UPDATE"
+CLOCK = "extract(epoch FROM clock_timestamp())::float8"
+ENDS = f"""
+    SELECT id, seq, at, {CLOCK}
+    FROM rank1_studies CROSS JOIN LATERAL (
+        SELECT seq, at FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1) AS e
+    WHERE id = ANY(%s::int4[])"""
+OWN = "SELECT at, kind, nonce FROM rank1_events WHERE study = ? AND seq = ?"
+# A study that isn't committed yet has no row that others could see and wait for.
+CREATION = f"BEGIN; SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
+SNAPSHOT_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresReader(SqlReader):
+    """Reads through one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        cursor = self.connection.execute(_own_marks(sql), parameters, binary=True)
+        return cursor.fetchall() if cursor.description else []
+
+    def among(self, values: Sequence[int]) -> tuple[str, Any]:
+        return "= ANY(?::int8[])", list(values)
+
+    def clock(self) -> float:
+        ((now,),) = self.rows(f"SELECT {CLOCK}")
+        return now
+
+    def damage(self) -> list[str]:
+        settings = self.rows(
+            "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes')"
+        )
+        return [
+            f"the server runs with {name} = off: what was acknowledged can be lost with the power"
+            for name, setting in settings
+            if setting == "off"
+        ]
+
+    def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
+        raw, at = [], after
+        left = 2**62 if limit is None else limit
+        while left > 0:
+            count = min(left, PORTION)
+            ((portion,),) = self.rows(READ, study, at, count)
+            got = len(portion or b"") // SENT.itemsize
+            raw.append(portion or b"")
+            at, left = at + got, left - got
+            if got < count:
+                break
+        try:
+            return self.whole(study, after, columns(np.frombuffer(b"".join(raw), SENT)))
+        except ValueError as error:
+            raise StorageError(
+                f"the log is damaged: {error}; restore a backup of the database"
+            ) from None
+
+
+class PostgresTransaction(PostgresReader, SqlTransaction):
+    """Reads and writes through one connection, which has the studies locked."""
+
+    def __init__(self, connection: Connection, ends: dict[int, tuple[int, float]]) -> None:
+        PostgresReader.__init__(self, connection)
+        SqlTransaction.__init__(self, list(ends))
+        self._ends.update(ends)
+
+    def insert(self, rows: list[tuple[Any, ...]]) -> None:
+        with self.connection.cursor() as cursor, cursor.copy(COPY) as copy:
+            copy.set_types(TYPES)
+            for row in rows:
+                copy.write_row(row)
+
+
+class PostgresStorage(SqlStorage):
+    """Studies in a database; writers to the same study take turns, others don't meet.
+
+    If the connection breaks while a transaction is committed, the database is asked afterwards
+    whether its events are there. If it breaks before, the error says that nothing was stored.
+
+    Parameters
+    ----------
+    url
+        Where the database is: `postgresql://user@host/database`. The tables are made in it by the
+        first study that is created.
+    patience
+        Seconds to wait for others, and for a server that was there to come back.
+    """
+
+    def __init__(self, url: str, patience: float = PATIENCE) -> None:
+        try:
+            parts = conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            raise InputError(
+                f"storage must be an address like postgresql://user@host/database: {error}"
+            ) from None
+        self.where = _without_password(parts)
+        self.patience = patience
+        self._connect = functools.partial(connect, parts, self.where, patience)
+        self._connections = Connections(self._connect, psycopg.Connection.close, alone=False)
+        self._was_there = False
+        weakref.finalize(self, self._connections.close)
+
+    def prepare(self) -> None:
+        if not self._was_there:
+            with translated(self.where, self.patience):
+                self._connect(make=True).close()
+            self._was_there = True
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[PostgresReader]:
+        with self._transaction(SNAPSHOT_READ) as log:
+            yield PostgresReader(log.connection)
+
+    @contextlib.contextmanager
+    def transaction(self, *studies: int) -> Iterator[PostgresTransaction]:
+        with self._transaction("BEGIN", studies) as log:
+            yield log
+            log.check_whole()
+
+    def creation(self) -> AbstractContextManager[PostgresTransaction]:
+        return self._transaction(CREATION)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        raise StorageError(
+            f"can't copy {self.where} to {os.fspath(path)!r}: a PostgreSQL database is backed up "
+            "by the server's own tools (pg_dump), while it is in use"
+        )
+
+    def close(self) -> None:
+        self._connections.close()
+
+    @contextlib.contextmanager
+    def _transaction(
+        self, begin: str, studies: Sequence[int] = ()
+    ) -> Iterator[PostgresTransaction]:
+        """A transaction that ends with the block, on a connection that is kept for the next."""
+        with translated(self.where, self.patience):
+            connection, ends = self._begin(begin, studies)
+            pid = os.getpid()
+            log = PostgresTransaction(connection, ends)
+            try:
+                yield log
+                self._connections.check_not_forked(pid, connection)
+                self._commit(connection, log)
+            except BaseException:
+                self._connections.check_not_forked(pid, connection)
+                self._undo(connection)
+                raise
+            self._undo(connection)
+
+    def _undo(self, connection: Connection) -> None:
+        """Keep a connection for the next transaction, if it is still good for one."""
+        with contextlib.suppress(psycopg.Error):
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                connection.execute("ROLLBACK")
+            self._connections.give(connection)
+            return
+        self._connections.drop(connection)
+
+    def _begin(
+        self, begin: str, studies: Sequence[int]
+    ) -> tuple[Connection, dict[int, tuple[int, float]]]:
+        """A connection on which a transaction has begun, and where the logs of the studies end.
+
+        Nothing has happened until then, so a lost connection is simply replaced.
+        """
+        deadline = time.monotonic() + self.patience
+        for attempt in itertools.count():
+            connection = None
+            try:
+                connection = self._connections.take()
+                ends = _locked(connection, begin, studies)
+                self._was_there = True
+                return connection, ends
+            except psycopg.OperationalError:
+                gone = connection is None or connection.closed
+                if connection is not None:
+                    self._connections.drop(connection)
+                # Who has never reached the server gave a wrong address, or is early.
+                if not gone or not self._was_there or time.monotonic() > deadline:
+                    raise
+                self._connections.close()  # what waits there is as dead
+                time.sleep(0.01 * 2 ** min(attempt, 6) * random.uniform(0.5, 1.5))
+            except BaseException:
+                if connection is not None:
+                    self._connections.drop(connection)
+                raise
+        raise AssertionError
+
+    def _commit(self, connection: Connection, log: PostgresTransaction) -> None:
+        """Commit; if the connection is lost meanwhile, find out what became of it."""
+        try:
+            status = connection.execute("COMMIT").statusmessage
+        except psycopg.OperationalError as error:
+            if not connection.closed:
+                raise
+            if not self._is_there(log.added):
+                raise lost(self.where, error) from error
+        else:
+            if status != "COMMIT":
+                raise StorageError(f"{self.where} didn't commit ({status}); nothing was stored")
+
+    def _is_there(self, added: list[tuple[Any, ...]]) -> bool:
+        """Whether a transaction that added these rows was committed.
+
+        Under the lock that it held to its end, there is no doubt: the event of that number is its
+        own, or another's, or missing.
+        """
+        if not added:
+            return True
+        study, seq, at, kind, *_ = added[-1]
+        nonce = added[-1][9]
+        try:
+            connection, _ = self._begin(*(("BEGIN", [study]) if seq > 1 else (CREATION, [])))
+        except (StorageError, psycopg.Error) as error:
+            raise StorageError(
+                f"the connection to {self.where} was lost in mid-commit and hasn't come back "
+                f"({error}): whether the last events were stored isn't known; try again with the "
+                "same key or ids, which does nothing twice"
+            ) from error
+        try:
+            found = PostgresReader(connection).rows(OWN, study, seq)
+            return found == [(at, kind, nonce)]
+        finally:
+            self._undo(connection)
+
+
+def _locked(
+    connection: Connection, begin: str, studies: Sequence[int]
+) -> dict[int, tuple[int, float]]:
+    """Begin a transaction and lock studies: where their logs end, and the time."""
+    if not studies:
+        connection.execute(begin)
+        return {}
+    with connection.pipeline():  # one round trip
+        connection.execute(begin)
+        connection.execute(LOCK, [list(studies)])
+        cursor = connection.execute(ENDS, [list(studies)], binary=True)
+    ends = {study: (seq, max(at, now)) for study, seq, at, now in cursor}
+    for study in studies:
+        if study not in ends:
+            raise UnknownStudyError(f"there is no study with the number {study}")
+    return ends
+
+
+@functools.cache
+def _own_marks(sql: str) -> str:
+    """A statement with psycopg's marks for parameters."""
+    return sql.replace("?", "%s")
+
+
+def _without_password(parts: dict[str, Any]) -> str:
+    """An address that can be shown.
+
+    >>> _without_password(conninfo_to_dict("postgresql://ann:secret@db.example:5433/shop"))
+    'postgresql://ann@db.example:5433/shop'
+    """
+    user = f"{parts['user']}@" if "user" in parts else ""
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"

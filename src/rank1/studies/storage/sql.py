@@ -1,0 +1,302 @@
+"""The queries, which SQLite and PostgreSQL share; what runs them is theirs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.checks import shown
+from rank1.errors import (
+    ConflictError,
+    InputError,
+    StorageError,
+    StudyExistsError,
+    UnknownStudyError,
+)
+from rank1.studies.log import OUTCOMES, Event, Events, Kind, check_text, new_uid, nonces
+from rank1.studies.storage.base import Snapshot, StudyRow, digest, several
+from rank1.studies.storage.faults import faults
+
+__all__ = ["COLUMNS", "SqlReader", "SqlStorage", "SqlTransaction"]
+
+#: The columns of the table of events, in the order in which rows are written.
+COLUMNS = (
+    'study, seq, at, kind, "row", "column", tag, suggestion, value, nonce, '
+    "key, position, unit, data"
+)
+# The fields of an Event, in its order.
+EVENT = 'kind, "row", "column", tag, suggestion, value, nonce, key, position, unit, data, seq, at'
+EVENTS = f"SELECT {EVENT} FROM rank1_events WHERE study = ?"
+LAST = "SELECT seq, at FROM rank1_events WHERE study = ? ORDER BY seq DESC LIMIT 1"
+STUDIES = """
+    SELECT id, name, uid, created, retired,
+        (SELECT max(seq) FROM rank1_events WHERE study = id),
+        (SELECT at FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1)
+    FROM rank1_studies"""
+PENDING = f"""
+    SELECT seq FROM rank1_events AS asked
+    WHERE study = ? AND kind = {Kind.SUGGESTED:d} AND NOT EXISTS (
+        SELECT 1 FROM rank1_events AS outcome
+        WHERE outcome.study = asked.study AND outcome.suggestion = asked.seq
+        AND outcome.suggestion > 0)
+    ORDER BY seq"""
+SNAPSHOTS = """
+    SELECT seq, blob, digest FROM rank1_snapshots
+    WHERE study = ? AND layout = ? AND seq <= ? ORDER BY seq DESC"""
+NEW_STUDY = "INSERT INTO rank1_studies (name, uid, created) VALUES (?, ?, ?) RETURNING id"
+PUT_SNAPSHOT = """
+    INSERT INTO rank1_snapshots (study, seq, layout, blob, digest) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (study, seq) DO UPDATE
+    SET layout = excluded.layout, blob = excluded.blob, digest = excluded.digest"""
+PRUNE_SNAPSHOTS = """
+    DELETE FROM rank1_snapshots WHERE study = ? AND seq NOT IN (
+        SELECT seq FROM rank1_snapshots WHERE study = ? ORDER BY seq DESC LIMIT 2)"""
+
+
+class SqlReader:
+    """A `Reader` over `rows` and `among`, which a database provides."""
+
+    def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+        raise NotImplementedError
+
+    def among(self, values: Sequence[int]) -> tuple[str, Any]:
+        """The condition of being one of `values`, and its parameter."""
+        raise NotImplementedError
+
+    def clock(self) -> float:
+        """The storage's clock, in seconds since 1970."""
+        raise NotImplementedError
+
+    def end(self, study: int) -> tuple[int, float]:
+        """Seq of the last event, and the time now, which isn't before it."""
+        seq, at = self.last(study)
+        return seq, max(at, self.clock())
+
+    def now(self, study: int) -> float:
+        return self.end(study)[1]
+
+    def damage(self) -> list[str]:
+        """What the database itself finds wrong with its files."""
+        return []
+
+    def whole(self, study: int, after: int, events: Events) -> Events:
+        """`events`, which must follow `after` without gaps; ValueError."""
+        if events.size:
+            expected = np.arange(after + 1, after + 1 + events.size)
+            if not np.array_equal(events.seq, expected):
+                missing = expected[(events.seq != expected).argmax()]
+                raise ValueError(f"event {missing} of the log is missing")
+        elif after and self.end(study)[0] < after:
+            raise ValueError(f"event {after} was read before, but the log ends earlier")
+        return events
+
+    def studies(self) -> list[StudyRow]:
+        return sorted((StudyRow(*row) for row in self.rows(STUDIES)), key=lambda row: row.name)
+
+    def study(self, name: str) -> StudyRow:
+        check_text("name", name)
+        for row in self.rows(f"{STUDIES} WHERE name = ?", name):
+            return StudyRow(*row)
+        names = [row.name for row in self.studies()]
+        there = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
+        raise UnknownStudyError(f"there is no study {name!r}; there are: {there or 'none yet'}")
+
+    def last(self, study: int) -> tuple[int, float]:
+        for seq, at in self.rows(LAST, study):
+            return seq, at
+        raise UnknownStudyError(f"there is no study with the number {study}")
+
+    def page(
+        self,
+        study: int,
+        after: int | None = None,
+        limit: int = 100,
+        *,
+        kinds: Sequence[Kind] = (),
+        newest: bool = False,
+    ) -> list[Event]:
+        some = f" AND kind IN ({', '.join(str(int(kind)) for kind in kinds)})" if kinds else ""
+        if newest:
+            beyond, order = "<", " DESC"
+            after = 2**62 if after is None else after
+        else:
+            beyond, order = ">", ""
+            after = after or 0
+        return self._events(
+            f"{EVENTS} AND seq {beyond} ?{some} ORDER BY seq{order} LIMIT ?", study, after, limit
+        )
+
+    def events(self, study: int, seqs: Sequence[int]) -> list[Event]:
+        return self._among(study, "seq", sorted(set(seqs)))
+
+    def outcomes(self, study: int, suggestions: Sequence[int]) -> list[Event]:
+        return self._among(study, "suggestion > 0 AND suggestion", suggestions)
+
+    def _among(self, study: int, what: str, values: Sequence[int]) -> list[Event]:
+        found: list[Event] = []
+        for some in several(values):
+            condition, parameter = self.among(some)
+            sql = f"{EVENTS} AND {what} {condition} ORDER BY seq"
+            found += self._events(sql, study, parameter)
+        return sorted(found, key=lambda event: event.seq) if len(values) > 1 else found
+
+    def with_key(self, study: int, key: str) -> list[Event]:
+        return self._events(f"{EVENTS} AND key = ? ORDER BY position", study, key)
+
+    def of_unit(self, study: int, unit: str) -> Event | None:
+        latest = f"{EVENTS} AND unit = ? ORDER BY seq DESC LIMIT 1"
+        for event in self._events(latest, study, unit):
+            return event
+        return None
+
+    def pending(self, study: int) -> NDArray[np.int64]:
+        return np.array([seq for (seq,) in self.rows(PENDING, study)], np.int64)
+
+    def snapshot(self, study: int, layout: str) -> Snapshot | None:
+        seq_last, _ = self.last(study)
+        for seq, blob, seal in self.rows(SNAPSHOTS, study, layout, seq_last):
+            snapshot = Snapshot(seq, layout, bytes(blob))
+            if digest(study, snapshot) == bytes(seal):
+                return snapshot
+        return None
+
+    def _events(self, sql: str, *parameters: Any) -> list[Event]:
+        # SQLite has no NaN: it keeps NULL.
+        return [
+            Event._make(row if row[5] is not None else (*row[:5], math.nan, *row[6:]))
+            for row in self.rows(sql, *parameters)
+        ]
+
+
+class SqlTransaction(SqlReader):
+    """A `Transaction` over `clock` and `insert`, which a database provides."""
+
+    def __init__(self, studies: Sequence[int]) -> None:
+        self._studies = studies
+        self._ends: dict[int, tuple[int, float]] = {}
+        self._clock: float | None = None
+        #: The rows of all that was added.
+        self.added: list[tuple[Any, ...]] = []
+        self.failed = False
+
+    def insert(self, rows: list[tuple[Any, ...]]) -> None:
+        """Write rows of events, with the fields of COLUMNS."""
+        raise NotImplementedError
+
+    def create(self, name: str, spec: str) -> StudyRow:
+        """A new study, whose log begins with its specification."""
+        if self.rows("SELECT 1 FROM rank1_studies WHERE name = ?", name):
+            raise ConflictError(f"there is a study {name!r} already")
+        uid = new_uid()
+        while self.rows("SELECT 1 FROM rank1_studies WHERE uid = ?", uid):
+            uid = new_uid()
+        now = self.clock()
+        ((study,),) = self.rows(NEW_STUDY, name, uid, now)
+        self._studies, self._ends[study] = [study], (0, now)
+        self.append(study, [Event(Kind.CREATED, data=spec)])
+        return self.study(name)
+
+    def end(self, study: int) -> tuple[int, float]:
+        """Seq of the last event, and the time of those to come."""
+        if study not in self._ends:
+            if study not in self._studies:
+                raise InputError(f"study must be one that the transaction names, got {study}")
+            seq, at = self.last(study)
+            if self._clock is None:
+                self._clock = self.clock()
+            self._ends[study] = seq, max(at, self._clock)
+        return self._ends[study]
+
+    def append(self, study: int, events: Sequence[Event]) -> int:
+        last, at = self.end(study)
+        for event in events:
+            if event.key is not None:
+                check_text("key", event.key)
+            if event.unit is not None:
+                check_text("unit", event.unit)
+            if event.data is not None and not (event.data.isascii() and "\0" not in event.data):
+                raise InputError(f"data must be ASCII, as JSON can be, got {shown(event.data)}")
+            if (event.suggestion > 0) != (event.kind in OUTCOMES) or event.suggestion > last:
+                raise InputError(f"suggestion must be one that was made before, got {event}")
+        rows = [
+            (study, seq, at, int(event.kind), *event[1:6], event.nonce or nonce, *event[7:11])
+            for seq, (event, nonce) in enumerate(
+                zip(events, nonces(len(events)), strict=True), last + 1
+            )
+        ]
+        try:
+            self.insert(rows)
+        except BaseException:
+            self.failed = True  # some of the rows may be there
+            raise
+        self._ends[study] = last + len(events), at
+        self.added += rows
+        return last + 1
+
+    def retire(self, study: int) -> None:
+        if self.rows("SELECT 1 FROM rank1_studies WHERE id = ? AND retired IS NOT NULL", study):
+            raise ConflictError("the study is retired already")
+        self.append(study, [Event(Kind.RETIRED)])
+        self.rows("UPDATE rank1_studies SET retired = ? WHERE id = ?", self.now(study), study)
+
+    def check_whole(self) -> None:
+        """Refuse to commit half of what an append should have written."""
+        if self.failed:
+            raise StorageError("an append failed, so nothing of its transaction can be committed")
+
+
+class SqlStorage:
+    """What a storage does through `prepare`, `reading` and `transaction`, which a database has."""
+
+    where: str
+
+    def prepare(self) -> None:
+        raise NotImplementedError
+
+    def reading(self) -> AbstractContextManager[SqlReader]:
+        raise NotImplementedError
+
+    def transaction(self, *studies: int) -> AbstractContextManager[SqlTransaction]:
+        raise NotImplementedError
+
+    def creation(self) -> AbstractContextManager[SqlTransaction]:
+        """A transaction that creates a study; one at a time."""
+        return self.transaction()
+
+    def create(self, name: str, spec: str) -> StudyRow:
+        check_text("name", name)
+        self.prepare()
+        try:
+            with self.creation() as log:
+                return log.create(name, spec)
+        except ConflictError as error:
+            raise StudyExistsError(
+                f"there is a study {name!r} in {self.where!r}: open it, or take another name"
+            ) from error
+
+    def put_snapshot(self, study: int, snapshot: Snapshot) -> None:
+        with self.transaction() as log:
+            log.rows(PUT_SNAPSHOT, study, *snapshot, digest(study, snapshot))
+            log.rows(PRUNE_SNAPSHOTS, study, study)
+
+    def check(self) -> list[str]:
+        try:
+            with self.reading() as log:
+                return log.damage() or faults(log.rows)
+        except StorageError as error:
+            return [str(error)]
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

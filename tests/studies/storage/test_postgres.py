@@ -1,0 +1,417 @@
+"""PostgreSQL: connections that are cut, a server that is killed, tables that are made."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+import pytest
+from psycopg import errors
+
+import rank1
+from rank1.studies.log import Event, Kind
+from rank1.studies.storage import StudyRow, postgres_tables, sql
+from rank1.studies.storage.postgres import PostgresStorage
+from tests.studies.conftest import kill, new_schema, start
+from tests.studies.proxy import Proxy
+from tests.studies.support import SPEC, append, reported, suggested
+
+
+@pytest.fixture
+def url(server: Any) -> str:
+    return new_schema(server)
+
+
+@pytest.fixture
+def storage(url: str) -> Iterator[PostgresStorage]:
+    with PostgresStorage(url) as storage:
+        yield storage
+
+
+@pytest.fixture
+def proxy(server: Any) -> Iterator[Proxy]:
+    (folder,) = parse_qs(urlsplit(server.get_uri()).query)["host"]
+    proxy = Proxy(Path(folder, ".s.PGSQL.5432"))
+    yield proxy
+    proxy.close()
+
+
+def through(proxy: Proxy, url: str) -> str:
+    """The same database, through the proxy."""
+    there = f"@127.0.0.1:{proxy.port}/postgres?sslmode=disable"
+    return re.sub(r"@/postgres\?host=[^&]*", there, url)
+
+
+def cut_at_commit(proxy: Proxy, what: str) -> None:
+    """Cut the connection at the next commit, once."""
+
+    def cut(data: bytes) -> str | None:
+        if b"COMMIT" in data:
+            proxy.cut = lambda data: None
+            return what
+        return None
+
+    proxy.cut = cut
+
+
+def last(url: str, name: str = "spring") -> int:
+    with PostgresStorage(url) as storage, storage.reading() as log:
+        return log.study(name).last_seq
+
+
+@pytest.mark.parametrize("what", ["before", "client"])
+def test_a_commit_that_never_arrived(url: str, proxy: Proxy, what: str) -> None:
+    with PostgresStorage(through(proxy, url), patience=1.0) as storage:
+        study = storage.create("spring", SPEC)
+        append(storage, study, *suggested(3))
+        cut_at_commit(proxy, what)
+        with pytest.raises(rank1.StorageError, match=r"was lost .* nothing was stored") as caught:
+            append(storage, study, *suggested(2))
+        assert caught.value.again
+        assert last(url) == 4
+        assert append(storage, study, *suggested(2)) == 5  # goes on by itself
+        assert storage.check() == []
+
+
+def test_a_commit_whose_answer_was_lost(url: str, proxy: Proxy) -> None:
+    with PostgresStorage(through(proxy, url)) as storage:
+        study = storage.create("spring", SPEC)
+        append(storage, study, *suggested(3))
+        cut_at_commit(proxy, "after")
+        assert append(storage, study, *suggested(2)) == 5
+        assert last(url) == 6
+        cut_at_commit(proxy, "after")
+        assert append(storage, study, reported(5)) == 7
+        assert append(storage, study, *suggested(2)) == 8
+        assert storage.check() == []
+
+
+def test_others_went_on_before_a_lost_commit_is_looked_for(
+    url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another event with the same number isn't taken for one's own."""
+    with PostgresStorage(through(proxy, url)) as storage, PostgresStorage(url) as other:
+        study = storage.create("spring", SPEC)
+        real = PostgresStorage._is_there
+        for what, events in (("before", [*suggested(2)]), ("after", [*suggested(3)])):
+
+            def later(self: PostgresStorage, added: Any) -> bool:
+                append(other, study, *suggested(2))
+                return real(self, added)
+
+            monkeypatch.setattr(PostgresStorage, "_is_there", later)
+            cut_at_commit(proxy, what)
+            if what == "before":
+                with pytest.raises(rank1.StorageError, match="nothing was stored"):
+                    append(storage, study, *events)
+                assert last(url) == 3
+            else:
+                assert append(storage, study, *events) == 4
+                assert last(url) == 8
+        assert storage.check() == []
+
+
+@pytest.mark.parametrize("what", ["before", "after"])
+def test_a_study_whose_creation_was_cut(url: str, proxy: Proxy, what: str) -> None:
+    with PostgresStorage(through(proxy, url)) as storage:
+        storage.prepare()
+        cut_at_commit(proxy, what)
+        if what == "before":
+            with pytest.raises(rank1.StorageError, match="nothing was stored"):
+                storage.create("spring", SPEC)
+        study = storage.create("spring" if what == "after" else "summer", SPEC)
+        with storage.reading() as log:
+            assert log.studies() == [study]
+
+
+def test_a_server_that_does_not_come_back(url: str, proxy: Proxy) -> None:
+    storage = PostgresStorage(through(proxy, url), patience=0.5)
+    study = storage.create("spring", SPEC)
+    proxy.cut = lambda data: "after" if b"COMMIT" in data else "before" if b"user" in data else None
+    with pytest.raises(rank1.StorageError, match="whether the last events were stored isn't known"):
+        append(storage, study, *suggested(2))
+    with pytest.raises(rank1.StorageError, match="no connection to postgresql://") as caught:
+        append(storage, study, *suggested(2))
+    assert caught.value.again
+    storage.close()
+    assert last(url) == 3
+
+
+def test_connections_that_died_in_the_meantime_are_replaced(url: str, server: Any) -> None:
+    with PostgresStorage(url) as storage:
+        study = storage.create("spring", SPEC)
+        with storage.reading(), storage.reading():  # two connections
+            pass
+        with psycopg.connect(server.get_uri(), autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'rank1'"
+            )
+        assert append(storage, study, *suggested()) == 2
+
+
+def test_a_connection_that_dies_within_a_transaction(url: str, server: Any) -> None:
+    with PostgresStorage(url) as storage:
+        study = storage.create("spring", SPEC)
+
+        def die() -> None:
+            with storage.transaction(study.id) as log:
+                log.append(study.id, suggested())
+                ((pid,),) = log.rows("SELECT pg_backend_pid()")
+                with psycopg.connect(server.get_uri()) as other:
+                    other.execute("SELECT pg_terminate_backend(%s)", [pid])
+                time.sleep(0.1)
+                log.append(study.id, suggested())
+
+        with pytest.raises(rank1.StorageError, match="nothing was stored") as caught:
+            die()
+        assert caught.value.again
+        assert append(storage, study, *suggested()) == 2
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.validate)])
+def test_the_server_is_killed_and_restarted(url: str, server: Any, kills: int) -> None:
+    """Threads write without end while the server is killed; each acknowledged event is there."""
+    storage = PostgresStorage(url)
+    study = storage.create("spring", SPEC)
+    stop = threading.Event()
+    acknowledged: list[tuple[int, int]] = []
+    unexpected: list[BaseException] = []
+
+    def write() -> None:
+        while not stop.is_set():
+            events = suggested(3)
+            try:
+                first = append(storage, study, *events)
+            except rank1.StorageError as error:
+                if not error.again:
+                    unexpected.append(error)
+            except BaseException as error:
+                unexpected.append(error)
+                return
+            else:
+                acknowledged.extend((first + k, e.nonce) for k, e in enumerate(events))
+
+    threads = [threading.Thread(target=write) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    counts = []
+    try:
+        for number in range(kills):
+            time.sleep(0.3 + 0.003 * number)
+            counts.append(len(acknowledged))
+            kill(server)
+            start(server)
+        while len(acknowledged) == counts[-1] and not unexpected:
+            time.sleep(0.1)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not unexpected
+    assert 0 < counts[0] <= counts[-1] < len(acknowledged)
+    with storage.reading() as log:
+        events = log.read(study.id)
+    stored = set(zip(events.seq.tolist(), events.nonce.tolist(), strict=True))
+    assert len(set(acknowledged)) == len(acknowledged)
+    assert set(acknowledged) <= stored
+    # Nobody was told that something was lost which is there.
+    assert events.size == 1 + len(acknowledged)
+    assert storage.check() == []
+    storage.close()
+
+
+def test_somebody_holds_a_study(url: str) -> None:
+    with PostgresStorage(url, patience=0.3) as storage, PostgresStorage(url) as other:
+        a, b = storage.create("a", SPEC), storage.create("b", SPEC)
+        with other.transaction(a.id):
+            with pytest.raises(rank1.StorageError, match=r"held the study .* for 0\.3 s"):
+                append(storage, a, *suggested())
+            append(storage, b, *suggested())  # others don't wait
+            with storage.reading() as log:
+                assert log.last(a.id)[0] == 1
+        assert append(storage, a, *suggested()) == 2
+
+
+def test_who_stops_in_the_middle_does_not_hold_a_study_for_ever(url: str) -> None:
+    with PostgresStorage(url, patience=0.5) as storage, PostgresStorage(url, 5) as other:
+        study = storage.create("spring", SPEC)
+
+        def stop() -> None:
+            with storage.transaction(study.id) as log:
+                log.append(study.id, suggested())
+                assert append(other, study, *suggested()) == 2
+                log.append(study.id, suggested())
+
+        with pytest.raises(rank1.StorageError, match="nothing was stored"):
+            stop()
+        assert append(storage, study, *suggested()) == 3
+
+
+def test_many_make_the_tables_at_once(url: str) -> None:
+    storages = [PostgresStorage(url) for _ in range(8)]
+    created: list[StudyRow] = []
+    others: list[BaseException] = []
+    gate = threading.Barrier(8)
+
+    def create(storage: PostgresStorage) -> None:
+        gate.wait()
+        try:
+            created.append(storage.create("spring", SPEC))
+        except BaseException as error:
+            others.append(error)
+
+    threads = [threading.Thread(target=create, args=[storage]) for storage in storages]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(created) == 1
+    assert [type(error) for error in others] == [rank1.StudyExistsError] * 7
+    for storage in storages:
+        assert storage.check() == []
+        storage.close()
+
+
+def test_newer_formats_are_refused(storage: PostgresStorage, url: str) -> None:
+    storage.prepare()
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("UPDATE rank1_format SET version = 77")
+    with PostgresStorage(url) as late:
+        for use in (late.prepare, late.reading().__enter__, late.transaction().__enter__):
+            with pytest.raises(rank1.FormatError, match=r"has format 77.*knows up to 1.*upgrade"):
+                use()
+        assert "has format 77" in late.check()[0]
+
+
+def test_older_formats_are_migrated(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with PostgresStorage(url) as storage:
+        storage.create("spring", SPEC)
+    monkeypatch.setattr(postgres_tables, "FORMAT", 3)
+    steps = {1: "CREATE TABLE two (x int); INSERT INTO two VALUES (1)", 2: "CREATE TABLE wrong ("}
+    monkeypatch.setattr(postgres_tables, "MIGRATIONS", steps)
+    storage = PostgresStorage(url)
+    with pytest.raises(rank1.StorageError, match="syntax error"), storage.reading():
+        pass
+    del steps[2]
+    with pytest.raises(rank1.FormatError, match="has format 2, which no"), storage.reading():
+        pass
+    steps[2] = "UPDATE two SET x = 2"  # the first step runs again: it was undone
+    with storage.reading() as log:
+        assert log.rows("SELECT x FROM two") == [(2,)]
+        assert log.rows("SELECT version FROM rank1_format") == [(3,)]
+        assert log.study("spring").last_seq == 1
+    storage.close()
+
+
+def test_addresses_that_lead_nowhere(tmp_path: Path) -> None:
+    url = f"postgresql://ann:secret@/shop?host={tmp_path}"
+    with PostgresStorage(url) as storage:
+        begin = time.monotonic()
+        for use in (storage.prepare, lambda: storage.create("spring", SPEC)):
+            with pytest.raises(
+                rank1.StorageError, match="no connection to postgresql://"
+            ) as caught:
+                use()
+            assert "secret" not in str(caught.value)
+            assert "ann@" in str(caught.value)
+        assert time.monotonic() - begin < 10  # who never reached it isn't kept waiting
+    with pytest.raises(rank1.InputError, match="storage must be an address like postgresql://"):
+        PostgresStorage("postgresql://[host/")
+
+
+def test_a_database_that_can_not_write_every_name(server: Any) -> None:
+    with psycopg.connect(server.get_uri(), autocommit=True) as other:
+        other.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    url = server.get_uri().replace("@/postgres", "@/latin")
+    with pytest.raises(rank1.StorageError, match=r"has the encoding LATIN1.*UTF8"):
+        PostgresStorage(url).create("spring", SPEC)
+
+
+def test_a_database_that_may_only_be_read(url: str) -> None:
+    with PostgresStorage(url) as storage:
+        study = storage.create("spring", SPEC)
+    frozen = url.replace("options=", "options=-cdefault_transaction_read_only%3Don%20")
+    with PostgresStorage(frozen) as storage:
+        with pytest.raises(rank1.StorageError, match="may not be written"):
+            append(storage, study, *suggested())
+        with storage.reading() as log:
+            assert log.study("spring").last_seq == 1
+
+
+def test_commits_are_forced_onto_the_disk(url: str) -> None:
+    lax = url.replace("options=", "options=-csynchronous_commit%3Doff%20")
+    strict = url.replace("options=", "options=-csynchronous_commit%3Dremote_apply%20")
+    for address, expected in ((lax, "on"), (strict, "remote_apply")):
+        with PostgresStorage(address) as storage:
+            storage.prepare()
+            with storage.reading() as log:
+                assert log.rows("SHOW synchronous_commit") == [(expected,)]
+
+
+def test_a_full_disk_is_told() -> None:
+    def fail() -> None:
+        with postgres_tables.translated("postgresql://host/base", 30):
+            raise errors.DiskFull("could not extend file")
+
+    with pytest.raises(rank1.StorageError, match="no room to write postgresql://host/base"):
+        fail()
+
+
+def test_lookups_go_through_indices(storage: PostgresStorage) -> None:
+    study = storage.create("spring", SPEC)
+    append(storage, study, *suggested(2000, unit="u"))
+    append(storage, study, *[reported(seq) for seq in range(2, 1900)])
+    queries: list[tuple[str, list[Any]]] = [
+        (f"{sql.EVENTS} AND seq > ? ORDER BY seq LIMIT 3", [1, 2]),
+        (f"{sql.EVENTS} AND seq < ? ORDER BY seq DESC LIMIT 3", [1, 3000]),
+        (f"{sql.EVENTS} AND seq = ANY(?::int8[])", [1, [3, 4]]),
+        (f"{sql.EVENTS} AND suggestion > 0 AND suggestion = ANY(?::int8[])", [1, [3, 4]]),
+        (f"{sql.EVENTS} AND key = ? ORDER BY position", [1, "k"]),
+        (f"{sql.EVENTS} AND unit = ? ORDER BY seq DESC LIMIT 1", [1, "u"]),
+        (sql.LAST, [1]),
+    ]
+    with storage.reading() as log:
+        log.rows("SET LOCAL enable_seqscan = off")
+        for query, parameters in queries:
+            plan = "\n".join(line for (line,) in log.rows(f"EXPLAIN {query}", *parameters))
+            assert "Index" in plan, plan
+            assert "Seq Scan" not in plan, plan
+
+
+def test_a_backup_is_left_to_the_database(storage: PostgresStorage, tmp_path: Path) -> None:
+    with pytest.raises(rank1.StorageError, match="pg_dump"):
+        storage.backup(tmp_path / "copy")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_server_that_does_not_force_is_told_of(
+    storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rank1.studies.storage.postgres import PostgresReader
+
+    storage.create("spring", SPEC)
+    real = PostgresReader.rows
+
+    def off(self: PostgresReader, query: str, *parameters: Any) -> Any:
+        return [("fsync", "off")] if "pg_settings" in query else real(self, query, *parameters)
+
+    assert storage.check() == []
+    monkeypatch.setattr(PostgresReader, "rows", off)
+    assert storage.check() == [
+        "the server runs with fsync = off: what was acknowledged can be lost with the power"
+    ]
+
+
+def test_kinds_are_numbers_to_the_database(storage: PostgresStorage) -> None:
+    study = storage.create("spring", SPEC)
+    append(storage, study, Event(Kind.SUGGESTED), Event(int(Kind.HISTORY)), Event(99))
+    with pytest.raises(rank1.FormatError, match="kind 99"), storage.reading() as log:
+        log.read(study.id)

@@ -1,0 +1,81 @@
+"""Many processes on one storage; some are killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from rank1.studies.log import Kind, read_id
+from rank1.studies.storage import Storage
+from tests.studies.support import SPEC, append, python, suggested
+
+
+def together(*commands: list[str]) -> list[list[str]]:
+    """What processes that run at the same time say, a list of lines each."""
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.studies.worker", *command],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for command in commands
+    ]  # fmt: skip
+    said = [process.communicate(timeout=300) for process in running]
+    if errors := "".join(error for _, error in said):
+        pytest.fail(errors)
+    return [out.splitlines() for out, _ in said]
+
+
+def test_one_of_many_creates_a_study(storage: Storage, place: str) -> None:
+    said = together(*[["create", place]] * 8)
+    with storage.reading() as log:
+        (study,) = log.studies()
+    assert sorted(said) == [[f"created {study.uid}"]] + [["exists"]] * 7
+    assert storage.check() == []
+
+
+def test_many_processes_ask(storage: Storage, place: str) -> None:
+    study = storage.create("spring", SPEC)
+    said = together(*[["asks", place, "25"]] * 8)
+    ids = [read_id(line) for lines in said for line in lines]
+    assert [len(lines) for lines in said] == [49] * 8
+    assert {uid for uid, _, _ in ids} == {study.uid}
+    with storage.reading() as log:
+        events = log.read(study.id)
+    assert events.seq.tolist() == list(range(1, 8 * 49 + 2))
+    stored = list(zip(events.seq.tolist()[1:], events.nonce.tolist()[1:], strict=True))
+    assert sorted((seq, nonce) for _, seq, nonce in ids) == stored
+    assert storage.check() == []
+
+
+def test_many_processes_report_the_same(storage: Storage, place: str) -> None:
+    study = storage.create("spring", SPEC)
+    append(storage, study, *suggested(30))
+    said = together(*[["tells", place, str(k / 8)] for k in range(8)])
+    with storage.reading() as log:
+        events = log.read(study.id)
+    values = dict(
+        zip(
+            events.suggestion[events.kind == Kind.REPORTED].tolist(),
+            events.value[events.kind == Kind.REPORTED].tolist(),
+            strict=True,
+        )
+    )
+    acknowledged = {int(seq): k / 8 for k, lines in enumerate(said) for seq in lines}
+    assert sum(len(lines) for lines in said) == len(acknowledged) == 30
+    assert values == acknowledged
+    assert storage.check() == []
+
+
+@pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.validate)])
+def test_what_killed_processes_acknowledged_is_there_once(place: str, kills: int) -> None:
+    run = python("-m", "tests.studies.storm", place, str(kills))
+    assert run.returncode == 0, run.stderr
+    result = json.loads(run.stdout)
+    assert result["asked"] >= kills
+    assert result["told"] >= kills / 4
+    assert result["events"] >= 1 + result["asked"] + result["told"]
+    for fault in ("asked twice", "asked and lost", "told and lost", "told twice", "faults"):
+        assert result[fault] == 0, result

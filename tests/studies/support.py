@@ -1,0 +1,37 @@
+"""What tests of studies and their storages share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+from rank1.studies.log import Event, Kind, nonces
+from rank1.studies.storage import Storage, StudyRow
+
+SPEC = '{"rows": ["a", "b"], "columns": ["c", "d"]}'
+
+
+def suggested(count: int = 1, **fields: Any) -> list[Event]:
+    """Suggestions as a study would make them."""
+    return [
+        Event(Kind.SUGGESTED, row=k % 2, column=k // 2 % 2, tag=k, nonce=nonce, **fields)
+        for k, nonce in enumerate(nonces(count))
+    ]
+
+
+def reported(suggestion: int, value: float = 1.0) -> Event:
+    return Event(Kind.REPORTED, suggestion=suggestion, value=value)
+
+
+def append(storage: Storage, study: StudyRow, *events: Event) -> int:
+    with storage.transaction(study.id) as log:
+        return log.append(study.id, events)
+
+
+def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A run of Python in a process of its own, which must go well."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True, text=True, timeout=600, check=False, **options,
+    )  # fmt: skip
