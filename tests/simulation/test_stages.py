@@ -208,10 +208,8 @@ def test_a_checkpoint_sees_the_pulls_before_it_and_no_other(step: int) -> None:
     """A round is row 0, the useless row 1, and one of them at random: so are its costs."""
     problem, policy = rank1.Bernoulli([1.0, 0.0], [1.0]), rank1.Rank1Elim()
     rounds, rest = divmod(step, 3)
-    seen = {
-        play_run(policy, problem, 2000, np.array([step, 2000]), seed, "stages").curve[0, 0]
-        for seed in seeds_of(1, problem, policy, range(300))
-    }
+    series = Series(policy, problem, 2000, np.array([step, 2000]), 1, "stages")
+    seen = set(series.play(range(300))["curves"][:, 0, 0].tolist())
     least = rounds + (rest == 2)
     assert seen == set(range(least, least + rounds + 1))
 

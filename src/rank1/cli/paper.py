@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from rank1.cli.app import app, ending, print_json, show, status
-from rank1.cli.options import Address, Backend, Jobs, Json, Real, Seed, Whole
+from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
 from rank1.errors import InputError
 from rank1.paper import ARTEFACTS, Options
 

@@ -13,7 +13,6 @@ from rank1.compiled.cache import kernel
 from rank1.compiled.digest import digest, walked
 from rank1.compiled.dispatch import inlined, jit, method
 from rank1.compiled.generators import generator
-from rank1.compiled.package import package_digest
 from rank1.paths import cache_directory
 
 __all__ = [
@@ -24,6 +23,5 @@ __all__ = [
     "jit",
     "kernel",
     "method",
-    "package_digest",
     "walked",
 ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from rank1 import checks
+from rank1.compiled import digest
 from rank1.errors import BackendError, NoDigest
 from rank1.progress import Progress, short
 from rank1.simulation.backends import Cell, Failure, Playable, Played, Setup, Task, backend
@@ -203,7 +204,7 @@ def make_plan(
     """
     series = [one for one, _ in wanted]
     runs = [checks.integer("runs", count, 1, MAX_RUNS) for _, count in wanted]
-    keys = [None if store is None else _key_of(one) for one in series]
+    keys = [None] * len(series) if store is None else list(_keys_of(series))
     first: dict[str, int] = {}
     twin = [k if key is None else first.setdefault(key, k) for k, key in enumerate(keys)]
     most = list(runs)
@@ -234,16 +235,27 @@ def make_plan(
     return Plan(series, runs, store, twin, blocks, tasks, sum(map(len, blocks)), keys)
 
 
-def _key_of(one: Playable) -> str | None:
-    try:
-        return one.key
-    except NoDigest as error:
-        warnings.warn(
-            f"runs of {one} are not stored, because what they depend on can't be told: {error}",
-            RuntimeWarning,
-            stacklevel=4,
-        )
-        return None
+def _keys_of(series: Sequence[Playable]) -> Iterator[str | None]:
+    """The key of each; a digest of a class or a function is taken once."""
+    known: dict[Any, str] = {}
+
+    def remembered(*things: Any) -> str:
+        if not all(isinstance(thing, type) or callable(thing) for thing in things):
+            return digest(*things)
+        if things not in known:
+            known[things] = digest(*things)
+        return known[things]
+
+    for one in series:
+        try:
+            yield one.key_by(remembered)
+        except NoDigest as error:
+            warnings.warn(
+                f"runs of {one} are not stored, because what they depend on can't be told: {error}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+            yield None
 
 
 def cut(runs: range, seconds: float, target: float) -> Iterator[range]:

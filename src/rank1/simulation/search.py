@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import digest, generator, kernel
+from rank1.compiled import generator, kernel
 from rank1.interrupts import held_back
 from rank1.policies.base import choose, update
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
 from rank1.simulation.loop import draw, gap, refuse
-from rank1.simulation.series import CHUNK, SHUFFLE, VERSION, Series
+from rank1.simulation.series import CHUNK, SHUFFLE, Series
 from rank1.stopping import may_stop, report, start_watch
 
 __all__ = ["Search"]
@@ -64,14 +64,10 @@ class Search(Series):
     #: Whether the rule may assume that the grid has rank one.
     rank_one: bool = True
 
-    @cached_property
-    def key(self) -> str:
-        """A digest of all that the runs depend on, code included."""
-        rule = self.confidence, self.tolerance, self.rank_one
-        return digest(
-            VERSION, self.policy, self.problem, self.n, self.seed, self.shuffle, rule,
-            play_search, start_watch,
-        )  # fmt: skip
+    def key_by(self, digest: Callable[..., str]) -> str:
+        """The key, with a digest that may remember classes and functions it has seen."""
+        rule = self.confidence, self.tolerance, self.rank_one, digest(play_search, start_watch)
+        return hashlib.sha256(repr((super().key_by(digest), rule)).encode()).hexdigest()
 
     def play(self, runs: Iterable[int], stopped: Callable[[], bool] = lambda: False) -> Block:
         """Play some runs: pulls, whether the rule stopped them, the pair found, and regret."""

@@ -94,6 +94,20 @@ def policy_number(policy: Policy) -> int:
     return int.from_bytes(hashlib.sha256(who).digest()[:16], "little")
 
 
+def _identity(thing: Policy | Problem, digest: Callable[..., str]) -> tuple[str, str]:
+    """What a policy or a problem depends on: its class, and its own values."""
+    kind = type(thing)
+    if isinstance(thing, Policy):
+        return digest(kind), digest(thing.settings)
+    # What is computed from the others, and kept, doesn't count.
+    own = {
+        name: value
+        for name, value in vars(thing).items()
+        if not isinstance(getattr(kind, name, None), cached_property)
+    }
+    return digest(kind), digest(own)
+
+
 @dataclass(frozen=True, eq=False)
 class Series:
     """One policy on one problem: everything that its runs have in common.
@@ -145,11 +159,16 @@ class Series:
 
         Raises `NoDigest` where that can't be had; such runs are not stored.
         """
+        return self.key_by(digest)
+
+    def key_by(self, digest: Callable[..., str]) -> str:
+        """The key, with a digest that may remember classes and functions it has seen."""
         loop = play_stages if self.method == "stages" else play_steps
-        return digest(
-            VERSION, self.policy, self.problem, self.n, self.checkpoints, self.seed, self.method,
-            self.shuffle, loop,
+        parts = (
+            VERSION, self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
+            digest(loop), _identity(self.policy, digest), _identity(self.problem, digest),
         )  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def seed_of(self, run: int, stream: int | None = None) -> np.random.SeedSequence:
         """A run's seed depends on what the run is, and on nothing that happens beside it.

@@ -48,6 +48,9 @@ class Playable(Protocol):
     def key(self) -> str:
         """A digest of all that its runs depend on; raises `NoDigest` where that can't be had."""
 
+    def key_by(self, digest: Callable[..., str]) -> str:
+        """The key, with a digest that may remember classes and functions it has seen."""
+
     @property
     def kind(self) -> tuple[Any, ...]:
         """Runs of one kind take as long, a step."""
