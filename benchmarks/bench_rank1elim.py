@@ -16,11 +16,13 @@ from rank1.paper.table1 import compute
 N = 2_000_000
 
 
-def seconds_a_run(K: int, method: str, runs: int) -> float:
+def seconds_a_run(K: int, method: str, runs: int, checkpoints: int = 1) -> float:
     problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
 
     def work() -> None:
-        rank1.simulate(rank1.Rank1Elim(), problem, N, runs, seed=1, checkpoints=1, method=method)
+        rank1.simulate(
+            rank1.Rank1Elim(), problem, N, runs, seed=1, checkpoints=checkpoints, method=method
+        )
 
     return cpu_seconds(work) / runs
 
@@ -52,6 +54,8 @@ def main() -> None:
         f"whole stages, K = L = 8:       {by_stages * 1e6:7.1f} µs for {N:,} steps, "
         f"{by_steps[8] / by_stages:.0f} times the loop (at least 100)"
     )
+    split = seconds_a_run(8, "stages", 200, checkpoints=100)
+    print(f"the same with 100 checkpoints: {split * 1e6:7.1f} µs")
     seconds = min(table1() for _ in range(3))
     print(f"Table 1, 27 cells × 20 runs:   {seconds:7.2f} s within a process (at most 2)")
     command = wall("-m", "rank1", "paper", "table1", "--out")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rank1
+from rank1.compiled import kernel
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation import Series
 from tests.problems.support import draws, tallies
@@ -137,6 +138,18 @@ def test_stages_of_a_shuffled_problem_have_the_law_of_its_steps() -> None:
     for x, y in ((a, b), ((a - a.mean(axis=0)) ** 2, (b - b.mean(axis=0)) ** 2)):
         error = np.sqrt((x.var(axis=0) + y.var(axis=0)) / 1500)
         assert np.all(np.abs(x.mean(axis=0) - y.mean(axis=0)) <= 4.5 * error)
+
+
+def test_compiled_code_is_kept_apart_by_the_law_within() -> None:
+    """Else an edit of somebody's law would go unnoticed behind the shuffled one."""
+
+    def nothing(law: Any) -> None:
+        pass
+
+    rng = np.random.default_rng(1)
+    laws = [Shuffled(problem, rng).law for problem in (PROBLEMS["own"], PROBLEMS["ties"])]
+    assert kernel(nothing, laws[0]) is not kernel(nothing, laws[1])
+    assert kernel(nothing, laws[0]) is kernel(nothing, Shuffled(Own(0.3), rng).law)
 
 
 def test_large_grids_are_shuffled_without_means() -> None:

@@ -204,7 +204,7 @@ def make_plan(
     """
     series = [one for one, _ in wanted]
     runs = [checks.integer("runs", count, 1, MAX_RUNS) for _, count in wanted]
-    keys = [None] * len(series) if store is None else list(_keys_of(series))
+    keys: list[str | None] = [None] * len(series) if store is None else list(_keys_of(series))
     first: dict[str, int] = {}
     twin = [k if key is None else first.setdefault(key, k) for k, key in enumerate(keys)]
     most = list(runs)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import jit, method
+from rank1.policies.base import Records, record
 from rank1.policies.elimination import end_stages
 from rank1.problems.hypergeometric import hypergeometric
 from rank1.simulation.loop import gap, note, step
@@ -33,21 +34,24 @@ split = method("split", inline=False)
 
 
 #: A stage is cut into pieces at the checkpoints within it: some whole rounds, or the single round
-#: that a checkpoint cuts. What comes after the last checkpoint of the stage is no piece. The first
-#: row of a plan is how many rounds a piece has, and the others are:
-START = 1  # the first step of a piece that is cut, or -1
-MARK = 2  # the first checkpoint that isn't before the piece
-FREE = 3  # rounds that have no partner yet
-WHERE = 4  # the pieces that have rounds with the partner at hand, one after another
-PART = 5  # how many rounds those are
+#: that a checkpoint cuts. What comes after the last checkpoint of the stage is no piece. A plan has
+#: one entry for each piece; its last two fields are a list of their own.
+PIECE = record(
+    "rounds",  # how many it has
+    "start",  # its first step if it is a round that is cut, else -1
+    "mark",  # the first checkpoint that isn't before it
+    "free",  # rounds that have no partner yet
+    "where",  # a piece that has rounds with the partner at hand
+    "part",  # how many rounds those are
+)
 
 
-def room_for(law: Any, K: int, L: int, checkpoints: Ints) -> tuple[Floats, Ints, Ints]:
+def room_for(law: Any, K: int, L: int, checkpoints: Ints) -> tuple[Floats, Ints, Records]:
     """Arrays to work in, since compiled code doesn't allocate: tally, counts and plan."""
     return (
         np.zeros(law.tally_size),
         np.empty((2, max(K, L)), np.int64),
-        np.empty((6, 2 * len(checkpoints)), np.int64),
+        np.empty(2 * len(checkpoints), PIECE),
     )
 
 
@@ -64,12 +68,12 @@ def play_stages(
     totals: Floats,
     tallied: Floats,
     counts: Ints,
-    plan: Ints,
+    plan: Records,
 ) -> tuple[int, int, int]:
     """As `loop.play` from step 0 to n, and equal to it in law, for an elimination state.
 
-    `rng` decides what happens, `splitter` only when, between the checkpoints of a stage. The last
-    three arguments are from `room_for`.
+    `rng` decides what happens, `splitter` only when, between the checkpoints of a stage. `curve`
+    must be zero; the last three arguments are from `room_for`.
     """
     at = state.at[0]
     t = mark = 0
@@ -117,7 +121,9 @@ def play_stages(
 
 
 @jit
-def cut(t: int, size: int, end: int, checkpoints: Ints, mark: int, plan: Ints) -> tuple[int, int]:
+def cut(
+    t: int, size: int, end: int, checkpoints: Ints, mark: int, plan: Records
+) -> tuple[int, int]:
     """Cut rounds of `size` pulls, from step t to `end`, at the checkpoints from `mark` on.
 
     Returns the number of pieces, and the first checkpoint that isn't before the end.
@@ -126,16 +132,16 @@ def cut(t: int, size: int, end: int, checkpoints: Ints, mark: int, plan: Ints) -
     while checkpoints[mark] < end:
         whole = (checkpoints[mark] - t) // size
         if whole > done:
-            plan[0, pieces] = whole - done
-            plan[START, pieces] = -1
-            plan[MARK, pieces] = mark
+            plan[pieces].rounds = whole - done
+            plan[pieces].start = -1
+            plan[pieces].mark = mark
             pieces += 1
             done = whole
         # The round that it cuts may have been cut by the checkpoint before.
         if done == whole and t + whole * size < checkpoints[mark]:
-            plan[0, pieces] = 1
-            plan[START, pieces] = t + whole * size
-            plan[MARK, pieces] = mark
+            plan[pieces].rounds = 1
+            plan[pieces].start = t + whole * size
+            plan[pieces].mark = mark
             pieces += 1
             done += 1
         mark += 1
@@ -187,7 +193,7 @@ def explore(
     totals: Floats,
     tallied: Floats,
     counts: Ints,
-    plan: Ints,
+    plan: Records,
 ) -> None:
     """Draw the sums of exploring the rows (columns) over their partners, and split them.
 
@@ -198,8 +204,8 @@ def explore(
     C = state.C_row[at.stage] if rows else state.C_column[at.stage]
     lines = state.rows[: at.rows] if rows else state.columns[: at.columns]
     before = 0 if rows else at.rows  # pulls of a round that come before those of this side
-    for piece in range(pieces):
-        plan[FREE, piece] = plan[0, piece]
+    for k in range(pieces):
+        plan[k].free = plan[k].rounds
     for partner in range(state.h_column.shape[1] if rows else state.h_row.shape[1]):
         count = counts[partner]
         if count == 0:
@@ -217,32 +223,34 @@ def explore(
             totals[1] += regret
             left = count
             for k in range(parts):
-                part, piece = plan[PART, k], plan[WHERE, k]
+                part, piece = plan[k].part, plan[plan[k].where]
                 regret = split(law, row, column, left, part, splitter, tallied)
                 left -= part
-                mark = plan[MARK, piece]
-                if plan[START, piece] >= 0:
-                    mark = after(checkpoints, mark, last, plan[START, piece] + before + place_)
+                mark = piece.mark
+                if piece.start >= 0:
+                    mark = after(checkpoints, mark, last, piece.start + before + place_)
                 if mark < last:
                     curve[mark, 0] += part * loss
                     curve[mark, 1] += regret
 
 
 @jit
-def place(count: int, rounds: int, pieces: int, plan: Ints, splitter: np.random.Generator) -> int:
+def place(
+    count: int, rounds: int, pieces: int, plan: Records, splitter: np.random.Generator
+) -> int:
     """Which of the rounds without a partner get this one; in how many pieces there are any."""
     parts = 0
     for piece in range(pieces):
         if count == 0:
             break
-        free = plan[FREE, piece]
+        free = plan[piece].free
         part = hypergeometric(rounds, free, count, splitter)
         rounds -= free
         count -= part
-        plan[FREE, piece] -= part
+        plan[piece].free -= part
         if part > 0:
-            plan[WHERE, parts] = piece
-            plan[PART, parts] = part
+            plan[parts].where = piece
+            plan[parts].part = part
             parts += 1
     return parts
 
