@@ -86,7 +86,7 @@ def test_a_failure_where_both_factors_are_thought_to_be_1() -> None:
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        (rank1.Bernoulli([0.5, 0], [0.5]), "c_mu of glm_ucb must be given: .* is 0 here"),
+        (rank1.Bernoulli([0.5, 0], [0.5]), "c_mu must be given for glm_ucb: .* is 0 here"),
         (
             rank1.Gaussian([0.5], [0.5], 0.1),
             r"glm_ucb needs rewards in \[0, 1\], but here they lie in \[-inf, inf\]",
@@ -101,7 +101,7 @@ def test_problems_it_cannot_play(problem: rank1.Problem, message: str) -> None:
 
 def test_c_mu_must_be_known_somehow() -> None:
     with pytest.raises(
-        ValueError, match=r"c_mu of glm_ucb must be given: .* only known to simulations; set a num"
+        ValueError, match=r"c_mu must be given for glm_ucb: .* only known to simulations; set a num"
     ):
         rank1.GLMUCB().start(rank1.Known(2, 2, 100))
     with pytest.raises(ValueError, match=r"c_mu must be a number of at least 1e-09 .*got 0"):

@@ -109,7 +109,7 @@ class GLMUCB(Policy):
         if c_mu is None or not c_mu > 0:
             what = "only known to simulations" if c_mu is None else "0 here"
             raise InputError(
-                f"c_mu of {self.name} must be given: it is the mean of the worst pair, which is "
+                f"c_mu must be given for {self.name}: it is the mean of the worst pair, which is "
                 f"{what}; set a number above 0, such as c_mu=0.1"
             )
         d, n = known.K + known.L, known.n
