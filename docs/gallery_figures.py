@@ -36,7 +36,7 @@ def all_policies(problem: rank1.Problem, n: int, runs: int, jobs: int = -1) -> l
 
 def draw_ratios(results: list[rank1.Result]) -> Any:
     """Regret as a multiple of the lower bound: over time, and at the end."""
-    problem, n, steps = results[0].problem, results[0].n, results[0].steps
+    problem, n, steps = results[0].problem, results[0].n, results[0].checkpoints
     bound = theory.lower_bound(problem) * np.log(steps)
     curves = {result.outcomes[0].label: result.outcomes[0].expected / bound for result in results}
     ratios = {label: runs.mean(axis=0) for label, runs in curves.items()}
