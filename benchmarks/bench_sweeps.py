@@ -38,8 +38,8 @@ def timed(work: Callable[[], Any]) -> tuple[Any, Cost]:
 def seconds_cells() -> Grid:
     """A grid of cells that take about a second: one run each, of uniform play."""
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
-    probe = plan(Grid([problem], [rank1.Uniform()], [10**6], 1, 1, 20), None)
-    return Grid([problem], [rank1.Uniform()], [int(10**6 / probe.seconds)], CELLS, 1, 20)
+    seconds, _ = rank1.Series.of(rank1.Uniform(), problem, 10**7, 20).probe()
+    return Grid([problem], [rank1.Uniform()], [int(10**7 / seconds)], CELLS, 1, 20)
 
 
 def sweep(grid: Grid, folder: Path, jobs: int) -> tuple[float, Cost]:
