@@ -109,6 +109,9 @@ class MineState(NamedTuple):
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         return int(rng.random() * len(self.counts)), 0, 0
 
+    def issued(self, row: int, column: int, tag: int) -> None:
+        pass
+
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         self.counts[row] += 1
 
@@ -145,6 +148,14 @@ class Forgetful(MineState):
         raise KeyError(row)
 
 
+class Counting(MineState):
+    """Its choices change it, and it can't be told of them."""
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+        self.counts[0] += 1
+        return 0, 0, 0
+
+
 class WithoutExpects(MineState):
     @property
     def expects(self) -> Any:
@@ -176,6 +187,10 @@ def counts(known: Known) -> np.ndarray[Any, Any]:
         (
             lambda known: Forgetful(known.limits, counts(known)),
             "Any mix of asking, reporting .* KeyError",
+        ),
+        (
+            lambda known: Counting(known.limits, counts(known)),
+            "Told of pulls and rewards, .* after the same pulls and rewards counts is",
         ),
         (
             lambda known: WithoutExpects(known.limits, counts(known)),

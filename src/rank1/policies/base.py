@@ -36,6 +36,10 @@ __all__ = [
 
 choose = method("choose")
 update = method("update")
+issued = method("issued")
+load = method("load")
+expects = method("expects")
+forget = method("forget")
 
 #: An array of one record, whose entries have names; see `record`.
 Records = NDArray[Any]
@@ -130,7 +134,9 @@ class Pull(NamedTuple):
 class State(Protocol):
     """What a policy has learned so far: a NamedTuple of NumPy arrays with these methods.
 
-    `choose` and `update` are compiled by Numba and must not allocate; the others are plain Python.
+    `choose`, `issued`, `update` and `expects` are compiled by Numba and must not allocate; `forget`
+    and `best` are plain Python. Where the policy says `counts`, there is a `load` beside these, and
+    both `load` and `forget` are compiled.
     """
 
     @property
@@ -142,6 +148,14 @@ class State(Protocol):
 
         May be called any number of times before rewards come in. The tag is a whole number by
         which the policy knows the pull again.
+        """
+
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """This pull was handed out: what `choose` does beside choosing, without random numbers.
+
+        A state that is told of the pulls that another one's `choose` gave, and of the rewards,
+        is the same but for the arrays that `Policy.caches` names. Any pull on the grid is taken,
+        also one that this policy would not have chosen.
         """
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
@@ -168,6 +182,14 @@ class Policy:
     name: ClassVar[str]
     #: Whether its state is an `EliminationState`, which can be simulated by whole stages.
     eliminates: ClassVar[bool] = False
+    #: Whether all that its state learns is how many rewards each pair had and their sum. Such a
+    #: state has a method `load(row, column, count, total)`: so many rewards are known of the pair,
+    #: which needs no first pull any more. In any order, and again for the same pair.
+    counts: ClassVar[bool] = False
+    #: Whether its choice follows from what was reported: the propensity of each pull is 1.
+    deterministic: ClassVar[bool] = False
+    #: Arrays of its state that only save time: whatever is in them, choices have the same law.
+    caches: ClassVar[tuple[str, ...]] = ()
     #: To be raised when an array of its state changes its meaning: older snapshots are refused.
     layout: ClassVar[int] = 1
 
@@ -179,6 +201,10 @@ class Policy:
     def start(self, known: Known) -> State:
         """The state before the first step."""
         raise InputTypeError(f"{type(self).__name__} has no start")
+
+    def propensity(self, K: int, L: int) -> float:
+        """The probability with which `choose` picked the pull that it gave; NaN if not known."""
+        return 1.0 if self.deterministic else math.nan
 
     @property
     def settings(self) -> dict[str, Any]:

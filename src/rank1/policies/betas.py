@@ -30,7 +30,9 @@ The functions take a policy's state with these fields, where k is an arm's numbe
 - `level`: the level and its window, see `LEVEL`.
 
 A pull's tag carries a uniform number, with which a reward between 0 and 1 is turned into a success
-or a failure (the Bernoulli trick) whenever it comes in: `uniform_tag`, `is_success`.
+or a failure (the Bernoulli trick) whenever it comes in: `uniform_tag`, `is_success`. Rewards that
+are loaded many at a time have no such numbers: their total is rounded, and `rest[k]` is what
+rounding has left over, for the next time.
 """
 
 from __future__ import annotations
@@ -45,9 +47,11 @@ from rank1.compiled import inlined, jit
 from rank1.policies.base import record
 
 __all__ = [
+    "CACHES",
     "count",
     "is_success",
     "largest",
+    "load_counts",
     "refresh",
     "restart",
     "start_betas",
@@ -65,7 +69,12 @@ LEVEL = record(
     lowest=float,  # the smallest winning sample of the current window so far
 )
 
-_TAGS = 2.0**52  # how many values a uniform number has in a tag: UTS needs another bit there
+#: The fields that depend on the samples drawn so far; the law of the next winner doesn't.
+CACHES = ("rates", "block_rates", "level")
+
+#: Bits of a uniform number in a tag: UTS needs the others.
+UNIFORM_BITS = 40
+_TAGS = 2.0**UNIFORM_BITS
 
 
 def start_betas(arms: int, slots: int) -> dict[str, NDArray[Any]]:
@@ -76,6 +85,7 @@ def start_betas(arms: int, slots: int) -> dict[str, NDArray[Any]]:
         "successes": np.zeros(arms, np.int64),
         "failures": np.zeros(arms, np.int64),
         "log_beta": np.zeros(arms),
+        "rest": np.zeros(arms),
         "arms": np.full(blocks * size, -1, np.int64),
         "rates": np.zeros((blocks, size)),
         "block_rates": np.zeros(blocks),
@@ -106,6 +116,18 @@ def count(state: Any, k: int, success: bool) -> None:
     else:
         state.log_beta[k] += math.log((1.0 + state.failures[k]) / total)
         state.failures[k] += 1
+
+
+@inlined
+def load_counts(state: Any, k: int, trials: int, total: float) -> None:
+    """So many more observations of arm k, whose rewards have this sum."""
+    total += state.rest[k]
+    won = min(max(math.floor(total + 0.5), 0), trials)
+    state.rest[k] = total - won
+    state.successes[k] += won
+    state.failures[k] += trials - won
+    s, f = float(state.successes[k]), float(state.failures[k])
+    state.log_beta[k] = math.lgamma(1.0 + s) + math.lgamma(1.0 + f) - math.lgamma(2.0 + s + f)
 
 
 @jit

@@ -91,26 +91,35 @@ class EliminationState(NamedTuple):
             at.given_back -= 1
             pull = self.given_back[at.given_back]
             return pull[0], pull[1], pull[2]
-        stage = at.issuing
-        tag = make_tag(at.side, stage, at.rounds)
-        self.awaited[stage] += 1
+        tag = make_tag(at.side, at.issuing, at.rounds)
         if at.side == 0:
             if at.partner < 0:
                 h = self.h_column[at.stage]
                 at.partner = h[int(rng.random() * len(h))]
             row, column = self.rows[at.place], at.partner
-            at.place += 1
-            if at.place == at.rows:
-                next_side(self)
+            advance(self, at.rows)
         else:
             if at.partner < 0:
                 h = self.h_row[at.stage]
                 at.partner = h[int(rng.random() * len(h))]
             row, column = at.partner, self.columns[at.place]
-            at.place += 1
-            if at.place == at.columns:
-                next_side(self)
+            advance(self, at.columns)
         return row, column, tag
+
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """The round goes on by this pull; one that has no place in it is only waited for."""
+        at = self.at[0]
+        if at.given_back > 0 and take_back(self, row, column, tag):
+            return
+        line, partner, lines, count = row, column, self.rows, at.rows
+        if side_of(tag) == 1:
+            line, partner, lines, count = column, row, self.columns, at.columns
+        fits = tag == make_tag(at.side, at.issuing, at.rounds) and lines[at.place] == line
+        if fits and (at.partner < 0 or at.partner == partner):
+            at.partner = partner
+            advance(self, count)
+        elif tag >= 0 and at.stage <= stage_of(tag) <= at.issuing:
+            self.awaited[stage_of(tag)] += 1
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Add a reward to its line; end the stage when it was the last one awaited."""
@@ -127,9 +136,9 @@ class EliminationState(NamedTuple):
     def expects(self, row: int, column: int, tag: int) -> bool:
         """Whether the pull's stage waits for rewards: one report too many would stop it."""
         at, stage = self.at[0], stage_of(tag)
-        return tag >= 0 and bool(
-            round_of(tag) <= at.rounds and stage <= at.issuing and self.awaited[stage] > 0
-        )
+        if tag < 0 or round_of(tag) > at.rounds or stage > at.issuing:
+            return False
+        return bool(self.awaited[stage] > 0)
 
     def forget(self, row: int, column: int, tag: int) -> Self:
         """The same pull is issued again, before any other; not if its line is eliminated."""
@@ -170,6 +179,30 @@ class EliminationState(NamedTuple):
 
 
 S = TypeVar("S", bound=EliminationState)
+
+
+@jit
+def take_back(state: Any, row: int, column: int, tag: int) -> bool:
+    """Whether this pull was given back; then it is on its way again. It is the last one, mostly."""
+    at, pulls = state.at[0], state.given_back
+    for k in range(at.given_back - 1, -1, -1):
+        if pulls[k, 0] == row and pulls[k, 1] == column and pulls[k, 2] == tag:
+            at.given_back -= 1
+            for later in range(k, at.given_back):
+                for field in range(3):
+                    pulls[later, field] = pulls[later + 1, field]
+            return True
+    return False
+
+
+@inlined
+def advance(state: Any, count: int) -> None:
+    """A pull of the current round was handed out; there are so many lines on its side."""
+    at = state.at[0]
+    state.awaited[at.issuing] += 1
+    at.place += 1
+    if at.place == count:
+        next_side(state)
 
 
 @inlined

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from rank1.compiled import inlined
 from rank1.policies.base import Records
 
-__all__ = ["FIRST", "LATER", "SHARED", "best_mean", "first_pulls", "issue_again"]
+__all__ = [
+    "FIRST",
+    "LATER",
+    "SHARED",
+    "best_mean",
+    "first_pulls",
+    "issue_again",
+    "mark_begun",
+    "note_first",
+]
 
 #: The entries that the `at` of such a policy begins with; its own follow.
 SHARED = (
@@ -24,29 +33,47 @@ LATER, FIRST = 0, 1
 
 
 @inlined
-def first_pulls(at: Records, issued: NDArray[np.bool_]) -> tuple[int, int]:
+def first_pulls(at: Records, begun: NDArray[np.bool_]) -> tuple[int, int]:
     """The next pair to be pulled for the first time and its tag, or -1 when all were issued.
 
     While nothing at all is reported after that, the pairs are issued again, in the same order.
     """
     k = at[0].cursor
-    if k < len(issued):
-        issued[k] = True
-        at[0].cursor += 1
-        while at[0].cursor < len(issued) and issued[at[0].cursor]:
-            at[0].cursor += 1
+    if k < len(begun):
+        mark_begun(at, begun, k)
         return k, FIRST
     if at[0].reported == 0:
-        k = at[0].again % len(issued)
+        k = at[0].again % len(begun)
         at[0].again += 1
         return k, LATER
     return -1, LATER
 
 
-def issue_again(at: Records, issued: NDArray[np.bool_], pair: int, tag: int) -> None:
+@inlined
+def mark_begun(at: Records, begun: NDArray[np.bool_], k: int) -> None:
+    """Pair k needs no first pull any more."""
+    begun[k] = True
+    while at[0].cursor < len(begun) and begun[at[0].cursor]:
+        at[0].cursor += 1
+
+
+@inlined
+def note_first(at: Records, begun: NDArray[np.bool_], k: int, tag: int) -> bool:
+    """What `first_pulls` notes when it hands out this pull; False if it had not chosen it."""
+    if tag == FIRST:
+        mark_begun(at, begun, k)
+        return True
+    if at[0].reported == 0:
+        at[0].again += 1
+        return True
+    return False
+
+
+@inlined
+def issue_again(at: Records, begun: NDArray[np.bool_], pair: int, tag: int) -> None:
     """A pair whose first reward will never come is issued again."""
     if tag == FIRST:
-        issued[pair] = False
+        begun[pair] = False
         at[0].cursor = min(at[0].cursor, pair)
 
 

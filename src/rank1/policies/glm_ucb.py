@@ -86,6 +86,7 @@ class GLMUCB(Policy):
     """
 
     name = "glm_ucb"
+    deterministic = True
     confidence_scale: float = 1.0
     c_mu: float | None = None
     step: float = 0.6

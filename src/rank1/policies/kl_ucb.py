@@ -12,7 +12,14 @@ from rank1 import checks
 from rank1.compiled import inlined
 from rank1.divergences import kl_level, kl_upper
 from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
-from rank1.policies.every_pair_once import SHARED, best_mean, first_pulls, issue_again
+from rank1.policies.every_pair_once import (
+    SHARED,
+    best_mean,
+    first_pulls,
+    issue_again,
+    mark_begun,
+    note_first,
+)
 from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
 
 __all__ = ["KLUCB"]
@@ -44,7 +51,7 @@ class KLUCBState(NamedTuple):
 
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
-    issued: NDArray[np.bool_]
+    begun: NDArray[np.bool_]  # pairs whose first pull was issued
     counts: Ints  # T
     sums: Floats
     intercept: Floats
@@ -56,31 +63,26 @@ class KLUCBState(NamedTuple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """Every pair once, then the pair of the largest index."""
-        at, L = self.at[0], self.counts.shape[1]
-        k, tag = first_pulls(self.at, self.issued)
+        L = self.counts.shape[1]
+        k, tag = first_pulls(self.at, self.begun)
         if k < 0:
-            if at.settled != at.reported:
-                at.settled = at.reported
-                at.winner = largest_index(
-                    self.counts, self.sums, at.level,
-                    self.intercept, self.slope, self.until, self.winner, self.close, self.offset,
-                )  # fmt: skip
-            k = at.winner
+            k = settled(self)
         return k // L, k % L, tag
+
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """A first pull is noted; for any other the largest index was looked for."""
+        if not note_first(self.at, self.begun, row * self.counts.shape[1] + column, tag):
+            settled(self)
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Give the pair a new tangent."""
-        at = self.at[0]
-        at.reported += 1
-        self.counts[row, column] += 1
-        self.sums[row, column] += reward
-        f = kl_level(at.reported, at.c)
-        at.level = f
-        k = row * self.counts.shape[1] + column
-        T, mean, q = index_of(self.counts, self.sums, k, f)
-        a, b = tangent(T, mean, q, f)
-        scores = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
-        put(*scores, k, a, b, f, 0.0)
+        learn(self, row, column, 1, reward)
+
+    def load(self, row: int, column: int, count: int, total: float) -> None:
+        """So many rewards are known of the pair."""
+        if count > 0:
+            mark_begun(self.at, self.begun, row * self.counts.shape[1] + column)
+            learn(self, row, column, count, total)
 
     def expects(self, row: int, column: int, tag: int) -> bool:
         """Any pull may be reported."""
@@ -88,12 +90,41 @@ class KLUCBState(NamedTuple):
 
     def forget(self, row: int, column: int, tag: int) -> KLUCBState:
         """A pair's first pull is issued again; nothing else depends on the pull."""
-        issue_again(self.at, self.issued, row * self.counts.shape[1] + column, tag)
+        issue_again(self.at, self.begun, row * self.counts.shape[1] + column, tag)
         return self
 
     def best(self) -> tuple[int, int]:
         """The pair of the largest average reward."""
         return best_mean(self.sums, self.counts)
+
+
+@inlined
+def settled(state: KLUCBState) -> int:
+    """The pair of the largest index, which is looked for once after a report."""
+    at = state.at[0]
+    if at.settled != at.reported:
+        at.settled = at.reported
+        at.winner = largest_index(
+            state.counts, state.sums, at.level,
+            state.intercept, state.slope, state.until, state.winner, state.close, state.offset,
+        )  # fmt: skip
+    return at.winner
+
+
+@inlined
+def learn(state: KLUCBState, row: int, column: int, count: int, total: float) -> None:
+    """Give the pair a new tangent."""
+    at = state.at[0]
+    at.reported += count
+    state.counts[row, column] += count
+    state.sums[row, column] += total
+    f = kl_level(at.reported, at.c)
+    at.level = f
+    k = row * state.counts.shape[1] + column
+    T, mean, q = index_of(state.counts, state.sums, k, f)
+    a, b = tangent(T, mean, q, f)
+    scores = state.intercept, state.slope, state.until, state.winner, state.close, state.offset
+    put(*scores, k, a, b, f, 0.0)
 
 
 @inlined
@@ -183,6 +214,9 @@ class KLUCB(Policy):
     """
 
     name = "kl_ucb"
+    layout = 2
+    counts = True
+    deterministic = True
     c: float = 3.0
 
     def __post_init__(self) -> None:

@@ -95,6 +95,7 @@ class LinUCB(Policy):
     """
 
     name = "linucb"
+    deterministic = True
     confidence_scale: float = 1.0
     radius: str = "horizon"
     noise: float = 0.5

@@ -23,6 +23,9 @@ class OracleState(NamedTuple):
         """The best pair."""
         return self.pair[0], self.pair[1], 0
 
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """Nothing depends on the past."""
+
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """There is nothing to learn."""
 
@@ -53,6 +56,7 @@ class Oracle(Policy):
     """
 
     name = "oracle"
+    deterministic = True
 
     @property
     def needs_truth(self) -> bool:

@@ -13,7 +13,7 @@ from rank1 import checks
 from rank1.compiled import inlined
 from rank1.divergences import kl_level, kl_upper
 from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
-from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again
+from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again, mark_begun, note_first
 from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
 
 __all__ = ["OSUB"]
@@ -29,7 +29,7 @@ class OSUBState(NamedTuple):
 
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
-    issued: NDArray[np.bool_]
+    begun: NDArray[np.bool_]  # pairs whose first pull was issued
     top: Floats
     ties: Ints
     sums: Floats  # of rewards
@@ -39,28 +39,28 @@ class OSUBState(NamedTuple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """Every pair once, then one near the leader."""
-        k, tag = first_pulls(self.at, self.issued)
+        k, tag = first_pulls(self.at, self.begun)
         if k < 0:
             k = play_leader(self)
         L = self.limits[0].L
         row = k // L
         return row, k - row * L, tag
 
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """A first pull is noted; for any other a pair has led once more."""
+        if not note_first(self.at, self.begun, row * self.limits[0].L + column, tag):
+            self.led[tied_leader(self.top, self.ties, 0)] += 1
+
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Add the reward to its pair."""
-        k = row * self.limits[0].L + column
-        self.at[0].reported += 1
-        self.counts[k] += 1
-        self.sums[k] += reward
-        won, lost = self.sums[k], self.counts[k] - self.sums[k]
-        mean = won / self.counts[k]
-        entropy = 0.0
-        if won > 0.0:
-            entropy += won * math.log(mean)
-        if lost > 0.0:
-            entropy += lost * math.log1p(-mean)
-        self.entropies[k] = entropy
-        report_mean(self, k, mean)
+        learn(self, row * self.limits[0].L + column, 1, reward)
+
+    def load(self, row: int, column: int, count: int, total: float) -> None:
+        """So many rewards are known of the pair."""
+        if count > 0:
+            k = row * self.limits[0].L + column
+            mark_begun(self.at, self.begun, k)
+            learn(self, k, count, total)
 
     def expects(self, row: int, column: int, tag: int) -> bool:
         """Any pull may be reported."""
@@ -68,13 +68,30 @@ class OSUBState(NamedTuple):
 
     def forget(self, row: int, column: int, tag: int) -> OSUBState:
         """A pair's first pull is issued again; nothing else depends on the pull."""
-        issue_again(self.at, self.issued, row * int(self.limits[0].L) + column, tag)
+        issue_again(self.at, self.begun, row * int(self.limits[0].L) + column, tag)
         return self
 
     def best(self) -> tuple[int, int]:
         """The leader."""
         row, column = divmod(first_leader(self), int(self.limits[0].L))
         return row, column
+
+
+@inlined
+def learn(state: OSUBState, k: int, count: int, total: float) -> None:
+    """Add rewards to pair k."""
+    state.at[0].reported += count
+    state.counts[k] += count
+    state.sums[k] += total
+    won, lost = state.sums[k], state.counts[k] - state.sums[k]
+    mean = won / state.counts[k]
+    entropy = 0.0
+    if won > 0.0:
+        entropy += won * math.log(mean)
+    if lost > 0.0:
+        entropy += lost * math.log1p(-mean)
+    state.entropies[k] = entropy
+    report_mean(state, k, mean)
 
 
 @inlined
@@ -147,6 +164,9 @@ class OSUB(Policy):
     """
 
     name = "osub"
+    layout = 2
+    counts = True
+    deterministic = True
     c: float = 3.0
 
     def __post_init__(self) -> None:
@@ -162,7 +182,7 @@ class OSUB(Policy):
             known.limits,
             at,
             **start_unimodal(pairs),
-            issued=np.zeros(pairs, np.bool_),
+            begun=np.zeros(pairs, np.bool_),
             sums=np.zeros(pairs),
             counts=np.zeros(pairs, np.int64),
             entropies=np.zeros(pairs),

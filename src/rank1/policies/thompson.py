@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.policies.base import Known, Policy, Records, require_unit_rewards
-from rank1.policies.betas import count, is_success, largest, refresh, start_betas, uniform_tag
+from rank1.policies.betas import (
+    CACHES,
+    count,
+    is_success,
+    largest,
+    load_counts,
+    refresh,
+    start_betas,
+    uniform_tag,
+)
 
 __all__ = ["ThompsonSampling"]
 
@@ -24,6 +33,7 @@ class ThompsonState(NamedTuple):
     successes: Ints
     failures: Ints
     log_beta: Floats
+    rest: Floats
     arms: Ints
     rates: Floats
     block_rates: Floats
@@ -34,6 +44,16 @@ class ThompsonState(NamedTuple):
         k, L = largest(self, rng), self.limits[0].L
         row = k // L
         return row, k - row * L, uniform_tag(rng)
+
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """Nothing depends on a pull that isn't reported."""
+
+    def load(self, row: int, column: int, count: int, total: float) -> None:
+        """So many rewards are known of the pair."""
+        if count > 0:
+            k = row * self.limits[0].L + column
+            load_counts(self, k, count, total)
+            refresh(self, k)
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """A success with probability `reward`."""
@@ -86,6 +106,9 @@ class ThompsonSampling(Policy):
     """
 
     name = "thompson"
+    layout = 2
+    counts = True
+    caches = CACHES
 
     def start(self, known: Known) -> ThompsonState:
         """The state before the first step."""

@@ -66,6 +66,9 @@ class TwoHotState(NamedTuple):
         """The pair of the largest index, as far as rewards are reported."""
         return self.at[0].row, self.at[0].column, 0
 
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """Nothing depends on a pull that isn't reported."""
+
     def expects(self, row: int, column: int, tag: int) -> bool:
         """Any pull may be reported."""
         return True

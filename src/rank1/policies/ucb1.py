@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import jit
+from rank1.compiled import inlined, jit
 from rank1.policies.base import Known, Policy, Records, record
-from rank1.policies.every_pair_once import SHARED, best_mean, first_pulls, issue_again
+from rank1.policies.every_pair_once import (
+    SHARED,
+    best_mean,
+    first_pulls,
+    issue_again,
+    mark_begun,
+    note_first,
+)
 from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
 
 __all__ = ["UCB1"]
@@ -43,7 +50,7 @@ class UCB1State(NamedTuple):
 
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
-    issued: NDArray[np.bool_]
+    begun: NDArray[np.bool_]  # pairs whose first pull was issued
     counts: NDArray[np.int64]  # T
     sums: NDArray[np.float64]
     intercept: NDArray[np.float64]
@@ -55,35 +62,23 @@ class UCB1State(NamedTuple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """Every pair once, then the pair of the largest index."""
-        k, tag = first_pulls(self.at, self.issued)
+        k, tag = first_pulls(self.at, self.begun)
         pair = self.at[0].winner if k < 0 else self.winner[k]
         return pair >> SHIFT, pair & COLUMN, tag
 
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """Only a first pull changes anything."""
+        note_first(self.at, self.begun, row * self.counts.shape[1] + column, tag)
+
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Give the pair its new score, and find the largest of all."""
-        at = self.at[0]
-        at.reported += 1
-        self.counts[row, column] += 1
-        self.sums[row, column] += reward
-        T = self.counts[row, column]
-        mean = self.sums[row, column] / T
-        at.scale = max(at.scale, abs(mean))
-        margin = ROUNDING * at.scale
-        a_log_t = at.confidence * math.log(at.reported)
-        x = math.sqrt(a_log_t)
-        scores = self.intercept, self.slope, self.until, self.winner, self.close, self.offset
-        leaf = row * self.counts.shape[1] + column
-        put(*scores, leaf, mean, 1.0 / math.sqrt(T), x, margin)
-        root = root_of(self.offset)
-        if self.until[root] <= x:
-            refresh(*scores, x, margin)
-        at.winner = self.winner[root]
-        if self.close[root]:
-            largest = self.intercept[root] + self.slope[root] * x
-            k = largest_index(
-                self.intercept, self.slope, self.offset, self.counts, x, largest - margin, a_log_t
-            )
-            at.winner = self.winner[k]
+        learn(self, row, column, 1, reward)
+
+    def load(self, row: int, column: int, count: int, total: float) -> None:
+        """So many rewards are known of the pair."""
+        if count > 0:
+            mark_begun(self.at, self.begun, row * self.counts.shape[1] + column)
+            learn(self, row, column, count, total)
 
     def expects(self, row: int, column: int, tag: int) -> bool:
         """Any pull may be reported."""
@@ -91,12 +86,40 @@ class UCB1State(NamedTuple):
 
     def forget(self, row: int, column: int, tag: int) -> UCB1State:
         """A pair's first pull is issued again; nothing else depends on the pull."""
-        issue_again(self.at, self.issued, row * self.counts.shape[1] + column, tag)
+        issue_again(self.at, self.begun, row * self.counts.shape[1] + column, tag)
         return self
 
     def best(self) -> tuple[int, int]:
         """The pair of the largest average reward."""
         return best_mean(self.sums, self.counts)
+
+
+@inlined
+def learn(state: UCB1State, row: int, column: int, count: int, total: float) -> None:
+    """Give the pair its new score, and find the largest of all."""
+    at = state.at[0]
+    at.reported += count
+    state.counts[row, column] += count
+    state.sums[row, column] += total
+    T = state.counts[row, column]
+    mean = state.sums[row, column] / T
+    at.scale = max(at.scale, abs(mean))
+    margin = ROUNDING * at.scale
+    a_log_t = at.confidence * math.log(at.reported)
+    x = math.sqrt(a_log_t)
+    scores = state.intercept, state.slope, state.until, state.winner, state.close, state.offset
+    leaf = row * state.counts.shape[1] + column
+    put(*scores, leaf, mean, 1.0 / math.sqrt(T), x, margin)
+    root = root_of(state.offset)
+    if state.until[root] <= x:
+        refresh(*scores, x, margin)
+    at.winner = state.winner[root]
+    if state.close[root]:
+        largest = state.intercept[root] + state.slope[root] * x
+        k = largest_index(
+            state.intercept, state.slope, state.offset, state.counts, x, largest - margin, a_log_t
+        )
+        at.winner = state.winner[k]
 
 
 @jit
@@ -143,6 +166,9 @@ class UCB1(Policy):
     """
 
     name = "ucb1"
+    layout = 2
+    counts = True
+    deterministic = True
     confidence: float = 2.0
 
     def __post_init__(self) -> None:

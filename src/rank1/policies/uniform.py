@@ -26,6 +26,14 @@ class UniformState(NamedTuple):
         K, L = self.counts.shape
         return int(rng.random() * K), int(rng.random() * L), 0
 
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """Nothing depends on it."""
+
+    def load(self, row: int, column: int, count: int, total: float) -> None:
+        """Count the rewards."""
+        self.sums[row, column] += total
+        self.counts[row, column] += count
+
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """Count the reward."""
         self.sums[row, column] += reward
@@ -58,6 +66,11 @@ class Uniform(Policy):
     """
 
     name = "uniform"
+    counts = True
+
+    def propensity(self, K: int, L: int) -> float:
+        """All pairs are alike."""
+        return 1 / (K * L)
 
     def start(self, known: Known) -> UniformState:
         """The state before the first step."""

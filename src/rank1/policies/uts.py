@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, jit
+from rank1.errors import InputError
 from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
 from rank1.policies.betas import (
+    CACHES,
+    UNIFORM_BITS,
     count,
     is_success,
     largest,
+    load_counts,
     refresh,
     restart,
     start_betas,
     uniform_tag,
 )
-from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again
+from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again, mark_begun, note_first
 from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
 
 __all__ = ["UTS"]
@@ -35,13 +39,15 @@ AT = record(
     "column",  # its column
 )
 
-# A pull's tag: whether it was its pair's first, then the uniform number for the Bernoulli trick.
+# A pull's tag: whether it was its pair's first, then the uniform number for the Bernoulli trick,
+# then who was the leader: its column if it was in the pull's row, else L and its row.
+LEADER_BITS = 62 - UNIFORM_BITS
 
 
 @inlined
-def make_tag(first: int, uniform: int) -> int:
+def make_tag(first: int, uniform: int, leader: int) -> int:
     """The tag of a pull."""
-    return first + 2 * uniform
+    return first + 2 * (uniform + (leader << UNIFORM_BITS))
 
 
 @inlined
@@ -53,7 +59,18 @@ def first_of(tag: int) -> int:
 @inlined
 def uniform_of(tag: int) -> int:
     """The uniform number, as `betas` knows it."""
-    return tag >> 1
+    return (tag >> 1) & ((1 << UNIFORM_BITS) - 1)
+
+
+@inlined
+def leader_of(state: Any, row: int, column: int, tag: int) -> int:
+    """The pair that led when this pull was chosen; itself, if the tag makes no sense."""
+    place, L = tag >> (1 + UNIFORM_BITS), state.limits[0].L
+    if 0 <= place < L:
+        return row * L + place
+    if L <= place < L + state.limits[0].K:
+        return (place - L) * L + column
+    return row * L + column
 
 
 class UTSState(NamedTuple):
@@ -67,12 +84,13 @@ class UTSState(NamedTuple):
     successes: Ints
     failures: Ints
     log_beta: Floats
+    rest: Floats
     arms: Ints
     rates: Floats
     block_rates: Floats
     level: Records
     at: Records  # see `AT`
-    issued: NDArray[np.bool_]
+    begun: NDArray[np.bool_]  # pairs whose first pull was issued
     top: Floats
     ties: Ints
     sums: Floats  # of rewards
@@ -80,12 +98,39 @@ class UTSState(NamedTuple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """Random numbers: one if leaders are tied, the samples, one for the Bernoulli trick."""
-        k, first = first_pulls(self.at, self.issued)
+        k, first = first_pulls(self.at, self.begun)
+        leader = k
         if k < 0:
-            k = play_leader(self, rng)
+            leader = next_leader(self, rng)
+            k = leader if lead(self, leader) else largest(self, rng)
         L = self.limits[0].L
         row = k // L
-        return row, k - row * L, make_tag(first, uniform_tag(rng))
+        column = k - row * L
+        place = leader - row * L  # in the pull's row?
+        if k != leader and not 0 <= place < L:
+            place = L + leader // L
+        return row, column, make_tag(first, uniform_tag(rng), place)
+
+    def issued(self, row: int, column: int, tag: int) -> None:
+        """A first pull is noted; for any other the leader has led once more."""
+        k = row * self.limits[0].L + column
+        if not note_first(self.at, self.begun, k, first_of(tag)):
+            lead(self, leader_of(self, row, column, tag))
+
+    def load(self, row: int, column: int, count: int, total: float) -> None:
+        """So many rewards are known of the pair."""
+        if count > 0:
+            at, L = self.at[0], self.limits[0].L
+            k = row * L + column
+            mark_begun(self.at, self.begun, k)
+            at.reported += count
+            load_counts(self, k, count, total)
+            self.sums[k] += total
+            report_mean(self, k, self.sums[k] / (self.successes[k] + self.failures[k]))
+            if row == at.row:
+                refresh(self, column)
+            elif column == at.column:
+                refresh(self, L + row)
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         """A success with probability `reward`, and a new mean."""
@@ -107,7 +152,7 @@ class UTSState(NamedTuple):
     def forget(self, row: int, column: int, tag: int) -> UTSState:
         """A pair's first pull is issued again; nothing else depends on the pull."""
         pair = row * int(self.limits[0].L) + column
-        issue_again(self.at, self.issued, pair, first_of(tag))
+        issue_again(self.at, self.begun, pair, first_of(tag))
         return self
 
     def best(self) -> tuple[int, int]:
@@ -117,22 +162,27 @@ class UTSState(NamedTuple):
 
 
 @inlined
-def play_leader(state: UTSState, rng: np.random.Generator) -> int:
-    """The leader, or the largest sample among it, its row and its column."""
+def next_leader(state: UTSState, rng: np.random.Generator) -> int:
+    """The pair of the largest mean, ties at random."""
     tied = state.ties[1]
     place = int(rng.random() * tied) if tied > 1 else 0
-    leader = tied_leader(state.top, state.ties, place)
+    return tied_leader(state.top, state.ties, place)
+
+
+@inlined
+def lead(state: UTSState, leader: int) -> bool:
+    """This pair leads once more. True if it is to be played, else its row and column compete."""
     state.led[leader] += 1
     at, columns = state.at[0], state.limits[0].L
     if state.led[leader] % at.gamma == 0:
-        return leader
+        return True
     row = leader // columns
     column = leader - row * columns
     if row != at.row or column != at.column:
         at.row, at.column = row, column
         gather(state.arms, state.limits[0].K, columns, row, column)
         restart(state)
-    return largest(state, rng)
+    return False
 
 
 @jit
@@ -183,6 +233,9 @@ class UTS(Policy):
     """
 
     name = "uts"
+    layout = 2
+    counts = True
+    caches = CACHES
     gamma: int = 2
 
     def __post_init__(self) -> None:
@@ -191,6 +244,11 @@ class UTS(Policy):
     def start(self, known: Known) -> UTSState:
         """The state before the first step."""
         require_unit_rewards(self.name, known)
+        if known.K + known.L >= 1 << LEADER_BITS:
+            raise InputError(
+                f"K + L must be below {1 << LEADER_BITS:,} for {self.name}, "
+                f"got {known.K + known.L:,}"
+            )
         pairs = known.K * known.L
         at = np.zeros(1, AT)
         at[0].gamma, at[0].row, at[0].column = self.gamma, -1, -1
@@ -198,7 +256,7 @@ class UTS(Policy):
             known.limits,
             **start_betas(pairs, known.K + known.L),
             at=at,
-            issued=np.zeros(pairs, np.bool_),
+            begun=np.zeros(pairs, np.bool_),
             **start_unimodal(pairs),
             sums=np.zeros(pairs),
             led=np.zeros(pairs, np.int64),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from rank1.compiled import kernel
 from rank1.errors import InputError
 from rank1.policies import Policy, Pull, State, ask, restore, snapshot, tell
+from rank1.policies.base import expects, forget, issued, load, update
 from rank1.problems import Bernoulli, Problem
 from rank1.simulation import simulate
 from rank1.simulation.known import known_of
@@ -51,6 +54,28 @@ def _start(policy: Policy, n: int = 2000, problem: Problem = PROBLEM) -> State:
 
 def _bytes(state: State) -> bytes:
     return b"".join(np.asarray(array).tobytes() for array in state._asdict().values())
+
+
+def _issue(state: State, pull: Pull) -> None:
+    kernel(_issued, state)(state, *pull)
+
+
+def _issued(state: Any, row: int, column: int, tag: int) -> None:
+    issued(state, row, column, tag)
+
+
+def _take(state: Any, row: int, column: int, tag: int, reward: float) -> None:
+    """What a study does with a report."""
+    if expects(state, row, column, tag):
+        update(state, row, column, tag, reward)
+
+
+def _load(state: Any, row: int, column: int, count: int, total: float) -> None:
+    load(state, row, column, count, total)
+
+
+def _forget(state: Any, row: int, column: int, tag: int) -> None:
+    forget(state, row, column, tag)
 
 
 def _ask(state: State, rng: np.random.Generator) -> Pull:
@@ -99,8 +124,11 @@ def is_told_the_truth_only_if_it_asks(policy: Policy, seed: int = 0) -> None:
 def has_a_state_of_plain_arrays(policy: Policy, seed: int = 0) -> None:
     """`start` returns a NamedTuple of NumPy arrays with the methods of `rank1.State`."""
     state = _start(policy)
-    for member in ("limits", "choose", "update", "expects", "forget", "best", "_asdict"):
+    methods = "choose", "issued", "update", "expects", "forget", "best"
+    for member in ("limits", *methods, *(("load",) if policy.counts else ()), "_asdict"):
         expect(hasattr(state, member), f"the state must have {member}")
+    for cache in policy.caches:
+        expect(cache in state._asdict(), f"its cache {cache} must be one of its arrays")
     limits = known_of(policy, PROBLEM, 2000).limits
     expect(state.limits.tobytes() == limits.tobytes(), "its field limits must be known.limits")
     for name, array in state._asdict().items():
@@ -179,6 +207,82 @@ def makes_the_choices_of_the_loop(policy: Policy, seed: int = 0) -> None:
         expect(reward == rewards[t], f"step {t}: it drew other random numbers than in the loop")
         tell(state, pull, reward)
     expect(_bytes(state) == _bytes(last), "the states differ after the same run")
+
+
+def is_the_same_when_it_is_folded(policy: Policy, seed: int = 0) -> None:
+    """Told of pulls and rewards, a state is the one that chose the pulls."""
+    for trial in range(20):
+        rng = np.random.default_rng((seed, trial))
+        chose, told = _start(policy, n=200), _start(policy, n=200)
+        out: list[Pull] = []
+        for _ in range(rng.integers(1, 400)):
+            action = rng.random()
+            if action < 0.5 or not out:
+                out.append(_ask(chose, rng))
+                _issue(told, out[-1])
+            elif action < 0.9:
+                pull, reward = out.pop(rng.integers(len(out))), rng.random()
+                tell(chose, pull, reward)
+                tell(told, pull, reward)
+            else:
+                pull = out.pop(rng.integers(len(out)))
+                chose, told = chose.forget(*pull), told.forget(*pull)
+        for (name, array), other in zip(chose._asdict().items(), told, strict=True):  # type: ignore[call-overload]
+            if name not in policy.caches:
+                same = array.tobytes() == other.tobytes()
+                expect(same, f"after the same pulls and rewards {name} is {other}, not {array}")
+
+
+def takes_any_pull_that_it_is_told_of(policy: Policy, seed: int = 0) -> None:
+    """Pulls that it would not have chosen, with any tag, do no harm."""
+    for trial in range(30):
+        rng = np.random.default_rng((seed, trial))
+        state = _start(policy, n=200)
+        for _ in range(rng.integers(1, 121)):
+            tag = int(rng.integers(-(2**63), 2**63 - 1)) >> int(rng.integers(0, 64))
+            pull = Pull(int(rng.integers(3)), int(rng.integers(2)), tag)
+            if rng.random() < 0.5:
+                _issue(state, pull)
+            if rng.random() < 0.5:
+                kernel(_take, state)(state, *pull, rng.random())
+            if rng.random() < 0.2:
+                own = _ask(state, rng)
+                state = state.forget(*own) if rng.random() < 0.5 else state
+            _expect_best(state)
+        for _ in range(50):
+            _ask(state, rng)
+
+
+def takes_counts_for_rewards(policy: Policy, seed: int = 0) -> None:
+    """Where it says `counts`: it learns as much from `load` as from single rewards of 0 and 1."""
+    if not policy.counts:
+        return
+    rng = np.random.default_rng(seed)
+    won, lost = rng.integers(1, 50, (3, 2)), rng.integers(51, 100, (3, 2))
+    won[1, 1] = 500
+    single, loaded = _start(policy), _start(policy)
+    for pair in (pairs := list(np.ndindex(3, 2))):
+        pull = Pull(pair[0], pair[1], 0)
+        for reward in [1.0] * int(won[pair]) + [0.0] * int(lost[pair]):
+            tell(single, pull, reward)
+    for pair in reversed(pairs):
+        kernel(_load, loaded)(loaded, *pair, int(won[pair] + lost[pair]), float(won[pair]))
+    expect(loaded.best() == (1, 1), f"(1, 1) is best, got {loaded.best()}")
+    expect(single.best() == (1, 1), f"(1, 1) is best, got {single.best()}")
+    for name, array in loaded._asdict().items():
+        if name in ("counts", "sums", "successes", "failures"):
+            other = single._asdict()[name]
+            same = np.allclose(array, other, rtol=1e-12, atol=0)
+            expect(same, f"{name} is {array} after load, and {other} after single rewards")
+    pairs_asked = {_ask(loaded, rng)[:2] for _ in range(100)}
+    expect((1, 1) in pairs_asked, f"the best of what was loaded should be asked for: {pairs_asked}")
+    for pair in pairs:
+        for total in (0.4, 0.4, 0.4, 0.4, 0.4):
+            kernel(_load, loaded)(loaded, *pair, 1, total)
+    kernel(_forget, loaded)(loaded, *_ask(loaded, rng))
+    if hasattr(loaded, "successes"):
+        more = loaded.successes.sum() - won.sum()
+        expect(more == 12, f"30 rewards with a total of 12 must be 12 successes, got {more}")
 
 
 def goes_on_from_a_snapshot(policy: Policy, seed: int = 0) -> None:
@@ -270,6 +374,9 @@ POLICY_CHECKS: tuple[Callable[..., None], ...] = (
     goes_on_past_the_horizon,
     refuses_what_is_not_on_the_grid,
     makes_the_choices_of_the_loop,
+    is_the_same_when_it_is_folded,
+    takes_any_pull_that_it_is_told_of,
+    takes_counts_for_rewards,
     goes_on_from_a_snapshot,
     plays_small_grids_and_short_runs,
     finds_the_best_pair,
