@@ -25,6 +25,7 @@ Where things are
 ----------------
 - simulate, sweep, load: play policies on problems; `Result` has summaries, tables and plots
 - ask, tell, warm_up, snapshot, restore: policies in live use
+- Study: a live grid on a durable log; `rank1 study` on the command line
 - rank1.problems: what can be played; `rank1 problems` lists them on the command line
 - rank1.policies: who can play; `rank1 policies` lists them
 - rank1.theory: bounds on regret
@@ -44,9 +45,18 @@ __version__ = "0.1.0"
 
 #: What these export are names of rank1. Each loads when a name is looked up that those before it
 #: don't have, because compiled code is slow to import.
-_EXPORTED = ("errors", "problems", "policies", "simulation", "sweeps")
+_EXPORTED = ("errors", "problems", "policies", "simulation", "sweeps", "studies")
 #: Modules to be found by people, in `dir(rank1)`.
-_MODULES = ("literal", "policies", "problems", "simulation", "sweeps", "testing", "theory")
+_MODULES = (
+    "literal",
+    "policies",
+    "problems",
+    "simulation",
+    "studies",
+    "sweeps",
+    "testing",
+    "theory",
+)
 
 if TYPE_CHECKING:
     from rank1 import literal as literal
@@ -56,6 +66,7 @@ if TYPE_CHECKING:
     from rank1.policies import *  # noqa: F403
     from rank1.problems import *  # noqa: F403
     from rank1.simulation import *  # noqa: F403
+    from rank1.studies import *  # noqa: F403
     from rank1.sweeps import *  # noqa: F403
 else:
 

@@ -1,0 +1,244 @@
+"""Suggestions and reports: what becomes of an ask, a tell and a cancel in a transaction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rank1 import checks
+from rank1.compiled import generator
+from rank1.errors import (
+    CancelledError,
+    ConflictError,
+    InputError,
+    InputTypeError,
+    OtherStudyError,
+    Rank1Error,
+    UnknownSuggestionError,
+)
+from rank1.studies import fold
+from rank1.studies.desk import Work
+from rank1.studies.log import Event, Kind, check_text, read_id, suggestion_id
+from rank1.studies.memory import Memory
+from rank1.studies.spec import Spec
+
+__all__ = ["MAX_COUNT", "Report", "Suggestion", "cancel", "check_reward", "suggest", "take_reports"]
+
+#: The most suggestions of one ask.
+MAX_COUNT = 100_000
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A pair to be shown, under an id by which its reward is reported."""
+
+    id: str
+    row: str
+    column: str
+    #: By the storage's clock, in seconds since 1970.
+    asked_at: float
+    #: When its reward is overdue; None if never.
+    expires_at: float | None = None
+    unit: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that is stored."""
+
+    id: str
+    row: str
+    column: str
+    reward: float
+    told_at: float
+    #: Whether it came after its suggestion had expired.
+    late: bool
+
+
+def suggest(
+    work: Work, spec: Spec, count: int, key: str | None, unit: str | None
+) -> list[Suggestion]:
+    """Hand out pulls; those that were handed out already to the same key or unit."""
+    log, study, memory = work.log, work.study.id, work.memory
+    if key is not None:
+        check_text("key", key)
+        given = [each for each in log.with_key(study, key) if each.kind == Kind.SUGGESTED]
+        if given and len(given) != count:
+            raise ConflictError(
+                f"key {checks.shown(key)} was used for {len(given):,} suggestions, not {count:,}: "
+                "take a new key for another request"
+            )
+        if given:
+            return [_suggestion(work, spec, each) for each in given]
+    if memory.book.at[0].retired:
+        raise ConflictError(f"study {work.study.name!r} is retired: it gives no suggestions")
+    events: list[Event] = []
+    if unit is not None:
+        check_text("unit", unit)
+        if count != 1:
+            raise InputError(f"count must be 1 where a unit is given, got {count}")
+        last = log.of_unit(study, unit)
+        if last is not None and memory.lives(last.row, last.column):
+            became = {each.kind for each in log.outcomes(study, [last.seq])}
+            if Kind.CANCELLED not in became:
+                if Kind.REPORTED not in became and key is None:
+                    return [_suggestion(work, spec, last)]
+                # A new visit: the same pair, which nobody chose.
+                events = [Event(Kind.SUGGESTED, last.row, last.column, -1)]
+    chosen = not events
+    if chosen:
+        K, L = len(memory.living["rows"]), len(memory.living["columns"])
+        propensity = memory.policy.propensity(K, L)
+        work.ahead = True
+        with generator(np.random.SeedSequence((spec.seed, memory.seq))) as rng:
+            pulls = memory.choose(rng, count)
+        events = [Event(Kind.SUGGESTED, *pull, value=propensity) for pull in pulls]
+    if key is not None:
+        events = [each._replace(key=key, position=k) for k, each in enumerate(events)]
+    if unit is not None:
+        events = [each._replace(unit=unit) for each in events]
+    return [_suggestion(work, spec, each) for each in work.append(events, chosen)]
+
+
+def _suggestion(work: Work, spec: Spec, event: Event) -> Suggestion:
+    window, labels = spec.reward_window, work.memory.labels
+    return Suggestion(
+        id=suggestion_id(work.study.uid, event.seq, event.nonce),
+        row=labels["rows"][event.row],
+        column=labels["columns"][event.column],
+        asked_at=event.at,
+        expires_at=None if window is None else event.at + window,
+        unit=event.unit,
+        key=event.key,
+    )
+
+
+def check_reward(spec: Spec, reward: Any) -> float:
+    """A reward that the study can take."""
+    low, high = spec.reward_range
+    if isinstance(reward, bool | np.bool_):
+        reward = float(reward)
+    asked = f"reward must be a number in [{low:g}, {high:g}]"
+    if not checks._is_real(reward):
+        raise InputTypeError(f"{asked}, got {checks.shown(reward)}")
+    if not (math.isfinite(reward) and low <= reward <= high):
+        raise InputError(f"{asked}, got {reward}")
+    return float(reward)
+
+
+def take_reports(
+    work: Work, spec: Spec, reports: Sequence[tuple[str, Any]]
+) -> list[Report | Rank1Error]:
+    """Store what is new of these reports. What is wrong with one is in its place."""
+    answers: list[Report | Rank1Error | None] = [None] * len(reports)
+    fresh: dict[int, tuple[Event, list[int]]] = {}  # by suggestion
+    for k, (text, told) in enumerate(reports):
+        try:
+            reward = check_reward(spec, told)
+            asked = _asked(work, text)
+            if asked.seq in fresh:
+                event, places = fresh[asked.seq]
+                if event.value != reward:
+                    raise _conflict(text, event.value, reward)
+                places.append(k)
+                continue
+            late = _became(work, asked, text)
+            if isinstance(late, Event):
+                if late.value != reward:
+                    raise _conflict(text, late.value, reward)
+                answers[k] = _report(work, asked, late)
+            else:
+                event = Event(Kind.REPORTED, asked.row, asked.column, int(late), asked.seq, reward)
+                fresh[asked.seq] = event, [k]
+                answers[k] = _report(work, asked, event._replace(at=work.now))
+        except Rank1Error as error:
+            answers[k] = error
+    for places in (places for _, places in fresh.values()):
+        for k in places[1:]:
+            answers[k] = answers[places[0]]
+    work.append([event for event, _ in fresh.values()])
+    return [answer for answer in answers if answer is not None]
+
+
+def _asked(work: Work, text: str) -> Event:
+    """The suggestion of an id."""
+    uid, seq, nonce = read_id(text)
+    if uid != work.study.uid:
+        names = [each.name for each in work.log.studies() if each.uid == uid]
+        other = f"study {names[0]!r}" if names else "another study"
+        raise OtherStudyError(
+            f"{text!r} is an id of {other}; those of {work.study.name!r} begin with "
+            f"{work.study.uid}-"
+        )
+    entry = work.memory.find(seq)
+    if entry is not None and entry.nonce == nonce:
+        return Event(
+            Kind.SUGGESTED, int(entry.row), int(entry.column), int(entry.tag), nonce=nonce, seq=seq
+        )
+    found = work.log.events(work.study.id, [seq]) if entry is None else []
+    if not found or found[0].kind != Kind.SUGGESTED or found[0].nonce != nonce:
+        raise UnknownSuggestionError(f"no suggestion of {work.study.name!r} has the id {text!r}")
+    return found[0]
+
+
+def _became(work: Work, asked: Event, text: str) -> Event | bool:
+    """The report of a suggestion; without one, whether it is expired. CancelledError."""
+    entry = work.memory.find(asked.seq)
+    if entry is not None and entry.status in (fold.PENDING, fold.WAITING):
+        return bool(entry.status == fold.WAITING)
+    became = {each.kind: each for each in work.log.outcomes(work.study.id, [asked.seq])}
+    if Kind.CANCELLED in became:
+        raise CancelledError(f"suggestion {text!r} was cancelled: nothing can be reported of it")
+    return became.get(Kind.REPORTED, Kind.EXPIRED in became)
+
+
+def _report(work: Work, asked: Event, told: Event) -> Report:
+    labels = work.memory.labels
+    return Report(
+        id=suggestion_id(work.study.uid, asked.seq, asked.nonce),
+        row=labels["rows"][asked.row],
+        column=labels["columns"][asked.column],
+        reward=told.value,
+        told_at=told.at,
+        late=told.tag == 1,
+    )
+
+
+def _conflict(text: str, known: float, reward: float) -> ConflictError:
+    return ConflictError(f"suggestion {text!r} has the reward {known:g} already, got {reward:g}")
+
+
+def cancel(work: Work, spec: Spec, text: str) -> None:
+    """Note that a suggestion was never shown; again is as good as once."""
+    asked = _asked(work, text)
+    try:
+        became = _became(work, asked, text)
+    except CancelledError:
+        return
+    if isinstance(became, Event):
+        raise ConflictError(f"suggestion {text!r} has a reward, so it can't be cancelled")
+    if became and spec.on_expiry == "default":
+        raise ConflictError(
+            f"suggestion {text!r} is expired, and the default was counted as its reward: it can't "
+            "be cancelled any more"
+        )
+    work.append([Event(Kind.CANCELLED, asked.row, asked.column, int(became), suggestion=asked.seq)])
+
+
+def counts_of(memory: Memory) -> dict[str, int]:
+    """How many suggestions there are, and what became of them; each is in one of the others."""
+    at = memory.book.at[0]
+    asked, told = int(at.suggested), int(at.reported)
+    expired, cancelled = int(at.expired), int(at.cancelled)
+    return {
+        "suggestions": asked,
+        "reports": told,
+        "pending": asked - told - expired - cancelled,
+        "expired": expired,
+        "cancelled": cancelled,
+    }

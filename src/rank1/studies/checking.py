@@ -1,0 +1,83 @@
+"""Is a study what its log says?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rank1.studies.asking import counts_of
+from rank1.studies.desk import Desk
+from rank1.studies.log import Kind
+from rank1.studies.memory import Memory
+from rank1.studies.storage import Reader
+
+__all__ = ["Verified", "verify"]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What `Study.verify` found."""
+
+    ok: bool
+    suggestions: int
+    reports: int
+    pending: int
+    expired: int
+    cancelled: int
+    #: What is wrong, a sentence each.
+    problems: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values; the problems only if there are any."""
+        fields = dict(vars(self))
+        if not self.problems:
+            fields.pop("problems")
+        return fields
+
+
+def verify(desk: Desk) -> Verified:
+    """Recompute a study from its log, and compare with all that is derived from it."""
+    problems = list(desk.storage.check())
+
+    def look(memory: Memory, log: Reader) -> tuple[Memory, list[str]]:
+        found = []
+        fresh = desk.from_log(log)
+        found += [f"in this process: {text}" for text in fresh.differences(memory)]
+        kept = desk.from_snapshot(log)
+        if kept is not None:
+            restored = desk.from_log(log, kept)
+            found += [f"from the snapshot: {text}" for text in fresh.differences(restored)]
+        found += _recount(fresh, log, desk.study.id)
+        return fresh, found
+
+    fresh, found = desk.look(look)
+    problems += found
+    return Verified(ok=not problems, problems=problems, **counts_of(fresh))
+
+
+def _recount(memory: Memory, log: Reader, study: int) -> list[str]:
+    """The counts by another way than the fold's."""
+    events = log.read(study)
+    asked, found = events.seq[events.kind == Kind.SUGGESTED], []
+    outcome = {
+        kind: events.suggestion[events.kind == kind]
+        for kind in (Kind.REPORTED, Kind.CANCELLED, Kind.EXPIRED)
+    }
+    for kind, seqs in outcome.items():
+        if len(np.unique(seqs)) != len(seqs):
+            found.append(f"a suggestion is {kind.name.lower()} twice")
+        if not np.isin(seqs, asked).all():
+            found.append(f"something is {kind.name.lower()} that is no suggestion")
+    told, gone = outcome[Kind.REPORTED], outcome[Kind.CANCELLED]
+    if np.isin(told, gone).any():
+        found.append("a suggestion is both reported and cancelled")
+    late = np.setdiff1d(outcome[Kind.EXPIRED], np.concatenate([told, gone]))
+    counted = {
+        "suggestions": len(asked), "reports": len(told), "expired": len(late),
+        "cancelled": len(gone), "pending": len(asked) - len(told) - len(late) - len(gone),
+    }  # fmt: skip
+    if counted != counts_of(memory):
+        found.append(f"the log has {counted}, and its fold {counts_of(memory)}")
+    return found

@@ -1,0 +1,328 @@
+"""The state of a study as a fold over its log: compiled, many events at a time.
+
+Nothing here draws a random number or looks at a clock. What the fold needs beside the policy's
+state is a `Book` of plain arrays.
+
+Evidence and knowledge are counted apart. *Knowledge* is what the policy has learned: every reward
+as soon as it is known, with its weight fading where the study forgets. *Evidence* is what the
+stopping rule may look at: each reward once, at a time that doesn't depend on what it is. Where
+missing rewards are filled with a default, a success may be known at once and a failure only when
+the window closes; so there a report counts as evidence when its window closes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from rank1.compiled import inlined, jit
+from rank1.policies.base import Records, expects, forget, issued, load, record, update
+from rank1.studies.log import Expiry, Kind
+
+__all__ = ["Book", "close_windows", "fold_events", "load_all", "new_book", "overdue", "place_of"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+AT = record(
+    "seq",  # of the last event
+    "head",  # no entry of the table before this one can become overdue or close
+    "used",  # entries of the table so far
+    "suggested",
+    "reported",  # suggestions with a report
+    "cancelled",  # suggestions that were cancelled
+    "expired",  # suggestions that are overdue, and of which nothing else became
+    "learned",  # rewards that the policy has learned since it last forgot
+    "retired",  # 1 when the study is closed
+    "row",  # the pull that the loop has stopped at, for `forget`
+    "column",
+    "tag",
+    time=float,  # of the last event
+)
+
+RULES = record(
+    "on_expiry",
+    "by_window",  # 1 if a report counts as evidence when its window closes
+    "forget_every",  # rewards after which the policy forgets a little; 0 for never
+    low=float,
+    high=float,
+    window=float,  # infinite where nothing becomes overdue
+    default=float,
+)
+
+#: What became of a suggestion that is in the table.
+GONE, PENDING, WAITING, REPORTED = range(4)
+
+ENTRY = record(
+    "seq",
+    "row",
+    "column",
+    "tag",  # of the policy; -1 for a pull that its present state knows nothing of
+    "nonce",
+    "status",
+    asked=float,
+    value=float,  # as it was told, where it was reported and isn't evidence yet
+)
+
+# What the loop stops for. The event at which it does is folded, and this remains to be done.
+DONE, FORGET, REVISE, FADE = range(4)
+
+_SUGGESTED, _REPORTED = int(Kind.SUGGESTED), int(Kind.REPORTED)
+_CANCELLED, _EXPIRED, _REVISED = int(Kind.CANCELLED), int(Kind.EXPIRED), int(Kind.REVISED)
+_HISTORY, _RETIRED = int(Kind.HISTORY), int(Kind.RETIRED)
+_DEFAULT, _WAITING = int(Expiry.DEFAULT), int(Expiry.WAITING)
+
+
+class Book(NamedTuple):
+    """What a study knows beside the policy's state; rows and columns are all that ever were."""
+
+    at: Records  # see `AT`
+    rules: Records  # see `RULES`
+    counts: Floats  # evidence: rewards of each pair, K×L
+    sums: Floats  # their sum, scaled to [0, 1]
+    known: Floats  # knowledge: how many rewards, as far as they aren't forgotten
+    known_sums: Floats
+    imported: Floats  # how many of the evidence came from elsewhere
+    row_of: Ints  # a row's place among those that live, or -1
+    column_of: Ints
+    table: Records  # see `ENTRY`: suggestions that something may still become of, in order
+
+
+def new_book(K: int, L: int, rules: Records) -> Book:
+    """Before the first event."""
+    tables = [np.zeros((K, L)) for _ in range(5)]
+    lines = np.arange(K), np.arange(L)
+    return Book(np.zeros(1, AT), rules, *tables, *lines, np.zeros(64, ENTRY))
+
+
+# What only states of counts and sums can do. Numba compiles every branch, also for states that
+# have no `load`, or whose `forget` isn't compiled: these are chosen by the state's class.
+
+
+def learn_count(state: Any, row: int, column: int, count: int, total: float) -> None:
+    """Rewards of pulls that the state knows nothing of."""
+    if hasattr(state, "load"):
+        state.load(row, column, count, total)
+
+
+def give_up(state: Any, row: int, column: int, tag: int) -> bool:
+    """This pull's reward will never come. False if that can't be told from here."""
+    if hasattr(state, "load"):
+        state.forget(row, column, tag)
+        return True
+    return False
+
+
+@overload(learn_count, strict=False)
+def _learn_count(state: Any, row: int, column: int, count: int, total: float) -> Any:
+    if hasattr(state.instance_class, "load"):
+        return lambda state, row, column, count, total: load(state, row, column, count, total)
+    return lambda state, row, column, count, total: None
+
+
+@overload(give_up, strict=False)
+def _give_up(state: Any, row: int, column: int, tag: int) -> Any:
+    if not hasattr(state.instance_class, "load"):
+        return lambda state, row, column, tag: False
+
+    def implementation(state: Any, row: int, column: int, tag: int) -> bool:
+        forget(state, row, column, tag)
+        return True
+
+    return implementation
+
+
+@jit
+def place_of(table: Records, used: int, seq: int) -> int:
+    """Where a suggestion stands in the table; -1 if it isn't there (any more)."""
+    low, high = 0, used
+    while low < high:
+        middle = (low + high) // 2
+        if table[middle].seq < seq:
+            low = middle + 1
+        else:
+            high = middle
+    if low < used and table[low].seq == seq and table[low].status != GONE:
+        return low
+    return -1
+
+
+@inlined
+def scaled(book: Book, value: float) -> float:
+    """A reward as a number in [0, 1]."""
+    rules = book.rules[0]
+    return min(max((value - rules.low) / (rules.high - rules.low), 0.0), 1.0)
+
+
+@inlined
+def add_evidence(book: Book, row: int, column: int, x: float) -> None:
+    """One reward that the stopping rule may look at."""
+    book.counts[row, column] += 1.0
+    book.sums[row, column] += x
+
+
+@inlined
+def learn(state: Any, book: Book, row: int, column: int, tag: int, x: float) -> None:
+    """One reward that the policy may learn from, if it can."""
+    book.known[row, column] += 1.0
+    book.known_sums[row, column] += x
+    book.at[0].learned += 1
+    i, j = book.row_of[row], book.column_of[column]
+    if i < 0 or j < 0:
+        return
+    if tag < 0:
+        learn_count(state, i, j, 1, x)
+    elif expects(state, i, j, tag):
+        update(state, i, j, tag, x)
+
+
+@inlined
+def close_windows(book: Book, now: float) -> None:
+    """Reports whose windows have closed become evidence."""
+    at, table, window = book.at[0], book.table, book.rules[0].window
+    while at.head < at.used and table[at.head].status in (GONE, WAITING):
+        at.head += 1
+    if book.rules[0].by_window == 0:
+        return
+    k = at.head
+    while k < at.used and table[k].asked + window <= now:
+        one = table[k]
+        if one.status == REPORTED:
+            add_evidence(book, one.row, one.column, scaled(book, one.value))
+            one.status = GONE
+        k += 1
+
+
+def overdue(book: Book, now: float) -> list[int]:
+    """The suggestions whose window has closed without anything having become of them."""
+    at, window = book.at[0], float(book.rules[0].window)
+    found, k = [], int(at.head)
+    while k < at.used and book.table[k].asked + window <= now:
+        if book.table[k].status == PENDING:
+            found.append(int(book.table[k].seq))
+        k += 1
+    return found
+
+
+@inlined
+def enter(book: Book, seq: int, time: float, row: int, column: int, tag: int, nonce: int) -> None:
+    """A suggestion: there must be room in the table."""
+    at = book.at[0]
+    one = book.table[at.used]
+    one.seq, one.row, one.column, one.tag, one.nonce = seq, row, column, tag, nonce
+    one.status, one.asked, one.value = PENDING, time, 0.0
+    at.used += 1
+    at.suggested += 1
+
+
+@jit
+def give_back(state: Any, book: Book, k: int) -> bool:
+    """Nothing will come of entry k. False if the policy is still to be told so."""
+    at, one = book.at[0], book.table[k]
+    one.status = GONE
+    at.row, at.column, at.tag = book.row_of[one.row], book.column_of[one.column], one.tag
+    if one.tag < 0 or at.row < 0 or at.column < 0:
+        return True
+    return give_up(state, at.row, at.column, at.tag)
+
+
+def fold_events(
+    state: Any,
+    book: Book,
+    seqs: Any,
+    times: Any,
+    kinds: Any,
+    rows: Any,
+    columns: Any,
+    tags: Any,
+    suggestions: Any,
+    values: Any,
+    nonces: Any,
+    begin: int,
+    chosen: bool,
+) -> tuple[int, int]:
+    """Fold the events from `begin` on; where it stopped, and what for.
+
+    With `chosen` the state has chosen the suggestions among them, and needn't be told of them.
+    """
+    at, table, rules = book.at[0], book.table, book.rules[0]
+    for e in range(begin, len(seqs)):
+        at.seq, at.time = seqs[e], times[e]
+        close_windows(book, at.time)
+        kind, row, column = kinds[e], rows[e], columns[e]
+        if kind == _SUGGESTED:
+            enter(book, seqs[e], times[e], row, column, tags[e], nonces[e])
+            i, j = book.row_of[row], book.column_of[column]
+            if not chosen and tags[e] >= 0 and i >= 0 and j >= 0:
+                issued(state, i, j, tags[e])
+        elif kind == _REPORTED:
+            at.reported += 1
+            x = scaled(book, values[e])
+            k = place_of(table, at.used, suggestions[e])
+            if k < 0:
+                at.expired -= 1
+                if rules.on_expiry != _DEFAULT:  # else the default was counted in its place
+                    learn(state, book, row, column, -1, x)
+                    add_evidence(book, row, column, x)
+            else:
+                at.expired -= table[k].status == WAITING
+                row, column = table[k].row, table[k].column
+                learn(state, book, row, column, table[k].tag, x)
+                if rules.by_window == 1:
+                    table[k].status, table[k].value = REPORTED, values[e]
+                else:
+                    table[k].status = GONE
+                    add_evidence(book, row, column, x)
+        elif kind == _CANCELLED:
+            at.cancelled += 1
+            k = place_of(table, at.used, suggestions[e])
+            if k < 0:
+                at.expired -= 1
+            else:
+                at.expired -= table[k].status == WAITING
+                if not give_back(state, book, k):
+                    return e + 1, FORGET
+        elif kind == _EXPIRED:
+            at.expired += 1
+            k = place_of(table, at.used, suggestions[e])
+            if k >= 0 and tags[e] == _WAITING:
+                table[k].status = WAITING
+            elif k >= 0 and tags[e] == _DEFAULT:
+                x = scaled(book, values[e])
+                table[k].status = GONE
+                learn(state, book, table[k].row, table[k].column, table[k].tag, x)
+                add_evidence(book, table[k].row, table[k].column, x)
+            elif k >= 0 and not give_back(state, book, k):
+                return e + 1, FORGET
+        elif kind == _HISTORY:
+            x, count = scaled(book, values[e]), tags[e]
+            book.counts[row, column] += count
+            book.sums[row, column] += count * x
+            book.imported[row, column] += count
+            book.known[row, column] += count
+            book.known_sums[row, column] += count * x
+            i, j = book.row_of[row], book.column_of[column]
+            if i >= 0 and j >= 0:
+                learn_count(state, i, j, count, count * x)
+        elif kind == _RETIRED:
+            at.retired = 1
+        elif kind == _REVISED:
+            return e + 1, REVISE
+        if rules.forget_every > 0 and at.learned >= rules.forget_every:
+            return e + 1, FADE
+    return len(seqs), DONE
+
+
+def load_all(state: Any, book: Book) -> None:
+    """Tell a new state all that is known of the pairs that live."""
+    K, L = book.known.shape
+    for row in range(K):
+        for column in range(L):
+            i, j, weight = book.row_of[row], book.column_of[column], book.known[row, column]
+            if i >= 0 and j >= 0 and weight > 0.0:
+                count = max(1, int(weight + 0.5))
+                mean = book.known_sums[row, column] / weight
+                learn_count(state, i, j, count, min(max(count * mean, 0.0), float(count)))

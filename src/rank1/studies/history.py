@@ -1,0 +1,110 @@
+"""Rewards that are known from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rank1.checks import shown
+from rank1.errors import FileError, InputError, Rank1Error
+from rank1.studies.asking import check_reward
+from rank1.studies.desk import Desk, Work
+from rank1.studies.log import Event, Kind
+
+__all__ = ["import_history"]
+
+#: Columns that a file must have.
+COLUMNS = ("row", "column", "reward")
+
+History = str | os.PathLike[str] | Iterable[tuple[str, str, float]]
+
+
+def import_history(desk: Desk, history: History, key: str | None) -> int:
+    """Add rewards of pairs to the log, once; how many."""
+    given = list(_rows(history))
+    spec = desk.spec
+    if key is None:
+        seal = hashlib.blake2b(repr(given).encode(), digest_size=16)
+        key = f"history {seal.hexdigest()}"
+
+    def work(doing: Work) -> int:
+        before = doing.log.with_key(doing.study.id, key)
+        if before:
+            return sum(each.tag for each in before)
+        places = {
+            side: {name: k for k, name in enumerate(names)}
+            for side, names in doing.memory.labels.items()
+        }
+        counted: Counter[tuple[int, int, float]] = Counter()
+        for number, (row, column, reward) in enumerate(given, 1):
+            for side, label in (("rows", row), ("columns", column)):
+                if label not in places[side]:
+                    raise InputError(
+                        f"line {number} of the history has {shown(label)}, which is none of the "
+                        f"study's {side}"
+                    )
+            try:
+                value = check_reward(spec, reward)
+            except Rank1Error as error:
+                raise InputError(f"line {number} of the history: {error}") from None
+            counted[places["rows"][row], places["columns"][column], value] += 1
+        if not counted:
+            raise InputError("the history has no rewards")
+        if not doing.memory.policy.counts:
+            warnings.warn(
+                f"{spec.policy} can't learn from rewards that it didn't ask for: the history "
+                "counts as evidence only",
+                UserWarning,
+                stacklevel=5,
+            )
+        doing.append(
+            [
+                Event(Kind.HISTORY, row, column, tag=count, value=value, key=key, position=k)
+                for k, ((row, column, value), count) in enumerate(sorted(counted.items()))
+            ]
+        )
+        return len(given)
+
+    return desk.transact(work)
+
+
+def _rows(history: History) -> Iterable[tuple[Any, Any, Any]]:
+    """Row, column and reward of each line."""
+    if not isinstance(history, str | os.PathLike):
+        for line in history:
+            try:
+                row, column, reward = line
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"history must be a file or rows of (row, column, reward), got {shown(line)}"
+                ) from None
+            yield row, column, reward
+        return
+    import polars as pl
+
+    path = Path(history)
+    readers = {
+        ".csv": lambda: pl.read_csv(path, schema_overrides={"row": pl.String, "column": pl.String}),
+        ".jsonl": lambda: pl.read_ndjson(path, infer_schema_length=None),
+        ".parquet": lambda: pl.read_parquet(path),
+    }
+    if path.suffix not in readers:
+        raise FileError(f"{str(path)!r} must end with {', '.join(readers)}")
+    try:
+        frame = readers[path.suffix]()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(f"{str(path)!r} can't be read: {error}") from None
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise FileError(
+            f"{str(path)!r} must have the columns {', '.join(COLUMNS)}; "
+            f"missing: {', '.join(missing)}, there are: {', '.join(frame.columns)}"
+        )
+    for row, column, reward in frame.select(COLUMNS).iter_rows():
+        yield row, column, math.nan if reward is None else reward

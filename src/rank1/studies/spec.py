@@ -1,0 +1,239 @@
+"""What a study is: its grid, its policy, what a reward is and when it is overdue."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import math
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from rank1 import checks
+from rank1.checks import shown
+from rank1.errors import FormatError, InputError, InputTypeError, StorageError
+from rank1.policies import POLICIES, Known, Policy, State
+from rank1.settings import build, parse_policy
+from rank1.studies.log import Expiry, check_text
+
+__all__ = ["MAX_LINES", "Spec", "labels_of", "make_spec", "read_spec"]
+
+#: The most rows, and the most columns.
+MAX_LINES = 4096
+#: The most pairs, for policies that keep something for every pair.
+MAX_PAIRS = 2**20
+#: Policies that keep something for rows and columns only.
+LINES_ONLY = ("rank1elim", "rank1elim_kl")
+#: Policies that try every pair before they choose.
+EVERY_PAIR_FIRST = ("ucb1", "kl_ucb", "uts", "osub", "imed_ub", "top_two")
+#: What a goal takes unless a policy is named.
+DEFAULT_POLICY = {"earn": "uts", "find": "top_two"}
+#: What to do about a reward that is overdue.
+ON_EXPIRY = {"drop": Expiry.DROPPED, "default": Expiry.DEFAULT, "wait": Expiry.WAITING}
+#: Steps that a policy is told of where no horizon was given.
+HORIZON = 1_000_000
+
+_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What `Study.create` was told, as the log keeps it; see there."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    goal: str
+    policy: str
+    settings: dict[str, Any]
+    horizon: int | None
+    reward_window: float | None
+    on_expiry: str
+    default_reward: float
+    reward_range: tuple[float, float]
+    confidence: float
+    tolerance: float
+    forgetting: float | None
+    seed: int
+
+    def made_policy(self) -> Policy:
+        """The policy with its settings."""
+        try:
+            return build("policy", POLICIES, self.policy, dict(self.settings))
+        except InputError as error:
+            raise FormatError(
+                f"the study's policy isn't known to this version of rank1: {error}"
+            ) from None
+
+    def known(self, K: int, L: int) -> Known:
+        """What the policy is told on a grid of K rows and L columns; rewards are scaled."""
+        return Known(K, L, self.horizon or HORIZON)
+
+    def scaled(self, reward: float) -> float:
+        """A reward as a number in [0, 1]."""
+        low, high = self.reward_range
+        return (reward - low) / (high - low)
+
+    @property
+    def text(self) -> str:
+        """As JSON in ASCII."""
+        return json.dumps({"format": _FORMAT, **dataclasses.asdict(self)})
+
+
+def read_spec(text: str | None) -> Spec:
+    """The specification that a log begins with."""
+    try:
+        fields = json.loads(text or "")
+        if fields.pop("format") > _FORMAT:
+            raise FormatError("the study was made by a later version of rank1: upgrade it")
+        for name in ("rows", "columns", "reward_range"):
+            fields[name] = tuple(fields[name])
+        return Spec(**fields)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StorageError(f"the study's specification can't be read: {error!r}") from None
+
+
+def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Names of rows or columns, which must differ from each other.
+
+    >>> labels_of("rows", ["18-24", "25-34", "18-24"])
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: rows must all be different, got '18-24' twice
+    """
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise InputTypeError(f"{name} must be a list of names, got {shown(labels)}")
+    found = tuple(labels)
+    seen = set(known)
+    if not 1 <= len(found) + len(seen) <= MAX_LINES:
+        raise InputError(f"{name} must be 1 to {MAX_LINES:,} names, got {len(found) + len(seen):,}")
+    for place, label in enumerate(found):
+        check_text(f"{name}[{place}]", label)
+        if label in seen:
+            raise InputError(f"{name} must all be different, got {shown(label)} twice")
+        seen.add(label)
+    return found
+
+
+def make_spec(
+    *,
+    rows: Any,
+    columns: Any,
+    goal: str,
+    policy: Policy | str | None,
+    horizon: int | None,
+    reward_window: float | datetime.timedelta | None,
+    on_expiry: str,
+    default_reward: float | None,
+    reward_range: tuple[float, float],
+    confidence: float,
+    tolerance: float,
+    forgetting: float | None,
+    seed: int | None,
+) -> Spec:
+    """A specification, once it is sure that a study can be run by it."""
+    checks.one_of("goal", goal, tuple(DEFAULT_POLICY))
+    checks.one_of("on_expiry", on_expiry, tuple(ON_EXPIRY))
+    low, high = _range(reward_range)
+    if isinstance(reward_window, datetime.timedelta):
+        reward_window = reward_window.total_seconds()
+    if reward_window is not None:
+        reward_window = checks.number("reward_window", reward_window, 0, 1e10, above=True)
+    elif on_expiry == "default":
+        raise InputError(
+            "reward_window must be given with on_expiry='default': the seconds after which a "
+            "reward that hasn't come is taken to be the default"
+        )
+    default = (
+        low
+        if default_reward is None
+        else checks.number("default_reward", default_reward, low, high)
+    )
+    if horizon is not None:
+        horizon = checks.integer("horizon", horizon, 1)
+    if forgetting is not None:
+        forgetting = checks.number("forgetting", forgetting, 1, 1e12)
+    for name, value in (("confidence", confidence), ("tolerance", tolerance)):
+        checks.number(name, value, 0, 1, above=name == "confidence")
+        if value == 1:
+            raise InputError(f"{name} must be below 1, got {value}")
+    seed = int.from_bytes(os.urandom(6)) if seed is None else checks.integer("seed", seed, 0)
+    chosen = _policy(policy, goal)
+    spec = Spec(
+        rows=labels_of("rows", rows),
+        columns=labels_of("columns", columns),
+        goal=goal,
+        policy=chosen.name,
+        settings=chosen.settings,
+        horizon=horizon,
+        reward_window=reward_window,
+        on_expiry=on_expiry,
+        default_reward=default,
+        reward_range=(low, high),
+        confidence=float(confidence),
+        tolerance=float(tolerance),
+        forgetting=forgetting,
+        seed=seed,
+    )
+    _check_playable(spec)
+    started(spec, len(spec.rows), len(spec.columns))
+    try:
+        spec.text
+    except TypeError as error:
+        raise InputTypeError(f"settings of {chosen.name} must be plain values: {error}") from None
+    return spec
+
+
+def started(spec: Spec, K: int, L: int) -> State:
+    """The policy's state before the first pull, on a grid that it can play."""
+    pairs = K * L
+    if pairs > MAX_PAIRS and spec.policy not in LINES_ONLY:
+        raise InputError(
+            f"a grid of {K:,} rows and {L:,} columns has {pairs:,} pairs, and {spec.policy} keeps "
+            f"something for each: at most {MAX_PAIRS:,} can be; {' and '.join(LINES_ONLY)} take more"
+        )
+    if spec.horizon is not None and spec.policy in EVERY_PAIR_FIRST and pairs > spec.horizon:
+        raise InputError(
+            f"horizon must be at least {pairs:,}, got {spec.horizon:,}: {spec.policy} tries each of "
+            f"the {pairs:,} pairs first; raise it, merge rows or columns, or take a policy that "
+            "needn't try every pair, like rank1elim or thompson"
+        )
+    return spec.made_policy().start(spec.known(K, L))
+
+
+def _check_playable(spec: Spec) -> None:
+    policy = POLICIES[spec.policy]
+    if spec.forgetting is not None and not policy.counts:
+        able = ", ".join(name for name, cls in POLICIES.items() if cls.counts)
+        raise InputError(
+            f"forgetting must be None for {spec.policy}, whose state isn't counts and sums; "
+            f"it works with {able}"
+        )
+
+
+def _policy(policy: Policy | str | None, goal: str) -> Policy:
+    if policy is None:
+        policy = DEFAULT_POLICY[goal]
+    if isinstance(policy, str):
+        return parse_policy(policy)
+    if not isinstance(policy, Policy):
+        raise InputTypeError(f"policy must be a policy or its name, got {shown(policy)}")
+    if POLICIES.get(policy.name) is not type(policy):
+        raise InputError(
+            f"policy must be one that rank1 comes with, as others can't be opened by its name, "
+            f"got {shown(policy)}"
+        )
+    return policy
+
+
+def _range(reward_range: Any) -> tuple[float, float]:
+    try:
+        low, high = reward_range
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"reward_range must be a pair of numbers, got {shown(reward_range)}"
+        ) from None
+    low, high = checks.number("reward_range[0]", low), checks.number("reward_range[1]", high)
+    if not low < high or not math.isfinite(high - low):
+        raise InputError(f"reward_range must be (low, high) with low < high, got {(low, high)}")
+    return low, high
