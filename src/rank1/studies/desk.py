@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -128,10 +129,9 @@ class Desk:
             if self._memory is not None:
                 memory = self._memory
                 kept = Snapshot(memory.seq, memory.layout, memory.to_bytes())
-                try:
+                # What was acknowledged is stored; the next snapshot may find room.
+                with contextlib.suppress(StorageError):
                     self.storage.put_snapshot(self.study.id, kept)
-                except StorageError:
-                    pass  # what was acknowledged is stored; the next one may find room
 
 
 class Work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -305,10 +306,8 @@ class Study:
             return bool(memory.overdue(self._now(log)))
 
         if self.spec.reward_window is not None and self._desk.look(is_overdue):
-            try:
+            with contextlib.suppress(StorageError):  # who may only read sees what was noted so far
                 self._desk.transact(lambda work: None)
-            except StorageError:
-                pass  # who may only read sees what was noted so far
         return self._desk.look(reader)
 
     # In and out
