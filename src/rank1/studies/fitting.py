@@ -16,7 +16,7 @@ from rank1.studies import fold
 from rank1.studies.memory import Memory
 from rank1.studies.spec import Spec, started
 
-__all__ = ["StudyFit", "fit_of"]
+__trials_ = ["StudyFit", "fit_of"]
 
 Floats = NDArray[np.float64]
 
@@ -65,14 +65,14 @@ class StudyFit:
 
 
 def _play(
-    state: Any, means: Floats, rng: np.random.Generator, n: int, won: Floats, all_: Floats
+    state: Any, means: Floats, rng: np.random.Generator, n: int, won: Floats, trials: Floats
 ) -> None:
     for _ in range(n):
         row, column, tag = choose(state, rng)
         reward = 1.0 if rng.random() < means[row, column] else 0.0
         update(state, row, column, tag, reward)
         won[row, column] += reward
-        all_[row, column] += 1.0
+        trials[row, column] += 1.0
 
 
 def _load(state: Any, counts: Floats, won: Floats) -> None:
@@ -142,8 +142,8 @@ def _advice(p: float | None, deviating: list[Any], known: bool, lines: int) -> s
         )
     row, column, rate, fitted, _ = deviating[0]
     return (
-        f"The grid isn't of rank one (p = {p:.3g}): {row} × {column} has a mean of {rate:.3g} where "
-        f"{fitted:.3g} would fit. Look at the verdict that doesn't assume rank one, and take a "
+        f"The grid isn't of rank one (p = {p:.3g}): {row} × {column} has a mean of {rate:.3g} "
+        f"where {fitted:.3g} would fit. Look at the verdict that doesn't assume rank one, and take a "
         "policy that doesn't either, like kl_ucb or thompson. On repeated looks, look at doubling "
         "numbers of reports and ask for a p below 0.05/2, 0.05/4, …"
     )

@@ -76,6 +76,10 @@ _HISTORY, _RETIRED = int(Kind.HISTORY), int(Kind.RETIRED)
 _DEFAULT, _WAITING = int(Expiry.DEFAULT), int(Expiry.WAITING)
 
 
+#: The K×L tables of a book.
+TABLES = ("counts", "sums", "known", "known_sums", "imported")
+
+
 class Book(NamedTuple):
     """What a study knows beside the policy's state; rows and columns are all that ever were."""
 
@@ -93,9 +97,9 @@ class Book(NamedTuple):
 
 def new_book(K: int, L: int, rules: Records) -> Book:
     """Before the first event."""
-    tables = [np.zeros((K, L)) for _ in range(5)]
-    lines = np.arange(K), np.arange(L)
-    return Book(np.zeros(1, AT), rules, *tables, *lines, np.zeros(64, ENTRY))
+    tables = {name: np.zeros((K, L)) for name in TABLES}
+    lines: Any = {"row_of": np.arange(K), "column_of": np.arange(L), **tables}
+    return Book(at=np.zeros(1, AT), rules=rules, table=np.zeros(64, ENTRY), **lines)
 
 
 # What only states of counts and sums can do. Numba compiles every branch, also for states that

@@ -179,8 +179,8 @@ class Memory:
         K, L = len(self.labels["rows"]), len(self.labels["columns"])
         book = self.book
         if book.counts.shape != (K, L):
-            tables = {}
-            for name in ("counts", "sums", "known", "known_sums", "imported"):
+            tables: dict[str, Any] = {}
+            for name in fold.TABLES:
                 old = getattr(book, name)
                 tables[name] = np.zeros((K, L))
                 tables[name][: old.shape[0], : old.shape[1]] = old
@@ -209,7 +209,7 @@ class Memory:
     def to_bytes(self) -> bytes:
         """All of it, for `from_bytes`."""
         book, file = self.book, io.BytesIO()
-        tables = {name: getattr(book, name).ravel() for name in _TABLES}
+        tables = {name: getattr(book, name).ravel() for name in fold.TABLES}
         some = np.flatnonzero(tables["counts"] + tables["known"])
         header = json.dumps(
             {"labels": self.labels, "living": self.living, "revision": self.revision}
@@ -244,7 +244,7 @@ class Memory:
             room = np.zeros(max(64, 2 * len(table)), fold.ENTRY)
             room[: len(table)] = table
             book.at[0].used, book.at[0].head = len(table), 0
-            for name in _TABLES:
+            for name in fold.TABLES:
                 getattr(book, name).ravel()[arrays["pairs"]] = arrays[name]
             rows, columns = _places(memory.living["rows"], K), _places(memory.living["columns"], L)
             memory.book = book._replace(table=room, row_of=rows, column_of=columns)
@@ -266,7 +266,9 @@ class Memory:
             )
             if ours != theirs
         ]
-        pairs = [(name, getattr(self.book, name), getattr(other.book, name)) for name in _TABLES]
+        pairs = [
+            (name, getattr(self.book, name), getattr(other.book, name)) for name in fold.TABLES
+        ]
         pairs.append(("pending suggestions", self.pending_table(), other.pending_table()))
         for name in ("suggested", "reported", "cancelled", "expired", "retired", "learned"):
             pairs.append((name, self.book.at[name], other.book.at[name]))
@@ -278,9 +280,6 @@ class Memory:
             if one.shape != two.shape or one.tobytes() != two.tobytes():
                 found.append(f"{name} differ")
         return found
-
-
-_TABLES = ("counts", "sums", "known", "known_sums", "imported")
 
 
 def _rules(spec: Spec) -> NDArray[Any]:

@@ -177,10 +177,6 @@ def make_spec(
     )
     _check_playable(spec)
     started(spec, len(spec.rows), len(spec.columns))
-    try:
-        spec.text
-    except TypeError as error:
-        raise InputTypeError(f"settings of {chosen.name} must be plain values: {error}") from None
     return spec
 
 
@@ -190,12 +186,13 @@ def started(spec: Spec, K: int, L: int) -> State:
     if pairs > MAX_PAIRS and spec.policy not in LINES_ONLY:
         raise InputError(
             f"a grid of {K:,} rows and {L:,} columns has {pairs:,} pairs, and {spec.policy} keeps "
-            f"something for each: at most {MAX_PAIRS:,} can be; {' and '.join(LINES_ONLY)} take more"
+            f"something for each: it takes at most {MAX_PAIRS:,}; "
+            f"{' and '.join(LINES_ONLY)} take more"
         )
     if spec.horizon is not None and spec.policy in EVERY_PAIR_FIRST and pairs > spec.horizon:
         raise InputError(
-            f"horizon must be at least {pairs:,}, got {spec.horizon:,}: {spec.policy} tries each of "
-            f"the {pairs:,} pairs first; raise it, merge rows or columns, or take a policy that "
+            f"horizon must be at least {pairs:,}, got {spec.horizon:,}: {spec.policy} tries "
+            f"each of the {pairs:,} pairs first; raise it, merge rows or columns, or take a policy that "
             "needn't try every pair, like rank1elim or thompson"
         )
     return spec.made_policy().start(spec.known(K, L))
