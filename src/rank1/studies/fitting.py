@@ -143,7 +143,7 @@ def _advice(p: float | None, deviating: list[Any], known: bool, lines: int) -> s
     row, column, rate, fitted, _ = deviating[0]
     return (
         f"The grid isn't of rank one (p = {p:.3g}): {row} × {column} has a mean of {rate:.3g} "
-        f"where {fitted:.3g} would fit. Look at the verdict that doesn't assume rank one, and take a "
-        "policy that doesn't either, like kl_ucb or thompson. On repeated looks, look at doubling "
-        "numbers of reports and ask for a p below 0.05/2, 0.05/4, …"
+        f"where {fitted:.3g} would fit. Look at the verdict that doesn't assume rank one, "
+        "and take a policy that doesn't, like kl_ucb or thompson. On repeated looks, look at "
+        "doubling numbers of reports and ask for a p below 0.05/2, 0.05/4, …"
     )

@@ -192,8 +192,8 @@ def started(spec: Spec, K: int, L: int) -> State:
     if spec.horizon is not None and spec.policy in EVERY_PAIR_FIRST and pairs > spec.horizon:
         raise InputError(
             f"horizon must be at least {pairs:,}, got {spec.horizon:,}: {spec.policy} tries "
-            f"each of the {pairs:,} pairs first; raise it, merge rows or columns, or take a policy that "
-            "needn't try every pair, like rank1elim or thompson"
+            f"each of the {pairs:,} pairs first; raise it, merge rows or columns, or take a "
+            "policy that needn't try every pair, like rank1elim or thompson"
         )
     return spec.made_policy().start(spec.known(K, L))
 
