@@ -51,7 +51,12 @@ def create(place: str) -> Iterator[Callable[..., Study]]:
     made: list[Study] = []
 
     def create(name: str = "spring", **options: Any) -> Study:
-        given = {"rows": ROWS, "columns": COLUMNS, "storage": place, "seed": 1} | options
+        given: dict[str, Any] = {
+            "rows": ROWS,
+            "columns": COLUMNS,
+            "storage": place,
+            "seed": 1,
+        } | options
         made.append(Study.create(name, **given))
         return made[-1]
 
@@ -186,7 +191,7 @@ def test_every_policy_hands_out_a_thousand_before_any_report(
     study = create(policy=name)
     given = study.ask(count=1000)
     rng = np.random.default_rng(1)
-    rng.shuffle(given)  # type: ignore[arg-type]
+    rng.shuffle(given)
     study.tell_many([(each.id, reward(each, rng)) for each in given[:700]])
     for each in given[700:720]:
         study.cancel(each.id)
@@ -310,7 +315,7 @@ def test_a_revision_that_cannot_be_is_refused(create: Callable[..., Study]) -> N
         ({"add_rows": [""]}, r"add_rows\[0\] must have 1 to 256 characters"),
     ):
         with pytest.raises(ValueError, match=message):
-            study.revise(**change)  # type: ignore[arg-type]
+            study.revise(**change)
     assert study.revision == 0
     assert study.revise() == 0
 

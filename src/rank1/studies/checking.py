@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from rank1.errors import Rank1Error
 from rank1.studies.asking import counts_of
 from rank1.studies.desk import Desk
 from rank1.studies.log import Kind
 from rank1.studies.memory import Memory
-from rank1.studies.storage import Reader
+from rank1.studies.storage import Reader, StudyRow, open_storage
 
-__all__ = ["Verified", "verify"]
+__all__ = ["Verified", "examine", "verify"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,43 @@ def verify(desk: Desk) -> Verified:
     fresh, found = desk.look(look)
     problems += found
     return Verified(ok=not problems, problems=problems, **counts_of(fresh))
+
+
+def examine(place: str) -> dict[str, Any]:
+    """All that can be found out about a storage and its studies, as plain values."""
+    import platform
+
+    import rank1
+
+    versions = {"rank1": rank1.__version__, "Python": platform.python_version()}
+    versions["NumPy"] = np.__version__
+    storage = open_storage(place)
+    try:
+        if not place.startswith("postgres"):
+            import apsw
+
+            versions["SQLite"] = apsw.sqlite_lib_version()
+        problems = list(storage.check())
+        studies = []
+        rows: list[StudyRow] = []
+        if not problems:
+            with storage.reading() as log:
+                rows = log.studies()
+        for row in rows:
+            try:
+                found = verify(Desk(storage, row))
+            except Rank1Error as error:
+                studies.append({"name": row.name, "ok": False, "reports": 0})
+                problems.append(f"{row.name}: {error}")
+                continue
+            studies.append({"name": row.name, **found.to_dict()})
+            problems += [f"{row.name}: {text}" for text in found.problems]
+    finally:
+        storage.close()
+    return {
+        "ok": not problems, "storage": storage.where, "versions": versions, "studies": studies,
+        "problems": problems,
+    }  # fmt: skip
 
 
 def _recount(memory: Memory, log: Reader, study: int) -> list[str]:

@@ -1,0 +1,371 @@
+"""rank1 study: live studies."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import Json, Real, Whole
+
+study_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Play a live grid: ask for a pair, show it, tell its reward; on a durable log.",
+    epilog="Example: rank1 study create spring --rows 18-24,25-34 --columns email,push",
+)
+app.add_typer(study_app, name="study")
+
+Name = Annotated[str, typer.Argument(help="Name of the study.")]
+Storage = Annotated[
+    str, typer.Option(help="A file, or the address of a PostgreSQL database (postgresql://…).")
+]
+Rows = Annotated[
+    list[str],
+    typer.Option(help="Names with commas between them, or @FILE with one a line; may be repeated."),
+]
+Out = Annotated[Path, typer.Option(help="The file to write.")]
+Id = Annotated[str, typer.Argument(help="Id of a suggestion.")]
+
+
+def _opened(name: str, storage: str) -> Any:
+    from rank1.studies import Study
+
+    return Study.open(name, storage)
+
+
+def _labels(option: str, texts: list[str]) -> list[str]:
+    labels: list[str] = []
+    for text in texts:
+        if not text.startswith("@"):
+            labels += [label.strip() for label in text.split(",")]
+            continue
+        try:
+            labels += Path(text[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{option} {text} can't be read: {error}") from None
+    return labels
+
+
+@study_app.command(
+    epilog="Example: rank1 study create spring --rows 18-24,25-34 --columns email,push --goal earn"
+)
+def create(
+    name: Name,
+    rows: Rows,
+    columns: Rows,
+    storage: Storage = "rank1.db",
+    goal: Annotated[
+        str, typer.Option(help="earn: play what pays. find: find the best pair soon.")
+    ] = "earn",
+    policy: Annotated[
+        str | None, typer.Option(help="Another policy than the goal's: see `rank1 policies`.")
+    ] = None,
+    horizon: Annotated[int | None, typer.Option(help="Suggestions planned.", **Whole)] = None,
+    reward_window: Annotated[
+        float | None, typer.Option(help="Seconds after which a reward is overdue.", **Real)
+    ] = None,
+    on_expiry: Annotated[
+        str, typer.Option(help="What becomes of an overdue reward: drop, default or wait.")
+    ] = "drop",
+    default_reward: Annotated[
+        float | None, typer.Option(help="What is taken for it with default.", **Real)
+    ] = None,
+    reward_range: Annotated[
+        str, typer.Option(help="The lowest and the largest reward.", metavar="LOW,HIGH")
+    ] = "0,1",
+    confidence: Annotated[float, typer.Option(help="Of the stopping rule.")] = 0.95,
+    tolerance: Annotated[
+        float, typer.Option(help="How far below the best the pair found may be.")
+    ] = 0.0,
+    forgetting: Annotated[
+        float | None, typer.Option(help="Half-life of what is learned, in reports.", **Real)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the suggestions.", **Whole)] = None,
+    json_: Json = False,
+) -> None:
+    """Create a study."""
+    from rank1.cli.options import real
+    from rank1.studies import Study
+
+    study = Study.create(
+        name, _labels("--rows", rows), _labels("--columns", columns), goal, policy, storage,
+        horizon, reward_window, on_expiry, default_reward, confidence, tolerance, seed,
+        reward_range=tuple(real(text) for text in reward_range.split(",")),  # type: ignore[arg-type]
+        forgetting=forgetting,
+    )  # fmt: skip
+    grid = len(study.spec.rows), len(study.spec.columns)
+    if json_:
+        print_json({"name": name, "storage": storage, **dataclasses.asdict(study.spec)})
+    else:
+        label = study.policy.label
+        show(f"{name!r}: {grid[0]} rows × {grid[1]} columns, policy {label}, in {storage}")
+    study.close()
+
+
+@study_app.command("list", epilog="Example: rank1 study list --json")
+def list_(storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """List the studies of a storage."""
+    from rank1.studies.storage import open_storage
+
+    with open_storage(storage).reading() as log:
+        rows = log.studies()
+    found = [
+        {"name": row.name, "created": row.created, "retired": row.retired, "events": row.last_seq}
+        for row in rows
+    ]
+    if json_:
+        print_json({"studies": found})
+        return
+    table = _table("study", "events", "created", "retired")
+    for each in found:
+        table.add_row(
+            str(each["name"]), f"{each['events']:,}", _time(each["created"]), _time(each["retired"])
+        )
+    show(table)
+
+
+@study_app.command(epilog="Example: rank1 study ask spring --count 3")
+def ask(
+    name: Name,
+    storage: Storage = "rank1.db",
+    count: Annotated[int, typer.Option(help="How many suggestions.", **Whole)] = 1,
+    key: Annotated[
+        str | None, typer.Option(help="Of this request: the same key gives the same suggestions.")
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Whom it is for: the same unit keeps its pair.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Print the next pairs to show, each with its id."""
+    with _opened(name, storage) as study:
+        given = study.ask(count=count, key=key, unit=unit)
+    if json_:
+        print_json({"suggestions": [dataclasses.asdict(each) for each in given]})
+        return
+    table = _table("id", "row", "column")
+    for each in given:
+        table.add_row(each.id, each.row, each.column)
+    show(table)
+
+
+@study_app.command(epilog="Example: rank1 study tell spring k3fzqa-2-00z8 1")
+def tell(
+    name: Name,
+    reports: Annotated[
+        list[str],
+        typer.Argument(help="An id and its reward, and more of them.", metavar="ID REWARD"),
+    ],
+    storage: Storage = "rank1.db",
+    json_: Json = False,
+) -> None:
+    """Report rewards: all of them are stored, or none."""
+    from rank1.cli.options import real
+
+    if len(reports) % 2:
+        raise ValueError("tell takes an id and its reward, and more of such pairs")
+    pairs = [(reports[k], real(reports[k + 1])) for k in range(0, len(reports), 2)]
+    with _opened(name, storage) as study:
+        told = study.tell_many(pairs)
+    if json_:
+        print_json({"reports": [dataclasses.asdict(each) for each in told]})
+        return
+    for each in told:
+        late = ", after it had expired" if each.late else ""
+        show(f"{each.id}: {each.row} × {each.column} brought {each.reward:g}{late}")
+
+
+@study_app.command(epilog="Example: rank1 study cancel spring k3fzqa-2-00z8")
+def cancel(name: Name, id: Id, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Note that a suggestion was never shown."""
+    with _opened(name, storage) as study:
+        study.cancel(id)
+    if json_:
+        print_json({"id": id, "state": "cancelled"})
+    else:
+        show(f"{id} is cancelled")
+
+
+@study_app.command(epilog="Example: rank1 study revise spring --add-rows 35+ --retire-columns push")
+def revise(
+    name: Name,
+    storage: Storage = "rank1.db",
+    add_rows: Rows = [],  # noqa: B006
+    retire_rows: Rows = [],  # noqa: B006
+    add_columns: Rows = [],  # noqa: B006
+    retire_columns: Rows = [],  # noqa: B006
+    json_: Json = False,
+) -> None:
+    """Add and retire rows and columns."""
+    with _opened(name, storage) as study:
+        number = study.revise(
+            add_rows=_labels("--add-rows", add_rows),
+            retire_rows=_labels("--retire-rows", retire_rows),
+            add_columns=_labels("--add-columns", add_columns),
+            retire_columns=_labels("--retire-columns", retire_columns),
+        )
+        rows, columns = study.rows, study.columns
+    if json_:
+        print_json({"revision": number, "rows": rows, "columns": columns})
+    else:
+        show(f"revision {number}: {len(rows)} rows × {len(columns)} columns")
+
+
+@study_app.command(epilog="Example: rank1 study fit spring --repetitions 99")
+def fit(
+    name: Name,
+    storage: Storage = "rank1.db",
+    repetitions: Annotated[
+        int, typer.Option(help="Replays of the study's policy for the p-value.", **Whole)
+    ] = 199,
+    json_: Json = False,
+) -> None:
+    """Is the grid of rank one?"""
+    with _opened(name, storage) as study:
+        found = study.fit(B=repetitions)
+    if json_:
+        print_json(found.to_dict())
+        return
+    if found.p_value is not None:
+        show(
+            f"deviance {found.deviance:.1f} on {found.degrees_of_freedom} degrees of freedom, "
+            f"p = {found.p_value:.3g}"
+        )
+        table = _table("row", "column", "mean", "fitted", "residual")
+        for row, column, rate, fitted, residual in found.deviating:
+            table.add_row(row, column, f"{rate:.4g}", f"{fitted:.4g}", f"{residual:+.2f}")
+        show(table)
+    show(found.advice)
+
+
+@study_app.command(epilog="Example: rank1 study export spring --out log.jsonl")
+def export(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Write a line for each suggestion, as JSONL or Parquet."""
+    with _opened(name, storage) as study:
+        lines = study.export(out)
+    if json_:
+        print_json({"file": str(out), "suggestions": lines})
+    else:
+        show(f"{lines:,} suggestions in {out}")
+
+
+@study_app.command("import", epilog="Example: rank1 study import spring known.csv")
+def import_(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet: row, column, reward.")],
+    storage: Storage = "rank1.db",
+    json_: Json = False,
+) -> None:
+    """Add rewards that are known from elsewhere; the same file counts once."""
+    with _opened(name, storage) as study:
+        rewards = study.import_history(file)
+    if json_:
+        print_json({"file": str(file), "rewards": rewards})
+    else:
+        show(f"{rewards:,} rewards from {file}")
+
+
+@study_app.command(epilog="Example: rank1 study replay spring --policy ucb1")
+def replay(
+    name: Name,
+    policy: Annotated[str, typer.Option(help="See `rank1 policies`.")],
+    storage: Storage = "rank1.db",
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)] = 1,
+    json_: Json = False,
+) -> None:
+    """Play another policy on the rewards of the log, each pair's in their order."""
+    with _opened(name, storage) as study:
+        found = study.replay(policy, seed)
+    if json_:
+        print_json(found.to_dict())
+        return
+    end = f"then {' × '.join(found.exhausted)} had none left" if found.exhausted else "all of them"
+    show(
+        f"{found.policy}: {found.rate:.4g} a reward over {found.steps:,} of {found.rewards:,} "
+        f"rewards ({end}); the log has {found.logged_rate:.4g} a reward. "
+        f"It ends on {' × '.join(found.best)}."
+    )
+
+
+@study_app.command(epilog="Example: rank1 study verify spring --json")
+def verify(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Recompute the study from its log, and compare; status 1 if something is wrong."""
+    with _opened(name, storage) as study:
+        found = study.verify()
+    if json_:
+        print_json(found.to_dict())
+    else:
+        words = [f"{value:,} {key}" for key, value in found.to_dict().items() if key[0] in "srpec"]
+        show(f"{'ok' if found.ok else 'not ok'}: {', '.join(words)}" if found.ok else "not ok:")
+        for text in found.problems:
+            show(f"- {text}")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+@study_app.command(epilog="Example: rank1 study backup --out copy.db")
+def backup(
+    out: Out,
+    name: Annotated[str | None, typer.Argument(help="A study that must be there.")] = None,
+    storage: Storage = "rank1.db",
+    json_: Json = False,
+) -> None:
+    """Copy the whole storage to a new file, while others write; the copy is checked."""
+    from rank1.studies.storage import open_storage
+
+    place = open_storage(storage)
+    if name is not None:
+        with place.reading() as log:
+            log.study(name)
+    place.backup(out)
+    place.close()
+    if json_:
+        print_json({"storage": storage, "backup": str(out)})
+    else:
+        show(f"{storage} is copied to {out}")
+
+
+@study_app.command(epilog="Example: rank1 study doctor --json")
+def doctor(storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Look at a storage and all its studies; status 1 if something is wrong."""
+    from rank1.studies.checking import examine
+
+    found = examine(storage)
+    if json_:
+        print_json(found)
+    else:
+        for key, value in found["versions"].items():
+            show(f"{key} {value}")
+        for each in found["studies"]:
+            show(f"{each['name']}: {'ok' if each['ok'] else 'NOT OK'}, {each['reports']:,} reports")
+        for text in found["problems"]:
+            show(f"- {text}")
+        show("all is well" if found["ok"] else "something is wrong")
+    if not found["ok"]:
+        raise typer.Exit(1)
+
+
+def _table(*names: str) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE)
+    for name in names:
+        table.add_column(name, justify="right" if name in _FIGURES else "left", overflow="fold")
+    return table
+
+
+_FIGURES = ("events", "mean", "fitted", "residual", "interval", "reports", "effect")
+
+
+def _time(seconds: Any) -> str:
+    import datetime
+
+    if seconds is None:
+        return ""
+    return datetime.datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,122 @@
+"""rank1 study best and rank1 study show: what was found, in words and as a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rank1.cli.app import print_json, show
+from rank1.cli.options import Json
+from rank1.cli.study import Name, Storage, _opened, _table, study_app
+
+#: From few to much, where there is no room for figures.
+SHADES = " ░▒▓█"
+#: The widest grid that is drawn with figures.
+COLUMNS = 12
+
+
+@study_app.command(epilog="Example: rank1 study best spring")
+def best(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Print the leading pair, intervals and effects, and whether one may stop."""
+    with _opened(name, storage) as study:
+        found = study.best()
+    if json_:
+        print_json(found.to_dict())
+        return
+    _verdicts(found)
+    if found.leader is None:
+        return
+    table = _table("pair", "reports", "mean", "interval", "")
+    order = (-found.mean_upper).argsort(axis=None, kind="stable")[:10]
+    for k in order.tolist():
+        i, j = divmod(k, len(found.columns))
+        if found.counts[i, j]:
+            table.add_row(
+                f"{found.rows[i]} × {found.columns[j]}",
+                f"{found.counts[i, j]:,.0f}",
+                f"{found.means[i, j]:.4g}",
+                f"{found.mean_lower[i, j]:.3g} to {found.mean_upper[i, j]:.3g}",
+                "leads" if (found.rows[i], found.columns[j]) == found.leader else "",
+            )
+    show(table)
+    for what, names, effects in (
+        ("row", found.rows, found.row_effects),
+        ("column", found.columns, found.column_effects),
+    ):
+        table = _table(what, "effect", "interval")
+        for label, (effect, low, high) in list(zip(names, effects.tolist(), strict=True))[:20]:
+            table.add_row(label, f"{effect:.3g}", f"{low:.3g} to {high:.3g}")
+        show(table)
+
+
+def _verdicts(found: Any) -> None:
+    show(f"assuming rank one: {found.reason}")
+    show(f"on any grid: {found.any_grid_reason}")
+    if found.leader is not None:
+        show(
+            f"{found.rate:.4g} a reward so far, where an equal split would have brought "
+            f"{found.equal_split:.4g}"
+        )
+
+
+@study_app.command("show", epilog="Example: rank1 study show spring")
+def show_(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Draw the grid: means, the leader (*), pairs that are out (-), and what is pending (+n)."""
+    with _opened(name, storage) as study:
+        found, label, revision = study.best(), study.policy.label, study.revision
+    if json_:
+        print_json({"name": name, "policy": label, "revision": revision, **found.to_dict()})
+        return
+    totals = ", ".join(f"{value:,} {key}" for key, value in found.totals.items())
+    show(f"{name}: {label}, revision {revision}; {totals}")
+    show(_figures(found) if len(found.columns) <= COLUMNS else _shades(found))
+    _verdicts(found)
+
+
+def _scale(found: Any) -> tuple[float, float]:
+    known = found.means[found.counts > 0]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    return low, max(high - low, 1e-12)
+
+
+def _figures(found: Any) -> Any:
+    """A table with a cell for each pair, the darker the better at a terminal."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    low, width = _scale(found)
+    table = Table(box=box.SIMPLE)
+    table.add_column("")
+    for column in found.columns:
+        table.add_column(column, justify="right")
+    for i, row in enumerate(found.rows):
+        cells = []
+        for j, column in enumerate(found.columns):
+            text, style = "?", ""
+            if found.counts[i, j]:
+                text = f"{found.means[i, j]:.3g}"
+                shade = 255 - round(200 * (found.means[i, j] - low) / width)
+                ink = "black" if shade > 140 else "white"
+                style = f"{ink} on rgb({shade},{shade},255)"
+            text += "*" if (row, column) == found.leader else "-" if found.out[i, j] else " "
+            text += f" +{found.pending[i, j]}" if found.pending[i, j] else ""
+            cells.append(Text(text, style))
+        table.add_row(row, *cells)
+    return table
+
+
+def _shades(found: Any) -> str:
+    """A character for each pair: its mean, * for the leader, ? without a report."""
+    low, width = _scale(found)
+    label = max(len(row) for row in found.rows)
+    lines = []
+    for i, row in enumerate(found.rows):
+        cells = ""
+        for j, column in enumerate(found.columns):
+            place = (found.means[i, j] - low) / width if found.counts[i, j] else 0.0
+            shade = SHADES[min(int(place * len(SHADES)), len(SHADES) - 1)]
+            mark = shade if found.counts[i, j] else "?"
+            cells += "*" if (row, column) == found.leader else mark
+        lines.append(f"{row:>{label}} {cells}")
+    scale = f"'{SHADES[0]}' is {low:.3g}, '{SHADES[-1]}' is {low + width:.3g}, * leads"
+    return "\n".join([*lines, f"columns: {', '.join(found.columns)}", scale])

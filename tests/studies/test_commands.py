@@ -1,0 +1,141 @@
+"""rank1 study …"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from rank1 import cli
+from rank1.studies import Study
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Run a command in an empty folder; what it printed, or its JSON."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, status: int = 0) -> Any:
+        monkeypatch.setattr("sys.argv", ["rank1", "study", *arguments])
+        try:
+            cli.main()
+            ended = 0
+        except SystemExit as end:
+            ended = int(end.code or 0)
+        captured = capsys.readouterr()
+        assert ended == status, captured.err
+        assert "Traceback" not in captured.err
+        if status == 2:
+            assert captured.out == ""
+            return captured.err
+        return json.loads(captured.out) if "--json" in arguments else captured.out
+
+    return run
+
+
+def create(run: Run, *more: str) -> Any:
+    grid = "--rows", "18-24,25-34", "--columns", "email,push"
+    return run("create", "spring", *grid, "--seed", "1", "--json", *more)
+
+
+def test_a_study_from_beginning_to_end(run: Run) -> None:
+    made = create(run)
+    assert (made["policy"], made["rows"]) == ("uts", ["18-24", "25-34"])
+    assert [each["name"] for each in run("list", "--json")["studies"]] == ["spring"]
+    given = run("ask", "spring", "--count", "6", "--key", "k", "--json")["suggestions"]
+    assert run("ask", "spring", "--count", "6", "--key", "k", "--json")["suggestions"] == given
+    words = [word for k, each in enumerate(given[:4]) for word in (each["id"], str(k % 2))]
+    told = run("tell", "spring", *words, "--json")["reports"]
+    assert [each["reward"] for each in told] == [0, 1, 0, 1]
+    assert run("cancel", "spring", given[4]["id"], "--json")["state"] == "cancelled"
+    document = run("verify", "spring", "--json")
+    assert document == {
+        "ok": True, "suggestions": 6, "reports": 4, "pending": 1, "expired": 0, "cancelled": 1,
+    }  # fmt: skip
+    best = run("best", "spring", "--json")
+    assert best["leader"] == ["18-24", "push"]
+    assert best["stop"] is False
+    shown = run("show", "spring")
+    assert re.search(r"18-24 +0 +1\*", shown)
+    assert "+1" in shown
+    assert run("show", "spring", "--json")["policy"] == "uts"
+    assert run("fit", "spring", "--repetitions", "9", "--json")["repetitions"] == 9
+    assert run("export", "spring", "--out", "log.jsonl", "--json")["suggestions"] == 6
+    lines = [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()]
+    keys = {"id", "row", "column", "state", "reward", "asked_at", "told_at"}
+    assert keys <= set(lines[0])
+    Path("known.csv").write_text("row,column,reward\n18-24,push,1\n25-34,email,0\n")
+    assert run("import", "spring", "known.csv", "--json")["rewards"] == 2
+    assert run("replay", "spring", "--policy", "ucb1", "--json")["rewards"] == 6
+    assert run("revise", "spring", "--add-rows", "35+", "--json")["rows"][-1] == "35+"
+    run("backup", "--out", "copy.db")
+    assert Study.open("spring", "copy.db").totals()["reports"] == 4
+    assert run("doctor", "--json")["ok"] is True
+    assert run("doctor", "--storage", "copy.db", "--json")["studies"][0]["reports"] == 4
+
+
+def test_the_examples_work(run: Run) -> None:
+    group: Any = typer.main.get_command(cli.app)
+    commands = group.commands["study"].commands
+    wanted = "create list show ask tell cancel best fit export import replay verify backup doctor"
+    assert set(wanted.split()) <= set(commands)
+    Path("known.csv").write_text("row,column,reward\n18-24,push,1\n25-34,email,0\n")
+    first = shlex.split(commands["create"].epilog)[3:]
+    assert run(*first)
+    ids = [e["id"] for e in run("ask", "spring", "--count", "2", "--json")["suggestions"]]
+    for name, command in commands.items():
+        assert command.epilog.startswith(f"Example: rank1 study {name}")
+        if name == "create":
+            continue
+        words = shlex.split(command.epilog)[3:]
+        place = {"tell": 0, "cancel": 1}.get(name)
+        if place is not None:  # ids are of one study only
+            words = [ids[place] if word == "k3fzqa-2-00z8" else word for word in words]
+        assert run(*words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ask", "spring"], "no studies|there is no"),
+        (["create", "x", "--rows", "a,a", "--columns", "b"], "rows must all be different"),
+        (["create", "x", "--rows", "@nowhere", "--columns", "b"], "--rows @nowhere can't be read"),
+        (["tell", "spring", "id"], "an id and its reward"),
+        (["verify", "spring", "--storage", "."], "director"),
+    ],
+)
+def test_bad_input_is_told(run: Run, arguments: list[str], message: str) -> None:
+    assert re.search(message, run(*arguments, status=2))
+
+
+def test_a_wide_grid_is_drawn_in_shades(run: Run) -> None:
+    Path("names.txt").write_text("\n".join(f"line {k}" for k in range(30)))
+    run("create", "wide", "--rows", "a,b", "--columns", "@names.txt", "--policy", "uniform")
+    given = run("ask", "wide", "--count", "200", "--json")["suggestions"]
+    words = [w for e in given for w in (e["id"], "1" if e["row"] == "b" else "0")]
+    run("tell", "wide", *words)
+    shown = run("show", "wide")
+    assert re.search(r"^b [█*?]{30}$", shown, re.M)
+
+
+def test_a_damaged_study_is_told_of(run: Run) -> None:
+    create(run)
+    study = Study.open("spring")
+    given = study.ask(count=10)
+    study.tell_many([(each.id, 1.0) for each in given])
+    study.close()
+    import apsw
+
+    with apsw.Connection("rank1.db") as raw:
+        raw.execute("DELETE FROM rank1_events WHERE seq = 5")
+    found = run("doctor", "--json", status=1)
+    assert not found["ok"]
+    assert found["problems"]
