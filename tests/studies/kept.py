@@ -27,7 +27,7 @@ FOLDER = Path(__file__).with_name("data")
 def played(policy: str, on_expiry: str, forgetting: float | None) -> dict[str, Any]:
     """A study with events of every kind: its log, and what it comes to."""
     time = [1e9]
-    real, SqliteReader.clock = SqliteReader.clock, lambda _: time[0]  # type: ignore[method-assign]
+    real, SqliteReader.clock = SqliteReader.clock, lambda _: time[0]  # type: ignore
     rng = np.random.default_rng(1)
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +54,7 @@ def played(policy: str, on_expiry: str, forgetting: float | None) -> dict[str, A
             best, totals = study.best(), study.totals()
             study.close()
     finally:
-        SqliteReader.clock = real  # type: ignore[method-assign]
+        SqliteReader.clock = real  # type: ignore
     fields = [
         [*event[:5], None if np.isnan(event.value) else event.value, *event[6:]] for event in events
     ]

@@ -36,7 +36,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory(prefix="rank1-order-")
         self.time = 1e9
         self.real = SqliteReader.clock
-        SqliteReader.clock = lambda _: self.time  # type: ignore[method-assign]
+        SqliteReader.clock = lambda _: self.time  # type: ignore
 
     @initialize(
         policy=st.sampled_from(LIVE), on_expiry=st.sampled_from(["drop", "default", "wait"])
@@ -68,7 +68,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.pairs[each.id], self.asked[each.id] = (each.row, each.column), self.time
             self.state[each.id] = "pending"
 
-    @precondition(lambda self: getattr(self, "state", None))
+    @precondition(lambda self: bool(getattr(self, "state", None)))
     @rule(data=st.data(), reward=st.sampled_from([0.0, 0.25, 1.0]))
     def tell(self, data: st.DataObject, reward: float) -> None:
         self._expire()
@@ -85,7 +85,7 @@ class AnyOrder(RuleBasedStateMachine):
             assert told.late == (name in self.expired)
             self.state[name], self.value[name] = "reported", reward
 
-    @precondition(lambda self: getattr(self, "state", None))
+    @precondition(lambda self: bool(getattr(self, "state", None)))
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         self._expire()
@@ -143,7 +143,7 @@ class AnyOrder(RuleBasedStateMachine):
                 np.testing.assert_allclose(best.means, sums / counts, atol=1e-12)
             assert self.study.verify().problems == []
             self.study.close()
-        SqliteReader.clock = self.real  # type: ignore[method-assign]
+        SqliteReader.clock = self.real  # type: ignore
         self.folder.cleanup()
 
 

@@ -1,0 +1,202 @@
+"""What a study promises when things go wrong. The heavy forms are for `make validate`."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rank1
+from rank1 import Study
+from tests.studies.conftest import kill, new_schema, start
+from tests.studies.support import python
+
+GRID = ["a", "b"], ["c", "d"]
+
+
+def ran(*words: object) -> Any:
+    run = python("-m", "tests.studies.study_storm", *map(str, words))
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("kills", [10, pytest.param(1000, marks=pytest.mark.validate)])
+def test_killed_processes(place: str, kills: int) -> None:
+    found = ran("kill", place, kills)
+    assert found["asked"] >= kills / 2
+    assert found["told"] >= kills / 4
+    faults = "asked twice", "asked and lost", "told and lost", "told twice", "counted wrongly"
+    assert {fault: found[fault] for fault in faults} == dict.fromkeys(faults, 0)
+    assert found["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("times", "workers"), [(20, 4), pytest.param(1000, 8, marks=pytest.mark.validate)]
+)
+def test_the_same_report_from_many_processes(place: str, times: int, workers: int) -> None:
+    """Half of them with another value: one is applied, equals are told the same, others not."""
+    found = ran("same", place, times, workers)
+    assert found["answers"] == times * workers
+    assert found["wrong"] == found["told twice"] == 0
+    assert found["reports"] == times + 2
+    assert found["problems"] == []
+
+
+def test_a_file_may_grow_no_more_and_then_may_again(tmp_path: Path) -> None:
+    study = Study.create("full", *GRID, storage=tmp_path / "rank1.db", policy="ucb1")
+    asked = [each.id for each in study.ask(count=100)]
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    import signal
+
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
+        with pytest.raises(rank1.StorageError, match="nothing was acknowledged"):
+            while True:
+                asked += [each.id for each in study.ask(count=100)]
+        assert study.totals()["suggestions"] == len(asked)
+        assert study.best().leader is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    study.tell_many([(each, 1.0) for each in asked])
+    study.ask()
+    assert study.verify().problems == []
+    assert study.totals()["reports"] == len(asked)
+
+
+def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if mounted.returncode:
+        pytest.skip("only root can make a small disk; a limit on the size of files is tested")
+    try:
+        (disk / "ballast").write_bytes(bytes(3_000_000))
+        study = Study.create("full", *GRID, storage=disk / "rank1.db")
+        asked: list[str] = []
+        with pytest.raises(rank1.StorageError, match=r"no room to write .*; nothing"):
+            while True:
+                asked += [each.id for each in study.ask(count=100)]
+        (disk / "ballast").unlink()
+        assert study.totals()["suggestions"] == len(asked)
+        study.tell_many([(each, 1.0) for each in asked])
+        assert study.verify().problems == []
+        study.close()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def broken(path: Path, how: str) -> None:
+    if how == "truncated":
+        os.truncate(path, 5000)
+    elif how == "garbage":
+        data = bytearray(path.read_bytes())
+        data[4096:8192] = os.urandom(4096)
+        path.write_bytes(data)
+    elif how == "directory":
+        path.unlink()
+        path.mkdir()
+    elif how == "text":
+        path.write_text("this is no database\n" * 1000)
+
+
+@pytest.mark.parametrize("how", ["truncated", "garbage", "directory", "text"])
+def test_a_damaged_file_is_refused_by_name(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "rank1.db"
+    study = Study.create("spring", *GRID, storage=path)
+    study.tell_many([(each.id, 1.0) for each in study.ask(count=200)])
+    study.close()
+    broken(path, how)
+    with pytest.raises(rank1.StorageError, match="rank1.db"):  # noqa: PT012
+        opened = Study.open("spring", path)
+        opened.ask()
+        opened.best()
+        if opened.verify().problems:
+            raise rank1.StorageError("rank1.db is damaged")
+    with pytest.raises((rank1.StorageError, rank1.StudyExistsError)):
+        Study.create("spring", *GRID, storage=path)
+
+
+def test_a_file_that_is_not_there_is_not_made_by_opening(tmp_path: Path) -> None:
+    path = tmp_path / "rank1.db"
+    with pytest.raises(rank1.StorageError, match=r"rank1\.db"):
+        Study.open("spring", path)
+    assert not path.exists()
+
+
+def test_a_backup_is_restored(tmp_path: Path) -> None:
+    path, copy = tmp_path / "rank1.db", tmp_path / "copy.db"
+    study = Study.create("spring", *GRID, storage=path)
+    given = study.ask(count=50)
+    study.tell_many([(each.id, 1.0) for each in given[:30]])
+    study.backup(copy)
+    study.ask(count=10)
+    study.close()
+    restored = Study.open("spring", copy)
+    assert restored.totals()["suggestions"] == 50
+    restored.tell(given[40].id, 0.0)
+    assert restored.verify().problems == []
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.validate)])
+def test_the_server_is_killed_and_restarted(server: Any, kills: int) -> None:
+    """Threads ask and tell while PostgreSQL is killed; what they were told is there, once."""
+    url = new_schema(server)
+    Study.create("storm", *GRID, storage=url, policy="uts").close()
+    stop = threading.Event()
+    asked: list[str] = []
+    told: dict[str, float] = {}
+    unexpected: list[BaseException] = []
+
+    def work(number: int) -> None:
+        study = Study.open("storm", url)
+        while not stop.is_set():
+            try:
+                given = study.ask(count=3)
+                asked.extend(each.id for each in given)
+                told[study.tell(given[0].id, float(number)).id] = float(number)
+            except rank1.StorageError as error:
+                if not error.again:
+                    unexpected.append(error)
+            except BaseException as error:
+                unexpected.append(error)
+                return
+        study.close()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    counts = []
+    try:
+        for number in range(kills):
+            time.sleep(0.5 + 0.003 * number)
+            counts.append(len(asked))
+            kill(server)
+            start(server)
+        while len(asked) == counts[-1] and not unexpected:
+            time.sleep(0.1)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not unexpected
+    study = Study.open("storm", url)
+    found = study.verify()
+    assert found.problems == []
+    assert len(set(asked)) == len(asked) <= found.suggestions
+    assert len(told) <= found.reports
+    for name, reward in told.items():
+        assert study.tell(name, reward).reward == reward
+    assert study.totals()["reports"] == found.reports
+    study.close()
