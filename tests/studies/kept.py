@@ -89,10 +89,13 @@ def kept() -> Iterator[tuple[str, dict[str, Any], list[Event]]]:
         with gzip.open(path, "rt") as file:
             for line in file:
                 case = json.loads(line)
-                events = [
-                    Event(*e[:5], np.nan if e[5] is None else e[5], *e[6:]) for e in case["events"]
-                ]
-                yield f"{path.name.split('.jsonl')[0]} {case['policy']}", case, events
+                title = f"{path.name.split('.jsonl')[0]} {case['policy']}"
+                yield title, case, [_event(row) for row in case["events"]]
+
+
+def _event(row: list[Any]) -> Event:
+    value = np.nan if row[5] is None else row[5]
+    return Event._make([*row[:5], value, *row[6:]])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Processes that work on one study, forked from one that has compiled everything.
 
-`python -m tests.studies.study_storm kill PLACE KILLS`: they ask and tell without end, and are killed.
-`python -m tests.studies.study_storm same PLACE TIMES WORKERS`: all report on the same suggestions.
+`python -m tests.studies.study_storm kill PLACE KILLS`: they ask and tell, and are killed.
+`python -m tests.studies.study_storm same PLACE TIMES WORKERS`: all report the same.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import subprocess
 import threading
 import time
@@ -49,18 +50,20 @@ def test_the_same_report_from_many_processes(place: str, times: int, workers: in
     assert found["problems"] == []
 
 
+def ask_for_ever(study: Study, asked: list[str]) -> None:
+    while True:
+        asked += [each.id for each in study.ask(count=100)]
+
+
 def test_a_file_may_grow_no_more_and_then_may_again(tmp_path: Path) -> None:
     study = Study.create("full", *GRID, storage=tmp_path / "rank1.db", policy="ucb1")
     asked = [each.id for each in study.ask(count=100)]
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    import signal
-
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
         with pytest.raises(rank1.StorageError, match="nothing was acknowledged"):
-            while True:
-                asked += [each.id for each in study.ask(count=100)]
+            ask_for_ever(study, asked)
         assert study.totals()["suggestions"] == len(asked)
         assert study.best().leader is None
     finally:
@@ -86,8 +89,7 @@ def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:
         study = Study.create("full", *GRID, storage=disk / "rank1.db")
         asked: list[str] = []
         with pytest.raises(rank1.StorageError, match=r"no room to write .*; nothing"):
-            while True:
-                asked += [each.id for each in study.ask(count=100)]
+            ask_for_ever(study, asked)
         (disk / "ballast").unlink()
         assert study.totals()["suggestions"] == len(asked)
         study.tell_many([(each, 1.0) for each in asked])
@@ -95,6 +97,14 @@ def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:
         study.close()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def use(path: Path) -> None:
+    opened = Study.open("spring", path)
+    opened.ask()
+    opened.best()
+    if opened.verify().problems:
+        raise rank1.StorageError("rank1.db is damaged")
 
 
 def broken(path: Path, how: str) -> None:
@@ -118,12 +128,8 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path, how: str) -> None:
     study.tell_many([(each.id, 1.0) for each in study.ask(count=200)])
     study.close()
     broken(path, how)
-    with pytest.raises(rank1.StorageError, match="rank1.db"):  # noqa: PT012
-        opened = Study.open("spring", path)
-        opened.ask()
-        opened.best()
-        if opened.verify().problems:
-            raise rank1.StorageError("rank1.db is damaged")
+    with pytest.raises(rank1.StorageError, match=r"rank1\.db"):
+        use(path)
     with pytest.raises((rank1.StorageError, rank1.StudyExistsError)):
         Study.create("spring", *GRID, storage=path)
 

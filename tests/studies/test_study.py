@@ -13,6 +13,7 @@ import pytest
 import rank1
 from rank1 import Study
 from rank1.policies import POLICIES
+from rank1.studies.memory import layout_of
 from rank1.studies.storage.postgres import CLOCK, ENDS, PostgresReader, PostgresTransaction
 from rank1.studies.storage.sqlite import SqliteReader, SqliteTransaction
 
@@ -463,8 +464,7 @@ def test_a_snapshot_is_kept_and_may_be_lost(create: Callable[..., Study], monkey
     play(study, 60)
     storage, row = study._desk.storage, study._desk.study
     with storage.reading() as log:
-        layout = study._desk.look(lambda memory, log: memory.layout)
-        kept = log.snapshot(row.id, layout)
+        kept = log.snapshot(row.id, layout_of(study.spec))
     assert kept is not None
     assert kept.seq > 60
     assert is_whole(study)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rank1.errors import Rank1Error, SnapshotError, StorageError
 from rank1.studies.log import Event, Expiry, Kind, as_events, nonces
-from rank1.studies.memory import Memory
+from rank1.studies.memory import Memory, layout_of
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
 from rank1.studies.storage import Reader, Snapshot, Storage, StudyRow, Transaction
 
@@ -85,7 +85,7 @@ class Desk:
 
     def from_snapshot(self, log: Reader) -> Memory | None:
         """The newest snapshot that can be read."""
-        kept = log.snapshot(self.study.id, Memory(self.spec).layout)
+        kept = log.snapshot(self.study.id, layout_of(self.spec))
         if kept is None:
             return None
         try:
@@ -128,7 +128,7 @@ class Desk:
         with self._lock:
             if self._memory is not None:
                 memory = self._memory
-                kept = Snapshot(memory.seq, memory.layout, memory.to_bytes())
+                kept = Snapshot(memory.seq, layout_of(self.spec), memory.to_bytes())
                 # What was acknowledged is stored; the next snapshot may find room.
                 with contextlib.suppress(StorageError):
                     self.storage.put_snapshot(self.study.id, kept)

@@ -21,7 +21,7 @@ from rank1.studies.fold import Book
 from rank1.studies.log import Events, Kind
 from rank1.studies.spec import ON_EXPIRY, Spec, labels_of, started
 
-__all__ = ["Memory", "Revision"]
+__all__ = ["Memory", "Revision", "layout_of"]
 
 #: To be raised when the book changes its meaning: older snapshots are not read.
 LAYOUT = 1
@@ -38,6 +38,11 @@ class Revision:
         fields = json.loads(text or "{}")
         self.added = {side: tuple(fields.get(f"add_{side}", ())) for side in self.SIDES}
         self.retired = {side: tuple(fields.get(f"retire_{side}", ())) for side in self.SIDES}
+
+
+def layout_of(spec: Spec) -> str:
+    """Which snapshots can be read: those of the same version, policy and layouts."""
+    return f"{rank1.__version__} {spec.policy} {spec.made_policy().layout} {LAYOUT}"
 
 
 class Memory:
@@ -61,11 +66,6 @@ class Memory:
     def seq(self) -> int:
         """The last event that was folded."""
         return int(self.book.at[0].seq)
-
-    @property
-    def layout(self) -> str:
-        """Which snapshots can be read: those of the same version, policy and layouts."""
-        return f"{rank1.__version__} {self.policy.name} {self.policy.layout} {LAYOUT}"
 
     # Folding
 
