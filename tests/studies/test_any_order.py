@@ -167,6 +167,22 @@ def _memory(policy: str, **options: Any) -> Memory:
     return Memory(make_spec(**settings | options))
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Event(Kind.SUGGESTED, row=2),
+        Event(Kind.SUGGESTED, column=-1),
+        Event(Kind.REPORTED, row=10**6, suggestion=1, value=1.0),
+        Event(Kind.HISTORY, tag=-5, value=1.0),
+    ],
+    ids=str,
+)
+def test_an_event_that_cannot_be_is_not_folded(bad: Event) -> None:
+    memory = _memory("uts")
+    with pytest.raises(rank1.StorageError, match=r"event 2 of the log .* go back to a backup"):
+        memory.fold(as_events([Event(Kind.CREATED), bad], 1, 0.0), lambda seq: None)
+
+
 @pytest.mark.parametrize("policy", LIVE)
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(data=st.data())

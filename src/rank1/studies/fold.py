@@ -68,7 +68,8 @@ ENTRY = record(
 )
 
 # What the loop stops for. The event at which it does is folded, and this remains to be done.
-DONE, FORGET, REVISE, FADE = range(4)
+# BAD is for an event that can't be; it isn't folded.
+DONE, FORGET, REVISE, FADE, BAD = range(5)
 
 _SUGGESTED, _REPORTED = int(Kind.SUGGESTED), int(Kind.REPORTED)
 _CANCELLED, _EXPIRED, _REVISED = int(Kind.CANCELLED), int(Kind.EXPIRED), int(Kind.REVISED)
@@ -253,10 +254,14 @@ def fold_events(
     With `chosen` the state has chosen the suggestions among them, and needn't be told of them.
     """
     at, table, rules = book.at[0], book.table, book.rules[0]
+    K, L = book.counts.shape
     for e in range(begin, len(seqs)):
+        kind, row, column = kinds[e], rows[e], columns[e]
+        # Nothing else keeps a damaged log from being written beside the arrays.
+        if not (0 <= row < K and 0 <= column < L) or (kind == _HISTORY and tags[e] < 1):
+            return e, BAD
         at.seq, at.time = seqs[e], times[e]
         close_windows(book, at.time)
-        kind, row, column = kinds[e], rows[e], columns[e]
         if kind == _SUGGESTED:
             enter(book, seqs[e], times[e], row, column, tags[e], nonces[e])
             i, j = book.row_of[row], book.column_of[column]

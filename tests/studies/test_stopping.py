@@ -1,0 +1,65 @@
+"""Wrong stops of live studies, looked at after every event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rank1 import stopping
+from rank1.compiled import kernel
+from rank1.stopping.evalues import DIFFERENCE
+from rank1.stopping.rule import rule_of
+from rank1.studies.log import Event, Expiry, Kind, as_events
+from tests.studies.test_any_order import _memory
+
+WINDOW = 10.0
+
+
+def first_stop(means: Any, confidence: float, steps: int, seed: int) -> tuple[int, int] | None:
+    """The leader of the first stop; a success is known at once, a failure by the window's end."""
+    memory = _memory(
+        "uts", rows=["a", "b"], columns=["c", "d"], reward_window=WINDOW, on_expiry="default"
+    )
+    rng = np.random.default_rng(seed)
+    seq, out = 1, []
+    memory.fold(as_events([Event(Kind.CREATED)], 1, 0.0), lambda seq: None)
+
+    def add(event: Event, at: float) -> None:
+        nonlocal seq
+        seq += 1
+        memory.fold(as_events([event], seq, at), lambda seq: None)
+
+    threshold, _, null = rule_of((2, 2), confidence, 0.0, True)
+    for t in range(steps):
+        now = float(t)
+        for late in memory.overdue(now):
+            add(Event(Kind.EXPIRED, tag=int(Expiry.DEFAULT), suggestion=late, value=0.0), now)
+        add(Event(Kind.SUGGESTED, *(pull := memory.choose(rng, 1)[0])), now)
+        out.append(seq)
+        if rng.random() < means[pull.row, pull.column]:
+            add(Event(Kind.REPORTED, pull.row, pull.column, 0, seq, 1.0), now)
+        counts, sums = memory.evidence(now)
+        row, column = stopping.rule.leader_of(sums, counts - sums)
+        least, *_ = kernel(stopping.rule._weakest)(sums, counts - sums, row, column, null, 0.0)
+        if least >= threshold:
+            return row, column
+    assert null != DIFFERENCE
+    return None
+
+
+@pytest.mark.parametrize(
+    ("runs", "steps"), [(20, 60), pytest.param(2000, 200, marks=pytest.mark.validate)]
+)
+@pytest.mark.parametrize(
+    "means",
+    [np.full((2, 2), 0.3), np.outer([0.5, 0.48], [0.9, 0.88]), np.outer([0.2, 0.19], [0.3, 0.1])],
+    ids=["null", "near tie", "small"],
+)
+def test_wrong_stops_are_within_the_level(means: Any, runs: int, steps: int) -> None:
+    """At confidence 0.5 half the studies might stop wrongly; three standard errors are allowed."""
+    best = {(0, 0)} if means[0, 0] > means[1, 1] else set()
+    stops = [first_stop(means, 0.5, steps, seed) for seed in range(runs)]
+    wrong = sum(stop is not None and stop not in best for stop in stops)
+    assert wrong <= 0.5 * runs + 3 * np.sqrt(runs / 4)
