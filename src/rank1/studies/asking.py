@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from rank1.errors import (
     Rank1Error,
     UnknownSuggestionError,
 )
+from rank1.policies import Pull
 from rank1.studies import fold
 from rank1.studies.desk import Work
-from rank1.studies.log import Event, Kind, check_text, read_id, suggestion_id
+from rank1.studies.log import Event, Kind, check_text, nonces, read_id, suggestion_id
 from rank1.studies.memory import Memory
 from rank1.studies.spec import Spec
 
@@ -77,7 +78,7 @@ def suggest(
             return [_suggestion(work, spec, each) for each in given]
     if memory.book.at[0].retired:
         raise ConflictError(f"study {work.study.name!r} is retired: it gives no suggestions")
-    events: list[Event] = []
+    pair = None
     if unit is not None:
         check_text("unit", unit)
         if count != 1:
@@ -88,31 +89,35 @@ def suggest(
             if Kind.CANCELLED not in became:
                 if Kind.REPORTED not in became and key is None:
                     return [_suggestion(work, spec, last)]
-                # A new visit: the same pair, which nobody chose.
-                events = [Event(Kind.SUGGESTED, last.row, last.column, -1)]
-    chosen = not events
-    if chosen:
-        K, L = len(memory.living["rows"]), len(memory.living["columns"])
-        propensity = memory.policy.propensity(K, L)
+                pair = last.row, last.column
+    if pair is None:
+        propensity = memory.policy.propensity(*memory.shape)
         work.ahead = True
         with generator(np.random.SeedSequence((spec.seed, memory.seq))) as rng:
             pulls = memory.choose(rng, count)
-        events = [Event(Kind.SUGGESTED, *pull, value=propensity) for pull in pulls]
-    if key is not None:
-        events = [each._replace(key=key, position=k) for k, each in enumerate(events)]
-    if unit is not None:
-        events = [each._replace(unit=unit) for each in events]
-    return [_suggestion(work, spec, each) for each in work.append(events, chosen)]
+    else:  # a new visit: the same pair, which nobody chose
+        propensity, pulls = math.nan, [Pull(*pair, -1)]
+    events = [
+        Event(Kind.SUGGESTED, *pull, 0, propensity, nonce, key, place, unit)
+        for place, (pull, nonce) in enumerate(zip(pulls, nonces(count), strict=True))
+    ]
+    first = work.append(events, chosen=pair is None)
+    at = work.now
+    return [_suggestion(work, spec, each, first + k, at) for k, each in enumerate(events)]
 
 
-def _suggestion(work: Work, spec: Spec, event: Event) -> Suggestion:
+def _suggestion(
+    work: Work, spec: Spec, event: Event, seq: int | None = None, at: float | None = None
+) -> Suggestion:
+    """An event as a suggestion; one that has just been added with its seq and time."""
+    seq, at = event.seq if seq is None else seq, event.at if at is None else at
     window, labels = spec.reward_window, work.memory.labels
     return Suggestion(
-        id=suggestion_id(work.study.uid, event.seq, event.nonce),
+        id=suggestion_id(work.study.uid, seq, event.nonce),
         row=labels["rows"][event.row],
         column=labels["columns"][event.column],
-        asked_at=event.at,
-        expires_at=None if window is None else event.at + window,
+        asked_at=at,
+        expires_at=None if window is None else at + window,
         unit=event.unit,
         key=event.key,
     )
@@ -135,38 +140,47 @@ def take_reports(
     work: Work, spec: Spec, reports: Sequence[tuple[str, Any]]
 ) -> list[Report | Rank1Error]:
     """Store what is new of these reports. What is wrong with one is in its place."""
-    answers: list[Report | Rank1Error | None] = [None] * len(reports)
-    fresh: dict[int, tuple[Event, list[int]]] = {}  # by suggestion
-    for k, (text, told) in enumerate(reports):
+    answers: list[Report | Rank1Error] = []
+    fresh: dict[int, Report] = {}  # by suggestion
+    events: list[Event] = []
+    some, now = nonces(len(reports)), work.now
+    for (text, told), nonce in zip(reports, some, strict=True):
         try:
             reward = check_reward(spec, told)
             asked = _asked(work, text)
-            if asked.seq in fresh:
-                event, places = fresh[asked.seq]
-                if event.value != reward:
-                    raise _conflict(text, event.value, reward)
-                places.append(k)
-                continue
-            late = _became(work, asked, text)
-            if isinstance(late, Event):
-                if late.value != reward:
-                    raise _conflict(text, late.value, reward)
-                answers[k] = _report(work, asked, late)
-            else:
-                event = Event(Kind.REPORTED, asked.row, asked.column, int(late), asked.seq, reward)
-                fresh[asked.seq] = event, [k]
-                answers[k] = _report(work, asked, event._replace(at=work.now))
+            answer = fresh.get(asked.seq)
+            if answer is None:
+                late = _became(work, asked, text)
+                if isinstance(late, Event):
+                    answer = _report(work, asked, late.value, late.at, late.tag == 1)
+                else:
+                    answer = fresh[asked.seq] = _report(work, asked, reward, now, late)
+                    pull = asked.row, asked.column, int(late)
+                    events.append(Event(Kind.REPORTED, *pull, asked.seq, reward, nonce))
+            if answer.reward != reward:
+                raise ConflictError(
+                    f"suggestion {text!r} has the reward {answer.reward:g} already, got {reward:g}"
+                )
+            answers.append(answer)
         except Rank1Error as error:
-            answers[k] = error
-    for places in (places for _, places in fresh.values()):
-        for k in places[1:]:
-            answers[k] = answers[places[0]]
-    work.append([event for event, _ in fresh.values()])
-    return [answer for answer in answers if answer is not None]
+            answers.append(error)
+    if events:
+        work.append(events)
+    return answers
 
 
-def _asked(work: Work, text: str) -> Event:
-    """The suggestion of an id."""
+class _Asked(NamedTuple):
+    """A suggestion that an id is of."""
+
+    seq: int
+    nonce: int
+    row: int
+    column: int
+    #: As in the table, or GONE where it isn't there.
+    status: int
+
+
+def _asked(work: Work, text: str) -> _Asked:
     uid, seq, nonce = read_id(text)
     if uid != work.study.uid:
         names = [each.name for each in work.log.studies() if each.uid == uid]
@@ -177,40 +191,33 @@ def _asked(work: Work, text: str) -> Event:
         )
     entry = work.memory.find(seq)
     if entry is not None and entry.nonce == nonce:
-        return Event(
-            Kind.SUGGESTED, int(entry.row), int(entry.column), int(entry.tag), nonce=nonce, seq=seq
-        )
+        return _Asked(seq, nonce, entry.row, entry.column, entry.status)
     found = work.log.events(work.study.id, [seq]) if entry is None else []
     if not found or found[0].kind != Kind.SUGGESTED or found[0].nonce != nonce:
         raise UnknownSuggestionError(f"no suggestion of {work.study.name!r} has the id {text!r}")
-    return found[0]
+    return _Asked(seq, nonce, found[0].row, found[0].column, fold.GONE)
 
 
-def _became(work: Work, asked: Event, text: str) -> Event | bool:
+def _became(work: Work, asked: _Asked, text: str) -> Event | bool:
     """The report of a suggestion; without one, whether it is expired. CancelledError."""
-    entry = work.memory.find(asked.seq)
-    if entry is not None and entry.status in (fold.PENDING, fold.WAITING):
-        return bool(entry.status == fold.WAITING)
+    if asked.status in (fold.PENDING, fold.WAITING):
+        return asked.status == fold.WAITING
     became = {each.kind: each for each in work.log.outcomes(work.study.id, [asked.seq])}
     if Kind.CANCELLED in became:
         raise CancelledError(f"suggestion {text!r} was cancelled: nothing can be reported of it")
     return became.get(Kind.REPORTED, Kind.EXPIRED in became)
 
 
-def _report(work: Work, asked: Event, told: Event) -> Report:
+def _report(work: Work, asked: _Asked, reward: float, at: float, late: bool) -> Report:
     labels = work.memory.labels
     return Report(
         id=suggestion_id(work.study.uid, asked.seq, asked.nonce),
         row=labels["rows"][asked.row],
         column=labels["columns"][asked.column],
-        reward=told.value,
-        told_at=told.at,
-        late=told.tag == 1,
+        reward=reward,
+        told_at=at,
+        late=late,
     )
-
-
-def _conflict(text: str, known: float, reward: float) -> ConflictError:
-    return ConflictError(f"suggestion {text!r} has the reward {known:g} already, got {reward:g}")
 
 
 def cancel(work: Work, spec: Spec, text: str) -> None:
@@ -227,7 +234,8 @@ def cancel(work: Work, spec: Spec, text: str) -> None:
             f"suggestion {text!r} is expired, and the default was counted as its reward: it can't "
             "be cancelled any more"
         )
-    work.append([Event(Kind.CANCELLED, asked.row, asked.column, int(became), suggestion=asked.seq)])
+    pull = asked.row, asked.column, int(became)
+    work.append([Event(Kind.CANCELLED, *pull, asked.seq)])
 
 
 def counts_of(memory: Memory) -> dict[str, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from rank1.errors import Rank1Error, SnapshotError, StorageError
-from rank1.studies.log import Event, Expiry, Kind, as_events, nonces
+from rank1.studies.log import Event, Expiry, Kind, as_events
 from rank1.studies.memory import Memory, layout_of
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
 from rank1.studies.storage import Reader, Snapshot, Storage, StudyRow, Transaction
@@ -154,20 +154,14 @@ class Work:
         """The storage's time, at which all of this happens."""
         return self.log.now(self.study.id)
 
-    def append(self, events: Sequence[Event], chosen: bool = False) -> list[Event]:
-        """Add events to the log and fold them; as they are there, with seq, nonce and time."""
-        if not events:
-            return []
+    def append(self, events: Sequence[Event], chosen: bool = False) -> int:
+        """Add events to the log and fold them; the seq of the first. Suggestions have nonces."""
         self.ahead = True
-        given = [
-            event if event.nonce else event._replace(nonce=nonce)
-            for event, nonce in zip(events, nonces(len(events)), strict=True)
-        ]
-        first = self.log.append(self.study.id, given)
-        at = self.now
-        texts = {first + k: event.data for k, event in enumerate(given)}
-        self.memory.fold(as_events(given, first, at), texts.__getitem__, chosen)
-        return [event._replace(seq=first + k, at=at) for k, event in enumerate(given)]
+        first = self.log.append(self.study.id, events)
+        self.memory.fold(
+            as_events(events, first, self.now), lambda seq: events[seq - first].data, chosen
+        )
+        return first
 
     def expire(self) -> None:
         """Note which rewards are overdue."""
@@ -176,9 +170,8 @@ class Work:
             return
         done = ON_EXPIRY[spec.on_expiry]
         value = spec.default_reward if done == Expiry.DEFAULT else float("nan")
-        self.append(
-            [
-                Event(Kind.EXPIRED, tag=int(done), suggestion=seq, value=value)
-                for seq in self.memory.overdue(self.now)
-            ]
-        )
+        late = self.memory.overdue(self.now)
+        if late:
+            self.append(
+                [Event(Kind.EXPIRED, tag=int(done), suggestion=seq, value=value) for seq in late]
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,19 @@ __all__ = ["Memory", "Revision", "layout_of"]
 LAYOUT = 1
 #: A study with a half-life of h reports forgets a little after each h/16 of them.
 FADING = 16
+
+
+class Entry(NamedTuple):
+    """A suggestion in the table, see `fold.ENTRY`."""
+
+    seq: int
+    row: int
+    column: int
+    tag: int
+    nonce: int
+    status: int
+    asked: float
+    value: float
 
 
 class Revision:
@@ -65,7 +78,7 @@ class Memory:
     @property
     def seq(self) -> int:
         """The last event that was folded."""
-        return int(self.book.at[0].seq)
+        return int(self.book.at["seq"][0])
 
     # Folding
 
@@ -114,10 +127,10 @@ class Memory:
         table = self.book.table[: self.book.at[0].used]
         return table[table["status"] != fold.GONE]
 
-    def find(self, seq: int) -> Any:
+    def find(self, seq: int) -> Entry | None:
         """The entry of a suggestion, or None where nothing can become of it but a late report."""
-        k = int(kernel(_place_of)(self.book.table, int(self.book.at[0].used), seq))
-        return None if k < 0 else self.book.table[k]
+        k = kernel(_place_of)(self.book.table, self.book.at, seq)
+        return None if k < 0 else Entry._make(self.book.table[k].item())
 
     def overdue(self, now: float) -> list[int]:
         """The suggestions whose window has closed without anything having become of them."""
@@ -126,6 +139,11 @@ class Memory:
     def lives(self, row: int, column: int) -> bool:
         """Whether the pair can be asked for."""
         return bool(self.book.row_of[row] >= 0 and self.book.column_of[column] >= 0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns live."""
+        return len(self.living["rows"]), len(self.living["columns"])
 
     def living_labels(self, side: str) -> list[str]:
         """The rows or columns that live."""
@@ -312,8 +330,8 @@ def _choose_many(state: Any, rng: np.random.Generator, pulls: NDArray[np.int64])
         pulls[k, 0], pulls[k, 1], pulls[k, 2] = row, column, tag
 
 
-def _place_of(table: Any, used: int, seq: int) -> int:
-    return fold.place_of(table, used, seq)
+def _place_of(table: Any, at: Any, seq: int) -> int:
+    return fold.place_of(table, at[0].used, seq)
 
 
 def _close(book: Book, now: float) -> None:
