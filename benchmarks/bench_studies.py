@@ -1,0 +1,133 @@
+"""Live studies: ask and tell, durable, beside Optuna; batches; a million events.
+
+python -m benchmarks.bench_studies
+
+On a busy machine a commit waits for a processor rather than for the disk, ours and Optuna's alike.
+Root gets the figures of an idle one by `chrt -f 50 python -m benchmarks.bench_studies`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.bench_storage import Cost, each, sync_cost
+from benchmarks.rivals import environment, why_skipped
+from rank1 import Study
+
+MILLION = 1_000_000
+TRIALS = 2000
+NAMES = [f"line {k}" for k in range(64)]
+MEANS = np.outer(np.linspace(0.9, 0.3, 64), np.linspace(0.8, 0.2, 64))
+
+
+def single(study: Study) -> None:
+    study.tell(study.ask().id, 1.0)
+
+
+def batch(study: Study, count: int) -> None:
+    given = study.ask(count=count)
+    study.tell_many([(suggestion.id, 1.0) for suggestion in given])
+
+
+def shown(what: str, cost: Cost, count: int, sync: Cost) -> None:
+    print(
+        f"  {what:<42} {count / cost.wall:>10,.0f} pairs/s   {cost.wall / sync.wall:5.1f} syncs"
+        f"   {cost.cpu / count * 1e6:8.1f} µs of CPU a pair"
+    )
+
+
+def fill(study: Study, events: int) -> None:
+    """Up to so many events, with rewards of a grid of rank one."""
+    rng, place = np.random.default_rng(1), {name: k for k, name in enumerate(NAMES)}
+    while study.totals()["suggestions"] * 2 < events:
+        given = study.ask(count=10_000)
+        means = MEANS[[place[s.row] for s in given], [place[s.column] for s in given]]
+        rewards = (rng.random(len(given)) < means).astype(float).tolist()
+        study.tell_many(zip([s.id for s in given], rewards, strict=True))
+
+
+def least(work: Callable[[], object], repeats: int) -> Cost:
+    """The least of several calls."""
+    costs = [each(work, 1) for _ in range(repeats)]
+    return Cost(min(cost.wall for cost in costs), min(cost.cpu for cost in costs))
+
+
+def optuna(folder: Path, sync: Cost, ours: Cost) -> None:
+    try:
+        python = environment("optuna", ("optuna>=4.4",))
+    except (subprocess.SubprocessError, OSError) as error:
+        print(why_skipped("optuna", error))
+        return
+    for storage, target in (("sqlite", 20), ("journal", 2)):
+        script = str(Path(__file__).with_name("rival_optuna.py"))
+        file = str(folder / f"optuna-{storage}")
+        run = subprocess.run(
+            [str(python), script, storage, file, str(TRIALS)],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        rate = float(run.stdout)
+        print(
+            f"  Optuna, {storage:<7} storage, RandomSampler       {rate:>10,.0f} trials/s  "
+            f"{1 / rate / sync.wall:5.1f} syncs   ours is {1 / ours.wall / rate:.1f} times as fast "
+            f"(to reach: {target})"
+        )
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        place = folder / "rank1.db"
+        sync = sync_cost(folder)
+        print(f"a page forced onto this disk: {sync.wall * 1e3:.2f} ms (a sync)")
+        print("64×64 pairs, UTS, SQLite, one process")
+        study = Study.create("bench", NAMES, NAMES, storage=place, policy="uts", seed=1)
+        each(lambda: single(study), 50)
+        ours = each(lambda: single(study), TRIALS)
+        shown("ask and tell, a commit each", ours, 1, sync)
+        optuna(folder, sync, ours)
+        hundred = each(lambda: batch(study, 100), 100)
+        shown("the same, batches of 100", hundred, 100, sync)
+
+        few = Study.create("few", NAMES, NAMES, storage=place, policy="uts", seed=1)
+        fill(few, 1000)
+        many = Study.create("many", NAMES, NAMES, storage=place, policy="uts", seed=1)
+        fill(many, MILLION)
+        asks = {}
+        for title, one in (("1,000", few), (f"{MILLION:,}", many)):
+            one.ask()
+            asks[title] = least(lambda one=one: each(one.ask, 20), 20)  # type: ignore[misc]
+            print(
+                f"  an ask at {title:>9} events {asks[title].wall / 20 * 1e3:10.3f} ms"
+                f"   (CPU {asks[title].cpu / 20 * 1e6:.0f} µs)"
+            )
+        small, large = asks.values()
+        print(
+            f"  ratio {large.wall / small.wall:.2f} on the clock, {large.cpu / small.cpu:.2f} in "
+            f"CPU time (to reach: 1.2)"
+        )
+
+        def opened() -> None:
+            Study.open("many", place).ask()
+
+        many._desk.keep_snapshot()
+        with_snapshot = least(opened, 3)
+        with many._desk.storage.transaction() as log:
+            log.rows("DELETE FROM rank1_snapshots")  # type: ignore[attr-defined]
+        without = least(opened, 2)
+        print(
+            f"  opening {MILLION:,} events: {with_snapshot.wall:.2f} s with a snapshot (to reach: "
+            f"1), {without.wall:.2f} s without (to reach: 10)"
+        )
+        begin = time.perf_counter()
+        assert many.verify().ok
+        print(f"  verifying them: {time.perf_counter() - begin:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
