@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -193,6 +194,17 @@ def workers_start() -> Iterator[None]:
     with contextlib.suppress(ImportError, AttributeError):
         from joblib.externals.loky.backend import resource_tracker as another
 
-        another.ensure_running()
+        # Ctrl-C can come between making a semaphore and keeping it. The tracker removes it then,
+        # and need not tell: it reads its filters from the environment when it starts.
+        before = os.environ.get("PYTHONWARNINGS")
+        quiet = f"ignore::UserWarning:{another.__name__}"
+        os.environ["PYTHONWARNINGS"] = f"{before},{quiet}" if before else quiet
+        try:
+            another.ensure_running()
+        finally:
+            if before is None:
+                del os.environ["PYTHONWARNINGS"]
+            else:
+                os.environ["PYTHONWARNINGS"] = before
     with held_back(children=True):
         yield
