@@ -26,7 +26,9 @@ def all_policies(problem: rank1.Problem, n: int, runs: int, jobs: int = -1) -> l
     results = []
     for policy in POLICIES.values():
         try:
-            result = rank1.simulate(policy(), problem, n, runs, 1, jobs, marks, progress=True)
+            result = rank1.simulate(
+                policy(), problem, n, runs, 1, jobs, marks, progress=True, shuffle=True
+            )
         except ValueError as reason:  # not for these rewards
             print(f"{policy.name} is left out: {reason}")
             continue

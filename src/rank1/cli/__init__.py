@@ -10,7 +10,17 @@ import sys
 from typing import Any, NoReturn
 
 # Each adds its command.
-from rank1.cli import bounds, identify, listings, paper, plot, simulate, sweep, table  # noqa: F401
+from rank1.cli import (  # noqa: F401
+    bounds,
+    grids,
+    identify,
+    listings,
+    paper,
+    plot,
+    simulate,
+    sweep,
+    table,
+)
 from rank1.cli.app import Terminated, app, ending, status
 from rank1.errors import Rank1Error
 
