@@ -15,7 +15,7 @@ from tests.test_cli import Output
 
 def test_every_grid_has_a_name() -> None:
     assert [len(grids.tables(name)) for name in grids.TABLES] == [1, 1, 1, 46]
-    with pytest.raises(InputError, match="grid must be one of hillstrom_history, .* got 'mars'"):
+    with pytest.raises(InputError, match=r"grid must be one of hillstrom_history, .* got 'mars'"):
         grids.tables("mars")
 
 
