@@ -256,7 +256,8 @@ class IMEDUB(Policy):
 
     References
     ----------
-    Saber, Ménard, Maillard: Indexed minimum empirical divergence for unimodal bandits. NeurIPS 2021.
+    Saber, Ménard, Maillard: Indexed minimum empirical divergence for unimodal bandits. NeurIPS
+    2021.
     """
 
     name = "imed_ub"

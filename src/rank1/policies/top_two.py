@@ -324,8 +324,8 @@ class TopTwo(Policy):
     that a pair leads it is played itself: when β·ℓ passes a whole number, where ℓ counts how often
     it has led. Else its challenger is played: among the other pairs b of its row and column the one
     of the least W(a, b) + log N_b, the first of several. W(a, b) = N_a·kl(μ_a, m) + N_b·kl(μ_b, m)
-    is the evidence that a is better than b, with averages μ and the pooled average m; it is 0 unless
-    μ_a > μ_b.
+    is the evidence that a is better than b, with averages μ and the pooled average m; it is 0
+    unless μ_a > μ_b.
 
     Parameters
     ----------
@@ -351,8 +351,8 @@ class TopTwo(Policy):
 
     References
     ----------
-    Jourdan, Degenne, Baudry, de Heide, Kaufmann: Top two algorithms revisited. NeurIPS 2022. (EB-TCI,
-    for arms that have nothing in common.)
+    Jourdan, Degenne, Baudry, de Heide, Kaufmann: Top two algorithms revisited. NeurIPS 2022.
+    (EB-TCI, for arms that have nothing in common.)
     """
 
     name = "top_two"
