@@ -65,13 +65,16 @@ def test_top_two_needs_a_twelfth_at_16() -> None:
 @pytest.mark.parametrize(
     "runs", [200, pytest.param(2000, marks=pytest.mark.validate)], ids=lambda runs: f"{runs} runs"
 )
-@pytest.mark.parametrize("policy", BOTH, ids=str)
-def test_wrong_stops_on_a_near_tie(policy: rank1.Policy, runs: int) -> None:
-    """With a look after every pull. At confidence 0.5 half of the stops might be wrong."""
-    for confidence in (0.95, 0.5):
-        searches = rank1.identify(policy, NEAR_TIE, confidence, n=20_000, runs=runs, seed=1)
-        wrong = int(searches.searches[0].wrong.sum())
-        assert wrong <= (1 - confidence) * runs
+@pytest.mark.parametrize("confidence", [0.95, 0.5])
+def test_wrong_stops_on_a_near_tie(confidence: float, runs: int) -> None:
+    """With a look after every pull: 0 and 4 of 2,000, where 100 and 1,000 are allowed."""
+    problem = rank1.Bernoulli([0.9, 0.86], [0.9, 0.86])  # gaps of 0.036
+    found = rank1.identify(rank1.TopTwo(), problem, confidence, n=100_000, runs=runs, seed=1)
+    assert found["top_two"].stopped.all()
+    assert found["top_two"].wrong.sum() <= (1 - confidence) * runs
+    # Here few may stop at all.
+    found = rank1.identify(rank1.TopTwo(), NEAR_TIE, confidence, n=20_000, runs=runs, seed=1)
+    assert found["top_two"].wrong.sum() <= (1 - confidence) * runs
 
 
 def test_with_a_tolerance_a_near_tie_ends() -> None:
@@ -194,7 +197,8 @@ def test_a_second_call_plays_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_interrupted_with_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = rank1.identify(BOTH, PROBLEM, runs=9)
-    original, played = Search.play, []
+    original = Search.play
+    played: list[range] = []
 
     def some(self: Search, runs: range, *rest: Any) -> Any:
         if len(played) == 3:
