@@ -33,7 +33,7 @@ def assert_same_choices(policy: Policy, problem: Problem, asks: int, seed: int) 
                 literal.update(*pull, reward)
 
 
-_issued, _load = method("issued"), method("load")
+_issued, _load, _forget = method("issued"), method("load"), method("forget")
 
 
 def _issue(state: Any, row: int, column: int, tag: int) -> None:
@@ -42,6 +42,10 @@ def _issue(state: Any, row: int, column: int, tag: int) -> None:
 
 def _known(state: Any, row: int, column: int, count: int, total: float) -> None:
     _load(state, row, column, count, total)
+
+
+def _give_back(state: Any, row: int, column: int, tag: int) -> None:
+    _forget(state, row, column, tag)
 
 
 def issue(state: Any, pull: Pull) -> None:
@@ -66,7 +70,8 @@ def fold_of(policy: Policy, problem: Problem, asks: int, seed: int) -> tuple[Any
         while out and world.random() < 0.9 - 1 / (1 + len(out)):
             pull = out.pop(int(world.integers(len(out))))
             if world.random() < 0.1:
-                state, folded = state.forget(*pull), folded.forget(*pull)
+                state = state.forget(*pull)
+                kernel(_give_back, folded)(folded, *pull)
             else:
                 reward, _ = problem.law.draw(pull.row, pull.column, world)
                 tell(state, pull, reward)

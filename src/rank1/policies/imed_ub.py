@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit, kernel
+from rank1.compiled import inlined, jit
 from rank1.divergences import kl
 from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
 from rank1.policies.pending import (
@@ -90,10 +90,10 @@ class IMEDUBState(NamedTuple):
 
     def forget(self, row: int, column: int, tag: int) -> IMEDUBState:
         """The pull no longer counts; a pair's only one is issued again."""
-        k = row * int(self.limits[0].L) + column
+        k = row * self.limits[0].L + column
         give_back(self, k)
-        self.log_pulls[k] = math.log(max(int(self.pulls[k]), 1))
-        kernel(_settle, self)(self, row, column)
+        self.log_pulls[k] = math.log(max(self.pulls[k], 1))
+        settle(self, row, column)
         return self
 
     def best(self) -> tuple[int, int]:
@@ -141,10 +141,6 @@ def settle(state: IMEDUBState, row: int, column: int) -> None:
             fill(state, column, k)
         if column == at.column:
             fill(state, L + row, k)
-
-
-def _settle(state: IMEDUBState, row: int, column: int) -> None:
-    settle(state, row, column)
 
 
 @inlined
@@ -262,6 +258,7 @@ class IMEDUB(Policy):
 
     name = "imed_ub"
     counts: ClassVar[bool] = True
+    deterministic: ClassVar[bool] = True
 
     def start(self, known: Known) -> IMEDUBState:
         """The state before the first step."""

@@ -75,12 +75,13 @@ def add_reports(state: Any, k: int, count: int, total: float) -> float:
     return state.sums[k] / state.reports[k]
 
 
+@inlined
 def give_back(state: Any, k: int) -> None:
     """A reward of pair k will never come. A pair with no pull left is in the first round again."""
     if state.pulls[k] > state.reports[k]:
         state.pulls[k] -= 1
     if state.pulls[k] == 0:
-        state.at[0].cursor = min(int(state.at[0].cursor), k)
+        state.at[0].cursor = min(state.at[0].cursor, k)
 
 
 @inlined
