@@ -49,8 +49,15 @@ __version__ = "0.1.0"
 _EXPORTED = ("errors", "problems", "policies", "simulation", "sweeps")
 #: Modules to be found by people, in `dir(rank1)`.
 _MODULES = (
-    "literal", "policies", "problems", "simulation", "stopping", "sweeps", "testing", "theory"
-)  # fmt: skip
+    "literal",
+    "policies",
+    "problems",
+    "simulation",
+    "stopping",
+    "sweeps",
+    "testing",
+    "theory",
+)
 
 if TYPE_CHECKING:
     from rank1 import literal as literal
