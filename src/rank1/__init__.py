@@ -24,10 +24,12 @@ Play a live grid, one pull at a time; rewards may come late, in any order or nev
 Where things are
 ----------------
 - simulate, sweep, load: play policies on problems; `Result` has summaries, tables and plots
+- identify: play until the best pair is known, and count the pulls
 - ask, tell, warm_up, snapshot, restore: policies in live use
 - rank1.problems: what can be played; `rank1 problems` lists them on the command line
 - rank1.policies: who can play; `rank1 policies` lists them
-- rank1.theory: bounds on regret
+- rank1.theory: bounds on regret, and on pulls
+- rank1.stopping: when one may stop, from counts alone
 - rank1.literal: the readable version of each algorithm
 - rank1.testing: try a policy or a problem of your own
 
@@ -46,10 +48,20 @@ __version__ = "0.1.0"
 #: don't have, because compiled code is slow to import.
 _EXPORTED = ("errors", "problems", "policies", "simulation", "sweeps")
 #: Modules to be found by people, in `dir(rank1)`.
-_MODULES = ("literal", "policies", "problems", "simulation", "sweeps", "testing", "theory")
+_MODULES = (
+    "literal",
+    "policies",
+    "problems",
+    "simulation",
+    "stopping",
+    "sweeps",
+    "testing",
+    "theory",
+)
 
 if TYPE_CHECKING:
     from rank1 import literal as literal
+    from rank1 import stopping as stopping
     from rank1 import testing as testing
     from rank1 import theory as theory
     from rank1.errors import *  # noqa: F403

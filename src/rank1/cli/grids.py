@@ -12,7 +12,7 @@ from rank1.cli.simulate import mean_and_error
 
 #: Policies whose regret is told, and those that are played until they may stop.
 EARN = ("uts", "thompson", "kl_ucb", "rank1elim_kl", "uniform")
-FIND = ("uts", "uniform")
+FIND = ("top_two", "uts", "uniform")
 #: Of many small grids, those are told of that reject rank one at this level.
 LEVEL = 0.05
 
