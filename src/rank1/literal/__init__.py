@@ -35,6 +35,7 @@ from rank1.literal.glm_ucb import LiteralGLMUCB
 from rank1.literal.kl_ucb import literal_kl_ucb
 from rank1.literal.linucb import LiteralLinUCB
 from rank1.literal.osub import literal_osub
+from rank1.literal.pair_elim import LiteralPairElim
 from rank1.literal.rank1elim import LiteralRank1Elim
 from rank1.literal.rank1elim_kl import LiteralRank1ElimKL
 from rank1.literal.thompson import literal_thompson
@@ -65,4 +66,5 @@ LITERAL: dict[str, Callable[..., Literal]] = {
     "thompson": literal_thompson,
     "uts": literal_uts,
     "osub": literal_osub,
+    "pair_elim": LiteralPairElim,
 }
