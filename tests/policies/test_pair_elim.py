@@ -87,19 +87,15 @@ def test_a_process_waits_for_whoever_has_the_fewest() -> None:
 
 
 def test_regret_has_no_factor_of_one_over_the_mean() -> None:
-    """A spike over zeros: averages over columns have a gap of 1/K of that within the best one.
+    """A spike over zeros: averages over 16 columns have a 16th of the gap within the best one.
 
-    From K = 8 to 32, at twice the standard error, regret grows less than that of Rank1Elim.
+    Rank1Elim's regret is over ten times that of PairElim, at less than 5% standard error.
     """
-    growth = {}
+    problem, ends = rank1.spike(16, 16, 0.0, 0.0, 0.9, 0.9), {}
     for policy in (rank1.PairElim(), rank1.Rank1Elim()):
-        ends = []
-        for K in (8, 32):
-            problem = rank1.spike(K, K, 0.0, 0.0, 0.9, 0.9)
-            result = rank1.simulate(policy, problem, 3_000_000, 4, seed=1, checkpoints=1)
-            ends.append(result.outcomes[0].expected[:, -1].mean())
-        growth[policy.name] = np.log(ends[1] / ends[0]) / np.log(4)
-    assert growth["pair_elim"] < growth["rank1elim"] - 0.5, growth
+        result = rank1.simulate(policy, problem, 4_000_000, 4, seed=1, checkpoints=1)
+        ends[policy.name] = result.outcomes[0].expected[:, -1].mean()
+    assert 10 * ends["pair_elim"] < ends["rank1elim"]
 
 
 def test_rewards_must_be_fractions() -> None:

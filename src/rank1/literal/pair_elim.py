@@ -59,7 +59,7 @@ class LiteralPairElim:
     def algorithm(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
         K, L, t, w = self.K, self.L, 0, 0
         # Rows are compared within each column and over all of them, and so are columns in rows.
-        over_rows = [Process(K, self.n) for _ in range(L + 1)]
+        over_rows = [Process(K, max(2, self.n)) for _ in range(L + 1)]
         over_columns = [Process(L, 2.0 ** (2**w)) for _ in range(K + 1)]
         while True:
             j = self.h_column[int(rng.random() * L)]

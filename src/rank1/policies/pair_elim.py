@@ -305,7 +305,7 @@ class PairElim(Policy):
         K, L = known.K, known.L
         at = np.zeros(1, AT)
         at[0].rows, at[0].columns, at[0].side, at[0].leader = K, L, BETWEEN, -1
-        at[0].log_rows, at[0].log_columns = math.log(known.n), math.log(2.0)
+        at[0].log_rows, at[0].log_columns = math.log(max(2, known.n)), math.log(2.0)
         return PairElimState(
             limits=known.limits,
             at=at,
