@@ -32,6 +32,7 @@ from typing import Protocol
 import numpy as np
 
 from rank1.literal.glm_ucb import LiteralGLMUCB
+from rank1.literal.id_ts import LiteralIdTS
 from rank1.literal.kl_ucb import literal_kl_ucb
 from rank1.literal.linucb import LiteralLinUCB
 from rank1.literal.osub import literal_osub
@@ -66,5 +67,6 @@ LITERAL: dict[str, Callable[..., Literal]] = {
     "thompson": literal_thompson,
     "uts": literal_uts,
     "osub": literal_osub,
+    "id_ts": LiteralIdTS,
     "pair_elim": LiteralPairElim,
 }
