@@ -26,7 +26,7 @@ from rank1.cli.simulate import mean_and_error
 
 @app.command(
     epilog="Example: rank1 identify --problem spike --set K=8 --set L=8 --set p_u=0.5 --set "
-    "p_v=0.5 --set delta_u=0.2 --set delta_v=0.2 --policy uts --confidence 0.95 --runs 100"
+    "p_v=0.5 --set delta_u=0.2 --set delta_v=0.2 --policy top_two --confidence 0.95 --runs 100"
 )
 def identify(
     problem: ProblemName,

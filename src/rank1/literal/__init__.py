@@ -32,10 +32,12 @@ from typing import Protocol
 import numpy as np
 
 from rank1.literal.glm_ucb import LiteralGLMUCB
+from rank1.literal.id_ts import LiteralIdTS
 from rank1.literal.imed_ub import literal_imed_ub
 from rank1.literal.kl_ucb import literal_kl_ucb
 from rank1.literal.linucb import LiteralLinUCB
 from rank1.literal.osub import literal_osub
+from rank1.literal.pair_elim import LiteralPairElim
 from rank1.literal.rank1elim import LiteralRank1Elim
 from rank1.literal.rank1elim_kl import LiteralRank1ElimKL
 from rank1.literal.thompson import literal_thompson
@@ -69,4 +71,6 @@ LITERAL: dict[str, Callable[..., Literal]] = {
     "osub": literal_osub,
     "imed_ub": literal_imed_ub,
     "top_two": literal_top_two,
+    "id_ts": LiteralIdTS,
+    "pair_elim": LiteralPairElim,
 }

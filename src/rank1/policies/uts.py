@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,8 @@ from rank1.policies.betas import (
     start_betas,
     uniform_tag,
 )
-from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again
-from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
+from rank1.policies.every_pair_once import LATER, SHARED, first_pulls, issue_again
+from rank1.policies.unimodal import best_reported, report_mean, start_unimodal, tied_leader
 
 __all__ = ["UTS"]
 
@@ -30,7 +31,8 @@ Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
-    "gamma",  # γ
+    "gamma",  # γ, or what no count reaches
+    "first_round",  # 1 if every pair is played once at first
     "row",  # row of the pair whose row and column are in the slots; −1 at first
     "column",  # its column
 )
@@ -80,7 +82,9 @@ class UTSState(NamedTuple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """Random numbers: one if leaders are tied, the samples, one for the Bernoulli trick."""
-        k, first = first_pulls(self.at, self.issued)
+        k, first = -1, LATER
+        if self.at[0].first_round == 1:
+            k, first = first_pulls(self.at, self.issued)
         if k < 0:
             k = play_leader(self, rng)
         L = self.limits[0].L
@@ -111,8 +115,9 @@ class UTSState(NamedTuple):
         return self
 
     def best(self) -> tuple[int, int]:
-        """The leader; of several, the first."""
-        row, column = divmod(first_leader(self), int(self.limits[0].L))
+        """The leader; of several, the first. A pair with no report isn't recommended."""
+        reported = self.successes + self.failures > 0
+        row, column = divmod(best_reported(self, reported), int(self.limits[0].L))
         return row, column
 
 
@@ -157,7 +162,9 @@ class UTS(Policy):
     Parameters
     ----------
     gamma
-        γ, at least 2.
+        γ, at least 2; infinite if the leader is never played for leading alone.
+    first_round
+        Whether every pair is played once at first. Without, a pair that has no reward has mean 0.
 
     Notes
     -----
@@ -183,23 +190,31 @@ class UTS(Policy):
     """
 
     name = "uts"
-    gamma: int = 2
+    layout = 2
+    later: ClassVar[tuple[str, ...]] = ("first_round",)
+    gamma: float = 2
+    first_round: bool = True
 
     def __post_init__(self) -> None:
-        checks.integer("gamma", self.gamma, 2)
+        if self.gamma in (math.inf, "inf"):  # as a text in JSON
+            object.__setattr__(self, "gamma", math.inf)
+        else:
+            checks.integer("gamma", self.gamma, 2)
+        checks.boolean("first_round", self.first_round)
 
     def start(self, known: Known) -> UTSState:
         """The state before the first step."""
         require_unit_rewards(self.name, known)
         pairs = known.K * known.L
         at = np.zeros(1, AT)
-        at[0].gamma, at[0].row, at[0].column = self.gamma, -1, -1
+        at[0].gamma, at[0].row, at[0].column = min(self.gamma, 2**62), -1, -1
+        at[0].first_round = self.first_round
         return UTSState(
             known.limits,
             **start_betas(pairs, known.K + known.L),
             at=at,
             issued=np.zeros(pairs, np.bool_),
-            **start_unimodal(pairs),
+            **start_unimodal(pairs, mean=-math.inf if self.first_round else 0.0),
             sums=np.zeros(pairs),
             led=np.zeros(pairs, np.int64),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -90,7 +90,13 @@ def resolved(method: str, policy: Policy, problem: Problem) -> str:
 
 def policy_number(policy: Policy) -> int:
     """A number that tells who plays."""
-    who = repr((policy.name, sorted(policy.settings.items()))).encode()
+    default = {field.name: field.default for field in fields(policy)}
+    told = [
+        (name, value)
+        for name, value in sorted(policy.settings.items())
+        if name not in policy.later or value != default[name]
+    ]
+    who = repr((policy.name, told)).encode()
     return int.from_bytes(hashlib.sha256(who).digest()[:16], "little")
 
 
