@@ -31,15 +31,30 @@ def main() -> None:
     result = rank1.simulate(rank1.Rank1Elim(), uneven, n=2_000_000, runs=1, seed=1)
     save_figure(result.trace(run=0).plot(), FOLDER / "trace.png")
 
+    figures_of_commands()
     gallery_figures.main()
     phase_diagram()
+
+
+def figures_of_commands() -> None:
+    """Run the commands with a plot that the pages on stopping and on policies show."""
+    pages = [FOLDER.parent / "stopping.md", *sorted((FOLDER.parent / "policies").glob("*.md"))]
+    for page in pages:
+        text = page.read_text().replace("\\\n", " ")
+        for command in re.findall(r"^rank1 ((?:simulate|identify) .*--plot docs/.*)$", text, re.M):
+            run_command(command)
+
+
+def run_command(command: str) -> None:
+    """What a page shows is what is run."""
+    subprocess.run([sys.executable, "-m", "rank1", *shlex.split(command)], cwd=ROOT, check=True)
 
 
 def phase_diagram() -> None:
     """Run the commands that the page on sweeps shows."""
     page = (FOLDER.parent / "sweeps.md").read_text()
     for command in re.findall(r"^rank1 ((?:sweep|plot) .*phase.*)$", page, re.M):
-        subprocess.run([sys.executable, "-m", "rank1", *shlex.split(command)], cwd=ROOT, check=True)
+        run_command(command)
 
 
 if __name__ == "__main__":

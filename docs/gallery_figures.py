@@ -26,7 +26,9 @@ def all_policies(problem: rank1.Problem, n: int, runs: int, jobs: int = -1) -> l
     results = []
     for policy in POLICIES.values():
         try:
-            result = rank1.simulate(policy(), problem, n, runs, 1, jobs, marks, progress=True)
+            result = rank1.simulate(
+                policy(), problem, n, runs, 1, jobs, marks, progress=True, shuffle=True
+            )
         except ValueError as reason:  # not for these rewards
             print(f"{policy.name} is left out: {reason}")
             continue
@@ -86,6 +88,63 @@ def draw_ratios(results: list[rank1.Result]) -> Any:
     return figure
 
 
+#: What is varied on the way to a stop, from the 8×8 spike of p = 0.5 and gaps of 0.2.
+SEARCHES: dict[str, list[tuple[float, rank1.Problem]]] = {
+    "K = L": [(K, rank1.spike(K, K, 0.5, 0.5, 0.2, 0.2)) for K in (2, 4, 8, 16, 32)],
+    "gap": [(d, rank1.spike(8, 8, 0.5, 0.5, d, d)) for d in (0.4, 0.3, 0.2, 0.1, 0.05)],
+    "μ": [
+        (min(problem.u.mean(), problem.v.mean()), problem)
+        for p in (0.7, 0.5, 0.3, 0.15, 0.05)
+        for problem in [rank1.spike(8, 8, p, p, 0.2, 0.2)]
+    ],
+}
+#: A run gives up after so many times the bound.
+GIVE_UP = 300
+
+
+def pulls_until_a_stop(runs: int, jobs: int = -1) -> dict[str, list[dict[str, Any]]]:
+    """For each cell of `SEARCHES`, pulls of each policy as multiples of T*·log(1/α)."""
+    policies = [rank1.TopTwo(), rank1.UTS(), rank1.Uniform()]
+    found: dict[str, list[dict[str, Any]]] = {}
+    for what, cells in SEARCHES.items():
+        for x, problem in cells:
+            bound = theory.characteristic_time(problem).pulls(0.95)
+            n = int(GIVE_UP * bound)
+            played = rank1.identify(policies, problem, 0.95, n=n, runs=runs, jobs=jobs)
+            for each in played.searches:
+                ratio = mean_and_error(each.pulls / bound)
+                stopped = bool(each.stopped.all())
+                entry = {"x": x, "policy": each.label, "stopped": stopped} | ratio
+                found.setdefault(what, []).append(entry)
+    return found
+
+
+def draw_searches(found: dict[str, list[dict[str, Any]]], runs: int) -> Any:
+    """Measured pulls over the bound; arrows where some runs never stopped."""
+    figure, axes = new_figure(10.0, 4.0, ncols=3, sharey=True)
+    for ax, (what, cells) in zip(axes, found.items(), strict=True):
+        labels = list(dict.fromkeys(cell["policy"] for cell in cells))
+        for label, style in line_styles(labels).items():
+            own = [cell for cell in cells if cell["policy"] == label]
+            x, y = [cell["x"] for cell in own], [cell["mean"] for cell in own]
+            bars = [2 * (cell["se"] or 0.0) for cell in own]
+            ax.errorbar(x, y, bars, label=label, **style | {"marker": "."})
+            late = [(a, b) for a, b, cell in zip(x, y, own, strict=True) if not cell["stopped"]]
+            if late:
+                ax.plot(*zip(*late, strict=True), "^", color=style["color"], ms=7)
+        ax.axhline(1, color="0.2", ls="--", lw=1)
+        ax.set(xscale="log", yscale="log", xlabel=what, ylim=(0.8, 2 * GIVE_UP))
+        ticks = sorted({cell["x"] for cell in cells})
+        ax.set_xticks(ticks, [f"{tick:.2g}" for tick in ticks])
+        ax.minorticks_off()
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel(f"Pulls / (T*·log(1/α)), mean of {runs} runs")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower left", ncols=5, frameon=False, fontsize=9)
+    return figure
+
+
 def main() -> None:
     """Draw them all."""
     FOLDER.mkdir(exist_ok=True)
@@ -95,6 +154,7 @@ def main() -> None:
         save_figure(figure, FOLDER / f"{name}.png")
     ratios = draw_ratios(all_policies(PROBLEM, n=2_000_000, runs=5))
     save_figure(ratios, FOLDER / "ratios.png")
+    save_figure(draw_searches(pulls_until_a_stop(runs=8), runs=8), FOLDER / "stopping-ratios.png")
 
 
 if __name__ == "__main__":

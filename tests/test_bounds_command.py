@@ -47,6 +47,21 @@ def test_table_for_a_person(capsys: Capture) -> None:
     assert "Theorem 3: for Gaussian rewards." in lines
 
 
+def test_characteristic_time(capsys: Capture) -> None:
+    """The reference figure of the 8×8 grid is T*·log(1/α) = 1,681."""
+    half = [text.replace("0.7", "0.5") for text in of_size(8)]
+    lines = [" ".join(line.split()) for line in Output(capsys, *half).out.splitlines()]
+    time = theory.characteristic_time(rank1.spike(8, 8, 0.5, 0.5, 0.2, 0.2))
+    assert any(
+        line.startswith("T* ") and line.endswith(f"{time.value:.6g} 1,681") for line in lines
+    )
+    document = json.loads(Output(capsys, *half, "--json").out)
+    assert document["identification"] == {"characteristic_time": time.value}
+    tied = ["bounds", "--problem", "bernoulli", "--set", "u=[0.9, 0.9]", "--set", "v=[0.5]"]
+    lines = [" ".join(line.split()) for line in Output(capsys, *tied).out.splitlines()]
+    assert any(line.startswith("T* ") and line.endswith(" – –") for line in lines)
+
+
 def test_gaussian(capsys: Capture) -> None:
     u = json.dumps([0.9] + [0.7] * 7)
     sets = ["--set", f"u={u}", "--set", f"v={u}", "--set", "sigma=0.5"]

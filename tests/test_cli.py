@@ -345,10 +345,10 @@ def test_paper_prints_the_numbers_of_what_it_was_told(
         assert found[0]["regret"]["mean"] == result.outcomes[0].realised[:, -1].mean()
     figure = ["--runs", "2", "--n", "500"]
     policies, settings = regrets("figure3", *figure)
-    assert settings == {"seed": 1, "sigma": 0.98, "scale": "unit"}
-    for option, value in (("sigma", 0.5), ("scale", "fifths"), ("seed", 2)):
+    assert (settings["sigma"], settings["scale"], settings["block_seed"]) == (0.98, "unit", 1)
+    for option, value in (("sigma", 0.5), ("scale", "fifths"), ("block-seed", 2)):
         other, now = regrets("figure3", *figure, f"--{option}", str(value))
-        assert now == settings | {option: value}
+        assert now == settings | {option.replace("-", "_"): value}
         assert other[0]["expected_regret"] != policies[0]["expected_regret"]
 
 
@@ -360,9 +360,9 @@ def test_paper_prints_the_numbers_of_what_it_was_told(
         (["--runs", "inf"], "'--runs': must be a whole number, such as 20 or 2e6, got 'inf'"),
         (["--seed", "one"], "'--seed': must be a whole number, such as 20 or 2e6, got 'one'"),
         (["--jobs", "all"], "'--jobs': must be a whole number, such as 20 or 2e6, got 'all'"),
-        (["--sigma", "abc"], "'--sigma': must be a number, such as 0.98, got 'abc'"),
-        (["--sigma", "0"], "--sigma must be a number above 0, got 0"),
-        (["--sigma", "nan"], "--sigma must be a number above 0, got nan"),
+        (["--sigma", "abc"], "--sigma must be a number above 0 or estimated, got 'abc'"),
+        (["--sigma", "0"], "--sigma must be a number above 0 or estimated, got '0'"),
+        (["--sigma", "nan"], "--sigma must be a number above 0 or estimated, got 'nan'"),
         (["--scale", "fifth"], "--scale must be one of .*got 'fifth'"),
         (["--jobs", "100000"], "jobs must be .* at most 1024, got 100000; -1 is for one on each"),
         (["--runs", "1e12"], "runs must be .* at most 10000000, got 1000000000000"),

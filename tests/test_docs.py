@@ -52,18 +52,21 @@ def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch:
 
 @pytest.mark.validate
 @pytest.mark.parametrize(
-    "page", sorted((ROOT / "docs/policies").glob("*.md")), ids=lambda p: p.stem
+    "page",
+    [*sorted((ROOT / "docs/policies").glob("*.md")), ROOT / "docs/stopping.md"],
+    ids=lambda p: p.stem,
 )
 def test_figures_are_those_of_the_command_beside_them(page: Path) -> None:
     text = page.read_text()
-    commands = re.findall(r"^rank1 (simulate .*)$", text.replace("\\\n", " "), re.M)
+    joined = text.replace("\\\n", " ")
+    commands = re.findall(r"^rank1 ((?:simulate|identify) .*)$", joined, re.M)
     assert commands
     for command in commands:
-        arguments = re.sub(r"--(plot|jobs) \S+", "", command)
+        arguments = re.sub(r"--(plot|jobs) \S+|--bounds", "", command)
         run = subprocess.run(
             [sys.executable, "-m", "rank1", *shlex.split(arguments), "--json"],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         for policy in json.loads(run.stdout)["policies"]:
-            regret = policy["expected_regret"]
-            assert f"{regret['mean']:,.0f} ± {regret['se']:,.0f}" in text
+            figure = policy["pulls" if command.startswith("identify") else "expected_regret"]
+            assert f"{figure['mean']:,.0f} ± {figure['se']:,.0f}" in text

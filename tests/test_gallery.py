@@ -11,6 +11,7 @@ import pytest
 
 import rank1
 from rank1 import theory
+from rank1.plots import new_figure
 from rank1.policies import POLICIES
 
 SCRIPT = Path(__file__).parent.parent / "docs" / "gallery_figures.py"
@@ -58,3 +59,22 @@ def test_a_policy_that_can_not_play_is_left_out_and_named(
     results = gallery.all_policies(gallery.PROBLEM, n=200, runs=1, jobs=1)
     assert [result.outcomes[0].policy for result in results] == ["uniform"]
     assert "picky is left out: rewards must be temperatures" in capsys.readouterr().out
+
+
+def test_pulls_until_a_stop_are_drawn_over_their_bound(gallery: Any, monkeypatch: Any) -> None:
+    easy = rank1.spike(2, 3, 0.4, 0.4, 0.5, 0.5)
+    monkeypatch.setattr(gallery, "SEARCHES", {"K = L": [(2, easy)], "gap": [(1, easy)]})
+    monkeypatch.setattr(gallery, "GIVE_UP", 50)
+    found = gallery.pulls_until_a_stop(runs=3, jobs=1)
+    bound = theory.characteristic_time(easy).pulls(0.95)
+    n = int(50 * bound)
+    ours = rank1.identify(rank1.TopTwo(), easy, n=n, runs=3)["top_two"]
+    first = found["gap"][0]
+    assert (first["policy"], first["stopped"]) == ("top_two", True)
+    assert first["mean"] == pytest.approx(ours.pulls.mean() / bound)
+    assert [cell["policy"] for cell in found["gap"]] == ["top_two", "uts", "uniform"]
+    monkeypatch.setattr(gallery, "new_figure", lambda *_, **kw: new_figure(ncols=2))
+    axes = gallery.draw_searches(found, 3).axes
+    assert [ax.get_xlabel() for ax in axes] == ["K = L", "gap"]
+    heights = [float(line.get_ydata()[0]) for line in axes[0].lines]
+    assert any(height == pytest.approx(first["mean"]) for height in heights)

@@ -15,6 +15,7 @@ from rank1.policies.base import Policy, Pull, State
 from rank1.policies.ucb1 import UCB1, UCB1State
 from rank1.problems import PROBLEMS
 from rank1.problems.bernoulli import Bernoulli
+from rank1.simulation.identification import Identification
 from rank1.simulation.result import Result
 
 
@@ -32,6 +33,9 @@ def test_names_are_there_with_their_types() -> None:
     assert rank1.theory.lower_bound(problem) > 0
     assert rank1.literal.LITERAL
     assert rank1.testing.POLICY_CHECKS
+    found = rank1.identify(rank1.TopTwo(), problem, runs=1)
+    assert_type(found, Identification)
+    assert rank1.stopping.verdict([[1, 2]], [[2, 1]]).leader == (0, 1)
 
 
 def test_all_policies_and_problems_are_exported() -> None:
@@ -48,8 +52,14 @@ def test_all_policies_and_problems_are_exported() -> None:
 def test_names_can_be_found() -> None:
     names = dir(rank1)
     made = {cls.__name__ for cls in POLICIES.values()} | {m.__name__ for m in PROBLEMS.values()}
-    general = "Known Policy Pull State Truth ask tell simulate load snapshot restore warm_up"
-    assert made | set(general.split()) | {"theory", "literal", "testing"} <= set(names)
+    general = "Known Policy Pull State Truth ask tell simulate identify load snapshot restore"
+    assert made | set(general.split()) | {
+        "warm_up",
+        "theory",
+        "literal",
+        "testing",
+        "stopping",
+    } <= set(names)
     assert not {"annotations", "Any", "Callable", "base", "TYPE_CHECKING"} & set(names)
     for name in rank1.__all__:  # type: ignore[attr-defined]
         assert getattr(rank1, name) is not None

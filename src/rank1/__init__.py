@@ -24,11 +24,13 @@ Play a live grid, one pull at a time; rewards may come late, in any order or nev
 Where things are
 ----------------
 - simulate, sweep, load: play policies on problems; `Result` has summaries, tables and plots
+- identify: play until the best pair is known, and count the pulls
 - ask, tell, warm_up, snapshot, restore: policies in live use
 - Study: a live grid on a durable log; `rank1 study` on the command line
 - rank1.problems: what can be played; `rank1 problems` lists them on the command line
 - rank1.policies: who can play; `rank1 policies` lists them
-- rank1.theory: bounds on regret
+- rank1.theory: bounds on regret, and on pulls
+- rank1.stopping: when one may stop, from counts alone
 - rank1.literal: the readable version of each algorithm
 - rank1.testing: try a policy or a problem of your own
 
@@ -52,6 +54,7 @@ _MODULES = (
     "policies",
     "problems",
     "simulation",
+    "stopping",
     "studies",
     "sweeps",
     "testing",
@@ -60,6 +63,7 @@ _MODULES = (
 
 if TYPE_CHECKING:
     from rank1 import literal as literal
+    from rank1 import stopping as stopping
     from rank1 import testing as testing
     from rank1 import theory as theory
     from rank1.errors import *  # noqa: F403

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1.errors import InputError, InputTypeError
 
-__all__ = ["integer", "jobs", "number", "one_of", "vector"]
+__all__ = ["boolean", "integer", "jobs", "number", "one_of", "vector"]
 
 #: The largest step count: counters are 64-bit, and a double counts exactly up to 2**53.
 MAX_STEPS = 2**53
@@ -49,6 +49,19 @@ def integer(name: str, value: Any, low: int, high: int | None = MAX_STEPS) -> in
     if not whole or value < low or (high is not None and value > high):
         raise InputError(f"{asked}, got {shown(value)}")
     return int(value)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """`value`, which must be true or false.
+
+    >>> boolean("first_round", "no")
+    Traceback (most recent call last):
+    ...
+    rank1.InputTypeError: first_round must be true or false, got 'no'
+    """
+    if not isinstance(value, bool):
+        raise InputTypeError(f"{name} must be true or false, got {shown(value)}")
+    return value
 
 
 def jobs(name: str, value: Any) -> int:

@@ -12,7 +12,7 @@ from rank1 import checks
 from rank1.compiled import jit
 from rank1.errors import InputError
 
-__all__ = ["kl_bernoulli", "kl_gaussian", "kl_level", "kl_upper"]
+__all__ = ["kl", "kl_bernoulli", "kl_gaussian", "kl_level", "kl_upper"]
 
 Floats = NDArray[np.float64]
 
@@ -114,6 +114,17 @@ def _one_outcome(p: Floats, q: Floats, delta: Floats) -> Floats:
 
 
 _COEFFICIENTS = 1.0 / np.arange(3, 3 + 2 * SERIES_TERMS, 2)
+
+
+@jit
+def kl(p: float, q: float) -> float:
+    """p·log(p/q) + (1 − p)·log((1 − p)/(1 − q)) with 0·log 0 = 0, as it stands: for policies."""
+    total = 0.0
+    if p > 0:
+        total += p * math.log(p / q) if q > 0 else math.inf
+    if p < 1:
+        total += (1 - p) * math.log((1 - p) / (1 - q)) if q < 1 else math.inf
+    return total
 
 
 @jit

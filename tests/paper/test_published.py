@@ -62,7 +62,7 @@ def test_the_command_does_what_the_paper_did() -> None:
     assert (default.scale, default.sigma, default.seed) == ("unit", 0.98, 1)
     given = inspect.signature(command).parameters
     assert (given["scale"].default, given["sigma"].default, given["seed"].default) == (
-        "unit", 0.98, 1
+        "unit", "0.98", 1
     )  # fmt: skip
     assert given["runs"].default is given["n"].default is None  # which stand for 20 and 2 million
     assert figure2.SIZES == (16, 32, 64)

@@ -12,11 +12,10 @@ from tests.policies.test_thompson import EVERY_PROBLEM
 from tests.support import literal_of, play_policy
 
 
-@pytest.mark.parametrize("c", [3.0, 0.0])
+@pytest.mark.parametrize("policy", [rank1.OSUB(), rank1.OSUB(0.0), rank1.OSUB(level="leader")])
 @EVERY_PROBLEM
-def test_makes_the_literal_choices(problem: rank1.Problem, c: float) -> None:
+def test_makes_the_literal_choices(problem: rank1.Problem, policy: rank1.OSUB) -> None:
     n = 10_000
-    policy = rank1.OSUB(c=c)
     expected, rewards = play_compiled(literal_of(policy, problem, n), problem, n, seed=3)
     pairs, got, _ = play_policy(policy, problem, n, seed=3)
     np.testing.assert_array_equal(pairs, expected)
@@ -49,6 +48,8 @@ def test_regret_is_that_of_an_independent_implementation() -> None:
 def test_settings_and_range_are_checked() -> None:
     with pytest.raises(ValueError, match=r"c must be a number of at least 0 .*got -1"):
         rank1.OSUB(c=-1)
+    with pytest.raises(ValueError, match="level must be one of time, leader, got 'led'"):
+        rank1.OSUB(level="led")
     with pytest.raises(ValueError, match=r"osub needs rewards in \[0, 1\]"):
         rank1.OSUB().start(Known(2, 2, 10, high=2.0))
 

@@ -171,7 +171,7 @@ class Crossed(EliminationState):
 
     __slots__ = ()
 
-    def interval(self, stage: int, mean: float) -> tuple[float, float]:
+    def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
         return 0.6 - 0.5 * mean, 0.55 if 0.0 < mean < 1.0 else 0.9 + mean
 
 

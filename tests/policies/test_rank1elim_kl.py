@@ -24,11 +24,18 @@ from tests.support import literal_of, play_policy
     ],
     ids=lambda problem: f"{problem.description['name']}{problem.K}x{problem.L}",
 )
-def test_makes_the_choices_of_its_definition(problem: rank1.Problem, seed: int) -> None:
+@pytest.mark.parametrize(
+    "policy",
+    [rank1.Rank1ElimKL(), rank1.Rank1ElimKL("time"), rank1.Rank1ElimKL("scaled", shrink=1.5)],
+    ids=lambda policy: policy.label,
+)
+def test_makes_the_choices_of_its_definition(
+    policy: rank1.Rank1ElimKL, problem: rank1.Problem, seed: int
+) -> None:
     n = 40_000
-    literal = literal_of(rank1.Rank1ElimKL(), problem, n)
+    literal = literal_of(policy, problem, n)
     expected, _ = play_plain(literal, problem, n, seed)
-    pairs, _, state = play_policy(rank1.Rank1ElimKL(), problem, n, seed)
+    pairs, _, state = play_policy(policy, problem, n, seed)
     np.testing.assert_array_equal(pairs, expected)
     rows, columns = literal.survivors[-1]
     assert state.rows[: state.at[0].rows].tolist() == rows
@@ -55,6 +62,50 @@ def test_regret_is_that_of_an_independent_program() -> None:
     regret = result.outcomes[0].expected[:, -1]
     error = regret.std(ddof=1) / np.sqrt(len(regret))
     assert abs(regret.mean() - 16918) <= 4 * np.hypot(error, 18)
+
+
+@pytest.mark.parametrize(
+    ("policy", "regrets"),
+    [
+        (rank1.Rank1ElimKL(), (99_000, 209_000, 429_000)),
+        (rank1.Rank1ElimKL("time"), (33_500, 70_000, 202_000)),
+        (rank1.Rank1ElimKL("scaled", shrink=1.5), (36_500, 78_000, 152_000)),
+    ],
+    ids=lambda value: getattr(value, "label", ""),
+)
+def test_regret_is_that_of_the_three_programs_of_this_name(
+    policy: rank1.Rank1ElimKL, regrets: tuple[float, ...]
+) -> None:
+    """Of independent programs, rounded to three digits; with the error of 20 runs for theirs."""
+    for K, regret in zip((32, 64, 128), regrets, strict=True):
+        problem = rank1.spike(K, K, 0.25, 0.25, 0.5, 0.5)
+        result = rank1.simulate(policy, problem, 2_000_000, 40, seed=1, checkpoints=1)
+        ours = result.outcomes[0].expected[:, -1]
+        error = ours.std(ddof=1) * np.sqrt(1 / 40 + 1 / 20)
+        assert abs(ours.mean() - regret) <= 3 * error + 0.005 * regret, K
+
+
+@pytest.mark.parametrize("level", ["time", "scaled"])
+def test_whole_stages_have_the_law_of_steps(level: str) -> None:
+    """Means within four standard errors."""
+    problem, policy = rank1.spike(3, 5, 0.2, 0.3, 0.5, 0.4), rank1.Rank1ElimKL(level, 1.5)
+    both = [
+        rank1.simulate(policy, problem, 30_000, 300, seed=1, checkpoints=1, method=method)
+        .outcomes[0]
+        .expected[:, -1]
+        for method in ("steps", "stages")
+    ]
+    error = np.hypot(*(each.std(ddof=1) / np.sqrt(300) for each in both))
+    assert abs(both[0].mean() - both[1].mean()) <= 4 * error
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ValueError, match="level must be one of horizon, time, scaled, got 'tme'"):
+        rank1.Rank1ElimKL("tme")
+    with pytest.raises(ValueError, match=r"shrink must be a number above 1 .*got 1"):
+        rank1.Rank1ElimKL(shrink=1)
+    with pytest.raises(ValueError, match=r"shrink must be larger for n=1,000,000, got 1\.1"):
+        rank1.Rank1ElimKL(shrink=1.1).start(rank1.Known(2, 2, 10**6))
 
 
 def test_rewards_must_be_fractions() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,8 @@ from rank1.policies import Known, ask, tell
 from rank1.policies.base import choose
 from rank1.policies.unimodal import first_leader
 from rank1.policies.uts import first_of
-from rank1.testing import play_plain
+from rank1.settings import parse_policy
+from rank1.testing import check_policy, play_plain
 from tests.policies.test_betas import assert_frequencies, chances
 from tests.policies.test_thompson import EVERY_PROBLEM, assert_same_regret
 from tests.support import literal_of, play_policy
@@ -30,11 +33,14 @@ class PlainUTS(rank1.UTS):
         return state
 
 
-@pytest.mark.parametrize("gamma", [2, 5])
+@pytest.mark.parametrize("first_round", [True, False])
+@pytest.mark.parametrize("gamma", [2, 5, math.inf])
 @EVERY_PROBLEM
-def test_the_plain_way_makes_the_literal_choices(problem: rank1.Problem, gamma: int) -> None:
+def test_the_plain_way_makes_the_literal_choices(
+    problem: rank1.Problem, gamma: float, first_round: bool
+) -> None:
     n = 5000
-    policy = PlainUTS(gamma=gamma)
+    policy = PlainUTS(gamma, first_round)
     literal = literal_of(policy, problem, n)
     expected, rewards = play_plain(literal, problem, n, seed=3)
     pairs, got, state = play_policy(policy, problem, n, seed=3)
@@ -93,6 +99,8 @@ def test_leads_by_average_rewards_not_by_drawn_successes() -> None:
 def test_settings_and_range_are_checked() -> None:
     with pytest.raises(ValueError, match="gamma must be a whole number of at least 2, got 1"):
         rank1.UTS(gamma=1)
+    with pytest.raises(TypeError, match="first_round must be true or false, got 1"):
+        rank1.UTS(first_round=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"uts needs rewards in \[0, 1\]"):
         rank1.UTS().start(Known(2, 2, 10, low=-np.inf, high=np.inf))
 
@@ -115,3 +123,34 @@ def test_late_rewards() -> None:
     assert again[:2] == (1, 2)
     assert first_of(again.tag) == 1
     assert first_of(ask(state, rng).tag) == 0
+
+
+@pytest.mark.parametrize("policy", [rank1.UTS(math.inf), rank1.UTS(first_round=False)])
+def test_settings_can_be_written_and_read(policy: rank1.UTS) -> None:
+    """As JSON and on the command line."""
+    assert rank1.UTS(**json.loads(json.dumps(policy.settings, allow_nan=False))) == policy
+    assert parse_policy(policy.label) == policy
+    check_policy(policy)
+
+
+def test_without_its_first_round_it_begins_anywhere() -> None:
+    """All means are 0: the leader is any pair, the pair played any of its row and column."""
+    policy = rank1.UTS(first_round=False)
+    firsts = []
+    for seed in range(1200):
+        state = policy.start(Known(2, 3, 100))
+        pull = ask(state, np.random.default_rng(seed))
+        assert first_of(pull.tag) == 0
+        firsts.append(3 * pull.row + pull.column)
+    counts = np.bincount(firsts, minlength=6)
+    assert np.all(abs(counts - 200) <= 4 * np.sqrt(1200 / 6 * 5 / 6))
+
+
+def test_without_its_first_round_an_unplayed_pair_is_not_recommended() -> None:
+    state, rng = rank1.UTS(first_round=False).start(Known(2, 3, 100)), np.random.default_rng(1)
+    pull = ask(state, rng)
+    tell(state, pull, 0.0)
+    assert state.best() == pull[:2]
+    assert state.ties[1] == 6  # but it may lead
+    tell(state, ask(state, rng), 1.0)
+    assert state.ties[1] == 1

@@ -54,8 +54,6 @@ def test_what_does_not_matter_is_not_in_the_key() -> None:
     # Nor does it matter how checkpoints and settings were written.
     assert series(checkpoints=[600, 1200, 1800, 2400, 3000]).key == series().key
     assert series(policy=rank1.Rank1Elim(1)).key == series().key
-    # As seeds are: a spike and the Bernoulli problem of its means share their runs.
-    assert series(problem=rank1.Bernoulli(PROBLEM.u, PROBLEM.v)).key == series().key
 
 
 def test_a_key_has_the_form_that_the_store_reads() -> None:

@@ -217,14 +217,6 @@ def test_no_file(tmp_path: Path) -> None:
         read_grid(tmp_path / "bad")
 
 
-def test_the_same_law_is_the_same_series() -> None:
-    """As seeds are: a spike and the Bernoulli problem of its means share their runs."""
-    plain = rank1.spike(4, 4, 0.5, 0.5, 0.2, 0.2)
-    same = {"n": 1000, "policy": [{"name": "uniform"}], "problem": [
-        {"name": "bernoulli", "u": plain.u.tolist(), "v": plain.v.tolist()}]}  # fmt: skip
-    assert grid_of(same).series()[0].key == grid().series()[0].key
-
-
 @pytest.mark.parametrize(
     "policies",
     ['"ucb1"\nconfidence = [2, 2.0]', '"ucb1"\n[[policy]]\nname = "ucb1"\nconfidence = 2'],

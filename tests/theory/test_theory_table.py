@@ -42,7 +42,8 @@ PROBLEMS = [
 def test_every_table_is_json_and_says_why_an_entry_is_missing(problem: rank1.Problem) -> None:
     facts = theory.table(problem, N)
     json.dumps(facts, allow_nan=False)
-    assert list(facts) == ["gaps", "mu", "upper", "lower_slope", "upper_slope", "n", "notes"]
+    names = ["gaps", "mu", "upper", "lower_slope", "upper_slope", "identification", "n", "notes"]
+    assert list(facts) == names
     assert set(facts["gaps"]) == {"rows", "columns", "min_row", "min_column"}
     assert set(facts["lower_slope"]) == {"theorem2", "theorem3", "graves_lai"}
     for name, value in leaves(facts).items():
@@ -62,6 +63,8 @@ def test_the_table_of_a_bernoulli_problem() -> None:
     assert slope * math.log(N) == pytest.approx(414.21, abs=0.005)
     assert facts["lower_slope"]["graves_lai"] == pytest.approx(slope)
     assert facts["upper_slope"] == {"uts": slope, "osub": slope}
+    time = theory.characteristic_time(SPIKE).value
+    assert facts["identification"] == {"characteristic_time": time}
     assert facts["lower_slope"]["theorem3"] is None
     assert "lower_slope.theorem3: is for Gaussian rewards" in facts["notes"]
     assert (

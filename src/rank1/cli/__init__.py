@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 # Each adds its command.
 from rank1.cli import (  # noqa: F401
     bounds,
+    grids,
     identify,
     listings,
     paper,

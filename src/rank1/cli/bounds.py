@@ -23,6 +23,7 @@ WORDS = {
     "lower_slope.graves_lai": "Graves–Lai",
     "upper_slope.uts": "UTS",
     "upper_slope.osub": "OSUB",
+    "identification.characteristic_time": "T*",
 }
 #: What each of them says.
 SAYS = {
@@ -87,8 +88,20 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
         total = value if slope is None else slope * math.log(n)
         table.add_row(WORDS[entry], says, _short(slope), "–" if total is None else f"{total:,.2f}")
 
-    asymptotic = "Factors of log n are about n → ∞: at a given n, regret may lie below them."
-    return [hardness, table, *_in_words(facts["notes"]), asymptotic]
+    time = facts["identification"]["characteristic_time"]
+    find = Table(box=box.SIMPLE)
+    find.add_column("")
+    find.add_column("says")
+    find.add_column("× log(1/α)", justify="right")
+    find.add_column("at α = 0.05", justify="right")
+    pulls = "–" if time is None else f"{time * math.log(20):,.0f}"
+    find.add_row("T*", "naming the best pair with error α takes so many pulls", _short(time), pulls)
+
+    asymptotic = (
+        "Factors of log n are about n → ∞, T* is about α → 0: at a given n or α, regret or pulls "
+        "may lie below them."
+    )
+    return [hardness, table, find, *_in_words(facts["notes"]), asymptotic]
 
 
 def _short(value: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, print_json, show
+from rank1.cli.app import app, ending, print_json, show, status
 from rank1.cli.options import (
     Address,
     Backend,
@@ -69,13 +69,20 @@ def identify(
     if plot is not None:
         checked_ending(plot)
         check_writable(plot)
-    found = simulation.identify(
-        policies, chosen, confidence, tolerance, n, runs, seed, jobs,
-        rank_one=not any_grid, shuffle=shuffle, store=store, backend=backend, address=address,
-        progress=True,
-    )  # fmt: skip
+    interrupted = False
+    try:
+        found = simulation.identify(
+            policies, chosen, confidence, tolerance, n, runs, seed, jobs,
+            rank_one=not any_grid, shuffle=shuffle, store=store, backend=backend, address=address,
+            progress=True,
+        )  # fmt: skip
+    except simulation.Interrupted as stop:
+        if stop.result is None:
+            print(f"{ending()} before any run was finished.", file=sys.stderr)
+            sys.exit(status())
+        found, interrupted = stop.result, True
     if json_:
-        print_json(found.document())
+        print_json(found.document() | ({"interrupted": True} if interrupted else {}))
     else:
         _show(found)
     if plot is not None:
@@ -87,6 +94,9 @@ def identify(
             f"Runs of {names} that were not stopped count with n = {found.n:,} pulls.",
             file=sys.stderr,
         )
+    if interrupted:
+        print(f"{ending()}: these are the runs that were finished.", file=sys.stderr)
+        sys.exit(status())
 
 
 def _show(found: Any) -> None:

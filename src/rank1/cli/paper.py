@@ -13,9 +13,11 @@ import typer
 from rank1.cli.app import app, ending, print_json, show, status
 from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
 from rank1.errors import InputError
-from rank1.paper import ARTEFACTS, Options
+from rank1.paper import ARTEFACTS, PAPERS, Options
 
-CHOICES = (*ARTEFACTS, "all")
+#: What stands for several: the first paper's, and everything.
+SEVERAL = {"all": PAPERS[0].artefacts, "all-papers": ARTEFACTS}
+CHOICES = (*ARTEFACTS, *SEVERAL)
 DEFAULT = Options()
 
 
@@ -66,12 +68,15 @@ def paper(
     ] = DEFAULT.block_seed,
     json_: Json = False,
 ) -> None:
-    """Reproduce the paper's experiments, beside its own numbers; index.html shows them all."""
+    """Reproduce the papers' experiments, beside their own numbers; index.html shows them all.
+
+    all is Stochastic Rank-1 Bandits, trinh2020 the paper on UTS, all-papers both.
+    """
     from rank1 import checks
     from rank1.paper.movielens.problem import SCALES
 
     checks.one_of("the artefact", artefact, CHOICES)
-    names = ARTEFACTS if artefact == "all" else (artefact,)
+    names = SEVERAL.get(artefact, (artefact,))
     options = Options(
         checks.integer("runs", runs if runs is not None else 5 if quick else 20, 1),
         checks.integer("n", n if n is not None else 200_000 if quick else 2_000_000, 1),
@@ -128,7 +133,7 @@ def paper(
             file=sys.stderr,
         )
     if json_:
-        print_json(documents if artefact == "all" else documents[artefact])
+        print_json(documents if artefact in SEVERAL else documents[artefact])
 
 
 def _sigma(text: str) -> float | Literal["estimated"]:

@@ -12,7 +12,7 @@ much faster; tests compare the two, and benchmarks time them side by side. `unif
 are as plain as they can be, and have no second version.
 
 Some are NamedTuples of arrays, whose methods also compile: benchmarks and long comparisons run
-them so. Those of UCB1 and KL-UCB take late rewards too, and have a `forget`.
+them so. Those of UCB1, KL-UCB, IMED-UB and TopTwo take late rewards too, and have a `forget`.
 
 >>> import numpy as np, rank1
 >>> literal = LITERAL["ucb1"](rank1.Known(K=2, L=2, n=100), confidence=1.5)
@@ -32,12 +32,16 @@ from typing import Protocol
 import numpy as np
 
 from rank1.literal.glm_ucb import LiteralGLMUCB
+from rank1.literal.id_ts import LiteralIdTS
+from rank1.literal.imed_ub import literal_imed_ub
 from rank1.literal.kl_ucb import literal_kl_ucb
 from rank1.literal.linucb import LiteralLinUCB
 from rank1.literal.osub import literal_osub
+from rank1.literal.pair_elim import LiteralPairElim
 from rank1.literal.rank1elim import LiteralRank1Elim
 from rank1.literal.rank1elim_kl import LiteralRank1ElimKL
 from rank1.literal.thompson import literal_thompson
+from rank1.literal.top_two import literal_top_two
 from rank1.literal.ucb1 import literal_ucb1
 from rank1.literal.uts import literal_uts
 
@@ -65,4 +69,8 @@ LITERAL: dict[str, Callable[..., Literal]] = {
     "thompson": literal_thompson,
     "uts": literal_uts,
     "osub": literal_osub,
+    "imed_ub": literal_imed_ub,
+    "top_two": literal_top_two,
+    "id_ts": LiteralIdTS,
+    "pair_elim": LiteralPairElim,
 }

@@ -5,19 +5,9 @@ from __future__ import annotations
 import math
 
 from rank1.compiled import jit
+from rank1.divergences import kl
 
 __all__ = ["exploration_level", "kl", "lower_end", "upper_end"]
-
-
-@jit
-def kl(p: float, q: float) -> float:
-    """p·log(p/q) + (1 − p)·log((1 − p)/(1 − q)) for 0 < q < 1, with 0·log 0 = 0."""
-    total = 0.0
-    if p > 0:
-        total += p * math.log(p / q)
-    if p < 1:
-        total += (1 - p) * math.log((1 - p) / (1 - q))
-    return total
 
 
 @jit

@@ -1,7 +1,8 @@
 """OSUB, literally: all means and all K + L − 1 indices, by bisection, in every step.
 
 Combes, Proutière: Unimodal bandits: regret lower bounds and optimal algorithms. ICML 2014. There
-the level of the index has the number of times that the leader has led in the place of t.
+the level of the index has the number of times that the leader has led in the place of t, as here
+with level="leader".
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class LiteralOSUB(NamedTuple):
     """Entries of one number are arrays, so that the methods can be compiled."""
 
     c: NDArray[np.float64]
+    by_leader: NDArray[np.bool_]
     bisect: NDArray[np.bool_]
     t: Ints  # rewards so far
     T: Ints  # rewards of each pair
@@ -41,7 +43,8 @@ class LiteralOSUB(NamedTuple):
         self.led[row, column] += 1
         if self.led[row, column] % (K + L - 1) == 0:
             return row, column, 0
-        level = exploration_level(self.t[0], self.c[0])
+        t = self.led[row, column] if self.by_leader[0] else self.t[0]
+        level = exploration_level(t, self.c[0])
         best_row, best_column, best = row, column, -1.0
         for i in range(K):
             for j in range(L):
@@ -61,11 +64,14 @@ class LiteralOSUB(NamedTuple):
         self.sums[row, column] += reward
 
 
-def literal_osub(known: Known, c: float = 3.0, *, bisect: bool = True) -> LiteralOSUB:
+def literal_osub(
+    known: Known, c: float = 3.0, level: str = "time", *, bisect: bool = True
+) -> LiteralOSUB:
     """The settings are those of `rank1.OSUB`; without `bisect` its own solver finds the indices."""
     shape = known.K, known.L
     return LiteralOSUB(
         np.array([float(c)]),
+        np.array([level == "leader"]),
         np.array([bisect]),
         np.zeros(1, np.int64),
         np.zeros(shape, np.int64),

@@ -24,7 +24,8 @@ class LiteralRank1Elim:
         # unbounded noise, is sub-Gaussian with s²/4 in the place of 1/4.
         reach = known.high - known.low
         self.s2 = (max(1.0, reach) if math.isfinite(reach) else 1.0) ** 2 + 4 * known.sigma**2
-        self.reward = math.nan
+        self.reward, self.t = math.nan, 0
+        self.first_count = 0  # what a cell's count begins at
         self.pulls: Iterator[tuple[int, int]] | None = None
         #: Remaining rows and columns at the beginning of each stage so far.
         self.survivors: list[tuple[list[int], list[int]]] = []
@@ -37,6 +38,7 @@ class LiteralRank1Elim:
 
     def update(self, row: int, column: int, tag: int, reward: float) -> None:
         self.reward = reward
+        self.t += 1
 
     def stage_length(self, gap: float) -> int:
         return max(1, math.ceil(4 * self.s2 * gap**-2 * math.log(self.n)))
@@ -71,10 +73,11 @@ class LiteralRank1Elim:
                     yield i, j
                     C_col[i, j] += self.reward
             # 22-28: confidence intervals
-            U_row = {i: self.upper(C_row[i].sum() / n_stage, n_stage) for i in rows}
-            L_row = {i: self.lower(C_row[i].sum() / n_stage, n_stage) for i in rows}
-            U_col = {j: self.upper(C_col[:, j].sum() / n_stage, n_stage) for j in cols}
-            L_col = {j: self.lower(C_col[:, j].sum() / n_stage, n_stage) for j in cols}
+            n_row, n_col = n_stage + L * self.first_count, n_stage + K * self.first_count
+            U_row = {i: self.upper(C_row[i].sum() / n_row, n_row) for i in rows}
+            L_row = {i: self.lower(C_row[i].sum() / n_row, n_row) for i in rows}
+            U_col = {j: self.upper(C_col[:, j].sum() / n_col, n_col) for j in cols}
+            L_col = {j: self.lower(C_col[:, j].sum() / n_col, n_col) for j in cols}
             # 30-41: elimination
             best_row = max(rows, key=lambda i: (L_row[i], -i))
             h_row = [best_row if U_row[h] <= L_row[best_row] else h for h in h_row]

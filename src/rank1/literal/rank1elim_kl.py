@@ -13,16 +13,29 @@ from rank1.policies.base import Known
 
 
 class LiteralRank1ElimKL(LiteralRank1Elim):
-    """An interval has all q with n_ℓ·kl(mean, q) ≤ log n + 3·log log n."""
+    """An interval has all q with n_ℓ·kl(mean, q) ≤ log n + 3·log log n.
 
-    def __init__(self, known: Known) -> None:
+    With level="time" and "scaled" it is as in two programs that have been published with papers.
+    """
+
+    def __init__(self, known: Known, level: str = "horizon", shrink: float = 2.0) -> None:
         super().__init__(known)
+        self.level, self.shrink = level, shrink
+        self.first_count = 1 if level == "time" else 0
 
     def stage_length(self, gap: float) -> int:
-        return max(1, math.ceil(16 * gap**-2 * math.log(self.n)))
+        stage = round(-math.log2(gap))  # Rank1Elim's gaps are 1, 1/2, 1/4 …
+        return max(1, math.ceil(16 * self.shrink ** (2 * stage) * math.log(self.n)))
+
+    def reach(self) -> float:
+        if self.level == "time":
+            return float(exploration_level(self.t, 1.0))
+        if self.level == "scaled":
+            return 1.1 * math.log(self.n)
+        return float(exploration_level(self.n, 3.0))
 
     def upper(self, mean: float, n_stage: int) -> float:
-        return float(upper_end(mean, n_stage, exploration_level(self.n, 3.0)))
+        return float(upper_end(mean, n_stage, self.reach()))
 
     def lower(self, mean: float, n_stage: int) -> float:
-        return float(lower_end(mean, n_stage, exploration_level(self.n, 3.0)))
+        return float(lower_end(mean, n_stage, self.reach()))

@@ -19,7 +19,8 @@ Ints = NDArray[np.int64]
 class LiteralUTS(NamedTuple):
     """A pair's posterior is Beta(1 + successes, 1 + failures), with T the sum of both."""
 
-    gamma: Ints  # γ, one number
+    gamma: NDArray[np.float64]  # γ, one number
+    first_round: NDArray[np.bool_]  # one number
     successes: Ints
     T: Ints  # rewards of each pair
     sums: NDArray[np.float64]  # of rewards
@@ -32,10 +33,10 @@ class LiteralUTS(NamedTuple):
         row, column, tied, largest = 0, 0, 0, -1.0
         for i in range(K):
             for j in range(L):
-                if self.T[i, j] == 0:  # every pair once
+                if self.first_round[0] and self.T[i, j] == 0:  # every pair once
                     self.uniform[0] = rng.random()
                     return i, j, 0
-                mean = self.sums[i, j] / self.T[i, j]
+                mean = self.sums[i, j] / max(1, self.T[i, j])  # 0 where nothing is known
                 if mean > largest:
                     row, column, tied, largest = i, j, 1, mean
                 elif mean == largest:
@@ -44,7 +45,7 @@ class LiteralUTS(NamedTuple):
             place = int(rng.random() * tied)
             for i in range(K):
                 for j in range(L):
-                    if self.sums[i, j] / self.T[i, j] == largest:
+                    if self.sums[i, j] / max(1, self.T[i, j]) == largest:
                         if place == 0:
                             row, column = i, j
                         place -= 1
@@ -69,11 +70,12 @@ class LiteralUTS(NamedTuple):
             self.successes[row, column] += 1
 
 
-def literal_uts(known: Known, gamma: float = 2) -> LiteralUTS:
+def literal_uts(known: Known, gamma: float = 2, first_round: bool = True) -> LiteralUTS:
     """The settings are those of `rank1.UTS`."""
     shape = known.K, known.L
     return LiteralUTS(
-        np.array([gamma], np.int64),
+        np.array([float(gamma)]),
+        np.array([first_round]),
         np.zeros(shape, np.int64),
         np.zeros(shape, np.int64),
         np.zeros(shape),

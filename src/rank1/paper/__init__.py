@@ -1,4 +1,4 @@
-"""The paper's experiments: one file an artefact. A new one is a new file and a name here.
+"""The papers' experiments: one file an artefact. A new one is a new file and a name here.
 
 The module of an artefact has
 
@@ -17,10 +17,35 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-__all__ = ["ARTEFACTS", "Options"]
+__all__ = ["ARTEFACTS", "PAPERS", "Options", "Paper"]
 
-#: In the order of the paper.
-ARTEFACTS = ("table1", "scaling", "figure2", "discussion", "figure3")
+
+class Paper(NamedTuple):
+    """A paper, and what of it is made."""
+
+    title: str
+    authors: str
+    where: str
+    artefacts: tuple[str, ...]
+
+
+#: A part of the page each; the first is what is made unless another is asked for.
+PAPERS = (
+    Paper(
+        "Stochastic Rank-1 Bandits",
+        "Katariya, Kveton, Szepesvári, Vernade, Wen",
+        "AISTATS 2017",
+        ("table1", "scaling", "figure2", "discussion", "figure3"),
+    ),
+    Paper(
+        "Solving Bernoulli Rank-One Bandits with Unimodal Thompson Sampling",
+        "Trinh, Kaufmann, Vernade, Combes",
+        "ALT 2020",
+        ("trinh2020",),
+    ),
+)
+#: All of them, in this order.
+ARTEFACTS = tuple(name for paper in PAPERS for name in paper.artefacts)
 
 
 class Options(NamedTuple):

@@ -1,10 +1,25 @@
-"""The paper's own numbers."""
+"""The papers' own numbers."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
-__all__ = ["RUNS", "TABLE_1", "Cell", "N"]
+__all__ = [
+    "RUNS",
+    "TABLE_1",
+    "TRINH_APPENDIX_N",
+    "TRINH_APPENDIX_RUNS",
+    "TRINH_CLOSE",
+    "TRINH_DRAWN",
+    "TRINH_GAMMAS",
+    "TRINH_LARGE",
+    "TRINH_N",
+    "TRINH_RUNS",
+    "TRINH_SIZES",
+    "Cell",
+    "N",
+]
 
 #: Every experiment runs for two million steps, and twenty times.
 N = 2_000_000
@@ -47,3 +62,30 @@ TABLE_1 = [
     *(Cell(2, 8, 8, p_u, p_v, 0.2, 0.2, *regret) for (p_u, p_v), regret in _MEANS.items()),
     *(Cell(3, 8, 8, 0.7, 0.7, d_u, d_v, *regret) for (d_u, d_v), regret in _GAPS.items()),
 ]
+
+#: Trinh, Kaufmann, Vernade, Combes (ALT 2020): steps and runs of Figures 2 to 4, of the appendix.
+TRINH_N, TRINH_RUNS = 300_000, 100
+TRINH_APPENDIX_N, TRINH_APPENDIX_RUNS = 2_000_000, 50
+
+#: Regret at the end, read off the figures: by K = L, then by policy. u = v = (.75, .25, …).
+TRINH_SIZES: dict[int, dict[str, float]] = {
+    4: {"uts": 75.7, "osub": 157.5, "kl_ucb": 303.5},
+    8: {"uts": 193, "osub": 400, "kl_ucb": 1191},
+    16: {"uts": 507, "osub": 1026, "kl_ucb": 4590},
+}
+#: UTS at K = L = 4, by γ.
+TRINH_GAMMAS: dict[float, float] = {2: 75.7, 5: 78.0, 10: 78.3, 15: 80.3, 30: 79.9, math.inf: 80.2}
+#: The appendix's larger grids, again .75 over .25.
+TRINH_LARGE: dict[int, dict[str, float]] = {
+    32: {"uts": 1600, "rank1elim_kl": 37_000, "kl_ucb": 20_300},
+    64: {"uts": 4800, "rank1elim_kl": 87_000, "kl_ucb": 80_000},
+    128: {"uts": 10_000, "rank1elim_kl": 191_000, "kl_ucb": 316_000},
+}
+#: The appendix's small gaps, .55 over .5.
+TRINH_CLOSE: dict[int, dict[str, float]] = {
+    8: {"uts": 2000, "osub": 3300},
+    16: {"uts": 4100, "osub": 8500},
+    32: {"uts": 10_000, "osub": 24_000},
+}
+#: The factors of log T of the lower bounds that are drawn, by K = L.
+TRINH_DRAWN = {4: 5.46, 8: 12.7, 16: 27.3}

@@ -12,7 +12,7 @@ from typing import Any
 
 from rank1 import __version__
 from rank1.atomic import whole_file
-from rank1.paper import Options, artefact
+from rank1.paper import PAPERS, Options, artefact
 from rank1.paper.claims import VERDICTS, figures_of, together, verdict
 from rank1.paper.inline import svg_of, table_of
 from rank1.paper.introduction import introduction
@@ -33,6 +33,11 @@ ABOUT = {
     "column, and Rank1Elim learns slowly. The slope of a line is the exponent of K.",
     "scaling": "The same as in Table 1 over a wider range, each summed up by an exponent: 1 means "
     "that twice as much costs twice the regret.",
+    "trinh2020": "UTS looks only at the leader's row and column. The lower bound is a statement on "
+    "the slope at the right end of a curve, so a curve may lie below its line. The paper draws "
+    "lower bounds with the lines' parameters in the place of the pairs' means, which makes them "
+    "too low: both are shown. Rank1ElimKL as printed is far above the paper's curve of that name, "
+    "which is that of a program with other constants.",
 }
 #: Descriptions for whoever doesn't see a figure; the tables beside have the numbers.
 ALT = {
@@ -48,6 +53,15 @@ ALT = {
     "logarithmic axes with fitted lines. The table gives the slopes.",
     "scaling-bounds": "The same regret between the upper bound of Theorem 1 and the lower bound of "
     "Theorem 2, on logarithmic axes.",
+    "trinh2020-sizes": "Regret over the steps, both on logarithmic axes, for grids of 4, 8 and 16 "
+    "rows and columns, one curve a policy, with the lower bound as it is and as the paper draws "
+    "it. Rings show the paper's values at the end, which the table gives.",
+    "trinh2020-gammas": "Regret of UTS over the steps on a logarithmic axis, one curve for each γ; "
+    "the curves hardly differ. The table gives the values at the end.",
+    "trinh2020-large": "Regret over two million steps for grids of 32, 64 and 128 rows and "
+    "columns, one curve a policy, on logarithmic axes. The table gives the values at the end.",
+    "trinh2020-close": "Regret over two million steps where all chances are close, for grids of 8, "
+    "16 and 32 rows and columns: UTS and OSUB. The table gives the values at the end.",
 }
 SYMBOLS = dict(zip(VERDICTS, "✓◑◐✗–", strict=True))
 PACKAGES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
@@ -94,9 +108,25 @@ def page(documents: dict[str, dict[str, Any]], options: Options) -> str:
         claims=claims,
         counts=[(name, counts[name]) for name in VERDICTS if counts[name]],
         evidence=sum(len(each["lines"]) for each in claims),
-        sections=[_section(name, document) for name, document in documents.items()],
+        parts=_parts([_section(name, document) for name, document in documents.items()]),
         made=_made(documents, options),
     )
+
+
+def _parts(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The papers of which there is something; what belongs to none stands with the first."""
+    parts = []
+    for paper in PAPERS:
+        others = {name for other in PAPERS if other is not paper for name in other.artefacts}
+        rest = PAPERS[0] is paper
+        own = [
+            s
+            for s in sections
+            if s["name"] in paper.artefacts or (rest and s["name"] not in others)
+        ]
+        if own or rest:
+            parts.append({"paper": paper, "sections": own})
+    return parts
 
 
 def _stand_in(document: dict[str, Any]) -> bool:

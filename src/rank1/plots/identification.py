@@ -34,6 +34,7 @@ def plot_identification(
             share / len(each.pulls),
             drawstyle="steps-post",
             label=each.label,
+            markevery=max(1, len(at) // 8),
             **styles[each.label],
         )
     if bound:

@@ -11,6 +11,10 @@ from rank1.policies.kl_ucb import KLUCB as KLUCB
 from rank1.policies.thompson import ThompsonSampling as ThompsonSampling
 from rank1.policies.uts import UTS as UTS
 from rank1.policies.osub import OSUB as OSUB
+from rank1.policies.imed_ub import IMEDUB as IMEDUB
+from rank1.policies.top_two import TopTwo as TopTwo
+from rank1.policies.id_ts import IdTS as IdTS
+from rank1.policies.pair_elim import PairElim as PairElim
 from rank1.policies.uniform import Uniform as Uniform
 from rank1.policies.oracle import Oracle as Oracle
 # isort: on

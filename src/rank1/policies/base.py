@@ -192,6 +192,8 @@ class Policy:
     caches: ClassVar[tuple[str, ...]] = ()
     #: To be raised when an array of its state changes its meaning: older snapshots are refused.
     layout: ClassVar[int] = 1
+    #: Settings that it didn't have at first: at their default, its runs are those of before.
+    later: ClassVar[tuple[str, ...]] = ()
 
     @property
     def needs_truth(self) -> bool:
@@ -208,7 +210,10 @@ class Policy:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings as plain values: 1 and 1.0 are the same setting and give the same runs."""
+        """The settings as plain values: 1 and 1.0 are the same setting and give the same runs.
+
+        What is infinite is a text, since JSON has no number for it.
+        """
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {name: _plain(value) for name, value in values.items()}
 
@@ -241,15 +246,19 @@ def label_of(name: str, settings: Mapping[str, Any], cls: type[Policy] | None = 
 
 def _plain(value: Any) -> Any:
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return float(value) if is_number else value
+    if is_number:
+        return float(value) if math.isfinite(value) else str(float(value))
+    return value
 
 
 def setting_text(value: Any) -> str:
     """The shortest text that the command line reads as this value.
 
-    >>> setting_text(0.0), setting_text(1 / 3), setting_text(1000000.5)
-    ('0', '1/3', '1000000.5')
+    >>> setting_text(0.0), setting_text(1 / 3), setting_text(1000000.5), setting_text(False)
+    ('0', '1/3', '1000000.5', 'false')
     """
+    if isinstance(value, bool):
+        return str(value).lower()
     if not isinstance(value, float) or not math.isfinite(value):
         return str(value)
     if float(f"{value:g}") == value:

@@ -173,8 +173,8 @@ class EliminationState(NamedTuple):
             int(columns[self.C_column[stage, columns].argmax()]),
         )
 
-    def interval(self, stage: int, mean: float) -> tuple[float, float]:
-        """Lower and upper confidence bound (lines 22 to 28)."""
+    def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
+        """Lower and upper confidence bound (lines 22 to 28) of a line that has so many cells."""
         return mean - self.width[stage], mean + self.width[stage]
 
 
@@ -262,9 +262,10 @@ def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals
     """Intervals and elimination on one side (lines 22 to 41); how many lines remain."""
     stage = state.at[0].stage
     leader = -1
+    partners = state.limits[0].K + state.limits[0].L - h.shape[1]
     for k in range(count):
         i = lines[k]
-        lower, upper = interval(state, stage, C[stage, i] / state.n_stage[stage])
+        lower, upper = interval(state, stage, C[stage, i] / state.n_stage[stage], partners)
         intervals[stage, i, 0] = lower
         intervals[stage, i, 1] = upper
         if leader < 0 or lower > intervals[stage, leader, 0]:

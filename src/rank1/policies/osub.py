@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,11 @@ __all__ = ["OSUB"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-AT = record(*SHARED, c=float)  # the setting c
+AT = record(
+    *SHARED,
+    "by_leader",  # 1 if the level is that of the leader's count
+    c=float,  # the setting
+)
 
 
 class OSUBState(NamedTuple):
@@ -102,7 +106,8 @@ def play_leader(state: OSUBState) -> int:
     state.led[leader] += 1
     if state.led[leader] % (rows + columns - 1) == 0:
         return leader
-    level = kl_level(state.at[0].reported, state.at[0].c)
+    at = state.at[0]
+    level = kl_level(state.led[leader] if at.by_leader == 1 else at.reported, at.c)
     row = leader // columns
     column = leader - row * columns
     winner, best = leader, -1.0
@@ -143,6 +148,8 @@ class OSUB(Policy):
     ----------
     c
         Factor of log log t, at least 0.
+    level
+        What t counts: "time", all rewards so far; or "leader", how often the leader has led.
 
     Notes
     -----
@@ -167,17 +174,20 @@ class OSUB(Policy):
     layout = 2
     counts = True
     deterministic = True
+    later: ClassVar[tuple[str, ...]] = ("level",)
     c: float = 3.0
+    level: str = "time"
 
     def __post_init__(self) -> None:
         checks.number("c", self.c, 0, 1e9)
+        checks.one_of("level", self.level, ("time", "leader"))
 
     def start(self, known: Known) -> OSUBState:
         """The state before the first step."""
         require_unit_rewards(self.name, known)
         pairs = known.K * known.L
         at = np.zeros(1, AT)
-        at[0].c = self.c
+        at[0].c, at[0].by_leader = self.c, self.level == "leader"
         return OSUBState(
             known.limits,
             at,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-from rank1.divergences import kl_upper
+from rank1 import checks
+from rank1.divergences import kl_level, kl_upper
+from rank1.errors import InputError
 from rank1.policies.base import Known, Policy, require_unit_rewards
 from rank1.policies.elimination import EliminationState, start_elimination
 
@@ -17,9 +20,23 @@ class KLEliminationState(EliminationState):
 
     __slots__ = ()
 
-    def interval(self, stage: int, mean: float) -> tuple[float, float]:
+    def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
         """All q with n_ℓ·kl(mean, q) ≤ log n + 3·log log n."""
         divergence = self.width[stage]
+        return 1.0 - kl_upper(1.0 - mean, divergence), kl_upper(mean, divergence)
+
+
+class KLTimeState(EliminationState):
+    """With the level of the time at which a stage ends; `width` isn't used."""
+
+    __slots__ = ()
+
+    def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
+        """All q with N·kl(mean, q) ≤ log t + log log t, where N counts each cell once more."""
+        length = self.n_stage[stage]
+        count = length + partners
+        mean *= length / count
+        divergence = kl_level(self.at[0].reported, 1.0) / count
         return 1.0 - kl_upper(1.0 - mean, divergence), kl_upper(mean, divergence)
 
 
@@ -29,6 +46,16 @@ class Rank1ElimKL(Policy):
 
     Stage ℓ has n_ℓ = ⌈16·4^ℓ·log n⌉ observations of each line; everything else is as in Rank1Elim.
     Rewards must lie in [0, 1].
+
+    Parameters
+    ----------
+    level
+        What n_ℓ·kl is at most within an interval: "horizon", log n + 3·log log n, as printed;
+        "time", log t + log log t at step t, with counts that begin at one a cell, as in its
+        authors' program; "scaled", 1.1·log n, as in the program of Trinh et al.
+    shrink
+        What the gap is divided by from stage to stage, above 1: n_ℓ = ⌈16·shrink^(2ℓ)·log n⌉.
+        Trinh et al. have 1.5.
 
     Examples
     --------
@@ -42,17 +69,36 @@ class Rank1ElimKL(Policy):
     ----------
     Katariya, Kveton, Szepesvári, Vernade, Wen: Bernoulli Rank-1 Bandits for Click Feedback.
     IJCAI 2017.
+    Trinh, Kaufmann, Vernade, Combes: Solving Bernoulli rank-one bandits with unimodal Thompson
+    sampling. ALT 2020.
     """
 
     name = "rank1elim_kl"
     eliminates = True
+    later: ClassVar[tuple[str, ...]] = ("level", "shrink")
+    level: str = "horizon"
+    shrink: float = 2.0
 
-    def start(self, known: Known) -> KLEliminationState:
+    def __post_init__(self) -> None:
+        checks.one_of("level", self.level, ("horizon", "time", "scaled"))
+        checks.number("shrink", self.shrink, 1, 1000, above=True)
+
+    def start(self, known: Known) -> EliminationState:
         """The state before the first step."""
         require_unit_rewards(self.name, known)
         log_n = math.log(known.n)
-        n_stage = [max(1, math.ceil(16 * 4**stage * log_n)) for stage in range(31)]
+        n_stage = [
+            max(1, math.ceil(16 * self.shrink ** (2 * stage) * log_n)) for stage in range(31)
+        ]
+        if 2 * n_stage[-1] <= known.n:
+            raise InputError(
+                f"shrink must be larger for n={known.n:,}, got {self.shrink}: after the "
+                f"{len(n_stage)} stages that there are nothing would be eliminated any more"
+            )
         # log log n is negative for n < 3, where no stage ends anyway.
         level = log_n + 3 * max(0.0, math.log(log_n)) if log_n > 0 else 0.0
+        if self.level == "scaled":
+            level = 1.1 * log_n
         width = [level / length for length in n_stage]
-        return start_elimination(KLEliminationState, known, n_stage, width)
+        kind = KLTimeState if self.level == "time" else KLEliminationState
+        return start_elimination(kind, known, n_stage, width)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rank1.compiled import inlined, jit
 
 __all__ = [
+    "best_reported",
     "first_leader",
     "report_mean",
     "start_unimodal",
@@ -27,13 +28,20 @@ __all__ = [
 ]
 
 
-def start_unimodal(pairs: int) -> dict[str, NDArray[Any]]:
-    """The fields for so many pairs, none of which has a report."""
+def start_unimodal(pairs: int, mean: float = -math.inf) -> dict[str, NDArray[Any]]:
+    """The fields for so many pairs, none of which has a report.
+
+    With another mean than −∞, each of them counts as having it until it has a report.
+    """
     leaves = 1 << (pairs - 1).bit_length()
-    return {
-        "top": np.full(2 * leaves, -math.inf),
-        "ties": np.zeros(2 * leaves, np.int64),
-    }
+    top, ties = np.full(2 * leaves, -math.inf), np.zeros(2 * leaves, np.int64)
+    if mean > -math.inf:
+        top[leaves : leaves + pairs] = mean
+        ties[leaves : leaves + pairs] = 1
+        for node in range(leaves - 1, 0, -1):
+            top[node] = max(top[2 * node], top[2 * node + 1])
+            ties[node] = ties[2 * node] + ties[2 * node + 1]
+    return {"top": top, "ties": ties}
 
 
 @inlined
@@ -75,3 +83,9 @@ def tied_leader(top: NDArray[np.float64], ties: NDArray[np.int64], place: int) -
 def first_leader(state: Any) -> int:
     """The first of the pairs with the largest mean; the first pair when nothing is known."""
     return int(state.top[len(state.top) // 2 :].argmax())
+
+
+def best_reported(state: Any, reported: NDArray[np.bool_]) -> int:
+    """The same among the pairs with a report."""
+    means = state.top[len(state.top) // 2 :][: len(reported)]
+    return int(np.where(reported, means, -math.inf).argmax())

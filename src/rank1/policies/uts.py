@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,15 @@ from rank1.policies.betas import (
     start_betas,
     uniform_tag,
 )
-from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again, mark_begun, note_first
-from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
+from rank1.policies.every_pair_once import (
+    LATER,
+    SHARED,
+    first_pulls,
+    issue_again,
+    mark_begun,
+    note_first,
+)
+from rank1.policies.unimodal import best_reported, report_mean, start_unimodal, tied_leader
 
 __all__ = ["UTS"]
 
@@ -34,7 +42,8 @@ Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
-    "gamma",  # γ
+    "gamma",  # γ, or what no count reaches
+    "first_round",  # 1 if every pair is played once at first
     "row",  # row of the pair whose row and column are in the slots; −1 at first
     "column",  # its column
 )
@@ -98,7 +107,9 @@ class UTSState(NamedTuple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
         """Random numbers: one if leaders are tied, the samples, one for the Bernoulli trick."""
-        k, first = first_pulls(self.at, self.begun)
+        k, first = -1, LATER
+        if self.at[0].first_round == 1:
+            k, first = first_pulls(self.at, self.begun)
         leader = k
         if k < 0:
             leader = next_leader(self, rng)
@@ -114,7 +125,8 @@ class UTSState(NamedTuple):
     def issued(self, row: int, column: int, tag: int) -> None:
         """A first pull is noted; for any other the leader has led once more."""
         k = row * self.limits[0].L + column
-        if not note_first(self.at, self.begun, k, first_of(tag)):
+        rounds = self.at[0].first_round == 1
+        if not (rounds and note_first(self.at, self.begun, k, first_of(tag))):
             lead(self, leader_of(self, row, column, tag))
 
     def load(self, row: int, column: int, count: int, total: float) -> None:
@@ -156,8 +168,9 @@ class UTSState(NamedTuple):
         return self
 
     def best(self) -> tuple[int, int]:
-        """The leader; of several, the first."""
-        row, column = divmod(first_leader(self), int(self.limits[0].L))
+        """The leader; of several, the first. A pair with no report isn't recommended."""
+        reported = self.successes + self.failures > 0
+        row, column = divmod(best_reported(self, reported), int(self.limits[0].L))
         return row, column
 
 
@@ -207,7 +220,9 @@ class UTS(Policy):
     Parameters
     ----------
     gamma
-        γ, at least 2.
+        γ, at least 2; infinite if the leader is never played for leading alone.
+    first_round
+        Whether every pair is played once at first. Without, a pair that has no reward has mean 0.
 
     Notes
     -----
@@ -236,10 +251,16 @@ class UTS(Policy):
     layout = 2
     counts = True
     caches = CACHES
-    gamma: int = 2
+    later: ClassVar[tuple[str, ...]] = ("first_round",)
+    gamma: float = 2
+    first_round: bool = True
 
     def __post_init__(self) -> None:
-        checks.integer("gamma", self.gamma, 2)
+        if self.gamma in (math.inf, "inf"):  # as a text in JSON
+            object.__setattr__(self, "gamma", math.inf)
+        else:
+            checks.integer("gamma", self.gamma, 2)
+        checks.boolean("first_round", self.first_round)
 
     def start(self, known: Known) -> UTSState:
         """The state before the first step."""
@@ -251,13 +272,14 @@ class UTS(Policy):
             )
         pairs = known.K * known.L
         at = np.zeros(1, AT)
-        at[0].gamma, at[0].row, at[0].column = self.gamma, -1, -1
+        at[0].gamma, at[0].row, at[0].column = min(self.gamma, 2**62), -1, -1
+        at[0].first_round = self.first_round
         return UTSState(
             known.limits,
             **start_betas(pairs, known.K + known.L),
             at=at,
             begun=np.zeros(pairs, np.bool_),
-            **start_unimodal(pairs),
+            **start_unimodal(pairs, mean=-math.inf if self.first_round else 0.0),
             sums=np.zeros(pairs),
             led=np.zeros(pairs, np.int64),
         )

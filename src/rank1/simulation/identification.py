@@ -15,9 +15,10 @@ from rank1.errors import InputError, InputTypeError
 from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
+from rank1.simulation.block import Block
 from rank1.simulation.plan import make_plan
 from rank1.simulation.result import mean_and_error
-from rank1.simulation.runs import checked_policies
+from rank1.simulation.runs import Interrupted, checked_policies
 from rank1.simulation.search import Search
 from rank1.simulation.store import Store
 from rank1.stopping import start_watch
@@ -173,6 +174,11 @@ def identify(
     shuffle, store, backend, address, progress
         As for `simulate`.
 
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C, with the runs that were finished.
+
     Examples
     --------
     >>> import rank1
@@ -192,6 +198,7 @@ def identify(
     n = checks.integer("n", n, 1)
     runs = checks.integer("runs", runs, 1)
     seed = checks.integer("seed", seed, 0, None)
+    jobs = checks.jobs("jobs", jobs)
     start_watch(1, 2, confidence, tolerance, rank_one)  # refuses what the rule can't take
     series = [
         Search(
@@ -202,20 +209,29 @@ def identify(
     ]  # fmt: skip
     kept = None if store is None else Store(store)
     plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
-    plan.play(backend, checks.jobs("jobs", jobs), address, progress=progress, strict=True)
-    searches = []
-    for number, policy in enumerate(policies):
-        block = plan.whole(number)
-        pairs = [(int(i), int(j)) for i, j in block["best_pairs"]]
-        gaps = np.array([problem.best_mean - problem.means[pair] for pair in pairs])
-        best = np.array([problem.is_best(*pair) for pair in pairs])
-        wrong = block["stopped"] & ~best & (gaps > tolerance)
-        searches.append(
-            Searches(
-                policy.label, policy.name, policy.settings, block.seconds,
-                block["pulls"], block["stopped"], pairs, wrong, block["regret"][:, 0],
-            )
-        )  # fmt: skip
-    return Identification(
-        problem, float(confidence), float(tolerance), bool(rank_one), n, runs, seed, searches
-    )
+
+    def found() -> Identification:
+        played = [number for number in range(len(series)) if plan.finished(number)]
+        searches = [
+            _searches(policies[number], problem, tolerance, plan.whole(number)) for number in played
+        ]
+        most = max(len(each.pulls) for each in searches)  # fewer if it was interrupted
+        rule = float(confidence), float(tolerance), bool(rank_one)
+        return Identification(problem, *rule, n, most, seed, searches)
+
+    try:
+        plan.play(backend, jobs, address, progress=progress, strict=True)
+    except KeyboardInterrupt:
+        raise Interrupted(found() if any(plan.blocks) else None) from None
+    return found()
+
+
+def _searches(policy: Policy, problem: Problem, tolerance: float, block: Block) -> Searches:
+    pairs = [(int(i), int(j)) for i, j in block["best_pairs"]]
+    gaps = np.array([problem.best_mean - problem.means[pair] for pair in pairs])
+    best = np.array([problem.is_best(*pair) for pair in pairs])
+    wrong = block["stopped"] & ~best & (gaps > tolerance)
+    return Searches(
+        policy.label, policy.name, policy.settings, block.seconds,
+        block["pulls"], block["stopped"], pairs, wrong, block["regret"][:, 0],
+    )  # fmt: skip

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from rank1 import checks
-from rank1.compiled import digest
 from rank1.errors import BackendError, NoDigest
 from rank1.progress import Progress, short
 from rank1.simulation.backends import Cell, Failure, Playable, Played, Setup, Task, backend
@@ -236,15 +235,15 @@ def make_plan(
 
 
 def _keys_of(series: Sequence[Playable]) -> Iterator[str | None]:
-    """The key of each; a digest of a class or a function is taken once."""
+    """The key of each; what several series share is digested once."""
     known: dict[Any, str] = {}
 
-    def remembered(*things: Any) -> str:
-        if not all(isinstance(thing, type) or callable(thing) for thing in things):
-            return digest(*things)
-        if things not in known:
-            known[things] = digest(*things)
-        return known[things]
+    def remembered(digest: Callable[[Any], str], thing: Any) -> str:
+        # Series keep what they are made of, so that no id is given twice.
+        which = digest, id(thing)
+        if which not in known:
+            known[which] = digest(thing)
+        return known[which]
 
     for one in series:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
@@ -19,9 +20,12 @@ __all__ = ["Interrupted", "checked_policies", "simulate"]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during `simulate`; `result` has the runs that were finished, or is None."""
+    """Ctrl-C during `simulate` or `identify`.
 
-    def __init__(self, result: Result | None) -> None:
+    `result` is what they return, with the runs that were finished; None if there were none.
+    """
+
+    def __init__(self, result: Any) -> None:
         super().__init__("interrupted")
         self.result = result
 

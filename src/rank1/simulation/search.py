@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import generator, kernel
+from rank1.compiled import digest, generator, kernel
 from rank1.interrupts import held_back
 from rank1.policies.base import choose, update
 from rank1.problems.shuffled import Shuffled
@@ -64,10 +64,11 @@ class Search(Series):
     #: Whether the rule may assume that the grid has rank one.
     rank_one: bool = True
 
-    def key_by(self, digest: Callable[..., str]) -> str:
-        """The key, with a digest that may remember classes and functions it has seen."""
-        rule = self.confidence, self.tolerance, self.rank_one, digest(play_search, start_watch)
-        return hashlib.sha256(repr((super().key_by(digest), rule)).encode()).hexdigest()
+    def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
+        """The key, where `take` may remember what it has taken a digest of."""
+        code = take(digest, play_search), take(digest, start_watch)
+        rule = self.confidence, self.tolerance, self.rank_one, code
+        return hashlib.sha256(repr((super().key_by(take), rule)).encode()).hexdigest()
 
     def play(self, runs: Iterable[int], stopped: Callable[[], bool] = lambda: False) -> Block:
         """Play some runs: pulls, whether the rule stopped them, the pair found, and regret."""

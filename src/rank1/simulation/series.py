@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -90,22 +90,33 @@ def resolved(method: str, policy: Policy, problem: Problem) -> str:
 
 def policy_number(policy: Policy) -> int:
     """A number that tells who plays."""
-    who = repr((policy.name, sorted(policy.settings.items()))).encode()
+    default = {field.name: field.default for field in fields(policy)}
+    told = [
+        (name, value)
+        for name, value in sorted(policy.settings.items())
+        if name not in policy.later or value != default[name]
+    ]
+    who = repr((policy.name, told)).encode()
     return int.from_bytes(hashlib.sha256(who).digest()[:16], "little")
 
 
-def _identity(thing: Policy | Problem, digest: Callable[..., str]) -> tuple[str, str]:
-    """What a policy or a problem depends on: its class, and its own values."""
-    kind = type(thing)
+def _values(thing: Policy | Problem) -> str:
+    """A digest of a policy's or a problem's own values."""
     if isinstance(thing, Policy):
-        return digest(kind), digest(thing.settings)
+        return digest(thing.settings)
     # What is computed from the others, and kept, doesn't count.
+    kind = type(thing)
     own = {
         name: value
         for name, value in vars(thing).items()
         if not isinstance(getattr(kind, name, None), cached_property)
     }
-    return digest(kind), digest(own)
+    return digest(own)
+
+
+def taken(digest: Callable[[Any], str], thing: Any) -> str:
+    """A digest of something, taken now."""
+    return digest(thing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,14 +170,16 @@ class Series:
 
         Raises `NoDigest` where that can't be had; such runs are not stored.
         """
-        return self.key_by(digest)
+        return self.key_by(taken)
 
-    def key_by(self, digest: Callable[..., str]) -> str:
-        """The key, with a digest that may remember classes and functions it has seen."""
+    def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
+        """The key, where `take` may remember what it has taken a digest of."""
         loop = play_stages if self.method == "stages" else play_steps
         parts = (
             VERSION, self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
-            digest(loop), _identity(self.policy, digest), _identity(self.problem, digest),
+            take(digest, loop),
+            take(digest, type(self.policy)), take(_values, self.policy),
+            take(digest, type(self.problem)), take(_values, self.problem),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 

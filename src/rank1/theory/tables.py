@@ -9,6 +9,7 @@ from typing import Any
 from rank1 import checks
 from rank1.problems import Bernoulli, Gaussian, Problem, RankOne
 from rank1.theory.bounds import lower_bound, upper_bound
+from rank1.theory.characteristic import characteristic_time
 from rank1.theory.gaps import hardness
 from rank1.theory.graves_lai import graves_lai
 
@@ -38,6 +39,8 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
           unrelaxed; factors of log n
         - `upper_slope`: `uts` and `osub`, the factors of log n in these policies' proven regret:
           both attain Theorem 2
+        - `identification`: `characteristic_time`, T*: to name the best pair with error α takes at
+          least about T*·log(1/α) pulls
         - `n`
         - `notes`: sentences that begin with the entry they are about
 
@@ -64,6 +67,8 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
 
     Combes, Proutiere: Unimodal Bandits: Regret Lower Bounds and Optimal Algorithms. ICML 2014.
     (OSUB attains the lower bound of unimodal bandits.)
+
+    Garivier, Kaufmann: Optimal best arm identification with fixed confidence. COLT 2016.
     """
     hard = hardness(problem)
     n = checks.integer("n", n, 1)
@@ -130,6 +135,11 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
                 None if isinstance(problem, Bernoulli) else "is proven for Bernoulli rewards",
             )
             for name in ("uts", "osub")
+        },
+        "identification": {
+            "characteristic_time": entry(
+                "identification.characteristic_time", lambda: characteristic_time(problem).value
+            )
         },
         "n": n,
         "notes": notes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,8 +49,8 @@ class Playable(Protocol):
     def key(self) -> str:
         """A digest of all that its runs depend on; raises `NoDigest` where that can't be had."""
 
-    def key_by(self, digest: Callable[..., str]) -> str:
-        """The key, with a digest that may remember classes and functions it has seen."""
+    def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
+        """The key, where `take` may remember what it has taken a digest of."""
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -193,6 +194,17 @@ def workers_start() -> Iterator[None]:
     with contextlib.suppress(ImportError, AttributeError):
         from joblib.externals.loky.backend import resource_tracker as another
 
-        another.ensure_running()
+        # Ctrl-C can come between making a semaphore and keeping it. The tracker removes it then,
+        # and need not tell: it reads its filters from the environment when it starts.
+        before = os.environ.get("PYTHONWARNINGS")
+        quiet = f"ignore::UserWarning:{another.__name__}"
+        os.environ["PYTHONWARNINGS"] = f"{before},{quiet}" if before else quiet
+        try:
+            another.ensure_running()
+        finally:
+            if before is None:
+                del os.environ["PYTHONWARNINGS"]
+            else:
+                os.environ["PYTHONWARNINGS"] = before
     with held_back(children=True):
         yield

@@ -1,0 +1,160 @@
+"""Does rank one hold on a real grid, and what do policies earn there? What `rank1 grids` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rank1 import checks, datasets, fit
+from rank1.datasets import Table
+from rank1.policies.base import Policy
+from rank1.problems import Problem
+from rank1.progress import Progress
+from rank1.simulation import identify, mean_and_error, simulate
+
+__all__ = ["TABLES", "about_fit", "about_play", "local_maxima", "tables"]
+
+#: Grids by the names that the command line takes; `upworthy` is 46 of them.
+TABLES: dict[str, Callable[[], list[Table]]] = {
+    "hillstrom_history": lambda: [datasets.hillstrom("history")],
+    "hillstrom_recency": lambda: [datasets.hillstrom("recency")],
+    "facebook_ads": lambda: [datasets.facebook_ads()],
+    "upworthy": datasets.upworthy,
+}
+
+
+def tables(name: str) -> list[Table]:
+    """The grids of that name."""
+    return TABLES[checks.one_of("grid", name, list(TABLES))]()
+
+
+def local_maxima(problem: Problem) -> list[tuple[int, int]]:
+    """Pairs that are best in their row and in their column, the best pair among them.
+
+    On a grid of rank one there is only one, but for ties.
+
+    >>> from rank1 import datasets
+    >>> local_maxima(datasets.grid_problem(datasets.hillstrom()))
+    [(6, 0)]
+    """
+    means = problem.means
+    top = (means >= means.max(axis=0)) & (means >= means.max(axis=1, keepdims=True))
+    return [(int(i), int(j)) for i, j in np.argwhere(top)]
+
+
+def about_fit(table: Table, replays: int = 199, seed: int = 1) -> dict[str, Any]:
+    """The rank-one fit of a grid as plain values: deviance, p-values, effects, pairs that deviate.
+
+    Parameters
+    ----------
+    table
+        A grid of counts.
+    replays
+        Fits of simulated counts for the bootstrap p-value; with 0 there is none.
+    seed
+        Where the simulated counts begin.
+
+    Examples
+    --------
+    >>> from rank1 import datasets
+    >>> told = about_fit(datasets.hillstrom(), replays=0)
+    >>> round(told["deviance"], 1), told["degrees_of_freedom"], told["best_pair"]
+    (16.5, 12, ['$1,000 +', 'Mens E-Mail'])
+    """
+    found = fit.fit(table.successes, table.failures)
+    problem = datasets.grid_problem(table)
+    observed = np.unravel_index(int(table.rates.argmax()), table.rates.shape)
+    fitted = np.unravel_index(int(found.means.argmax()), found.means.shape)
+    p = fit.p_value(found, fit.fixed_design(table.trials), replays, seed) if replays else None
+    return {
+        "grid": table.name,
+        "K": problem.K,
+        "L": problem.L,
+        "trials": int(table.trials.sum()),
+        "successes": int(table.successes.sum()),
+        "source": table.source,
+        "licence": table.licence,
+        "note": table.note,
+        "deviance": found.deviance,
+        "degrees_of_freedom": found.degrees_of_freedom,
+        "chi2_p": found.chi2_p,
+        "bootstrap_p": p,
+        "explained": found.explained,
+        "best_pair": _names(table, observed),
+        "best_pair_of_fit": _names(table, fitted),
+        "local_maxima": [_names(table, pair) for pair in local_maxima(problem)],
+        "row_effects": _effects(table.rows, found.row_effects),
+        "column_effects": _effects(table.columns, found.column_effects),
+        "deviating": [
+            {"pair": _names(table, cell[:2]), "rate": cell.rate, "fitted": cell.fitted}
+            | {"residual": cell.residual}
+            for cell in found.deviating(3)
+        ],
+    }
+
+
+def about_play(
+    problem: Problem,
+    earn: Sequence[Policy],
+    find: Sequence[Policy],
+    n: int = 100_000,
+    pulls: int = 1_000_000,
+    runs: int = 20,
+    seed: int = 1,
+    jobs: int = 1,
+    progress: bool | Progress = False,
+) -> dict[str, Any]:
+    """Regret of policies on a problem, and how long it takes them until they may stop.
+
+    Parameters
+    ----------
+    problem
+        What they play.
+    earn
+        Policies whose regret after n steps is told, with the share of runs that end at a best pair.
+    find
+        Policies that are played until the rule stops; both by the rule that takes the grid to be of
+        rank one and by that which does not.
+    n
+        Steps for regret.
+    pulls
+        Pulls after which a run gives up that the rule did not stop.
+    runs, seed, jobs, progress
+        As for `simulate`.
+    """
+    result = simulate(list(earn), problem, n, runs, seed, jobs, 1, shuffle=True, progress=progress)
+    regret = [
+        {
+            "policy": outcome.label,
+            "expected_regret": mean_and_error(outcome.expected[:, -1]),
+            "found": sum(problem.is_best(*pair) for pair in outcome.best_pairs),
+        }
+        for outcome in result.outcomes
+    ]
+    stopping = []
+    for rank_one in (True, False):
+        searched = identify(
+            list(find), problem, 0.95, 0.0, pulls, runs, seed, jobs,
+            rank_one=rank_one, shuffle=True, progress=progress,
+        )  # fmt: skip
+        stopping += [
+            {"policy": each.label, "rank_one": rank_one, **each.entry()}
+            for each in searched.searches
+        ]
+    for each in stopping:
+        del each["best_pair"], each["settings"], each["seconds"]
+    return {"n": n, "runs": runs, "seed": seed, "regret": regret, "stopping": stopping}
+
+
+def _names(table: Table, pair: Sequence[Any]) -> list[str]:
+    return [table.rows[int(pair[0])], table.columns[int(pair[1])]]
+
+
+def _effects(names: Sequence[str], effects: Any) -> list[dict[str, Any]]:
+    """Factors relative to the best line; an error that isn't known is null."""
+    return [
+        {"name": name, "factor": float(factor), "log_se": float(se) if np.isfinite(se) else None}
+        for name, (factor, se) in zip(names, effects, strict=True)
+    ]

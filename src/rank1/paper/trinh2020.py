@@ -1,0 +1,311 @@
+"""Trinh et al. 2020: UTS against OSUB, KL-UCB and Rank1ElimKL, and its lower bounds."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rank1 import theory
+from rank1.paper import Options, published
+from rank1.paper.claims import claim
+from rank1.paper.played import played
+from rank1.policies import KLUCB, OSUB, POLICIES, UTS, Policy, Rank1ElimKL
+from rank1.problems import Bernoulli, spike
+from rank1.simulation import Series
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["compute", "draw", "drawn_slope", "show"]
+
+#: Rank1ElimKL as it is printed, and as the program behind the published curves has it.
+PRINTED, PROGRAM = Rank1ElimKL(), Rank1ElimKL(level="scaled", shrink=1.5)
+#: What came after the paper, where it is there: it is drawn beside the others.
+AFTER: tuple[Policy, ...] = tuple(POLICIES[name]() for name in ("imed_ub",) if name in POLICIES)
+#: The published values come from a curve on paper: no closer than this can they be read.
+READING = 0.1
+MARKS = 60
+
+
+class Part(NamedTuple):
+    """Grids of one kind, what is played on them, and what the paper shows."""
+
+    name: str
+    title: str
+    best: float  # the factor of the best line
+    other: float  # that of all other lines
+    n: int
+    runs: int
+    policies: tuple[Policy, ...]
+    shown: Mapping[Any, Mapping[str, float]]
+
+
+PARTS = (
+    Part(
+        "sizes",
+        "Figures 2 to 4, u = v = (.75, .25, …)",
+        0.75,
+        0.25,
+        published.TRINH_N,
+        published.TRINH_RUNS,
+        (UTS(), OSUB(), KLUCB(), PRINTED, PROGRAM, *AFTER),
+        published.TRINH_SIZES,
+    ),
+    Part(
+        "gammas",
+        "UTS over γ, K = L = 4",
+        0.75,
+        0.25,
+        published.TRINH_N,
+        published.TRINH_RUNS,
+        tuple(UTS(gamma=gamma) for gamma in published.TRINH_GAMMAS),
+        {4: {UTS(gamma=gamma).label: end for gamma, end in published.TRINH_GAMMAS.items()}},
+    ),
+    Part(
+        "large",
+        "Appendix, large grids, u = v = (.75, .25, …)",
+        0.75,
+        0.25,
+        published.TRINH_APPENDIX_N,
+        published.TRINH_APPENDIX_RUNS,
+        (UTS(), KLUCB(), PRINTED, Rank1ElimKL(level="time"), PROGRAM),
+        {
+            K: {
+                (PROGRAM.label if name == "rank1elim_kl" else name): end
+                for name, end in ends.items()
+            }
+            for K, ends in published.TRINH_LARGE.items()
+        },
+    ),
+    Part(
+        "close",
+        "Appendix, small gaps, u = v = (.55, .5, …)",
+        0.55,
+        0.5,
+        published.TRINH_APPENDIX_N,
+        published.TRINH_APPENDIX_RUNS,
+        (UTS(), OSUB()),
+        published.TRINH_CLOSE,
+    ),
+)
+
+
+def drawn_slope(problem: Bernoulli) -> float:
+    """The factor of log T that the paper draws: of the lines' own parameters, not of products.
+
+    >>> round(drawn_slope(spike(4, 4, 0.25, 0.25, 0.5, 0.5)), 2)
+    5.46
+    """
+    total = 0.0
+    for factors in (problem.u, problem.v):
+        others = np.delete(factors, factors.argmax())
+        total += float(
+            ((factors.max() - others) / theory.kl_bernoulli(others, factors.max())).sum()
+        )
+    return total
+
+
+def compute(options: Options) -> dict[str, Any]:
+    """Regret curves of all parts, beside what the paper shows, and the paper's claims on them."""
+    begin = time.perf_counter()
+    wanted = [
+        (part, K, _series(part, policy, K, options), _runs(part, policy, K, options))
+        for part in PARTS
+        for K in part.shown
+        for policy in part.policies
+    ]
+    outcomes = played(options, "Trinh et al. 2020", [(one, runs) for *_, one, runs in wanted])
+    problems: dict[str, list[dict[str, Any]]] = {part.name: [] for part in PARTS}
+    for (part, K, one, runs), outcome in zip(wanted, outcomes, strict=True):
+        entry = outcome.entry(one.checkpoints) | {"label": one.policy.label, "runs": runs}
+        shown = part.shown[K].get(one.policy.label)
+        entry |= {"paper": shown, "z": _z(entry["expected_regret"], shown, one.n, runs, part)}
+        of_part = problems[part.name]
+        if not of_part or of_part[-1]["K"] != K:
+            bounds = theory.lower_bound(one.problem), drawn_slope(_grid(part, K))
+            of_part.append({"K": K, "n": one.n, "lower_slope": bounds[0], "drawn_slope": bounds[1]})
+        of_part[-1].setdefault("policies", []).append(entry)
+    return {
+        "parts": problems,
+        "claims": claims(problems),
+        "n": options.n,
+        "runs": options.runs,
+        "seed": options.seed,
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def _grid(part: Part, K: int) -> Bernoulli:
+    return spike(K, K, part.other, part.other, part.best - part.other, part.best - part.other)
+
+
+def _series(part: Part, policy: Policy, K: int, options: Options) -> Series:
+    n = max(2, int(part.n * min(1.0, options.n / published.N)))  # a quick run shortens all alike
+    marks = np.unique(np.geomspace(min(10, n), n, MARKS).astype(np.int64))
+    return Series.of(policy, _grid(part, K), n, marks.tolist(), options.seed)
+
+
+def _runs(part: Part, policy: Policy, K: int, options: Options) -> int:
+    """In proportion to the first paper's 20; KL-UCB is slow on large grids, but not noisy."""
+    runs = max(2, round(part.runs * options.runs / published.RUNS)) if options.runs > 1 else 1
+    return min(runs, max(2, runs // 5)) if isinstance(policy, KLUCB) and K >= 32 else runs
+
+
+def _z(regret: dict[str, Any], shown: float | None, n: int, runs: int, part: Part) -> float | None:
+    """The difference in standard errors; the standard deviation is ours for both."""
+    if shown is None or not regret["std"] or n != part.n:
+        return None
+    return float((regret["mean"] - shown) / (regret["std"] * math.sqrt(1 / runs + 1 / part.runs)))
+
+
+def claims(parts: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """What the paper says and shows, each with the figures that bear on it."""
+
+    def end(problem: dict[str, Any], label: str) -> float:
+        entry = next(e for e in problem["policies"] if e["label"] == label)
+        return max(1e-9, float(entry["expected_regret"]["mean"]))
+
+    sizes = parts["sizes"]
+    rivals = ("osub", "kl_ucb", PRINTED.label, PROGRAM.label)
+    least = [min(end(p, name) for name in rivals) / end(p, "uts") for p in sizes]
+    over_osub = [end(p, "osub") / end(p, "uts") for p in [*sizes, *parts["close"]]]
+    slopes = [_log_slope(p) / p["lower_slope"] for p in sizes]
+    gammas = [e["expected_regret"]["mean"] / end(parts["gammas"][0], "uts")
+              for e in parts["gammas"][0]["policies"]]  # fmt: skip
+    read = [
+        (end(p, e["label"]) / e["paper"], e["label"].startswith("rank1elim_kl"))
+        for part in parts.values() for p in part for e in p["policies"] if e["paper"]
+    ]  # fmt: skip
+    printed = [
+        end(p, PRINTED.label) / published.TRINH_LARGE[p["K"]]["rank1elim_kl"]
+        for p in parts["large"]
+    ]
+    return [
+        claim(
+            "UTS improves significantly on the state of the art (Trinh et al. 2020).",
+            [ratio > 1.25 for ratio in least],
+            least,
+            "the least regret of OSUB, KL-UCB and Rank1ElimKL over that of UTS, for K = L = 4, 8, "
+            "16; above 1.25 counts",
+        ),
+        claim(
+            "OSUB, optimal too, has a higher regret than UTS (Trinh et al. 2020).",
+            [ratio > 1 for ratio in over_osub],
+            over_osub,
+            "OSUB's regret over that of UTS, for .75 over .25 and K = L = 4, 8, 16, then for .55 "
+            "over .5 and K = L = 8, 16, 32",
+        ),
+        claim(
+            "The regret of UTS grows as the lower bound (Trinh et al. 2020).",
+            [0.5 < slope < 1.5 for slope in slopes],
+            slopes,
+            "growth from a tenth of the steps to the end over log 10, over the lower bound's "
+            "factor, for K = L = 4, 8, 16; 0.5 to 1.5 counts",
+        ),
+        claim(
+            "UTS depends little on γ, and γ = 2 does best (Trinh et al. 2020).",
+            [min(gammas) > 0.97, max(gammas) < 1.15],
+            gammas,
+            "regret for γ = 2, 5, 10, 15, 30, ∞ over that for γ = 2; above 0.97 and below 1.15 "
+            "counts",
+        ),
+        claim(
+            "The lower bounds that are drawn are those of Proposition 1 (Trinh et al. 2020).",
+            [abs(p["drawn_slope"] / p["lower_slope"] - 1) < 0.01 for p in sizes],
+            [x for p in sizes for x in (p["drawn_slope"], p["lower_slope"])],
+            "factor of log T that is drawn, then that of Proposition 1, for K = L = 4, 8, 16. The "
+            "drawn ones have the lines' parameters in the place of the products",
+            any_n=True,
+        ),
+        claim(
+            "The curves of UTS, OSUB and KL-UCB end where the figures show (Trinh et al. 2020).",
+            [abs(ratio - 1) <= READING for ratio, elimination in read if not elimination],
+            [ratio for ratio, elimination in read if not elimination],
+            f"regret here over that read off the figures; within {READING:.0%}, about what can be "
+            "read, counts",
+        ),
+        claim(
+            "The curves of Rank1ElimKL are those of the printed algorithm (Trinh et al. 2020).",
+            [abs(ratio - 1) <= 0.25 for ratio in printed],
+            [*printed, *(ratio for ratio, elimination in read if elimination)],
+            "regret of the printed algorithm over that read off the figures, for K = L = 32, 64, "
+            "128, where within 25% counts; then the same with a level of 1.1·log n and gaps "
+            "divided by 1.5",
+        ),
+    ]  # fmt: skip
+
+
+def _log_slope(problem: dict[str, Any]) -> float:
+    """Growth of the regret of UTS over the last tenfold of the steps, a unit of log n."""
+    entry = next(e for e in problem["policies"] if e["label"] == "uts")
+    steps, means = np.array(entry["steps"]), entry["expected_curve"]["mean"]
+    k = min(int(np.searchsorted(steps, steps[-1] / 10)), max(0, len(steps) - 2))
+    return float((means[-1] - means[k]) / max(1e-9, math.log(steps[-1] / steps[k])))
+
+
+def show(document: dict[str, Any]) -> list[Any]:
+    """Regret at the end beside what the figures show, part by part, and the lower bounds."""
+    from rich import box
+    from rich.table import Table
+
+    shown: list[Any] = []
+    for part in PARTS:
+        problems = document["parts"][part.name]
+        title = f"{part.title}: expected regret in {problems[0]['n']:,} steps"
+        table = Table(box=box.SIMPLE, title=title, title_justify="left")
+        table.add_column("policy")
+        for problem in problems:
+            for name in (f"K = L = {problem['K']}", "paper (z)"):
+                table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("runs", justify="right")
+        for row in zip(*(problem["policies"] for problem in problems), strict=True):
+            cells = [text for entry in row for text in _cells(entry)]
+            table.add_row(row[0]["label"], *cells, _runs_of(row))
+        shown.append(table)
+    bounds = Table(box=box.SIMPLE, title="Lower bounds, a unit of log n", title_justify="left")
+    for name in ("K = L", "drawn in the paper", "line parameters", "Proposition 1"):
+        bounds.add_column(name, justify="right")
+    for problem in document["parts"]["sizes"]:
+        bounds.add_row(
+            str(problem["K"]),
+            f"{published.TRINH_DRAWN[problem['K']]:g}",
+            f"{problem['drawn_slope']:.2f}",
+            f"{problem['lower_slope']:.2f}",
+        )
+    return [
+        *shown,
+        bounds,
+        "The paper's values are read off its figures, to about a tenth at worst. z is the "
+        "difference over our standard deviation times √(1/runs + 1/the paper's runs). The curve of "
+        "Rank1ElimKL stands beside the settings that come nearest to it.",
+    ]
+
+
+def _cells(entry: dict[str, Any]) -> tuple[str, str]:
+    regret, paper, z = entry["expected_regret"], entry["paper"], entry["z"]
+    digits = 1 if regret["mean"] < 100 else 0
+    error = "" if regret["se"] is None else f" ± {regret['se']:,.{digits}f}"
+    return (
+        f"{regret['mean']:,.{digits}f}{error}",
+        ("" if paper is None else f"{paper:g}" if paper < 1000 else f"{paper:,.0f}")
+        + ("" if z is None else f" ({z:+.1f})"),
+    )
+
+
+def _runs_of(row: tuple[dict[str, Any], ...]) -> str:
+    counts = [entry["runs"] for entry in row]
+    return str(counts[0]) if len(set(counts)) == 1 else ", ".join(map(str, counts))
+
+
+def draw(document: dict[str, Any]) -> dict[str, Figure]:
+    """Each part's curves, with both lower bounds and the ends that the paper shows."""
+    from rank1.paper.trinh2020_panels import panels
+
+    return {
+        f"trinh2020-{part.name}": panels(document["parts"][part.name], part.title, part.n)
+        for part in PARTS
+    }
