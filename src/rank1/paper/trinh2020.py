@@ -277,9 +277,9 @@ def show(document: dict[str, Any]) -> list[Any]:
         *shown,
         bounds,
         "The paper's values are read off its figures, to about a tenth at worst. z is the "
-        "difference over our standard deviation times √(1/runs + 1/the paper's runs). The curves of "
-        "Rank1ElimKL, and of OSUB where gaps are small, stand beside the settings that come nearest "
-        "to them: the latter has no term log log t.",
+        "difference over our standard deviation times √(1/runs + 1/the paper's runs). The curves "
+        "of Rank1ElimKL, and of OSUB where gaps are small, stand beside the settings that come "
+        "nearest to them: the latter has no term log log t.",
     ]
 
 
