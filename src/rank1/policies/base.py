@@ -168,6 +168,8 @@ class Policy:
     name: ClassVar[str]
     #: Whether its state is an `EliminationState`, which can be simulated by whole stages.
     eliminates: ClassVar[bool] = False
+    #: Whether its state is a `PairElimState`, which can be simulated by many rounds at once.
+    has_rounds: ClassVar[bool] = False
     #: To be raised when an array of its state changes its meaning: older snapshots are refused.
     layout: ClassVar[int] = 1
     #: Settings that it didn't have at first: at their default, its runs are those of before.
