@@ -26,7 +26,8 @@ def outcomes(name: str) -> dict[str, Any]:
     policy = POLICIES[name]()
     found: dict[str, Any] = {}
     for title, problem in PROBLEMS.items():
-        methods = ("steps", "stages") if policy.eliminates else ("steps",)
+        stages = policy.eliminates or policy.has_rounds
+        methods = ("steps", "stages") if stages else ("steps",)
         for method in methods:
             try:
                 result = rank1.simulate(

@@ -190,6 +190,8 @@ class Policy:
     deterministic: ClassVar[bool] = False
     #: Arrays of its state that only save time: whatever is in them, choices have the same law.
     caches: ClassVar[tuple[str, ...]] = ()
+    #: Whether its state is a `PairElimState`, which can be simulated by many rounds at once.
+    has_rounds: ClassVar[bool] = False
     #: To be raised when an array of its state changes its meaning: older snapshots are refused.
     layout: ClassVar[int] = 1
     #: Settings that it didn't have at first: at their default, its runs are those of before.

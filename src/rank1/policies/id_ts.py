@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined, jit
 from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
-from rank1.policies.betas import is_success, largest, refresh, start_betas, uniform_tag
+from rank1.policies.betas import CACHES, is_success, largest, refresh, start_betas, uniform_tag
 
 __all__ = ["IdTS"]
 
@@ -254,6 +254,7 @@ class IdTS(Policy):
     """
 
     name = "id_ts"
+    caches = tuple(f"{side}_{name}" for side in ("row", "column") for name in CACHES)
     update: str = "variational"
     passes: int = 2
 
@@ -271,6 +272,7 @@ class IdTS(Policy):
         fields: dict[str, NDArray[Any]] = {}
         for side, lines in (("row", K), ("column", L)):
             betas = start_betas(lines, lines)
+            del betas["rest"]  # nothing is loaded
             betas["arms"][:lines] = np.arange(lines)
             betas["successes"], betas["failures"] = np.zeros(lines), np.zeros(lines)
             if self.update == "variational":

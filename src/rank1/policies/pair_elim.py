@@ -298,6 +298,7 @@ class PairElim(Policy):
     """
 
     name = "pair_elim"
+    has_rounds = True
 
     def start(self, known: Known) -> PairElimState:
         """The state before the first step."""

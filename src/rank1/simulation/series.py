@@ -23,6 +23,7 @@ from rank1.simulation.block import Block
 from rank1.simulation.known import known_of
 from rank1.simulation.loop import play as play_steps
 from rank1.simulation.loop import refuse
+from rank1.simulation.rounds import play_rounds
 from rank1.simulation.stages import play_stages, room_for
 
 __all__ = ["METHODS", "Run", "Series", "checkpoints_of", "has_stages", "resolved"]
@@ -73,7 +74,7 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
 
 def has_stages(policy: Policy, problem: Problem) -> bool:
     """Whether runs can be played by whole stages."""
-    return policy.eliminates and problem.has_tallies
+    return (policy.eliminates or policy.has_rounds) and problem.has_tallies
 
 
 def resolved(method: str, policy: Policy, problem: Problem) -> str:
@@ -174,7 +175,7 @@ class Series:
 
     def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
         """The key, where `take` may remember what it has taken a digest of."""
-        loop = play_stages if self.method == "stages" else play_steps
+        loop = self._stages if self.method == "stages" else play_steps
         parts = (
             VERSION, self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
             take(digest, loop),
@@ -182,6 +183,10 @@ class Series:
             take(digest, type(self.problem)), take(_values, self.problem),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @property
+    def _stages(self) -> Callable[..., Any]:
+        return play_stages if self.policy.eliminates else play_rounds
 
     def seed_of(self, run: int, stream: int | None = None) -> np.random.SeedSequence:
         """A run's seed depends on what the run is, and on nothing that happens beside it.
@@ -244,8 +249,10 @@ class Series:
             return lambda rng, _, t, stop, totals: steps(
                 state, law, rng, K, L, t, stop, marks, curve, totals
             )
-        stages = kernel(play_stages, state, law)
-        room = room_for(law, K, L, marks)
+        stages = kernel(self._stages, state, law)
+        room: tuple[Any, ...] = room_for(law, K, L, marks)
+        if not self.policy.eliminates:
+            room = (*room, np.arange(max(K, L)))
         # The splitter is apart, so that the run itself doesn't depend on the checkpoints.
         return lambda rng, splitter, t, stop, totals: stages(
             state, law, rng, splitter, K, L, stop, marks, curve, totals, *room

@@ -94,20 +94,17 @@ def play_stages(
             expected, realised = totals[0], totals[1]
             spread(rounds, state.h_column[stage], law.column_twin, counts, rng)
             explore(
-                True, rounds, pieces, last, state, law, rng, splitter, checkpoints, curve, totals,
-                tallied, counts[0], plan,
+                True, 0, state.rows[: at.rows], state.C_row[stage], state.C_row[:0], rounds, pieces,
+                last, law, rng, splitter, checkpoints, curve, totals, tallied, counts[0], plan,
             )  # fmt: skip
             spread(rounds, state.h_row[stage], law.row_twin, counts, rng)
             explore(
-                False, rounds, pieces, last, state, law, rng, splitter, checkpoints, curve, totals,
-                tallied, counts[0], plan,
+                False, at.rows, state.columns[: at.columns], state.C_column[stage],
+                state.C_column[:0], rounds, pieces, last, law, rng, splitter, checkpoints, curve,
+                totals, tallied, counts[0], plan,
             )  # fmt: skip
-            while mark < last:
-                expected += curve[mark, 0]
-                realised += curve[mark, 1]
-                curve[mark, 0] = min(expected, totals[0])  # which may differ in the last bit
-                curve[mark, 1] = realised
-                mark += 1
+            add_up(curve, mark, last, expected, realised, totals)
+            mark = last
             t = end
             at.reported += rounds * size
             at.rounds += rounds
@@ -179,12 +176,27 @@ def spread(rounds: int, h: Ints, twin: Ints, room: Ints, rng: np.random.Generato
 
 
 @jit
+def add_up(
+    curve: Floats, mark: int, last: int, expected: float, realised: float, totals: Floats
+) -> None:
+    """Regret at the checkpoints from that between them, and what was there before."""
+    for k in range(mark, last):
+        expected += curve[k, 0]
+        realised += curve[k, 1]
+        curve[k, 0] = min(expected, totals[0])  # which may differ in the last bit
+        curve[k, 1] = realised
+
+
+@jit
 def explore(
     rows: bool,
+    before: int,
+    lines: Ints,
+    sums: Floats,
+    within: Floats,
     rounds: int,
     pieces: int,
     last: int,
-    state: Any,
     law: Any,
     rng: np.random.Generator,
     splitter: np.random.Generator,
@@ -197,16 +209,14 @@ def explore(
 ) -> None:
     """Draw the sums of exploring the rows (columns) over their partners, and split them.
 
-    Regret between two checkpoints goes into `curve` at the second; what comes after the checkpoint
-    before `last` is in `totals` only.
+    `before` is the number of pulls of a round that come before those of this side. Rewards are
+    added to `sums` by line and, unless it is empty, to `within` by partner and line. Regret between
+    two checkpoints goes into `curve` at the second; what comes after the checkpoint before `last`
+    is in `totals` only.
     """
-    at = state.at[0]
-    C = state.C_row[at.stage] if rows else state.C_column[at.stage]
-    lines = state.rows[: at.rows] if rows else state.columns[: at.columns]
-    before = 0 if rows else at.rows  # pulls of a round that come before those of this side
     for k in range(pieces):
         plan[k].free = plan[k].rounds
-    for partner in range(state.h_column.shape[1] if rows else state.h_row.shape[1]):
+    for partner in range(len(law.column_twin) if rows else len(law.row_twin)):
         count = counts[partner]
         if count == 0:
             continue
@@ -218,7 +228,9 @@ def explore(
             row, column = (line, partner) if rows else (partner, line)
             loss = gap(law, row, column)
             reward, regret = tally(law, row, column, count, rng, tallied)
-            C[line] += reward
+            sums[line] += reward
+            if len(within) > 0:
+                within[partner, line] += reward
             totals[0] += count * loss
             totals[1] += regret
             left = count

@@ -1,0 +1,157 @@
+"""The exact shortcut for PairElim: as many rounds at once as can pass before a process looks.
+
+Rounds are independent until a process looks and eliminates. Which one will be the next is chance: a
+column's process is fed when the column is the partner. But none can look before as many rounds as
+it still lacks observations; the least of these numbers can be drawn at once, as in `stages`: counts
+of partners are multinomial, and the rewards of a pair are one sum. In such a leap a process gets to
+its look only in the last round, so that all looks come after it. Near a look leaps are short; where
+they don't pay, rounds are played pull by pull.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.compiled import jit
+from rank1.policies.base import Records
+from rank1.policies.pair_elim import (
+    BETWEEN,
+    after,
+    begin_phase,
+    look,
+    phase_of,
+    stage_length,
+)
+from rank1.simulation.loop import note, step
+from rank1.simulation.stages import add_up, cut, explore, spread
+
+__all__ = ["play_rounds"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: Fewer rounds than this are played pull by pull.
+WORTH = 4
+
+
+def play_rounds(
+    state: Any,
+    law: Any,
+    rng: np.random.Generator,
+    splitter: np.random.Generator,
+    K: int,
+    L: int,
+    n: int,
+    checkpoints: Ints,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    plan: Records,
+    every: Ints,
+) -> tuple[int, int, int]:
+    """As `loop.play` from step 0 to n, and equal to it in law, for a state of PairElim.
+
+    The arguments are those of `stages.play_stages`, and the numbers 0, 1, … as far as the longer
+    side: no line may be put together with its twin, since each has a process of its own.
+    """
+    at = state.at[0]
+    t = mark = 0
+    while t < n:
+        rounds = 0
+        if at.side == 1 and after(state.columns, at.columns, at.last) == at.columns:
+            at.side = BETWEEN
+        if at.side == BETWEEN:
+            begin_phase(state, phase_of(at.reported, at.phase))
+            size = at.rows + at.columns
+            rounds = min(rounds_ahead(state, size), (n - t) // size)
+        if rounds < WORTH:  # play a round, or what is left of one, pull by pull
+            again = True
+            while again and t < n:
+                inside, row, column = step(state, law, rng, K, L, totals)
+                if not inside:
+                    return t, row, column
+                t += 1
+                if t == checkpoints[mark]:
+                    note(curve, mark, totals)
+                    mark += 1
+                again = at.side == 0 or after(state.columns, at.columns, at.last) < at.columns
+            continue
+        end = t + rounds * size
+        pieces, last = cut(t, size, end, checkpoints, mark, plan)
+        expected, realised = totals[0], totals[1]
+        spread(rounds, state.h_column, every, counts, rng)
+        explore(
+            True, 0, state.rows[: at.rows], state.row_sums[L], state.row_sums, rounds, pieces, last,
+            law, rng, splitter, checkpoints, curve, totals, tallied, counts[0], plan,
+        )  # fmt: skip
+        add_counts(state.row_counts, rounds, counts[0], state.rows[: at.rows])
+        spread(rounds, state.h_row, every, counts, rng)
+        explore(
+            False, at.rows, state.columns[: at.columns], state.column_sums[K], state.column_sums,
+            rounds, pieces, last, law, rng, splitter, checkpoints, curve, totals, tallied,
+            counts[0], plan,
+        )  # fmt: skip
+        add_counts(state.column_counts, rounds, counts[0], state.columns[: at.columns])
+        for process in range(L + 1):
+            at.rows = look(
+                state.row_sums[process], state.row_counts[process], state.row_stages, process,
+                at.log_rows, state.rows, at.rows, state.h_row,
+            )  # fmt: skip
+        for process in range(K + 1):
+            at.columns = look(
+                state.column_sums[process], state.column_counts[process], state.column_stages,
+                process, at.log_columns, state.columns, at.columns, state.h_column,
+            )  # fmt: skip
+        add_up(curve, mark, last, expected, realised, totals)
+        mark = last
+        t = end
+        at.reported += rounds * size
+        if t == checkpoints[mark]:
+            note(curve, mark, totals)
+            mark += 1
+    return t, 0, 0
+
+
+@jit
+def rounds_ahead(state: Any, size: int) -> int:
+    """How many rounds can pass before a process looks or a phase begins, at the end of the last."""
+    at = state.at[0]
+    K, L = state.limits[0].K, state.limits[0].L
+    rounds = lacking(
+        state.row_counts, state.row_stages, at.log_rows, state.rows[0], state.columns, at.columns, L
+    )
+    rounds = min(
+        rounds,
+        lacking(
+            state.column_counts, state.column_stages, at.log_columns, state.columns[0],
+            state.rows, at.rows, K,
+        ),
+    )  # fmt: skip
+    left = 2.0 ** (2.0**at.phase) - at.reported
+    return min(rounds, int(left / size) + 1)
+
+
+@jit
+def lacking(
+    counts: Ints, stages: Ints, log_T: float, line: int, partners: Ints, count: int, every: int
+) -> int:
+    """The least number of rounds until a process of one side has enough observations."""
+    least = stage_length(log_T, stages[every]) - counts[every, line]
+    for k in range(count):
+        process = partners[k]
+        least = min(least, stage_length(log_T, stages[process]) - counts[process, line])
+    return least
+
+
+@jit
+def add_counts(counts: Ints, rounds: int, partners: Ints, lines: Ints) -> None:
+    """Rounds of which each had one partner, in so many of them each."""
+    every = len(counts) - 1
+    for line in lines:
+        counts[every, line] += rounds
+        for process in range(every):
+            counts[process, line] += partners[process]
