@@ -1,26 +1,38 @@
-"""PairElim, beside its literal version."""
+"""PairElim: many rounds at once, the compiled loop, and its literal version."""
 
 from __future__ import annotations
 
 import time
 
 import rank1
-from benchmarks.timing import literal, ns_a_step
+from benchmarks.timing import cpu_seconds, literal, ns_a_step
 from rank1.testing import play_plain
+
+N = 2_000_000
 
 
 def main() -> None:
-    policy, steps = rank1.PairElim(), 20_000
+    policy, steps, runs = rank1.PairElim(), 20_000, 20
     for K in (8, 32):
         problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
-        ours = ns_a_step(policy.start, K, 2_000_000)
+        ours = ns_a_step(policy.start, K, N)
         begin = time.process_time()
         play_plain(literal(policy)(rank1.Known(K, K, steps)), problem, steps, 1)
         plain = (time.process_time() - begin) / steps * 1e9
         print(
-            f"pair_elim, K = L = {K:2}: {ours:6.0f} ns a step over 2,000,000 steps; literal, in "
+            f"pair_elim, K = L = {K:2}: {ours:6.0f} ns a step over {N:,} steps; literal, in "
             f"plain Python, {plain:.0f} ns, {plain / ours:.0f} times as long"
         )
+        for n in (N, 10**9):
+            whole = cpu_seconds(
+                lambda problem=problem, n=n: rank1.simulate(  # type: ignore[misc]
+                    policy, problem, n, runs, seed=1, checkpoints=1
+                )
+            )
+            print(
+                f"  many rounds at once: {whole / runs * 1e3:.2f} ms for {n:,} steps, "
+                f"{ours * n / 1e9 / (whole / runs):.0f} times as fast as pull by pull"
+            )
 
 
 if __name__ == "__main__":

@@ -261,7 +261,9 @@ def test_only_who_asks_is_told_the_truth() -> None:
         rank1.Oracle().start(Known(2, 3, 100))
 
 
-@pytest.mark.parametrize("name", ["uniform", "ucb1", "linucb", "thompson", "uts", "kl_ucb", "osub"])
+@pytest.mark.parametrize(
+    "name", ["uniform", "ucb1", "linucb", "thompson", "uts", "kl_ucb", "osub", "id_ts"]
+)
 def test_an_unplayed_pair_is_not_the_best(name: str) -> None:
     """One report, and it is the worst reward there is."""
     wide = name in ("uniform", "ucb1", "linucb")

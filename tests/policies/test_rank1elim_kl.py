@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rank1
+from rank1.policies.elimination import EliminationState
 from rank1.testing import play_plain
 from tests.support import literal_of, play_policy
 
@@ -83,6 +84,35 @@ def test_regret_is_that_of_the_three_programs_of_this_name(
         ours = result.outcomes[0].expected[:, -1]
         error = ours.std(ddof=1) * np.sqrt(1 / 40 + 1 / 20)
         assert abs(ours.mean() - regret) <= 3 * error + 0.005 * regret, K
+
+
+def test_the_level_in_time_and_counts_that_begin_at_one_a_cell() -> None:
+    """Of 7 rows and 5 columns a row has 5 cells more; log t + log log t at 1,000 reports."""
+    state = rank1.Rank1ElimKL("time").start(rank1.Known(7, 5, 20_000))
+    state.at[0].reported = 1000
+    length = int(state.n_stage[0])
+    level = math.log(1000) + math.log(math.log(1000))
+    for partners in (5, 7):
+        lower, upper = state.interval(0, 0.3, partners)
+        mean, count = 0.3 * length / (length + partners), length + partners
+        for end in (lower, upper):
+            assert count * rank1.theory.kl_bernoulli(mean, end) == pytest.approx(level)
+        assert lower < mean < upper
+
+
+def test_a_line_has_as_many_cells_as_there_are_on_the_other_side() -> None:
+    class Noted(EliminationState):
+        __slots__ = ()
+
+        def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
+            return float(partners), float(partners) + 1.0
+
+    state = Noted(*rank1.Rank1ElimKL().start(rank1.Known(2, 3, 10_000)))
+    rng = np.random.default_rng(1)
+    while state.at[0].stage == 0:
+        rank1.tell(state, rank1.ask(state, rng), 1.0)
+    assert set(state.row_intervals[0, :, 0]) == {3.0}
+    assert set(state.column_intervals[0, :, 0]) == {2.0}
 
 
 @pytest.mark.parametrize("level", ["time", "scaled"])

@@ -68,6 +68,16 @@ def test_every_pull_is_counted() -> None:
         assert n - 256 - 2 * (problem.K + problem.L) <= played <= n
 
 
+def test_columns_that_are_alike_have_processes_of_their_own() -> None:
+    """Six like columns are partners equally often, within five standard deviations."""
+    problem = rank1.Bernoulli([0.9, 0.8], [0.5] * 6)
+    state = Series.of(rank1.PairElim(), problem, 8000, 1, seed=2).play_run(0).state
+    counts = state.row_counts[:-1, 0]
+    mean = counts.mean()
+    assert mean > 100
+    assert np.all(abs(counts - mean) <= 5 * np.sqrt(mean * 5 / 6))
+
+
 def test_where_there_are_no_sums_it_is_played_pull_by_pull() -> None:
     series = Series.of(rank1.PairElim(), rank1.Bernoulli([0.5], [0.5]), 100, method="steps")
     assert series.method == "steps"
