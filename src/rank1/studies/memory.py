@@ -53,6 +53,9 @@ class Revision:
         self.retired = {side: tuple(fields.get(f"retire_{side}", ())) for side in self.SIDES}
 
 
+_SUGGESTED = int(Kind.SUGGESTED)  # NumPy takes long to find out that an enum is a number
+
+
 def layout_of(spec: Spec) -> str:
     """Which snapshots can be read: those of the same version, policy and layouts."""
     return f"{rank1.__version__} {spec.policy} {spec.made_policy().layout} {LAYOUT}"
@@ -86,7 +89,7 @@ class Memory:
         self, events: Events, text_of: Callable[[int], str | None], chosen: bool = False
     ) -> None:
         """Take in the events that follow; `text_of(seq)` has the `data` of one of them."""
-        self._make_room(int((events.kind == Kind.SUGGESTED).sum()))
+        self._make_room(int(np.count_nonzero(events.kind == _SUGGESTED)))
         place = 0
         while place < events.size:
             loop = kernel(fold.fold_events, self.state, self.book)
@@ -108,13 +111,12 @@ class Memory:
         """The next pulls, with rows and columns as the log numbers them."""
         pulls = np.zeros((count, 3), np.int64)
         kernel(_choose_many, self.state)(self.state, rng, pulls)
-        rows, columns = np.array(self.living["rows"]), np.array(self.living["columns"])
-        pulls[:, 0], pulls[:, 1] = rows[pulls[:, 0]], columns[pulls[:, 1]]
-        return [Pull(*pull) for pull in pulls.tolist()]
+        rows, columns = self.living["rows"], self.living["columns"]
+        return [Pull(rows[i], columns[j], tag) for i, j, tag in pulls.tolist()]
 
     def _make_room(self, count: int) -> None:
         at, table = self.book.at[0], self.book.table
-        if at.used + count <= len(table):
+        if self.book.at["used"][0] + count <= len(table):
             return
         kept = self.pending_table()
         room = np.zeros(max(64, 2 * (len(kept) + count)), fold.ENTRY)
