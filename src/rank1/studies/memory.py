@@ -16,6 +16,7 @@ from rank1.compiled import kernel
 from rank1.errors import InputError, Rank1Error, SnapshotError, StorageError
 from rank1.policies import Pull, State, restore, snapshot
 from rank1.policies.base import choose
+from rank1.policies.folding import load_tallies
 from rank1.studies import fold
 from rank1.studies.fold import Book
 from rank1.studies.log import Events, Kind
@@ -225,8 +226,9 @@ class Memory:
 
     def _start_anew(self) -> None:
         """A new state that knows what is known; pulls that are out mean nothing to it."""
-        self.state = started(self.spec, len(self.living["rows"]), len(self.living["columns"]))
-        kernel(fold.load_all, self.state, self.book)(self.state, self.book)
+        self.state = started(self.spec, *self.shape)
+        known, sums = self.of_living(self.book.known), self.of_living(self.book.known_sums)
+        kernel(load_tallies, self.state)(self.state, known, sums)
         self.book.table["tag"][: self.book.at[0].used] = -1
 
     # Snapshots
