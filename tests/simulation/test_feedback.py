@@ -110,3 +110,11 @@ def test_a_store_tells_them_apart(tmp_path: Path) -> None:
     first = rank1.simulate(policy, PROBLEM, 100, 2, delay=5, store=tmp_path)
     again = rank1.simulate(policy, PROBLEM, 100, 2, delay=5, store=tmp_path)
     np.testing.assert_array_equal(first.outcomes[0].expected, again.outcomes[0].expected)
+
+
+def test_a_file_says_how_rewards_came(tmp_path: Path) -> None:
+    result = rank1.simulate(rank1.UTS(), PROBLEM, 100, 2, delay=5, missing=0.1, batch=3)
+    result.save(tmp_path / "late.parquet")
+    again: Any = rank1.load(tmp_path / "late.parquet")
+    assert again.feedback == result.feedback == Feedback(5.0, 0.1, 3)
+    assert result.document()["feedback"]["delay"] == 5
