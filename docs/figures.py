@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import gallery_figures
+import live_figures
 import numpy as np
 
 import rank1
@@ -32,6 +33,7 @@ def main() -> None:
     save_figure(result.trace(run=0).plot(), FOLDER / "trace.png")
 
     gallery_figures.main()
+    live_figures.main()
     phase_diagram()
 
 
