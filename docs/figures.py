@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import gallery_figures
+import live_figures
 import numpy as np
 
 import rank1
@@ -33,6 +34,7 @@ def main() -> None:
 
     figures_of_commands()
     gallery_figures.main()
+    live_figures.main()
     phase_diagram()
 
 

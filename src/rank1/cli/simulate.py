@@ -16,6 +16,7 @@ from rank1.cli.options import (
     Jobs,
     Json,
     ProblemName,
+    Real,
     Seed,
     Set,
     Shuffle,
@@ -45,6 +46,14 @@ def simulate(
         str, typer.Option(help="auto, steps (every step) or stages (whole stages at once).")
     ] = "auto",
     shuffle: Shuffle = False,
+    delay: Annotated[
+        float, typer.Option(help="Steps by which rewards come late, on average.", **Real)
+    ] = 0.0,
+    missing: Annotated[float, typer.Option(help="Share of rewards that never come.", **Real)] = 0.0,
+    batch: Annotated[int, typer.Option(help="Rewards come after so many steps.", **Whole)] = 1,
+    forgetting: Annotated[
+        float | None, typer.Option(help="Half-life of what is learned, in rewards.", **Real)
+    ] = None,
     store: Store = None,
     backend: Backend = "threads",
     address: Address = None,
@@ -79,7 +88,8 @@ def simulate(
     try:
         result = simulation.simulate(
             policies, chosen, n, runs, seed, jobs, checkpoints,
-            method=method, shuffle=shuffle, store=store, backend=backend, address=address,
+            method=method, shuffle=shuffle, delay=delay, missing=missing, batch=batch,
+            forgetting=forgetting, store=store, backend=backend, address=address,
             progress=True,
         )  # fmt: skip
     except simulation.Interrupted as stop:
@@ -97,8 +107,8 @@ def simulate(
         save_figure(result.plot(bounds=bounds).figure, plot)
     if interrupted:
         played = {outcome.label for outcome in result.outcomes}
-        missing = ", ".join(each.label for each in policies if each.label not in played)
-        also = f" None of {missing} was." if missing else ""
+        others = ", ".join(each.label for each in policies if each.label not in played)
+        also = f" None of {others} was." if others else ""
         what = f"{ending()}: these are the runs that were finished.{also}"
         print(what, file=sys.stderr)
         sys.exit(status())

@@ -203,7 +203,7 @@ def identify(
     series = [
         Search(
             policy, problem, n, np.array([n]), seed, "steps", bool(shuffle),
-            float(confidence), float(tolerance), bool(rank_one),
+            confidence=float(confidence), tolerance=float(tolerance), rank_one=bool(rank_one),
         )
         for policy in policies
     ]  # fmt: skip

@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
 from rank1.simulation.block import Block, joined
+from rank1.simulation.feedback import AT_ONCE, Feedback
 from rank1.simulation.series import Series
 from rank1.simulation.tidy import Part, Tidy, write_tidy
 from rank1.simulation.trace import Trace, trace_of
@@ -121,6 +122,8 @@ class Result:
     shuffle: bool = False
     #: Runs that were asked for and not finished: number of the policy, first run, end.
     missing: list[tuple[int, int, int]] = field(default_factory=list, repr=False)
+    #: How rewards came in.
+    feedback: Feedback = AT_ONCE
 
     @classmethod
     def of(
@@ -146,6 +149,7 @@ class Result:
             method,
             series.shuffle,
             missing,
+            series.feedback,
         )
 
     def __getitem__(self, policy: str) -> Outcome:
@@ -202,11 +206,13 @@ class Result:
 
     def document(self) -> dict[str, Any]:
         """The facts as one JSON document, as `rank1 simulate --json` prints them."""
+        late = {} if self.feedback == AT_ONCE else {"feedback": asdict(self.feedback)}
         return {
             "problem": self.about,
             "n": self.n,
             "runs": self.runs,
             "seed": self.seed,
+            **late,
             "policies": [outcome.entry(self.checkpoints) for outcome in self.outcomes],
         }
 
@@ -241,6 +247,7 @@ class Result:
             self.seed,
             self.method,
             self.shuffle,
+            self.feedback,
         )
         return trace_of(series, run)
 
@@ -304,6 +311,7 @@ class Result:
             "shuffle": self.shuffle,
             "checkpoints": self.checkpoints.tolist(),
             "missing": self.missing,
+            "feedback": asdict(self.feedback),
             "policies": [
                 {
                     "policy": outcome.policy,
@@ -354,6 +362,7 @@ def result_of(tidy: Tidy) -> Result:
         facts["method"],
         facts["shuffle"],
         [(number, start, stop) for number, start, stop in facts["missing"]],
+        Feedback(**facts.get("feedback", {})),  # earlier files don't say
     )
 
 

@@ -11,6 +11,7 @@ from rank1.errors import InputError, InputTypeError
 from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
+from rank1.simulation.feedback import Feedback
 from rank1.simulation.plan import make_plan
 from rank1.simulation.result import Outcome, Result
 from rank1.simulation.series import Series
@@ -41,6 +42,10 @@ def simulate(
     *,
     method: str = "auto",
     shuffle: bool = False,
+    delay: float = 0.0,
+    missing: float = 0.0,
+    batch: int = 1,
+    forgetting: float | None = None,
     store: str | os.PathLike[str] | None = None,
     backend: str = "threads",
     address: str | None = None,
@@ -72,6 +77,15 @@ def simulate(
         Relabel rows and columns at random in each run, so that no policy gains from where the best
         pair stands: ties go to the lowest index, and a spike's best pair is (0, 0). Pairs in the
         result are those of the problem.
+    delay
+        Rewards come late, by so many steps on average: in each step each of those on their way
+        comes in with the same probability, so that they also come out of order.
+    missing
+        The probability that a reward never comes. When it would have come, the policy is told so.
+    batch
+        Rewards come in after every so many steps only.
+    forgetting
+        The half-life of what is learned, in rewards, for policies whose state is counts and sums.
     store
         A folder in which finished runs are kept as they come. The same call reads them back
         instead of playing them again, also after it was interrupted; an edited policy or problem
@@ -107,7 +121,10 @@ def simulate(
     runs = checks.integer("runs", runs, 1)
     jobs = checks.jobs("jobs", jobs)
     marks = checkpoints if isinstance(checkpoints, int) else list(checkpoints)
-    series = [Series.of(policy, problem, n, marks, seed, method, shuffle) for policy in policies]
+    feedback = Feedback.of(delay, missing, batch, forgetting)
+    series = [
+        Series.of(policy, problem, n, marks, seed, method, shuffle, feedback) for policy in policies
+    ]
     kept = None if store is None else Store(store)
     plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
 

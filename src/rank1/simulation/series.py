@@ -20,6 +20,7 @@ from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
+from rank1.simulation.feedback import AT_ONCE, Feedback, compile_late, play_late, play_late_run
 from rank1.simulation.known import known_of
 from rank1.simulation.loop import play as play_steps
 from rank1.simulation.loop import refuse
@@ -141,6 +142,8 @@ class Series:
     method: str
     #: Whether rows and columns are relabelled at random in each run.
     shuffle: bool = False
+    #: How rewards come in.
+    feedback: Feedback = AT_ONCE
 
     @classmethod
     def of(
@@ -152,9 +155,15 @@ class Series:
         seed: int = 1,
         method: str = "auto",
         shuffle: bool = False,
+        feedback: Feedback = AT_ONCE,
     ) -> Series:
         """A series from arguments as `simulate` takes them."""
         n = checks.integer("n", n, 1)
+        feedback.check(policy)
+        if feedback != AT_ONCE:
+            if method == "stages":
+                raise InputError("method must be auto or steps where rewards don't come at once")
+            method = "steps"
         return cls(
             policy,
             problem,
@@ -163,6 +172,7 @@ class Series:
             checks.integer("seed", seed, 0, None),
             resolved(method, policy, problem),
             bool(shuffle),
+            feedback,
         )
 
     @cached_property
@@ -175,12 +185,16 @@ class Series:
 
     def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
         """The key, where `take` may remember what it has taken a digest of."""
-        loop = self._stages if self.method == "stages" else play_steps
+        loop: Any = self._stages if self.method == "stages" else play_steps
+        late: tuple[Any, ...] = ()
+        if self.feedback != AT_ONCE:
+            loop, late = play_late, (self.feedback,)
         parts = (
             VERSION, self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
             take(digest, loop),
             take(digest, type(self.policy)), take(_values, self.policy),
             take(digest, type(self.problem)), take(_values, self.problem),
+            *late,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -221,6 +235,9 @@ class Series:
         with generator(self.seed_of(run)) as rng, generator(self.seed_of(run, SPLIT)) as splitter:
             # Whole stages take no time, and can't be cut anywhere.
             chunk = self.n if self.method == "stages" else problem.block or CHUNK
+            if self.feedback != AT_ONCE:
+                state = play_late_run(self, problem, law, rng, curve, chunk, stopped)
+                return self._ended(problem, state, curve)
             step, totals = self._loop(problem, state, law, curve), np.zeros(2)
             for t in range(0, self.n, chunk):
                 if stopped():
@@ -230,6 +247,9 @@ class Series:
                 reached, row, column = step(rng, splitter, t, stop, totals)
                 if reached < stop:
                     raise refuse(self.policy.label, reached, row, column, problem.K, problem.L)
+        return self._ended(problem, state, curve)
+
+    def _ended(self, problem: Problem, state: Any, curve: NDArray[np.float64]) -> Run:
         pair = state.best()
         if isinstance(problem, Shuffled):
             pair = problem.pair(*pair)
@@ -263,6 +283,10 @@ class Series:
         rng = np.random.default_rng(0)
         problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
         state, curve = self.start(problem), np.zeros((len(self.checkpoints), 2))
+        if self.feedback != AT_ONCE:
+            with held_back():
+                compile_late(self, problem, rng)
+            return
         with held_back():
             self._loop(problem, state, problem.law, curve)(rng, rng, 0, 0, np.zeros(2))
 

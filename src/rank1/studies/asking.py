@@ -76,7 +76,7 @@ def suggest(
             )
         if given:
             return [_suggestion(work, spec, each) for each in given]
-    if memory.book.at[0].retired:
+    if memory.book.at["retired"][0]:
         raise ConflictError(f"study {work.study.name!r} is retired: it gives no suggestions")
     pair = None
     if unit is not None:

@@ -51,6 +51,9 @@ class Desk:
 
     def _transact(self, work: Callable[[Work], T]) -> T:
         begun = Work(self, None, None)
+        if self._memory is None:  # a long log should keep nobody from writing
+            with self.storage.reading() as reader:
+                self._caught_up(reader)
         try:
             with self.storage.transaction(self.study.id) as log:
                 begun = Work(self, log, self._caught_up(log))

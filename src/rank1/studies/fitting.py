@@ -12,7 +12,7 @@ from rank1 import checks
 from rank1.compiled import generator, kernel
 from rank1.fit import Fit, fit, p_value
 from rank1.policies.base import choose, update
-from rank1.studies import fold
+from rank1.policies.folding import load_tallies
 from rank1.studies.memory import Memory
 from rank1.studies.spec import Spec, started
 
@@ -75,13 +75,6 @@ def _play(
         trials[row, column] += 1.0
 
 
-def _load(state: Any, counts: Floats, won: Floats) -> None:
-    for row in range(counts.shape[0]):
-        for column in range(counts.shape[1]):
-            if counts[row, column] > 0:
-                fold.learn_count(state, row, column, int(counts[row, column]), won[row, column])
-
-
 def fit_of(memory: Memory, spec: Spec, now: float, B: int, seed: int) -> StudyFit:
     """The fit of all evidence so far."""
     B = checks.integer("B", B, 1)
@@ -100,7 +93,7 @@ def fit_of(memory: Memory, spec: Spec, now: float, B: int, seed: int) -> StudyFi
         trials = given.copy()
         if own > 0:
             state = started(spec, K, L)
-            kernel(_load, state)(state, given, successes)
+            kernel(load_tallies, state)(state, given, successes)
             with generator(np.random.SeedSequence(int(rng.integers(2**63)))) as inner:
                 kernel(_play, state)(state, means, inner, own, successes, trials)
         return successes, trials - successes

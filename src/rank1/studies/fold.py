@@ -15,14 +15,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit
-from rank1.policies.base import Records, expects, forget, issued, load, record, update
+from rank1.policies.base import Records, expects, issued, record, update
+from rank1.policies.folding import give_up, learn_count
 from rank1.studies.log import Expiry, Kind
 
-__all__ = ["Book", "close_windows", "fold_events", "load_all", "new_book", "overdue", "place_of"]
+__all__ = ["Book", "close_windows", "fold_events", "new_book", "overdue", "place_of"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -101,43 +101,6 @@ def new_book(K: int, L: int, rules: Records) -> Book:
     tables = {name: np.zeros((K, L)) for name in TABLES}
     lines: Any = {"row_of": np.arange(K), "column_of": np.arange(L), **tables}
     return Book(at=np.zeros(1, AT), rules=rules, table=np.zeros(64, ENTRY), **lines)
-
-
-# What only states of counts and sums can do. Numba compiles every branch, also for states that
-# have no `load`, or whose `forget` isn't compiled: these are chosen by the state's class.
-
-
-def learn_count(state: Any, row: int, column: int, count: int, total: float) -> None:
-    """Rewards of pulls that the state knows nothing of."""
-    if hasattr(state, "load"):
-        state.load(row, column, count, total)
-
-
-def give_up(state: Any, row: int, column: int, tag: int) -> bool:
-    """This pull's reward will never come. False if that can't be told from here."""
-    if hasattr(state, "load"):
-        state.forget(row, column, tag)
-        return True
-    return False
-
-
-@overload(learn_count, strict=False)
-def _learn_count(state: Any, row: int, column: int, count: int, total: float) -> Any:
-    if hasattr(state.instance_class, "load"):
-        return lambda state, row, column, count, total: load(state, row, column, count, total)
-    return lambda state, row, column, count, total: None
-
-
-@overload(give_up, strict=False)
-def _give_up(state: Any, row: int, column: int, tag: int) -> Any:
-    if not hasattr(state.instance_class, "load"):
-        return lambda state, row, column, tag: False
-
-    def implementation(state: Any, row: int, column: int, tag: int) -> bool:
-        forget(state, row, column, tag)
-        return True
-
-    return implementation
 
 
 @jit
@@ -323,15 +286,3 @@ def fold_events(
         if rules.forget_every > 0 and at.learned >= rules.forget_every:
             return e + 1, FADE
     return len(seqs), DONE
-
-
-def load_all(state: Any, book: Book) -> None:
-    """Tell a new state all that is known of the pairs that live."""
-    K, L = book.known.shape
-    for row in range(K):
-        for column in range(L):
-            i, j, weight = book.row_of[row], book.column_of[column], book.known[row, column]
-            if i >= 0 and j >= 0 and weight > 0.0:
-                count = max(1, int(weight + 0.5))
-                mean = book.known_sums[row, column] / weight
-                learn_count(state, i, j, count, min(max(count * mean, 0.0), float(count)))

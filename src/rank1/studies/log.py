@@ -149,8 +149,17 @@ def as_events(events: Sequence[Event], first: int, at: float) -> Events:
     >>> as_events([Event(Kind.SUGGESTED, 2, 1, nonce=7)], first=5, at=0.5).seq
     array([5])
     """
-    rows = [(first + k, at, *event[:7]) for k, event in enumerate(events)]
-    return columns(np.array(rows, RECORD))
+    size = len(events)
+    kinds = np.fromiter((int(event.kind) for event in events), np.int8, size)
+    # Column by column: through records it would take four times as long.
+    parts = list(zip(*(event[1:7] for event in events), strict=True)) or [()] * 6
+    types = (RECORD[name] for name in Events._fields[3:])
+    return Events(
+        np.arange(first, first + size),
+        np.full(size, at),
+        kinds,
+        *(np.array(part, kind) for part, kind in zip(parts, types, strict=True)),
+    )
 
 
 def nonces(count: int) -> list[int]:

@@ -16,6 +16,7 @@ from rank1.compiled import kernel
 from rank1.errors import InputError, Rank1Error, SnapshotError, StorageError
 from rank1.policies import Pull, State, restore, snapshot
 from rank1.policies.base import choose
+from rank1.policies.folding import load_tallies
 from rank1.studies import fold
 from rank1.studies.fold import Book
 from rank1.studies.log import Events, Kind
@@ -53,6 +54,9 @@ class Revision:
         self.retired = {side: tuple(fields.get(f"retire_{side}", ())) for side in self.SIDES}
 
 
+_SUGGESTED = int(Kind.SUGGESTED)  # NumPy takes long to find out that an enum is a number
+
+
 def layout_of(spec: Spec) -> str:
     """Which snapshots can be read: those of the same version, policy and layouts."""
     return f"{rank1.__version__} {spec.policy} {spec.made_policy().layout} {LAYOUT}"
@@ -86,7 +90,7 @@ class Memory:
         self, events: Events, text_of: Callable[[int], str | None], chosen: bool = False
     ) -> None:
         """Take in the events that follow; `text_of(seq)` has the `data` of one of them."""
-        self._make_room(int((events.kind == Kind.SUGGESTED).sum()))
+        self._make_room(int(np.count_nonzero(events.kind == _SUGGESTED)))
         place = 0
         while place < events.size:
             loop = kernel(fold.fold_events, self.state, self.book)
@@ -108,13 +112,12 @@ class Memory:
         """The next pulls, with rows and columns as the log numbers them."""
         pulls = np.zeros((count, 3), np.int64)
         kernel(_choose_many, self.state)(self.state, rng, pulls)
-        rows, columns = np.array(self.living["rows"]), np.array(self.living["columns"])
-        pulls[:, 0], pulls[:, 1] = rows[pulls[:, 0]], columns[pulls[:, 1]]
-        return [Pull(*pull) for pull in pulls.tolist()]
+        rows, columns = self.living["rows"], self.living["columns"]
+        return [Pull(rows[i], columns[j], tag) for i, j, tag in pulls.tolist()]
 
     def _make_room(self, count: int) -> None:
         at, table = self.book.at[0], self.book.table
-        if at.used + count <= len(table):
+        if self.book.at["used"][0] + count <= len(table):
             return
         kept = self.pending_table()
         room = np.zeros(max(64, 2 * (len(kept) + count)), fold.ENTRY)
@@ -223,8 +226,9 @@ class Memory:
 
     def _start_anew(self) -> None:
         """A new state that knows what is known; pulls that are out mean nothing to it."""
-        self.state = started(self.spec, len(self.living["rows"]), len(self.living["columns"]))
-        kernel(fold.load_all, self.state, self.book)(self.state, self.book)
+        self.state = started(self.spec, *self.shape)
+        known, sums = self.of_living(self.book.known), self.of_living(self.book.known_sums)
+        kernel(load_tallies, self.state)(self.state, known, sums)
         self.book.table["tag"][: self.book.at[0].used] = -1
 
     # Snapshots

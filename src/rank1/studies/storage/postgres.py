@@ -51,6 +51,9 @@ SENT = np.dtype([
 ])  # fmt: skip
 # An own statement after that of the lock: it sees what was committed while it waited.
 LOCK = "SELECT id FROM rank1_studies WHERE id = ANY(%s::int4[]) ORDER BY id FOR NO KEY UPDATE"
+#: Of each study the seq and time of its last event, and the time now.
+Ends = dict[int, tuple[int, float, float]]
+
 CLOCK = "extract(epoch FROM clock_timestamp())::float8"
 ENDS = f"""
     SELECT id, seq, at, {CLOCK}
@@ -112,10 +115,11 @@ class PostgresReader(SqlReader):
 class PostgresTransaction(PostgresReader, SqlTransaction):
     """Reads and writes through one connection, which has the studies locked."""
 
-    def __init__(self, connection: Connection, ends: dict[int, tuple[int, float]]) -> None:
+    def __init__(self, connection: Connection, ends: Ends) -> None:
         PostgresReader.__init__(self, connection)
         SqlTransaction.__init__(self, list(ends))
-        self._ends.update(ends)
+        for study, (seq, at, now) in ends.items():
+            self._lasts[study], self._ends[study] = (seq, at), (seq, max(at, now))
 
     def insert(self, rows: list[tuple[Any, ...]]) -> None:
         with self.connection.cursor() as cursor, cursor.copy(COPY) as copy:
@@ -210,9 +214,7 @@ class PostgresStorage(SqlStorage):
             return
         self._connections.drop(connection)
 
-    def _begin(
-        self, begin: str, studies: Sequence[int]
-    ) -> tuple[Connection, dict[int, tuple[int, float]]]:
+    def _begin(self, begin: str, studies: Sequence[int]) -> tuple[Connection, Ends]:
         """A connection on which a transaction has begun, and where the logs of the studies end.
 
         Nothing has happened until then, so a lost connection is simply replaced.
@@ -278,9 +280,7 @@ class PostgresStorage(SqlStorage):
             self._undo(connection)
 
 
-def _locked(
-    connection: Connection, begin: str, studies: Sequence[int]
-) -> dict[int, tuple[int, float]]:
+def _locked(connection: Connection, begin: str, studies: Sequence[int]) -> Ends:
     """Begin a transaction and lock studies: where their logs end, and the time."""
     if not studies:
         connection.execute(begin)
@@ -289,7 +289,7 @@ def _locked(
         connection.execute(begin)
         connection.execute(LOCK, [list(studies)])
         cursor = connection.execute(ENDS, [list(studies)], binary=True)
-    ends = {study: (seq, max(at, now)) for study, seq, at, now in cursor}
+    ends = {study: (seq, at, now) for study, seq, at, now in cursor}
     for study in studies:
         if study not in ends:
             raise UnknownStudyError(f"there is no study with the number {study}")

@@ -180,6 +180,7 @@ class SqlTransaction(SqlReader):
     def __init__(self, studies: Sequence[int]) -> None:
         self._studies = studies
         self._ends: dict[int, tuple[int, float]] = {}
+        self._lasts: dict[int, tuple[int, float]] = {}
         self._clock: float | None = None
         #: The rows of all that was added.
         self.added: list[tuple[Any, ...]] = []
@@ -201,6 +202,13 @@ class SqlTransaction(SqlReader):
         self._studies, self._ends[study] = [study], (0, now)
         self.append(study, [Event(Kind.CREATED, data=spec)])
         return self.study(name)
+
+    def last(self, study: int) -> tuple[int, float]:
+        if study not in self._studies:  # somebody else may add to it
+            return super().last(study)
+        if study not in self._lasts:
+            self._lasts[study] = super().last(study)
+        return self._lasts[study]
 
     def end(self, study: int) -> tuple[int, float]:
         """Seq of the last event, and the time of those to come."""
@@ -224,18 +232,19 @@ class SqlTransaction(SqlReader):
                 raise InputError(f"data must be ASCII, as JSON can be, got {shown(event.data)}")
             if (event.suggestion > 0) != (event.kind in OUTCOMES) or event.suggestion > last:
                 raise InputError(f"suggestion must be one that was made before, got {event}")
+        given = [event.nonce for event in events]
+        if not all(given):
+            given = [nonce or new for nonce, new in zip(given, nonces(len(events)), strict=True)]
         rows = [
-            (study, seq, at, int(event.kind), *event[1:6], event.nonce or nonce, *event[7:11])
-            for seq, (event, nonce) in enumerate(
-                zip(events, nonces(len(events)), strict=True), last + 1
-            )
+            (study, seq, at, int(event.kind), *event[1:6], nonce, *event[7:11])
+            for seq, (event, nonce) in enumerate(zip(events, given, strict=True), last + 1)
         ]
         try:
             self.insert(rows)
         except BaseException:
             self.failed = True  # some of the rows may be there
             raise
-        self._ends[study] = last + len(events), at
+        self._ends[study] = self._lasts[study] = last + len(events), at
         self.added += rows
         return last + 1
 

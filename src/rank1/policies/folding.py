@@ -1,0 +1,66 @@
+"""What only states of counts and sums can do, in code that is compiled for every state.
+
+Numba compiles every branch, also for states that have no `load`, or whose `forget` isn't compiled.
+So what is done here is chosen by the state's class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from rank1.policies.base import forget, load
+
+__all__ = ["give_up", "learn_count", "load_tallies"]
+
+Floats = NDArray[np.float64]
+
+
+def learn_count(state: Any, row: int, column: int, count: int, total: float) -> None:
+    """So many rewards of pulls that the state knows nothing of; only states with `load` learn."""
+    if hasattr(state, "load"):
+        state.load(row, column, count, total)
+
+
+def give_up(state: Any, row: int, column: int, tag: int) -> bool:
+    """This pull's reward will never come. False if compiled code can't say so to this state."""
+    if hasattr(state, "load"):
+        state.forget(row, column, tag)
+        return True
+    return False
+
+
+@overload(learn_count, strict=False)
+def _learn_count(state: Any, row: int, column: int, count: int, total: float) -> Any:
+    if hasattr(state.instance_class, "load"):
+        return lambda state, row, column, count, total: load(state, row, column, count, total)
+    return lambda state, row, column, count, total: None
+
+
+@overload(give_up, strict=False)
+def _give_up(state: Any, row: int, column: int, tag: int) -> Any:
+    if not hasattr(state.instance_class, "load"):
+        return lambda state, row, column, tag: False
+
+    def implementation(state: Any, row: int, column: int, tag: int) -> bool:
+        forget(state, row, column, tag)
+        return True
+
+    return implementation
+
+
+def load_tallies(state: Any, weights: Floats, sums: Floats) -> None:
+    """Tell a new state what is known of each pair: K×L numbers of rewards, and their sums.
+
+    Numbers that have faded are rounded, and a pair that was ever tried counts once at least.
+    """
+    for row in range(weights.shape[0]):
+        for column in range(weights.shape[1]):
+            weight = weights[row, column]
+            if weight > 0.0:
+                count = max(1, int(weight + 0.5))
+                total = count * (sums[row, column] / weight)
+                learn_count(state, row, column, count, min(max(total, 0.0), float(count)))

@@ -1,0 +1,214 @@
+"""Runs in which rewards come late, in batches, or never, or in which the policy forgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.compiled import kernel
+from rank1.errors import InputError
+from rank1.policies.base import Policy, Records, choose, expects, record, update
+from rank1.policies.folding import give_up, learn_count, load_tallies
+from rank1.simulation.loop import draw, gap, note, refuse
+
+if TYPE_CHECKING:
+    from rank1.problems.base import Problem
+    from rank1.simulation.series import Series
+
+__all__ = ["AT_ONCE", "Feedback", "play_late", "play_late_run"]
+
+Floats = NDArray[np.float64]
+
+#: A policy with a half-life of h rewards forgets a little after each h/16 of them.
+FADING = 16
+
+#: A pull whose reward is on its way.
+PULL = record("row", "column", "tag", "lost", reward=float)
+
+#: Where a run stands.
+AT = record(
+    "out",  # pulls whose rewards are on their way
+    "due",  # how many of them come in now
+    "learned",  # rewards since the policy last forgot
+    "row",  # the pull at which the loop has stopped
+    "column",
+    "tag",
+)
+
+SETTINGS = record("batch", "forget_every", arrives=float, missing=float)
+
+# What the loop stops for.
+DONE, OFF_THE_GRID, FULL, FORGET, FADE = range(5)
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """How rewards come in; see `simulate`."""
+
+    delay: float = 0.0
+    missing: float = 0.0
+    batch: int = 1
+    forgetting: float | None = None
+
+    @classmethod
+    def of(cls, delay: float, missing: float, batch: int, forgetting: float | None) -> Feedback:
+        """From arguments as `simulate` takes them."""
+        delay = checks.number("delay", delay, 0, 1e9)
+        missing = checks.number("missing", missing, 0, 1)
+        if missing == 1:
+            raise InputError("missing must be below 1, got 1: without rewards nothing is learned")
+        if forgetting is not None:
+            forgetting = checks.number("forgetting", forgetting, 1, 1e12)
+        return cls(delay, missing, checks.integer("batch", batch, 1, 10**6), forgetting)
+
+    def check(self, policy: Policy) -> None:
+        """Refuse a policy that can't forget."""
+        if self.forgetting is not None and not policy.counts:
+            raise InputError(
+                f"forgetting must be None for {policy.label}, whose state isn't counts and sums"
+            )
+
+    @property
+    def settings(self) -> Records:
+        """For the loop."""
+        arrives = 1 - (self.delay / (1 + self.delay)) ** self.batch
+        every = 0 if self.forgetting is None else max(1, round(self.forgetting / FADING))
+        return np.array([(self.batch, every, arrives, self.missing)], SETTINGS)
+
+
+#: Every reward at once, as the loop without a queue has it.
+AT_ONCE = Feedback()
+
+
+def play_late(
+    state: Any,
+    law: Any,
+    rng: np.random.Generator,
+    K: int,
+    L: int,
+    t: int,
+    stop: int,
+    checkpoints: NDArray[np.int64],
+    curve: Floats,
+    totals: Floats,
+    settings: Records,
+    at_: Records,
+    queue: Records,
+    known: Floats,
+    sums: Floats,
+) -> tuple[int, int]:
+    """Steps t … stop - 1; how far it came, and what it stopped for."""
+    at, rules = at_[0], settings[0]
+    mark = 0
+    while checkpoints[mark] <= t and mark < len(checkpoints) - 1:
+        mark += 1
+    while True:
+        while at.due > 0:
+            # In order, where all come in.
+            k = at.out - at.due if rules.arrives >= 1.0 else int(rng.random() * at.out)
+            row, column, tag = queue[k].row, queue[k].column, queue[k].tag
+            reward, lost = queue[k].reward, queue[k].lost
+            at.due -= 1
+            if rules.arrives < 1.0:
+                at.out -= 1
+                last = queue[at.out]
+                queue[k].row, queue[k].column, queue[k].tag = last.row, last.column, last.tag
+                queue[k].reward, queue[k].lost = last.reward, last.lost
+            elif at.due == 0:
+                at.out = 0
+            if lost == 1:
+                if tag >= 0 and not give_up(state, row, column, tag):
+                    at.row, at.column, at.tag = row, column, tag
+                    return t, FORGET
+                continue
+            if tag < 0:
+                learn_count(state, row, column, 1, reward)
+            elif expects(state, row, column, tag):
+                update(state, row, column, tag, reward)
+            if rules.forget_every > 0:
+                known[row, column] += 1.0
+                sums[row, column] += reward
+                at.learned += 1
+                if at.learned >= rules.forget_every:
+                    return t, FADE
+        if t >= stop:
+            return t, DONE
+        if at.out == len(queue):
+            return t, FULL
+        row, column, tag = choose(state, rng)
+        if np.uint64(row) >= np.uint64(K) or np.uint64(column) >= np.uint64(L):
+            at.row, at.column = row, column
+            return t, OFF_THE_GRID
+        reward, regret = draw(law, row, column, rng)
+        totals[0] += gap(law, row, column)
+        totals[1] += regret
+        one = queue[at.out]
+        one.row, one.column, one.tag, one.reward, one.lost = row, column, tag, reward, 0
+        if rules.missing > 0.0 and rng.random() < rules.missing:
+            one.lost = 1
+        at.out += 1
+        t += 1
+        if t == checkpoints[mark]:
+            note(curve, mark, totals)
+            mark += mark < len(checkpoints) - 1
+        if t % rules.batch == 0:
+            at.due = at.out if rules.arrives >= 1.0 else rng.binomial(at.out, rules.arrives)
+
+
+def play_late_run(
+    series: Series,
+    problem: Problem,
+    law: Any,
+    rng: np.random.Generator,
+    curve: Floats,
+    chunk: int,
+    stopped: Callable[[], bool],
+) -> Any:
+    """Play one run; the policy's state at its end."""
+    feedback, K, L = series.feedback, problem.K, problem.L
+    state, totals = series.start(problem), np.zeros(2)
+    at, settings = np.zeros(1, AT), feedback.settings
+    queue = np.zeros(max(64, 2 * feedback.batch), PULL)
+    known, sums = np.zeros((K, L)), np.zeros((K, L))
+    low, high = float(problem.low), float(problem.high)
+    for begin in range(0, series.n, chunk):
+        if stopped():
+            raise KeyboardInterrupt
+        problem.refill(law, rng)
+        t, stop = begin, min(begin + chunk, series.n)
+        while True:
+            t, reason = kernel(play_late, state, law)(
+                state, law, rng, K, L, t, stop, series.checkpoints, curve, totals,
+                settings, at, queue, known, sums,
+            )  # fmt: skip
+            if reason == DONE:
+                break
+            if reason == OFF_THE_GRID:
+                raise refuse(series.policy.label, t, int(at[0].row), int(at[0].column), K, L)
+            if reason == FULL:
+                queue = np.concatenate([queue, np.zeros(len(queue), PULL)])
+            elif reason == FORGET:
+                state = state.forget(int(at[0].row), int(at[0].column), int(at[0].tag))
+            else:
+                assert feedback.forgetting is not None
+                factor = 0.5 ** (at[0].learned / feedback.forgetting)
+                known *= factor
+                sums *= factor
+                at[0].learned = 0
+                queue["tag"] = -1  # they mean nothing to a new state
+                state = series.start(problem)
+                if not (low >= 0 and high <= 1):
+                    raise InputError(f"forgetting needs rewards in [0, 1], got [{low}, {high}]")
+                kernel(load_tallies, state)(state, known, sums)
+    return state
+
+
+def compile_late(series: Series, problem: Problem, rng: np.random.Generator) -> None:
+    """Have the loop ready."""
+    shorter = replace(series, n=1, checkpoints=np.array([1]))
+    play_late_run(shorter, problem, problem.law, rng, np.zeros((1, 2)), 1, lambda: False)
