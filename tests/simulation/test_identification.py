@@ -93,7 +93,7 @@ def test_a_run_is_a_policy_with_a_look_after_every_pull() -> None:
     found = rank1.identify(rank1.TopTwo(), PROBLEM, confidence=0.9, runs=3, seed=5)["top_two"]
     for run in range(3):
         series = Search(
-            rank1.TopTwo(), PROBLEM, 1_000_000, np.array([1_000_000]), 5, "steps", False, 0.9
+            rank1.TopTwo(), PROBLEM, 1_000_000, np.array([1_000_000]), 5, "steps", confidence=0.9
         )  # fmt: skip
         rng = np.random.default_rng(series.seed_of(run))
         state = start(rank1.TopTwo(), PROBLEM, 1_000_000)
