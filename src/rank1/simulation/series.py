@@ -143,7 +143,7 @@ class Series:
     #: Whether rows and columns are relabelled at random in each run.
     shuffle: bool = False
     #: How rewards come in.
-    feedback: Feedback = AT_ONCE
+    feedback: Feedback = field(default=AT_ONCE, kw_only=True)
 
     @classmethod
     def of(
@@ -172,7 +172,7 @@ class Series:
             checks.integer("seed", seed, 0, None),
             resolved(method, policy, problem),
             bool(shuffle),
-            feedback,
+            feedback=feedback,
         )
 
     @cached_property
