@@ -186,6 +186,10 @@ class Policy:
     #: state has a method `load(row, column, count, total)`: so many rewards are known of the pair,
     #: which needs no first pull any more. In any order, and again for the same pair.
     counts: ClassVar[bool] = False
+    #: Whether it tries every pair once before it chooses.
+    every_pair_first: ClassVar[bool] = False
+    #: Whether its state keeps something for each row and column, and nothing for each pair.
+    lines_only: ClassVar[bool] = False
     #: Whether its choice follows from what was reported: the propensity of each pull is 1.
     deterministic: ClassVar[bool] = False
     #: Arrays of its state that only save time: whatever is in them, choices have the same law.

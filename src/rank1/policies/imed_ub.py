@@ -257,6 +257,7 @@ class IMEDUB(Policy):
     """
 
     name = "imed_ub"
+    every_pair_first = True
     counts: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True
 

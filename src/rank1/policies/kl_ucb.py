@@ -214,6 +214,7 @@ class KLUCB(Policy):
     """
 
     name = "kl_ucb"
+    every_pair_first = True
     layout = 2
     counts = True
     deterministic = True

@@ -171,6 +171,7 @@ class OSUB(Policy):
     """
 
     name = "osub"
+    every_pair_first = True
     layout = 2
     counts = True
     deterministic = True

@@ -155,7 +155,7 @@ def go_on(state: Any, row: int, column: int, tag: int) -> None:
     begin_phase(state, (tag >> 1) & 7)
     at.side = side_of(tag)
     if at.side == 0:
-        at.last, at.partner, at.row = row, column, min(tag >> 4, state.limits[0].K - 1)
+        at.last, at.partner, at.row = row, column, min(max(tag >> 4, 0), state.limits[0].K - 1)
     else:
         at.last, at.partner, at.row = column, row, row
 

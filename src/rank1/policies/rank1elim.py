@@ -44,6 +44,7 @@ class Rank1Elim(Policy):
     """
 
     name = "rank1elim"
+    lines_only = True
     eliminates = True
     confidence_scale: float = 1.0
 

@@ -74,6 +74,7 @@ class Rank1ElimKL(Policy):
     """
 
     name = "rank1elim_kl"
+    lines_only = True
     eliminates = True
     later: ClassVar[tuple[str, ...]] = ("level", "shrink")
     level: str = "horizon"

@@ -160,6 +160,7 @@ class TopTwo(Policy):
     """
 
     name = "top_two"
+    every_pair_first = True
     counts: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True
     share: float | None = None

@@ -166,6 +166,7 @@ class UCB1(Policy):
     """
 
     name = "ucb1"
+    every_pair_first = True
     layout = 2
     counts = True
     deterministic = True

@@ -248,6 +248,7 @@ class UTS(Policy):
     """
 
     name = "uts"
+    every_pair_first = True
     layout = 2
     counts = True
     caches = CACHES

@@ -23,10 +23,6 @@ __all__ = ["MAX_LINES", "Spec", "labels_of", "make_spec", "read_spec"]
 MAX_LINES = 4096
 #: The most pairs, for policies that keep something for every pair.
 MAX_PAIRS = 2**20
-#: Policies that keep something for rows and columns only.
-LINES_ONLY = ("rank1elim", "rank1elim_kl")
-#: Policies that try every pair before they choose.
-EVERY_PAIR_FIRST = ("ucb1", "kl_ucb", "uts", "osub", "imed_ub", "top_two")
 #: What a goal takes unless a policy is named.
 DEFAULT_POLICY = {"earn": "uts", "find": "top_two"}
 #: What to do about a reward that is overdue.
@@ -183,19 +179,21 @@ def make_spec(
 def started(spec: Spec, K: int, L: int) -> State:
     """The policy's state before the first pull, on a grid that it can play."""
     pairs = K * L
-    if pairs > MAX_PAIRS and spec.policy not in LINES_ONLY:
+    policy = spec.made_policy()
+    if pairs > MAX_PAIRS and not policy.lines_only:
+        others = [name for name, kind in POLICIES.items() if kind.lines_only]
         raise InputError(
             f"a grid of {K:,} rows and {L:,} columns has {pairs:,} pairs, and {spec.policy} keeps "
             f"something for each: it takes at most {MAX_PAIRS:,}; "
-            f"{' and '.join(LINES_ONLY)} take more"
+            f"{' and '.join(others)} take more"
         )
-    if spec.horizon is not None and spec.policy in EVERY_PAIR_FIRST and pairs > spec.horizon:
+    if spec.horizon is not None and policy.every_pair_first and pairs > spec.horizon:
         raise InputError(
             f"horizon must be at least {pairs:,}, got {spec.horizon:,}: {spec.policy} tries "
             f"each of the {pairs:,} pairs first; raise it, merge rows or columns, or take a "
             "policy that needn't try every pair, like rank1elim or thompson"
         )
-    return spec.made_policy().start(spec.known(K, L))
+    return policy.start(spec.known(K, L))
 
 
 def _check_playable(spec: Spec) -> None:
