@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ import pytest
 import rank1
 from rank1.simulation import Series
 from rank1.simulation import series as series_module
-from rank1.simulation.series import checkpoints_of, resolved
+from rank1.simulation.feedback import Feedback
+from rank1.simulation.series import checkpoints_of, policy_number, resolved
 
 PROBLEM = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)
 ELIM = rank1.Rank1Elim()
@@ -211,3 +212,68 @@ def test_a_probe_says_what_a_run_takes() -> None:
 def test_it_says_what_it_is() -> None:
     text = "rank1elim on spike (K=4, L=3, p_u=0.5, p_v=0.4, delta_u=0.4, delta_v=0.5), n=3,000"
     assert str(series()) == text
+
+
+class Held(rank1.Bernoulli):
+    """Its parameters are where the base class has something computed, and in a slot."""
+
+    __slots__ = ("scale",)
+
+    def __init__(self, p: float, scale: float = 1.0) -> None:
+        super().__init__([p, 0.1], [1.0])
+        self.means = np.array([[p], [0.1]])
+        self.scale = scale
+
+
+@dataclass(frozen=True)
+class Hidden(rank1.Uniform):
+    """What it does depends on an attribute that is no setting."""
+
+    name = "hidden"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "which", WHICH[0])
+
+
+WHICH = [1]
+
+
+def test_values_that_are_no_settings_are_in_the_key() -> None:
+    assert series(problem=Held(0.5)).key == series(problem=Held(0.5)).key
+    assert series(problem=Held(0.5)).key != series(problem=Held(0.4)).key
+    assert series(problem=Held(0.5)).key != series(problem=Held(0.5, 2.0)).key
+    # What is merely computed and kept is not.
+    used = Held(0.5)
+    assert used.best_pair == (0, 0)
+    assert series(problem=used).key == series(problem=Held(0.5)).key
+    one = Hidden()
+    WHICH[0] = 2
+    assert series(policy=one).key != series(policy=Hidden()).key
+
+
+def test_code_of_orders_and_of_late_rewards_is_in_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, shuffled = series().key, series(shuffle=True).key
+    late = series(policy=rank1.Uniform(), feedback=Feedback(delay=3.0)).key
+
+    def other(self: Any, row: int, column: int) -> tuple[int, int]:
+        return row, column
+
+    monkeypatch.setattr("rank1.problems.shuffled.Shuffled.pair", other)
+    monkeypatch.setattr("rank1.simulation.series.load_tallies", other)
+    assert series().key == plain
+    assert series(shuffle=True).key != shuffled
+    assert series(policy=rank1.Uniform(), feedback=Feedback(delay=3.0)).key != late
+
+
+def test_seeds_do_not_depend_on_where_a_setting_lies_in_memory() -> None:
+    @dataclass(frozen=True)
+    class Called(rank1.Uniform):
+        name = "called"
+        by: Any = None
+
+    first, second = Called(lambda x: x + 1), Called(lambda x: x + 1)
+    assert policy_number(first) == policy_number(second)
+    assert policy_number(first) != policy_number(Called(lambda x: x + 2))
+    assert policy_number(Called(np.arange(3000))) != policy_number(Called(np.arange(3000) * 2))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rank1 import stopping
 from rank1.compiled import kernel
+from rank1.errors import InputError
 from rank1.stopping.evalues import DIFFERENCE, log_e, log_loss, log_price
 from tests.stopping.play import play_until_stop, top_two
 
@@ -214,3 +215,14 @@ def test_wrong_stops_with_a_tolerance() -> None:
     means = np.outer([0.75, 0.68], [0.75, 0.68])
     assert means.max() - means[0, 1] > 0.05
     assert wrong_stops(means, 2000, 20_000, 0.95, tolerance=0.05) <= 100
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "reward"),
+    [(2, 0, 1.0), (-1, 0, 1.0), (0, 3, 1.0), (10**7, 0, 1.0), (0, 0, 5.0), (0, 0, math.nan)],
+)
+def test_reports_that_make_no_sense_are_refused(row: int, column: int, reward: float) -> None:
+    watch = stopping.start_watch(2, 3)
+    with pytest.raises(InputError):
+        stopping.report(watch, row, column, reward)
+    assert watch.successes.sum() == watch.failures.sum() == 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rank1.policies.base import forget, load
 
-__all__ = ["give_up", "learn_count", "load_tallies"]
+__all__ = ["COMPILED", "give_up", "learn_count", "load_tallies"]
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +50,10 @@ def _give_up(state: Any, row: int, column: int, tag: int) -> Any:
         return True
 
     return implementation
+
+
+#: What a digest of the functions above doesn't see.
+COMPILED = (_learn_count, _give_up)
 
 
 def load_tallies(state: Any, weights: Floats, sums: Floats) -> None:

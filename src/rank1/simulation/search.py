@@ -18,7 +18,8 @@ from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
 from rank1.simulation.loop import draw, gap, refuse
 from rank1.simulation.series import CHUNK, SHUFFLE, Series
-from rank1.stopping import may_stop, report, start_watch
+from rank1.stopping import may_stop, start_watch
+from rank1.stopping.watch import note_report
 
 __all__ = ["Search"]
 
@@ -49,7 +50,7 @@ def play_search(
         totals[0] += gap(law, row, column)
         totals[1] += regret
         t += 1
-        report(watch, row, column, reward)
+        note_report(watch, row, column, reward)
         if may_stop(watch):
             return t, row, column, True
     return t, row, column, False
@@ -113,16 +114,15 @@ class Search(Series):
 
     def compile(self) -> None:
         """Have the kernel ready, so that compiling isn't counted as playing."""
-        rng = np.random.default_rng(0)
-        problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
-        state, watch = self.start(problem), start_watch(problem.K, problem.L)
-        loop = kernel(play_search, state, problem.law, watch)
-        with held_back():
+        with generator(np.random.SeedSequence(0)) as rng, held_back():
+            problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
+            state, watch = self.start(problem), start_watch(problem.K, problem.L)
+            loop = kernel(play_search, state, problem.law, watch)
             loop(state, problem.law, watch, rng, problem.K, problem.L, 0, 0, np.zeros(2))
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """Runs of one kind take as long, a step."""
+        """A step of two series of the same kind takes as long."""
         return (*super().kind, "search")
 
     def probe(self) -> tuple[float, float]:

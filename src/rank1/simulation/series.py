@@ -17,6 +17,7 @@ from rank1.compiled import digest, generator, kernel
 from rank1.errors import InputError
 from rank1.interrupts import held_back
 from rank1.policies.base import Policy
+from rank1.policies.folding import COMPILED, load_tallies
 from rank1.problems.base import Problem
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
@@ -91,10 +92,10 @@ def resolved(method: str, policy: Policy, problem: Problem) -> str:
 
 
 def policy_number(policy: Policy) -> int:
-    """A number that tells who plays."""
+    """A number that tells who plays; the same in every process."""
     default = {field.name: field.default for field in fields(policy)}
     told = [
-        (name, value)
+        (name, value if _is_plain(value) else digest(value))
         for name, value in sorted(policy.settings.items())
         if name not in policy.later or value != default[name]
     ]
@@ -102,18 +103,31 @@ def policy_number(policy: Policy) -> int:
     return int.from_bytes(hashlib.sha256(who).digest()[:16], "little")
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether a value's `repr` says what it is, in every process."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
 def _values(thing: Policy | Problem) -> str:
     """A digest of a policy's or a problem's own values."""
-    if isinstance(thing, Policy):
-        return digest(thing.settings)
-    # What is computed from the others, and kept, doesn't count.
     kind = type(thing)
-    own = {
-        name: value
-        for name, value in vars(thing).items()
-        if not isinstance(getattr(kind, name, None), cached_property)
-    }
-    return digest(own)
+    own = dict(getattr(thing, "__dict__", {}))
+    for each in kind.__mro__:
+        slots = each.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(thing, name):
+                own[name] = getattr(thing, name)
+    if isinstance(thing, Policy):
+        settings = thing.settings  # where 1 and 1.0 are the same
+        return digest({name: own[name] for name in own.keys() - settings.keys()}, settings)
+    # What is computed from the others, and kept, doesn't count, unless runs depend on it: the
+    # means may have been set by hand, and the law be made of anything.
+    for name in list(own):
+        if isinstance(getattr(kind, name, None), cached_property):
+            del own[name]
+    return digest(own, thing.means, str(thing.digest))
 
 
 def taken(digest: Callable[[Any], str], thing: Any) -> str:
@@ -186,15 +200,16 @@ class Series:
     def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
         """The key, where `take` may remember what it has taken a digest of."""
         loop: Any = self._stages if self.method == "stages" else play_steps
-        late: tuple[Any, ...] = ()
+        more: list[Any] = [take(digest, Shuffled)] if self.shuffle else []
         if self.feedback != AT_ONCE:
-            loop, late = play_late, (self.feedback,)
+            loop = play_late
+            more += [self.feedback, *(take(digest, code) for code in (load_tallies, *COMPILED))]
         parts = (
             VERSION, self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
             take(digest, loop),
             take(digest, type(self.policy)), take(_values, self.policy),
             take(digest, type(self.problem)), take(_values, self.problem),
-            *late,
+            *more,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -280,19 +295,17 @@ class Series:
 
     def compile(self) -> None:
         """Have the kernel ready, so that compiling isn't counted as playing."""
-        rng = np.random.default_rng(0)
-        problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
-        state, curve = self.start(problem), np.zeros((len(self.checkpoints), 2))
-        if self.feedback != AT_ONCE:
-            with held_back():
+        with generator(np.random.SeedSequence(0)) as rng, held_back():
+            problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
+            state, curve = self.start(problem), np.zeros((len(self.checkpoints), 2))
+            if self.feedback != AT_ONCE:
                 compile_late(self, problem, rng)
-            return
-        with held_back():
-            self._loop(problem, state, problem.law, curve)(rng, rng, 0, 0, np.zeros(2))
+            else:
+                self._loop(problem, state, problem.law, curve)(rng, rng, 0, 0, np.zeros(2))
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """Runs of one kind take as long, a step."""
+        """A step of two series of the same kind takes as long."""
         problem = self.problem
         # A step costs the same whatever n is, but a whole stage doesn't cost by the step.
         n = self.n if self.method == "stages" else 0

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, jit
+from rank1.errors import InputError
 from rank1.stopping.evalues import DIFFERENCE, likeliest, log_loss, log_price
 from rank1.stopping.rule import rule_of
 
-__all__ = ["Watch", "may_stop", "report", "start_watch"]
+__all__ = ["Watch", "may_stop", "note_report", "report", "start_watch"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -104,7 +105,21 @@ def start_watch(
 
 @inlined
 def report(watch: Watch, row: int, column: int, reward: float) -> None:
-    """A reward in [0, 1] of a pair has come in."""
+    """A reward in [0, 1] of a pair has come in; anything else is an `InputError`.
+
+    Python calls it, and so may compiled code.
+    """
+    columns = watch.at[0].columns
+    if row < 0 or column < 0 or column >= columns or row >= len(watch.successes) // columns:
+        raise InputError("row and column must be those of a pair of the grid")
+    if not 0.0 <= reward <= 1.0:
+        raise InputError("reward must lie in [0, 1]")
+    note_report(watch, row, column, reward)
+
+
+@inlined
+def note_report(watch: Watch, row: int, column: int, reward: float) -> None:
+    """The same for what has been checked."""
     at = watch.at[0]
     k = row * at.columns + column
     s, f = watch.successes[k], watch.failures[k]
