@@ -20,14 +20,16 @@ FOLDER = Path(__file__).parent / "figures"
 PROBLEM = rank1.spike(K=8, L=8, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
 
 
-def all_policies(problem: rank1.Problem, n: int, runs: int, jobs: int = -1) -> list[rank1.Result]:
+def all_policies(
+    problem: rank1.Problem, n: int, runs: int, jobs: int = -1, shuffle: bool = True
+) -> list[rank1.Result]:
     """A result for each policy there is, with default settings, that can play the problem."""
     marks = np.unique(np.geomspace(100, n, 60).astype(int))
     results = []
     for policy in POLICIES.values():
         try:
             result = rank1.simulate(
-                policy(), problem, n, runs, 1, jobs, marks, progress=True, shuffle=True
+                policy(), problem, n, runs, 1, jobs, marks, progress=True, shuffle=shuffle
             )
         except ValueError as reason:  # not for these rewards
             print(f"{policy.name} is left out: {reason}")

@@ -133,8 +133,9 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
         raise InputError(f"n must have every value once, got {checks.shown(n)}")
     if not isinstance(marks, list):
         marks = checks.integer("checkpoints", marks, 1, 10**6)
-    for value in n:
-        checkpoints_of(value, marks)
+    else:
+        for value in n:
+            checkpoints_of(value, marks)
     if not isinstance(plain["shuffle"], bool):
         raise InputTypeError(f"shuffle must be true or false, got {checks.shown(plain['shuffle'])}")
     tables = {kind: _tables(kind, given[kind]) for kind in ("problem", "policy")}
