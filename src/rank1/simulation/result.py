@@ -163,11 +163,10 @@ class Result:
         return self[policy].best_pairs
 
     def summary(self) -> pl.DataFrame:
-        """One row a policy: regret at the end, and `found`, the share of runs that found a best pair.
+        """One row a policy: regret at the end, and the share of runs that found a best pair.
 
-        Policies that know nothing yet name the pair of the lowest indices: ties go to the first in
-        row-major order. A spike's best pair is (0, 0), and found by chance then, unless the
-        simulation had `shuffle=True`.
+        The pair that a run names is the first in row-major order where several are tied. This
+        favours problems whose best pair is (0, 0), as a spike's is, unless `shuffle=True`.
         """
         import polars as pl
 
