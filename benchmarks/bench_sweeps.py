@@ -17,7 +17,8 @@ import numpy as np
 import rank1
 from rank1.simulation.block import Block
 from rank1.simulation.store import Store
-from rank1.sweeps import Grid, grid_of, plan, write_sweep
+from rank1.sweeps import Grid, grid_of, write_sweep
+from rank1.sweeps.play import plan
 
 CELLS = 20
 

@@ -60,3 +60,5 @@ def test_a_problem_to_play() -> None:
 def test_refusals() -> None:
     with pytest.raises(rank1.InputError, match="by must be 'history' or 'recency', got 'month'"):
         datasets.hillstrom("month")
+    with pytest.raises(rank1.InputTypeError, match=r"table must be a Table, .*, got 3"):
+        datasets.grid_problem(3)  # type: ignore[arg-type]

@@ -50,6 +50,18 @@ def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch:
     exec(trial, vars(mine))
 
 
+def test_the_study_of_the_readme_works(tmp_path: Path) -> None:
+    blocks = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    script = next(block for block in blocks if "rank1 study create" in block)
+    command = f"{shlex.quote(sys.executable)} -m rank1"
+    run = subprocess.run(
+        ["sh", "-e", "-c", script.replace(".venv/bin/rank1", command)],
+        cwd=tmp_path, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "18-24 × email brought 1" in run.stdout
+    assert "assuming rank one: go on" in run.stdout
+
+
 @pytest.mark.validate
 @pytest.mark.parametrize(
     "page",

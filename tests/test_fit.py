@@ -241,3 +241,7 @@ def test_refusals() -> None:
         fixed_design([[0.5]])
     with pytest.raises(rank1.InputError, match="B must be a whole number of at least 1, got 0"):
         p_value(fit([[1]], [[1]]), fixed_design([[2]]), B=0)
+    with pytest.raises(rank1.InputTypeError, match=r"found must be a Fit, .* got 3"):
+        p_value(3, fixed_design([[2]]))  # type: ignore[arg-type]
+    with pytest.raises(rank1.InputTypeError, match=r"replay must be a function .*, got None"):
+        p_value(fit([[1]], [[1]]), None)  # type: ignore[arg-type]

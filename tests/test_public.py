@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import assert_type
 
 import numpy as np
@@ -15,7 +17,7 @@ from rank1.policies.base import Policy, Pull, State
 from rank1.policies.ucb1 import UCB1, UCB1State
 from rank1.problems import PROBLEMS
 from rank1.problems.bernoulli import Bernoulli
-from rank1.simulation.identification import Identification
+from rank1.simulation.identification import Identification, Searches
 from rank1.simulation.result import Result
 
 
@@ -47,6 +49,31 @@ def test_all_policies_and_problems_are_exported() -> None:
         assert name == problem.__name__ or name.replace("_", "") == problem.__name__.lower()
     assert list(POLICIES)[:3] == ["rank1elim", "rank1elim_kl", "ucb1"]
     assert list(PROBLEMS)[:3] == ["spike", "bernoulli", "gaussian"]
+
+
+def test_every_public_room_can_be_found() -> None:
+    rooms = {"datasets", "fit", "grids", "literal", "policies", "problems", "simulation"}
+    rooms |= {"stopping", "studies", "sweeps", "testing", "theory"}
+    assert rooms <= set(dir(rank1))
+    assert rooms <= set(rank1.__all__)  # type: ignore[attr-defined]
+    told = (rank1.__doc__ or "").partition("Where things are")[2]
+    for room in rooms - {"simulation", "studies", "sweeps"}:  # whose names are rank1's own
+        assert f"rank1.{room}:" in told
+    assert rank1.fit.fit([[1, 2]], [[2, 1]]).means.shape == (1, 2)
+    (table,) = rank1.grids.tables("hillstrom_history")
+    assert table.name == rank1.datasets.hillstrom().name
+
+
+def test_what_the_documentation_imports_can_be_found() -> None:
+    root = Path(__file__).parent.parent
+    for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
+        for names in re.findall(r"from rank1 import (.*)", page.read_text()):
+            assert set(names.split(", ")) <= set(dir(rank1)), page
+
+
+def test_names_that_say_nothing_by_themselves_stay_in_their_modules() -> None:
+    assert not {"plan", "summary", "winners", "mean_and_error"} & set(dir(rank1))
+    assert rank1.Searches is Searches
 
 
 def test_names_can_be_found() -> None:

@@ -31,6 +31,9 @@ Where things are
 - rank1.policies: who can play; `rank1 policies` lists them
 - rank1.theory: bounds on regret, and on pulls
 - rank1.stopping: when one may stop, from counts alone
+- rank1.datasets: grids of counts from the real world
+- rank1.fit: is a grid of rank one?
+- rank1.grids: both together, as `rank1 grids` prints them
 - rank1.literal: the readable version of each algorithm
 - rank1.testing: try a policy or a problem of your own
 
@@ -50,6 +53,9 @@ __version__ = "0.1.0"
 _EXPORTED = ("errors", "problems", "policies", "simulation", "sweeps", "studies")
 #: Modules to be found by people, in `dir(rank1)`.
 _MODULES = (
+    "datasets",
+    "fit",
+    "grids",
     "literal",
     "policies",
     "problems",
@@ -62,6 +68,9 @@ _MODULES = (
 )
 
 if TYPE_CHECKING:
+    from rank1 import datasets as datasets
+    from rank1 import fit as fit
+    from rank1 import grids as grids
     from rank1 import literal as literal
     from rank1 import stopping as stopping
     from rank1 import testing as testing

@@ -83,8 +83,9 @@ def number(
     high: float = math.inf,
     *,
     above: bool = False,
+    below: bool = False,
 ) -> float:
-    """`value` as a finite float in [low, high], or in (low, high] with `above`.
+    """`value` as a finite float in [low, high], without low if `above`, without high if `below`.
 
     >>> number("sigma", -1, 0, above=True)
     Traceback (most recent call last):
@@ -95,13 +96,14 @@ def number(
     if low > -math.inf:
         parts.append(f"above {low:g}" if above else f"of at least {low:g}")
     if high < math.inf:
-        parts.append(f"at most {high:g}")
+        parts.append(f"below {high:g}" if below else f"at most {high:g}")
     asked = " ".join([f"{name} must be a number", " and ".join(parts)]).rstrip()
     if not _is_real(value):
         raise InputTypeError(f"{asked}, got {shown(value)}")
     if isinstance(value, int) and abs(value) > 2**1000:  # too large for a float
         raise InputError(f"{asked}, got {shown(value)}")
-    if not math.isfinite(value) or not low <= value <= high or (above and value == low):
+    edge = (above and value == low) or (below and value == high)
+    if not math.isfinite(value) or not low <= value <= high or edge:
         raise InputError(f"{asked}, got {shown(value)}")
     return float(value)
 
@@ -141,8 +143,8 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     import difflib
 
     known = list(choices)
-    if value in known:
-        return str(value)
+    if isinstance(value, str) and value in known:  # of an array, `in` makes no sense
+        return value
     close = difflib.get_close_matches(str(value), known, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
     raise InputError(f"{name} must be one of {', '.join(known)}, got {shown(value)}{hint}")

@@ -12,7 +12,8 @@ from rank1.datasets import Table
 from rank1.policies.base import Policy
 from rank1.problems import Problem
 from rank1.progress import Progress
-from rank1.simulation import identify, mean_and_error, simulate
+from rank1.simulation import identify, simulate
+from rank1.simulation.result import mean_and_error
 
 __all__ = ["TABLES", "about_fit", "about_play", "local_maxima", "tables"]
 
@@ -120,7 +121,7 @@ def about_play(
     n
         Steps for regret.
     pulls
-        Pulls after which a run gives up that the rule did not stop.
+        Pulls after which a run ends that the rule did not stop.
     runs, seed, jobs, progress
         As for `simulate`.
     """

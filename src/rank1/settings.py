@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from rank1 import checks
-from rank1.errors import InputError
+from rank1.errors import InputError, InputTypeError
 
 __all__ = ["build", "list_depth", "parse_policy", "parse_settings", "settings_of"]
 
@@ -63,7 +63,10 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: di
     ]
     if missing:
         raise InputError(f"{kind} {name} needs {', '.join(missing)}; {takes}")
-    return maker(**given)
+    try:
+        return maker(**given)
+    except (InputError, InputTypeError) as error:
+        raise type(error)(f"{kind} {name}: {error}") from None
 
 
 def parse_settings(texts: list[str], what: str) -> dict[str, Any]:

@@ -47,7 +47,8 @@ DRIVER = """
 import sys
 from pathlib import Path
 from rank1.simulation.store import Store
-from rank1.sweeps import plan, read_grid, write_sweep
+from rank1.sweeps import read_grid, write_sweep
+from rank1.sweeps.play import plan
 
 if __name__ == "__main__":
     path, folder, out, backend, *address = sys.argv[1:]

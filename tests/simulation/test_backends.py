@@ -24,7 +24,8 @@ from rank1.simulation import Series
 from rank1.simulation.backends import BACKENDS, Failure, Setup, backend, base, dask
 from rank1.simulation.plan import Plan
 from rank1.simulation.store import Store
-from rank1.sweeps import plan, read_grid, write_sweep
+from rank1.sweeps import read_grid, write_sweep
+from rank1.sweeps.play import plan
 from tests.simulation.support import DRIVER, LONG, Deadly, cells, grid, started, wait_for
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")

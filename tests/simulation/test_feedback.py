@@ -91,13 +91,19 @@ def test_delay_costs_regret() -> None:
 def test_what_cannot_be_is_refused() -> None:
     for options, message in (
         ({"delay": -1}, "delay must be a number of at least 0"),
-        ({"missing": 1}, "missing must be below 1, got 1"),
+        ({"missing": 1}, "missing must be a number of at least 0 and below 1, got 1"),
         ({"batch": 0}, "batch must be a whole number of at least 1"),
         ({"forgetting": 10, "method": "auto"}, "forgetting must be None for rank1elim"),
         ({"delay": 5, "method": "stages"}, "method must be auto or steps"),
     ):
         with pytest.raises(ValueError, match=message):
             rank1.simulate(rank1.Rank1Elim(), PROBLEM, 100, 1, **options)
+
+
+def test_rewards_that_cannot_fade_are_refused_at_once() -> None:
+    problem = rank1.Gaussian([0.5, 0.2], [0.5], sigma=1)
+    with pytest.raises(rank1.InputError, match=r"forgetting must be None unless .*\[-inf, inf\]"):
+        rank1.simulate(rank1.UCB1(), problem, 10, 1, forgetting=100)
 
 
 def test_a_store_tells_them_apart(tmp_path: Path) -> None:

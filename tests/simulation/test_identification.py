@@ -233,6 +233,7 @@ def test_summary_and_document() -> None:
     assert [document[name] for name in ("confidence", "tolerance", "n", "runs", "seed")] == [
         0.9, 0.01, 1_000_000, 5, 3,
     ]  # fmt: skip
+    assert document["shuffle"] is False
     assert document["problem"]["name"] == "spike"
     assert [document["problem"][name] for name in "KL"] == [3, 4]
     rows = found.summary().rows(named=True)
@@ -297,3 +298,6 @@ def test_input_of_another_type() -> None:
         rank1.identify(BOTH, "spike")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="got the class TopTwo"):
         rank1.identify(rank1.TopTwo, PROBLEM)  # type: ignore[arg-type]
+    for name in ("rank_one", "shuffle"):
+        with pytest.raises(TypeError, match=f"{name} must be true or false, got 'no'"):
+            rank1.identify(BOTH, PROBLEM, **{name: "no"})  # type: ignore[arg-type]

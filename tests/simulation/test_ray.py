@@ -13,7 +13,8 @@ import pytest
 import rank1
 from rank1.simulation.backends import Setup, backend
 from rank1.simulation.store import Store
-from rank1.sweeps import plan, read_grid, write_sweep
+from rank1.sweeps import read_grid, write_sweep
+from rank1.sweeps.play import plan
 from tests.simulation.support import DRIVER, LONG, cells, started, wait_for
 
 pytest.importorskip("ray")

@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,9 @@ def test_document_is_json_of_the_agreed_shape() -> None:
 
     document = rank1.simulate(BOTH, PROBLEM, 1000, 2, seed=5, checkpoints=4).document()
     json.dumps(document, allow_nan=False)
-    assert list(document) == ["problem", "n", "runs", "seed", "policies"]
+    assert list(document) == ["problem", "n", "runs", "seed", "shuffle", "policies"]
+    assert document["shuffle"] is False
+    assert [each["method"] for each in document["policies"]] == ["stages", "steps"]
     assert document["problem"]["name"] == "spike"
     assert document["problem"]["settings"]["delta_v"] == 0.5
     first = document["policies"][0]
@@ -285,6 +288,27 @@ def test_checkpoints_may_be_steps() -> None:
     assert result.checkpoints.tolist() == [1, 2, 3, 4, 5]
 
 
+def test_checkpoints_may_be_a_number_of_any_type() -> None:
+    for count in (np.int64(2), 2.0):
+        assert frame(checkpoints=count).equals(frame(checkpoints=2))
+
+
+def test_the_document_says_how_runs_were_played(tmp_path: Path) -> None:
+    policies = [rank1.Rank1Elim(), rank1.UTS()]
+
+    def methods(result: Any) -> list[Any]:
+        return [each["method"] for each in result.document()["policies"]]
+
+    late = rank1.simulate(policies, PROBLEM, 100, 1, delay=5)
+    assert methods(late) == ["steps", "steps"]
+    result = rank1.simulate(policies, PROBLEM, 100, 1, shuffle=True)
+    assert result.document()["shuffle"] is True
+    assert methods(result) == ["stages", "steps"]
+    result.save(tmp_path / "a.parquet")
+    assert methods(rank1.load(tmp_path / "a.parquet")) == ["stages", "steps"]
+    assert methods(replace(result, problem=None)) == [None, None]  # a file of someone's own problem
+
+
 def test_memory_does_not_grow_with_n() -> None:
     """A thousand times the steps add a few stages of K + L numbers, and nothing else."""
     import tracemalloc
@@ -313,6 +337,10 @@ def test_memory_does_not_grow_with_n() -> None:
         ({"jobs": 0}, "jobs must be a whole number of at least 1 and at most 1024, got 0"),
         ({"checkpoints": 0}, "checkpoints must be a whole number of at least 1"),
         ({"checkpoints": [5, 5000]}, "checkpoints must be .* at most 3000, got 5000"),
+        ({"checkpoints": 2.5}, "checkpoints must be a whole number of at least 1"),
+        ({"checkpoints": None}, "checkpoints must be a whole number of at least 1"),
+        ({"store": 5}, "store must be the name of a folder, got 5"),
+        ({"shuffle": "no"}, "shuffle must be true or false, got 'no'"),
         ({"method": "fast"}, "method must be one of auto, steps, stages, got 'fast'"),
         ({"method": "stages"}, "method must be auto or steps for uniform"),
         ({"backend": "cloud"}, "backend must be one of threads, processes, .*got 'cloud'"),

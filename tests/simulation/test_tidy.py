@@ -18,7 +18,9 @@ import rank1
 from rank1.simulation import Series
 from rank1.simulation import tidy as tidy_module
 from rank1.simulation.tidy import read_tidy
-from rank1.sweeps import Grid, plan, read_sweep, summary, write_sweep
+from rank1.sweeps import Grid, read_sweep, write_sweep
+from rank1.sweeps.play import plan
+from rank1.sweeps.summary import summary
 from tests.simulation.support import ENVIRONMENT, NUMBERS, Named, grid
 
 PROBLEM = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)

@@ -174,12 +174,16 @@ def test_reasons() -> None:
         (([[1, 1]], [[0], [0]]), "must have one shape"),
         (([["a"]], [[0]]), "successes must be a K×L table of numbers"),
         (([[1, 1]], [[0, 0]], 1.0), "confidence must be a number above 0 and below 1"),
+        (([[1, 1]], [[0, 0]], 1.5), "confidence must be a number above 0 and below 1, got 1.5"),
         (([[1, 1]], [[0, 0]], 0.0), "confidence must be a number above 0"),
         (([[1, 1]], [[0, 0]], 0.9, 1.0), "tolerance must be a number of at least 0 and below 1"),
         (([[1, 1]], [[0, 0]], 0.9, -0.1), "tolerance must be a number of at least 0"),
+        (([[1, 1]], [[0, 0]], 0.9, 0.0, "no"), "rank_one must be true or false, got 'no'"),
     ],
 )
 def test_refusals(arguments: tuple[Any, ...], message: str) -> None:
     for function in (stopping.verdict, stopping.relative_intervals):
         with pytest.raises(rank1.Rank1Error, match=message):
             function(*arguments)
+    with pytest.raises(rank1.InputError, match="confidence must be a number above 0 and below 1"):
+        stopping.mean_intervals([[1]], [[1]], confidence=1.5)

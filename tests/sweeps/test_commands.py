@@ -23,8 +23,9 @@ import rank1
 from rank1 import cli
 from rank1.simulation import Series
 from rank1.simulation.backends import threads
-from rank1.sweeps import read_grid, read_sweep, summary, winners
+from rank1.sweeps import read_grid, read_sweep
 from rank1.sweeps.plots import plot_lines, plot_winners
+from rank1.sweeps.summary import summary, winners
 from tests.simulation.support import LONG, NUMBERS, cells, simulated, started, wait_for
 from tests.test_cli import SIMULATE, Output
 

@@ -14,8 +14,9 @@ from rank1.simulation import Series
 from rank1.simulation import plan as plan_module
 from rank1.simulation.backends import Cell, Failure
 from rank1.simulation.store import Store
-from rank1.sweeps import Grid, plan, read_grid, read_sweep, write_sweep
+from rank1.sweeps import Grid, read_grid, read_sweep, write_sweep
 from rank1.sweeps.grid import EXAMPLE
+from rank1.sweeps.play import plan
 from tests.simulation.support import NUMBERS, PROBLEMS, ROOT, Broken, cells, grid, simulated
 
 BOTH = [rank1.Rank1Elim(), rank1.Uniform()]

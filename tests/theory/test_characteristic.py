@@ -104,5 +104,8 @@ def test_edges() -> None:
         theory.characteristic_time(rank1.Bernoulli([0.5, 0.5], [0.5]))
     with pytest.raises(rank1.InputTypeError, match=r"must be a rank1\.Bernoulli"):
         theory.characteristic_time(rank1.Categorical([0, 1], [[[0.5, 0.5]]]))
+    for confidence in (1, 2, -0.1):
+        with pytest.raises(rank1.InputError, match=r"confidence must be .* at least 0 and below 1"):
+            one.pulls(confidence)
     tiny = theory.characteristic_time(rank1.Bernoulli([0.5, 0.5 - 1e-7], [0.5]))
     assert 1e14 < tiny.value < 1e16

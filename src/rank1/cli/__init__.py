@@ -23,7 +23,7 @@ from rank1.cli import (  # noqa: F401
     sweep,
     table,
 )
-from rank1.cli.app import Terminated, app, ending, status
+from rank1.cli.app import Terminated, app, ending, status, with_flag
 from rank1.errors import Rank1Error
 
 __all__ = ["app", "main"]
@@ -55,7 +55,7 @@ def main() -> None:
     except BrokenPipeError:  # whoever read this has seen enough
         _end(141)
     except (Rank1Error, ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {with_flag(str(error), sys.argv[1:])}", file=sys.stderr)
         _end(2)
 
 

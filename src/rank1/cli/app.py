@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Terminated", "app", "ending", "print_json", "show", "status"]
+__all__ = ["Terminated", "app", "ending", "print_json", "show", "status", "with_flag"]
 
 
 class Terminated(KeyboardInterrupt):
@@ -96,6 +96,23 @@ def _as_list(table: Table) -> str:
         ]
         lines += ["", *cells]
     return "\n".join([*lines, str(table.caption or ""), ""])
+
+
+def with_flag(message: str, arguments: list[str]) -> str:
+    """A message about an argument as the command line has it: "runs must …" is about --runs.
+
+    >>> with_flag("block_seed must be a whole number", ["paper", "figure3"])
+    '--block-seed must be a whole number'
+    >>> with_flag("grid must be one of upworthy", ["grids", "upwrothy"])
+    'grid must be one of upworthy'
+    """
+    command: Any = typer.main.get_command(app)
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    name, space, rest = message.partition(" ")
+    flag = "--" + name.replace("_", "-")
+    options = {each for parameter in command.params for each in parameter.opts}
+    return flag + space + rest if rest.startswith("must ") and flag in options else message
 
 
 def print_json(document: Any) -> None:

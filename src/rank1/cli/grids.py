@@ -8,12 +8,12 @@ import typer
 
 from rank1.cli.app import app, print_json, show
 from rank1.cli.options import Jobs, Json, Seed, Whole
-from rank1.cli.simulate import mean_and_error
+from rank1.cli.simulate import with_error
 
-#: Policies whose regret is told, and those that are played until they may stop.
+#: Policies whose regret is shown, and those that are played until they may stop.
 EARN = ("uts", "thompson", "kl_ucb", "rank1elim_kl", "uniform")
 FIND = ("top_two", "uts", "uniform")
-#: Of many small grids, those are told of that reject rank one at this level.
+#: Of many small grids, only those that reject rank one at this level are shown.
 LEVEL = 0.05
 
 
@@ -27,7 +27,7 @@ def grids(
     ] = None,
     n: Annotated[int, typer.Option(help="Steps for regret.", **Whole)] = 100_000,
     pulls: Annotated[
-        int, typer.Option(help="Pulls after which a run gives up to stop.", **Whole)
+        int, typer.Option(help="Pulls after which a run ends without a stop.", **Whole)
     ] = 1_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 20,
     replays: Annotated[
@@ -39,16 +39,16 @@ def grids(
 ) -> None:
     """Ask of real grids whether they have rank one, and play policies on them.
 
-    Of the 46 tests of headlines × images, those are told of that reject rank one at 5%.
+    Of the 46 tests of headlines × images, only those that reject rank one at 5% are shown.
     """
     from rank1 import checks
     from rank1.datasets import grid_problem
     from rank1.grids import TABLES, about_fit, about_play, tables
     from rank1.settings import parse_policy
 
-    runs, n = checks.integer("--runs", runs, 1), checks.integer("--n", n, 1)
-    pulls = checks.integer("--pulls", pulls, 1)
-    replays = checks.integer("--replays", replays, 0)
+    runs, n = checks.integer("runs", runs, 1), checks.integer("n", n, 1)
+    pulls = checks.integer("pulls", pulls, 1)
+    replays = checks.integer("replays", replays, 0)
     names = grid or list(TABLES)
     chosen = [(table, len(tables(name)) > 1) for name in names for table in tables(name)]
     earn, find = [parse_policy(name) for name in EARN], [parse_policy(name) for name in FIND]
@@ -116,7 +116,7 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
         mean, se = each["expected_regret"]["mean"], each["expected_regret"]["se"]
         share = mean / equal["expected_regret"]["mean"] if equal["expected_regret"]["mean"] else 1.0
         found = f"{each['found']} of {play['runs']}"
-        regret.add_row(each["policy"], mean_and_error(mean, se), f"{share:.1%}", found)
+        regret.add_row(each["policy"], with_error(mean, se), f"{share:.1%}", found)
 
     stopping = Table(box=box.SIMPLE)
     stopping.add_column("until the rule stops")
@@ -125,6 +125,6 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
     for each in play["stopping"]:
         label = each["policy"] + (", assuming rank one" if each["rank_one"] else ", any grid")
         least = "" if each["stopped"] == play["runs"] else "> "
-        pulls = least + mean_and_error(each["pulls"]["mean"], each["pulls"]["se"])
+        pulls = least + with_error(each["pulls"]["mean"], each["pulls"]["se"])
         stopping.add_row(label, f"{each['stopped']} of {play['runs']}", str(each["wrong"]), pulls)
     return [about, regret, stopping]

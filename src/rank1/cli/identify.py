@@ -21,7 +21,7 @@ from rank1.cli.options import (
     Store,
     Whole,
 )
-from rank1.cli.simulate import mean_and_error
+from rank1.cli.simulate import with_error
 
 
 @app.command(
@@ -41,7 +41,9 @@ def identify(
     tolerance: Annotated[
         float, typer.Option(help="How far from the best the pair found may be.")
     ] = 0.0,
-    n: Annotated[int, typer.Option(help="Pulls after which a run gives up.", **Whole)] = 1_000_000,
+    n: Annotated[
+        int, typer.Option(help="Pulls after which a run ends without a stop.", **Whole)
+    ] = 1_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 100,
     seed: Seed = 1,
     jobs: Jobs = 1,
@@ -67,7 +69,7 @@ def identify(
     chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
     policies = [parse_policy(text) for text in policy]
     if plot is not None:
-        checked_ending(plot)
+        checked_ending(plot, "--plot")
         check_writable(plot)
     interrupted = False
     try:
@@ -117,9 +119,9 @@ def _show(found: Any) -> None:
             str(row["runs"]),
             str(row["stopped"]),
             str(row["wrong"]),
-            mean_and_error(row["pulls_mean"], row["pulls_se"]),
+            with_error(row["pulls_mean"], row["pulls_se"]),
             f"{row['pulls_median']:,.0f}",
             f"{row['pulls_p90']:,.0f}",
-            mean_and_error(row["regret_mean"], row["regret_se"]),
+            with_error(row["regret_mean"], row["regret_se"]),
         )
     show(table)

@@ -89,10 +89,10 @@ def paper(
         quick=quick,
         data_dir=data_dir,
         accept_licence=accept_licence,
-        scale=checks.one_of("--scale", scale, SCALES),
+        scale=checks.one_of("scale", scale, SCALES),
         sigma=_sigma(sigma),
-        iterations=checks.integer("--iterations", iterations, 0),
-        block_seed=checks.integer("--block-seed", block_seed, 0, None),
+        iterations=checks.integer("iterations", iterations, 0),
+        block_seed=checks.integer("block_seed", block_seed, 0, None),
         command=shlex.join(["rank1", *sys.argv[1:]]),
     )
     try:
@@ -142,9 +142,9 @@ def _sigma(text: str) -> float | Literal["estimated"]:
     if text == "estimated":
         return "estimated"
     try:
-        return checks.number("--sigma", float(text), 0, above=True)
+        return checks.number("sigma", float(text), 0, above=True)
     except ValueError:
-        raise InputError(f"--sigma must be a number above 0 or estimated, got {text!r}") from None
+        raise InputError(f"sigma must be a number above 0 or estimated, got {text!r}") from None
 
 
 def _with_data(options: Options) -> Options:

@@ -43,7 +43,7 @@ def plot(
     from rank1.sweeps import read_sweep
     from rank1.sweeps.plots import plot_lines, plot_winners
 
-    checked_ending(out)
+    checked_ending(out, "--out")
     kept = parse_settings(where or [], "--where")
     sweep = read_sweep(result)
     if y is None:

@@ -81,7 +81,7 @@ def simulate(
     if out is not None and plot is not None and out.resolve() == plot.resolve():
         raise InputError(f"--out and --plot must name two files, got {str(out)!r} twice")
     if plot is not None:
-        checked_ending(plot)
+        checked_ending(plot, "--plot")
     elif bounds:
         raise InputError("--bounds draws into the figure of --plot: name one, as in --plot a.png")
     interrupted = False
@@ -131,7 +131,7 @@ def _show_result(result: Any) -> None:
         table.add_row(
             row["policy"],
             str(row["runs"]),
-            *(mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
+            *(with_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
             result.problem.name_of(*row["best_pair"]) if result.problem else str(row["best_pair"]),
             "?" if row["found"] is None else f"{row['found']:.0%}",
             f"{row['seconds']:.2f}",
@@ -139,6 +139,6 @@ def _show_result(result: Any) -> None:
     show(table)
 
 
-def mean_and_error(mean: float, se: float | None) -> str:
+def with_error(mean: float, se: float | None) -> str:
     """A mean with its standard error, where there is one."""
     return f"{mean:,.1f}" if se is None else f"{mean:,.1f} ± {se:,.1f}"

@@ -77,17 +77,18 @@ def _sweep(
     from rank1.atomic import check_writable
     from rank1.simulation.backends import BACKENDS
     from rank1.simulation.store import Store
+    from rank1.sweeps.play import plan
 
-    checks.one_of("--backend", backend, BACKENDS)
+    checks.one_of("backend", backend, BACKENDS)
     if address is not None and backend not in ("dask", "ray"):
         raise InputError(f"--address needs --backend dask or ray, got {address!r} without")
     if out.resolve() == grid.resolve():
         raise InputError(f"--out must not be the grid itself, got {str(out)!r}")
-    jobs = checks.jobs("--jobs", jobs)
+    jobs = checks.jobs("jobs", jobs)
     chosen = sweeps.read_grid(grid)
     if not dry_run:
         check_writable(out)
-    todo = sweeps.plan(chosen, Store(store), progress=True)
+    todo = plan(chosen, Store(store), progress=True)
     document = _document(chosen, todo)
     for line in _lines(document, todo, jobs if backend in ("local", "processes") else 1):
         print(line, file=sys.stdout if dry_run and not json_ else sys.stderr)

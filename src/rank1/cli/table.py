@@ -5,7 +5,7 @@ from __future__ import annotations
 from rank1.cli.app import app, print_json, show
 from rank1.cli.options import Json
 from rank1.cli.plot import Result, Where
-from rank1.cli.simulate import mean_and_error
+from rank1.cli.simulate import with_error
 
 
 @app.command(epilog="Example: rank1 table result.parquet --where K=8")
@@ -16,7 +16,8 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
     from rich.table import Table
 
     from rank1.settings import parse_settings
-    from rank1.sweeps import read_sweep, summary
+    from rank1.sweeps import read_sweep
+    from rank1.sweeps.summary import summary
 
     sweep = read_sweep(result)
     settings = ["problem", *sweep.problem_settings, "n"]
@@ -39,7 +40,7 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
             *("" if row[name] is None else str(row[name]) for name in varying),
             row["label"],
             str(row["runs"]),
-            *(mean_and_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
+            *(with_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
             "*" if row["best"] else "",
         )
     if sweep.gap:

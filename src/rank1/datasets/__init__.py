@@ -14,7 +14,8 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.errors import InputError
+from rank1 import checks
+from rank1.errors import InputError, InputTypeError
 from rank1.problems import Categorical, Problem
 
 __all__ = ["Table", "facebook_ads", "grid_problem", "hillstrom", "upworthy"]
@@ -210,6 +211,10 @@ def grid_problem(table: Table) -> Problem:
     >>> problem.name_of(*problem.best_pair), round(problem.best_mean, 3)
     ('$1,000 +, Mens E-Mail', 0.263)
     """
+    if not isinstance(table, Table):
+        raise InputTypeError(
+            f"table must be a Table, such as datasets.hillstrom(), got {checks.shown(table)}"
+        )
     if (table.trials == 0).any():
         raise InputError(f"table must have a trial of every pair, got {table!r} without")
     problem = Categorical([0.0, 1.0], np.stack([1 - table.rates, table.rates], axis=-1))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.counts import table
-from rank1.errors import InputError
+from rank1.errors import InputError, InputTypeError
 from rank1.fit.model import Fit, fit
 
 __all__ = ["Replay", "fixed_design", "p_value"]
@@ -76,6 +76,13 @@ def p_value(found: Fit, replay: Replay, B: int = 199, seed: int = 1) -> float:
     >>> fit.p_value(found, fit.fixed_design(table.trials)) > 0.05
     True
     """
+    if not isinstance(found, Fit):
+        raise InputTypeError(f"found must be a Fit, as fit(…) returns, got {checks.shown(found)}")
+    if not callable(replay):
+        raise InputTypeError(
+            "replay must be a function of means and a generator, such as fixed_design(trials), "
+            f"got {checks.shown(replay)}"
+        )
     B, seed = checks.integer("B", B, 1), checks.integer("seed", seed, 0)
     rng = np.random.default_rng(seed)
     larger = 0

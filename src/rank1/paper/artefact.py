@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "heading", "make", "read_all", "show"]
 
-#: Raised when documents change their layout, so that an old one is made anew rather than misread.
+#: Version of the documents' layout; raise it when that changes, so that an old document is made
+#: anew rather than misread.
 FORMAT = 2
 
 

@@ -14,7 +14,8 @@ from rank1.paper.played import played
 from rank1.paper.published import N
 from rank1.policies import UCB1, UTS, Policy, Rank1Elim, Rank1ElimKL
 from rank1.problems import spike
-from rank1.simulation import Series, mean_and_error
+from rank1.simulation import Series
+from rank1.simulation.result import mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,8 +17,8 @@ from rank1.paper.movielens import RatingProblem, Ratings, obtain, rating_problem
 from rank1.paper.movielens.problem import SCALES, STARS
 from rank1.paper.played import played
 from rank1.policies import POLICIES
-from rank1.simulation import Series, mean_and_error
-from rank1.simulation.result import Outcome
+from rank1.simulation import Series
+from rank1.simulation.result import Outcome, mean_and_error
 
 __all__ = ["compute", "draw", "show"]
 

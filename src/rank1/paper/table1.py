@@ -12,7 +12,8 @@ from rank1.paper.played import played
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
-from rank1.simulation import Outcome, Series, mean_and_error
+from rank1.simulation import Outcome, Series
+from rank1.simulation.result import mean_and_error
 
 __all__ = ["compute", "draw", "show", "within"]
 

@@ -13,7 +13,7 @@ from rank1 import theory
 from rank1.paper import Options, published
 from rank1.paper.claims import claim
 from rank1.paper.played import played
-from rank1.policies import KLUCB, OSUB, POLICIES, UTS, Policy, Rank1ElimKL
+from rank1.policies import IMEDUB, KLUCB, OSUB, UTS, Policy, Rank1ElimKL
 from rank1.problems import Bernoulli, spike
 from rank1.simulation import Series
 
@@ -24,8 +24,8 @@ __all__ = ["compute", "draw", "drawn_slope", "show"]
 
 #: Rank1ElimKL as it is printed, and as the program behind the published curves has it.
 PRINTED, PROGRAM = Rank1ElimKL(), Rank1ElimKL(level="scaled", shrink=1.5)
-#: What came after the paper, where it is there: it is drawn beside the others.
-AFTER: tuple[Policy, ...] = tuple(POLICIES[name]() for name in ("imed_ub",) if name in POLICIES)
+#: What came after the paper: it is drawn beside the others.
+AFTER = IMEDUB()
 #: The published values come from a curve on paper: no closer than this can they be read.
 READING = 0.1
 MARKS = 60
@@ -57,7 +57,7 @@ PARTS = (
         0.25,
         published.TRINH_N,
         published.TRINH_RUNS,
-        (UTS(), OSUB(), KLUCB(), PRINTED, PROGRAM, *AFTER),
+        (UTS(), OSUB(), KLUCB(), PRINTED, PROGRAM, AFTER),
         published.TRINH_SIZES,
     ),
     Part(

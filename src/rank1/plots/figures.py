@@ -40,10 +40,10 @@ def new_figure(width: float = 7.0, height: float = 4.2, **layout: Any) -> tuple[
     return figure, figure.subplots(subplot_kw={"axes_class": PictureAxes}, **layout)
 
 
-def checked_ending(path: str | os.PathLike[str]) -> str:
-    """The format that a figure's name asks for."""
+def checked_ending(path: str | os.PathLike[str], what: str = "a figure's name") -> str:
+    """The format that a figure's name asks for; a message calls it `what`."""
     ending = os.path.splitext(os.fspath(path))[1].lstrip(".").lower()
-    return checks.one_of("the ending of a figure's name", ending, ("png", "svg", "pdf"))
+    return checks.one_of(f"the ending of {what}", ending, ("png", "svg", "pdf"))
 
 
 def save_figure(figure: Figure | SubFigure, path: str | os.PathLike[str]) -> None:

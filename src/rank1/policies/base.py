@@ -221,6 +221,11 @@ class Policy:
         What is infinite is a text, since JSON has no number for it.
         """
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                raise InputTypeError(
+                    f"{name} of {self.name} must be a plain value, got {checks.shown(value)}"
+                )
         return {name: _plain(value) for name, value in values.items()}
 
     @property

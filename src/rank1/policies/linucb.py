@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rank1 import checks
-from rank1.errors import InputError
 from rank1.policies.base import Known, Policy, record
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
@@ -109,8 +108,7 @@ class LinUCB(Policy):
         checks.number("noise", self.noise, 0, 1e9)
         checks.number("ridge", self.ridge, 1e-9, 1e9)
         checks.one_of("reward", self.reward, ["product", "log"])
-        if checks.number("epsilon", self.epsilon, 0, above=True) >= 1:
-            raise InputError(f"epsilon must be a number above 0 and below 1, got {self.epsilon}")
+        checks.number("epsilon", self.epsilon, 0, 1, above=True, below=True)
 
     def start(self, known: Known) -> LinUCBState:
         """The state before the first step."""

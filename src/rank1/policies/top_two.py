@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined
-from rank1.errors import InputError
 from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
 from rank1.policies.challengers import AROUND, challenger, start_challengers, touch
 from rank1.policies.pending import (
@@ -166,8 +165,8 @@ class TopTwo(Policy):
     share: float | None = None
 
     def __post_init__(self) -> None:
-        if self.share is not None and checks.number("share", self.share, 0, 1, above=True) == 1:
-            raise InputError("share must be a number above 0 and below 1, or None, got 1")
+        if self.share is not None:
+            checks.number("share", self.share, 0, 1, above=True, below=True)
 
     def start(self, known: Known) -> TopTwoState:
         """The state before the first step."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, jit
-from rank1.errors import InputError
+from rank1.errors import InputError, InputTypeError
 from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
 from rank1.policies.betas import (
     CACHES,
@@ -257,10 +257,13 @@ class UTS(Policy):
     first_round: bool = True
 
     def __post_init__(self) -> None:
-        if self.gamma in (math.inf, "inf"):  # as a text in JSON
+        if isinstance(self.gamma, str | float) and str(self.gamma) == "inf":  # a text in JSON
             object.__setattr__(self, "gamma", math.inf)
         else:
-            checks.integer("gamma", self.gamma, 2)
+            try:
+                checks.integer("gamma", self.gamma, 2)
+            except (InputError, InputTypeError) as error:
+                raise type(error)(f"{error}, or inf") from None
         checks.boolean("first_round", self.first_round)
 
     def start(self, known: Known) -> UTSState:

@@ -1,7 +1,7 @@
 """Simulations: policies on problems, many runs at a time."""
 
-from rank1.simulation.identification import Identification, identify
-from rank1.simulation.result import Outcome, Result, mean_and_error
+from rank1.simulation.identification import Identification, Searches, identify
+from rank1.simulation.result import Outcome, Result
 from rank1.simulation.runs import Interrupted, simulate
 from rank1.simulation.series import Series
 from rank1.simulation.trace import Trace
@@ -11,9 +11,9 @@ __all__ = [
     "Interrupted",
     "Outcome",
     "Result",
+    "Searches",
     "Series",
     "Trace",
     "identify",
-    "mean_and_error",
     "simulate",
 ]

@@ -59,18 +59,23 @@ class Feedback:
     def of(cls, delay: float, missing: float, batch: int, forgetting: float | None) -> Feedback:
         """From arguments as `simulate` takes them."""
         delay = checks.number("delay", delay, 0, 1e9)
-        missing = checks.number("missing", missing, 0, 1)
-        if missing == 1:
-            raise InputError("missing must be below 1, got 1: without rewards nothing is learned")
+        missing = checks.number("missing", missing, 0, 1, below=True)
         if forgetting is not None:
             forgetting = checks.number("forgetting", forgetting, 1, 1e12)
         return cls(delay, missing, checks.integer("batch", batch, 1, 10**6), forgetting)
 
-    def check(self, policy: Policy) -> None:
-        """Refuse a policy that can't forget."""
+    def check(self, policy: Policy, problem: Problem | None = None) -> None:
+        """Refuse a policy that can't forget, and rewards that can't fade."""
         if self.forgetting is not None and not policy.counts:
             raise InputError(
                 f"forgetting must be None for {policy.label}, whose state isn't counts and sums"
+            )
+        if self.forgetting is None or problem is None:
+            return
+        if not (problem.low >= 0 and problem.high <= 1):
+            raise InputError(
+                "forgetting must be None unless rewards lie in [0, 1], "
+                f"got rewards in [{problem.low:g}, {problem.high:g}]"
             )
 
     @property
@@ -171,11 +176,11 @@ def play_late_run(
 ) -> Any:
     """Play one run; the policy's state at its end."""
     feedback, K, L = series.feedback, problem.K, problem.L
+    feedback.check(series.policy, problem)
     state, totals = series.start(problem), np.zeros(2)
     at, settings = np.zeros(1, AT), feedback.settings
     queue = np.zeros(max(64, 2 * feedback.batch), PULL)
     known, sums = np.zeros((K, L)), np.zeros((K, L))
-    low, high = float(problem.low), float(problem.high)
     for begin in range(0, series.n, chunk):
         if stopped():
             raise KeyboardInterrupt
@@ -202,8 +207,6 @@ def play_late_run(
                 at[0].learned = 0
                 queue["tag"] = -1  # they mean nothing to a new state
                 state = series.start(problem)
-                if not (low >= 0 and high <= 1):
-                    raise InputError(f"forgetting needs rewards in [0, 1], got [{low}, {high}]")
                 kernel(load_tallies, state)(state, known, sums)
     return state
 

@@ -78,6 +78,7 @@ class Identification:
     runs: int
     seed: int
     searches: list[Searches]
+    shuffle: bool = False
 
     def __getitem__(self, policy: str) -> Searches:
         """The runs of a policy, by its label."""
@@ -114,6 +115,7 @@ class Identification:
             "n": self.n,
             "runs": self.runs,
             "seed": self.seed,
+            "shuffle": self.shuffle,
             "policies": [each.entry() for each in self.searches],
         }
 
@@ -199,11 +201,12 @@ def identify(
     runs = checks.integer("runs", runs, 1)
     seed = checks.integer("seed", seed, 0, None)
     jobs = checks.jobs("jobs", jobs)
+    shuffle = checks.boolean("shuffle", shuffle)
     start_watch(1, 2, confidence, tolerance, rank_one)  # refuses what the rule can't take
     series = [
         Search(
-            policy, problem, n, np.array([n]), seed, "steps", bool(shuffle),
-            confidence=float(confidence), tolerance=float(tolerance), rank_one=bool(rank_one),
+            policy, problem, n, np.array([n]), seed, "steps", shuffle,
+            confidence=float(confidence), tolerance=float(tolerance), rank_one=rank_one,
         )
         for policy in policies
     ]  # fmt: skip
@@ -216,8 +219,8 @@ def identify(
             _searches(policies[number], problem, tolerance, plan.whole(number)) for number in played
         ]
         most = max(len(each.pulls) for each in searches)  # fewer if it was interrupted
-        rule = float(confidence), float(tolerance), bool(rank_one)
-        return Identification(problem, *rule, n, most, seed, searches)
+        rule = float(confidence), float(tolerance), rank_one
+        return Identification(problem, *rule, n, most, seed, searches, shuffle)
 
     try:
         plan.play(backend, jobs, address, progress=progress, strict=True)

@@ -20,7 +20,7 @@ from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
 from rank1.simulation.block import Block, joined
 from rank1.simulation.feedback import AT_ONCE, Feedback
-from rank1.simulation.series import Series
+from rank1.simulation.series import Series, resolved
 from rank1.simulation.tidy import Part, Tidy, write_tidy
 from rank1.simulation.trace import Trace, trace_of
 
@@ -163,7 +163,11 @@ class Result:
         return self[policy].best_pairs
 
     def summary(self) -> pl.DataFrame:
-        """One row a policy: regret at the end, the share of runs that found a best pair."""
+        """One row a policy: regret at the end, and the share of runs that found a best pair.
+
+        The pair that a run names is the first in row-major order where several are tied. This
+        favours problems whose best pair is (0, 0), as a spike's is, unless `shuffle=True`.
+        """
         import polars as pl
 
         from rank1.frames import WholeFrame
@@ -212,9 +216,21 @@ class Result:
             "n": self.n,
             "runs": self.runs,
             "seed": self.seed,
+            "shuffle": self.shuffle,
             **late,
-            "policies": [outcome.entry(self.checkpoints) for outcome in self.outcomes],
+            "policies": [
+                outcome.entry(self.checkpoints) | {"method": self._method_of(outcome)}
+                for outcome in self.outcomes
+            ],
         }
+
+    def _method_of(self, outcome: Outcome) -> str | None:
+        """How a policy's runs were played; None where a file doesn't say enough."""
+        if self.feedback != AT_ONCE or self.method == "steps":
+            return "steps"
+        if self.problem is None or outcome.player is None:
+            return None if self.method == "auto" else self.method
+        return resolved(self.method, outcome.player, self.problem)
 
     def trace(self, run: int = 0, policy: str | None = None) -> Trace:
         """What happened stage by stage in one run of an elimination policy.

@@ -120,8 +120,11 @@ def simulate(
     n = checks.integer("n", n, 1)
     runs = checks.integer("runs", runs, 1)
     jobs = checks.jobs("jobs", jobs)
-    marks = checkpoints if isinstance(checkpoints, int) else list(checkpoints)
+    marks = list(checkpoints) if isinstance(checkpoints, Iterable) else checkpoints
+    shuffle = checks.boolean("shuffle", shuffle)
     feedback = Feedback.of(delay, missing, batch, forgetting)
+    for policy in policies:
+        feedback.check(policy, problem)
     series = [
         Series.of(policy, problem, n, marks, seed, method, shuffle, feedback) for policy in policies
     ]

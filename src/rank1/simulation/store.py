@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rank1 import checks
 from rank1.atomic import check_writable, is_temporary, whole_file
-from rank1.errors import InputError
+from rank1.errors import InputError, InputTypeError
 from rank1.simulation.block import Block
 
 __all__ = ["Store"]
@@ -45,6 +46,8 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        if not isinstance(folder, str | os.PathLike):
+            raise InputTypeError(f"store must be the name of a folder, got {checks.shown(folder)}")
         self.folder = Path(folder)
         if os.path.exists(folder) and not os.path.isdir(folder):
             raise InputError(f"store must be a folder, got {str(folder)!r}, which is a file")

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from rank1 import checks
 from rank1.compiled import jit, kernel
 from rank1.counts import tables
-from rank1.errors import InputError
 from rank1.stopping.evalues import (
     DIFFERENCE,
     RATIO,
@@ -271,9 +270,7 @@ def mean_intervals(
     (array([[0.423, 0.188]]), array([[0.577, 0.32 ]]))
     """
     s, f = tables(successes, failures)
-    confidence = checks.number("confidence", confidence, 0, 1, above=True)
-    if confidence == 1:
-        raise InputError("confidence must be a number above 0 and below 1, got 1")
+    confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
     lower, upper = np.empty(s.shape), np.empty(s.shape)
     kernel(_means)(s, f, math.log(s.size / (1 - confidence)), lower, upper)
     return lower, upper

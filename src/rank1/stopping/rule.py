@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from rank1 import checks
 from rank1.compiled import jit, kernel
 from rank1.counts import tables
-from rank1.errors import InputError
 from rank1.stopping.evalues import DIFFERENCE, REACH, largest_margin, log_e
 
 __all__ = ["Verdict", "leader_of", "log_e_value", "rule_of", "verdict"]
@@ -29,12 +28,9 @@ def rule_of(
     DIFFERENCE is for all other pairs. REACH is for those of the leader's row and column, except
     in a single line, where these are all, and where every grid has rank one.
     """
-    confidence = checks.number("confidence", confidence, 0, 1, above=True)
-    tolerance = checks.number("tolerance", tolerance, 0, 1)
-    if confidence == 1:
-        raise InputError("confidence must be a number above 0 and below 1, got 1")
-    if tolerance == 1:
-        raise InputError("tolerance must be a number of at least 0 and below 1, got 1")
+    confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
+    tolerance = checks.number("tolerance", tolerance, 0, 1, below=True)
+    checks.boolean("rank_one", rank_one)
     others = shape[0] * shape[1] - 1
     threshold = math.log(others / (1 - confidence)) if others else -math.inf
     return threshold, tolerance, REACH if rank_one and min(shape) > 1 else DIFFERENCE

@@ -150,9 +150,7 @@ def make_spec(
     if forgetting is not None:
         forgetting = checks.number("forgetting", forgetting, 1, 1e12)
     for name, value in (("confidence", confidence), ("tolerance", tolerance)):
-        checks.number(name, value, 0, 1, above=name == "confidence")
-        if value == 1:
-            raise InputError(f"{name} must be below 1, got {value}")
+        checks.number(name, value, 0, 1, above=name == "confidence", below=True)
     seed = int.from_bytes(os.urandom(6)) if seed is None else checks.integer("seed", seed, 0)
     chosen = _policy(policy, goal)
     spec = Spec(

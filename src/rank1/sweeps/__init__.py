@@ -2,19 +2,15 @@
 
 from rank1.sweeps.grid import Grid, grid_of, read_grid
 from rank1.sweeps.output import Sweep, load, read_sweep
-from rank1.sweeps.play import plan, sweep, write_sweep
-from rank1.sweeps.summary import summary, winners
+from rank1.sweeps.play import sweep, write_sweep
 
 __all__ = [
     "Grid",
     "Sweep",
     "grid_of",
     "load",
-    "plan",
     "read_grid",
     "read_sweep",
-    "summary",
     "sweep",
-    "winners",
     "write_sweep",
 ]

@@ -284,7 +284,8 @@ def _made(kind: str, known: Mapping[str, Callable[..., T]], tables: list[Table])
             try:
                 one = build(kind, known, name, settings)
             except (ValueError, TypeError) as error:
-                raise InputError(f"{kind} {name} ({shown}): {error}") from None
+                reason = str(error).removeprefix(f"{kind} {name}: ")
+                raise InputError(f"{kind} {name} ({shown}): {reason}") from None
             if isinstance(one, Problem):
                 lines += one.K + one.L
                 if lines > MAX_LINES:

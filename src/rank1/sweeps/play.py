@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -139,8 +140,6 @@ def write_sweep(path: Path, grid: Grid, todo: Plan[Series]) -> int:
 
 def _name_of(grid: Grid) -> str:
     """Tells one sweep from another."""
-    import hashlib
-
     policies = [policy.label for policy in grid.policies]
     problems = [problem.digest for problem in grid.problems]
     what = policies, problems, list(grid.n), grid.runs, grid.seed, grid.checkpoints, grid.shuffle

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rank1 import checks
 from rank1.problems import Problem
 from rank1.problems.base import Floats
 from rank1.theory.bounds import cross
@@ -29,6 +30,7 @@ class CharacteristicTime:
 
     def pulls(self, confidence: float = 0.95) -> float:
         """T*·log(1/α) for α = 1 − confidence."""
+        confidence = checks.number("confidence", confidence, 0, 1, below=True)
         return self.value * math.log(1 / (1 - confidence))
 
 

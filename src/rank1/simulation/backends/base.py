@@ -54,7 +54,7 @@ class Playable(Protocol):
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """Runs of one kind take as long, a step."""
+        """Series of one kind take about the same time per step."""
 
     def guess(self) -> float:
         """Seconds that a run takes, roughly, without looking."""
