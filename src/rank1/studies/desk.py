@@ -39,6 +39,11 @@ class Desk:
         #: Held by the thread that works on the study.
         self.turn = threading.RLock()
 
+    @property
+    def known(self) -> Memory | None:
+        """What was folded so far, without a look at the storage."""
+        return self._memory
+
     def transact(self, work: Callable[[Work], T]) -> T:
         """What `work` gives; it is stored when this returns, and not at all if it raises."""
         for left in reversed(range(TRIES)):
@@ -155,6 +160,11 @@ class Work:
     def study(self) -> StudyRow:
         """The study."""
         return self._desk.study
+
+    @property
+    def spec(self) -> Spec:
+        """What the study is."""
+        return self._desk.spec
 
     @property
     def now(self) -> float:
