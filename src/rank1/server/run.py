@@ -89,7 +89,9 @@ class _Server(uvicorn.Server):
 
 def _bound(config: Config) -> socket.socket:
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    listener = socket.socket(family)
+    # Without the protocol's name asyncio doesn't know that it may turn off Nagle's algorithm,
+    # and each answer would wait for 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((config.host.strip("[]"), config.port))
