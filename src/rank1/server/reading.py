@@ -57,13 +57,18 @@ def reading_routes(house: House) -> APIRouter:
 
     @routes.get("/{name}/view", tags=["results"])
     async def view(
-        name: ReaderOf, if_none_match: Annotated[str | None, Header()] = None
+        name: ReaderOf,
+        if_none_match: Annotated[str | None, Header()] = None,
+        accept_encoding: Annotated[str, Header(include_in_schema=False)] = "",
     ) -> Response:
         """What the page shows, in one document; 304 while nothing has changed."""
-        tag, document = await house.read(lambda: house.view(name).get())
-        headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+        tag, document, small = await house.read(lambda: house.view(name).get())
+        headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
         if if_none_match == tag:
             return Response(status_code=304, headers=headers)
+        if "gzip" in accept_encoding:
+            headers["Content-Encoding"] = "gzip"
+            document = small
         return Response(document, headers=headers, media_type="application/json")
 
     @routes.get("/{name}/fit", tags=["results"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import threading
@@ -30,11 +31,11 @@ class Views:
         self._study = study
         self._curve = Curve()
         self._lock = threading.Lock()
-        self._kept: tuple[str, bytes] | None = None
+        self._kept: tuple[str, bytes, bytes] | None = None
         self._next = 0.0
 
-    def get(self) -> tuple[str, bytes]:
-        """A tag that changes with the study, and the document as JSON."""
+    def get(self) -> tuple[str, bytes, bytes]:
+        """A tag that changes with the study, the document as JSON, and the same compressed."""
         with self._lock:
             if self._kept is None or time.monotonic() >= self._next:
                 began = time.monotonic()
@@ -43,7 +44,7 @@ class Views:
                 self._next = time.monotonic() + max(0.5, 2 * (time.monotonic() - began))
             return self._kept
 
-    def _made(self) -> tuple[str, bytes]:
+    def _made(self) -> tuple[str, bytes, bytes]:
         desk = self._study._desk
         last = desk.look(lambda memory, log: log.last(desk.study.id)[0])
         tag = f'"{desk.study.uid}-{last}"'
@@ -52,7 +53,8 @@ class Views:
         best = self._study.best()
         document = desk.look(lambda memory, log: self._document(best, memory, log))
         tag = f'"{desk.study.uid}-{document["seq"]}"'
-        return tag, json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+        text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+        return tag, text, gzip.compress(text, 1)
 
     def _document(self, best: Best, memory: Memory, log: Reader) -> dict[str, Any]:
         study, spec = self._study, self._study.spec

@@ -21,17 +21,26 @@ FILES = ("style.css", "common.js", "list.js", "study.js", "charts.js", "docs.js"
 
 
 @functools.cache
-def _file(name: str) -> tuple[bytes, bytes, str]:
-    """A file, compressed and not, and a digest by which its address changes with it."""
+def _file(name: str) -> tuple[bytes, bytes]:
+    """A file, and the same compressed."""
     if name == "plotly.js":
         data = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
     else:
         data = resources.files("rank1.server.pages").joinpath("static", name).read_bytes()
-    return data, gzip.compress(data, 6), hashlib.blake2b(data, digest_size=6).hexdigest()
+    return data, gzip.compress(data, 6)
+
+
+@functools.cache
+def _digest() -> str:
+    """Part of the files' address, so that a new version is not mixed with an old one."""
+    seal = hashlib.blake2b(digest_size=6)
+    for name in FILES:
+        seal.update(_file(name)[0])
+    return seal.hexdigest()
 
 
 def _address(name: str) -> str:
-    return f"/static/{_file(name)[2]}/{name}"
+    return f"/static/{_digest()}/{name}"
 
 
 @functools.cache
@@ -59,9 +68,9 @@ def routes() -> APIRouter:
 
     @router.get("/static/{digest}/{name}")
     async def static(request: Request, digest: str, name: str) -> Response:
-        if name not in FILES or _file(name)[2] != digest:
+        if name not in FILES or digest != _digest():
             raise Refused(404, f"there is no file {name!r}", "load the page again")
-        data, small, _ = _file(name)
+        data, small = _file(name)
         headers = {
             "Cache-Control": "public, max-age=31536000, immutable",
             "Vary": "Accept-Encoding",

@@ -59,7 +59,7 @@ export function drawGrid(element, view, quantity) {
   const below = Math.max(...columns.map((c) => Math.min(c.label.length, length) + (c.retired ? 10 : c.out ? 6 : 0)));
   const size = Math.min(760, Math.max(220, rows.length * 30 + 90));
   return Plotly.react(element, traces, layout({
-    height: size, margin: { l: 14 + 6.6 * longest, r: narrow ? 8 : 16, t: 6, b: columns.length > 6 || narrow ? 16 + 5.6 * below : 40 },
+    height: size, plot_bgcolor: colour("ground"), margin: { l: 14 + 6.6 * longest, r: narrow ? 8 : 16, t: 6, b: columns.length > 6 || narrow ? 16 + 5.6 * below : 40 },
     xaxis: { ...ticks(columns, narrow ? 12 : 32, length), showgrid: false, zeroline: false, range: [-0.5, columns.length - 0.5],
       tickangle: columns.length > 6 || narrow ? -60 : 0 },
     yaxis: { ...ticks(rows, 32, length), showgrid: false, zeroline: false, range: [rows.length - 0.5, -0.5] },
@@ -75,7 +75,7 @@ export function drawEffects(element, lines) {
   const trace = {
     type: "scatter", mode: "markers", x: point, y, marker: { color: colour("accent"), size: many ? 4 : 8 },
     text: living.map((line, k) => `${escaped(cut(line.label, 40))}: ${point[k]} (${low[k] ?? "–"} to ${high[k] ?? "–"})`), hoverinfo: "text",
-    error_x: { type: "data", symmetric: false, color: colour("accent"), thickness: 1.5, width: many ? 0 : 4,
+    error_x: { type: "data", symmetric: false, color: colour(many ? "grey" : "accent"), thickness: many ? 1 : 1.5, width: many ? 0 : 4,
       array: point.map((value, k) => (high[k] ?? 10) - value), arrayminus: point.map((value, k) => value - (low[k] ?? 0)) },
   };
   const longest = Math.max(4, ...living.map((line) => Math.min(line.label.length, 16) + (line.out ? 6 : 0)));

@@ -5,6 +5,7 @@ const EVERY = 2000;
 const name = new URLSearchParams(location.search).get("name") ?? "";
 const path = `/v1/studies/${encodeURIComponent(name)}`;
 const pair = (labels) => `${labels[0]} × ${labels[1]}`;
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 let view = null, tag = null, asked = null, older = null, shape = "", looked = false;
 
 document.title = `${name} · rank1`;
@@ -28,9 +29,9 @@ function show() {
   words("leader", view.leader
     ? `${pair(view.leader)}: ${number(view.mean)}` + (view.interval[0] === null ? "" : ` (${number(view.interval[0])} to ${number(view.interval[1])})`)
     : "Nothing is reported yet.");
-  words("stop", (view.stop ? "You may stop: " : "Don't stop yet: ") + view.reason);
+  words("stop", sentence(view.reason));
   $("stop").classList.toggle("yes", view.stop);
-  words("any-grid", `Without assuming rank one: ${view.any_grid_stop ? "you may stop" : "not yet"}. ${view.any_grid_reason}`);
+  words("any-grid", `Without assuming rank one: ${view.any_grid_reason}.`);
   const facts = [["Suggestions", totals.suggestions], ["Reports", totals.reports], ["Pending", totals.pending], ["Expired", totals.expired],
     ["Cancelled", totals.cancelled], ["Reward rate", view.rate], ["Equal split", view.equal_split]];
   $("numbers").replaceChildren(...facts.map(([term, value]) => {
@@ -57,17 +58,21 @@ function showPairs() {
   $("pairs").tBodies[0].replaceChildren(...all.slice(0, 10).map(([mean, i, j]) => {
     const [r, c] = [view.rows[i], view.columns[j]];
     const leads = view.leader && r.label === view.leader[0] && c.label === view.leader[1];
-    return row(r.label, c.label, mean, view.counts[i][j], make("span", percent(view.share[i][j])),
+    const line = row(r.label, c.label, mean, view.counts[i][j], percent(view.share[i][j]),
       leads ? "leads" : r.retired || c.retired ? "retired" : view.out[i][j] ? "out" : "");
+    line.cells[4].className = "figure";
+    return line;
   }));
   const gone = view.out.flat().filter(Boolean).length;
   const retired = [...view.rows, ...view.columns].filter((line) => line.retired).map((line) => line.label);
-  $("grid-words").textContent = "The star leads. " + (gone ? `${gone} pairs are out of the running: they are pale. ` : "")
+  $("grid-words").textContent = (view.leader ? "The star leads. " : "") + (gone ? `${gone} pairs are out of the running: they are pale. ` : "")
     + (retired.length ? `Retired, and grey: ${retired.join(", ")}.` : "");
 }
 
 function draw() {
   drawGrid($("grid"), view, $("quantity").value);
+  for (const id of ["row-effects", "column-effects", "curve"]) $(id).closest("section").hidden = !view.leader;
+  if (!view.leader) return;
   drawEffects($("row-effects"), view.rows);
   drawEffects($("column-effects"), view.columns);
   drawCurve($("curve"), view);
@@ -95,14 +100,16 @@ async function fit() {
 }
 
 async function log(more) {
-  const query = new URLSearchParams({ newest: "true", limit: "50" });
+  const query = new URLSearchParams({ newest: "true", limit: "20" });
   for (const [key, id] of [["kind", "kind"], ["row", "log-row"], ["column", "log-column"]]) if ($(id).value) query.set(key, $(id).value);
   if (more && older !== null) query.set("after", older);
   const page = await get(`${path}/history?${query}`);
   const lines = page.events.map((each) => {
     const change = each.change && Object.entries(each.change).map(([key, labels]) => `${key.replace("_", " ")}: ${labels.join(", ")}`).join("; ");
-    const reward = each.reward === undefined || each.reward === null ? "" : make("span", number(each.reward) + (each.count ? ` (${each.count} times)` : ""));
-    return row(each.seq, time(each.at), each.kind + (each.late ? ", late" : ""), each.row ?? change, each.column, reward, each.id);
+    const reward = each.reward === undefined || each.reward === null ? "" : number(each.reward) + (each.count ? ` (${each.count} times)` : "");
+    const line = row(each.seq, time(each.at), each.kind + (each.late ? ", late" : ""), each.row ?? change, each.column, reward, each.id);
+    line.cells[5].className = "figure";
+    return line;
   });
   const body = $("log").tBodies[0];
   if (more) body.append(...lines); else body.replaceChildren(...lines);
