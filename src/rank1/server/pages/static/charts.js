@@ -2,7 +2,8 @@
 /* global Plotly */
 
 const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+// Names often differ at the end, so the middle goes.
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 4)}…${text.slice(-3)}` : text);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false };
 
