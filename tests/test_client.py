@@ -89,8 +89,9 @@ def test_errors_are_the_classes_of_the_package(client: Client) -> None:
     assert isinstance(answers[0], rank1.Report)
     assert isinstance(answers[1], rank1.ConflictError)
     assert len(answers) == 2
-    with pytest.raises(rank1.BackendError, match="token"):
-        Client(f"http://{client._place[0]}:{client._place[1]}", "wrong").studies()
+    address = f"http://{client._place[0]}:{client._place[1]}"
+    with Client(address, "wrong") as other, pytest.raises(rank1.BackendError, match="token"):
+        other.studies()
     with pytest.raises(rank1.InputError, match="url"):
         Client("ftp://x", "t")
 

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import warnings
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
@@ -78,13 +77,7 @@ def writing_routes(house: House, metrics: Metrics) -> APIRouter:
         def work(doing: Work) -> list[Any]:
             if asks is None:
                 return list(asking.suggest(doing, doing.spec, body.count or 1, key, None))
-            return [
-                _each(
-                    doing,
-                    lambda one=one: asking.suggest(doing, doing.spec, 1, one.key, one.unit)[0],
-                )
-                for one in asks
-            ]
+            return [_each(doing, one) for one in asks]
 
         given = await house.write(name, work)
         good = sum(not isinstance(one, Rank1Error) for one in given)
@@ -166,12 +159,12 @@ def _created(house: House, name: str, fields: dict[str, Any], key: str | None) -
     return about(house, name)
 
 
-def _each(doing: Work, one: Callable[[], Any]) -> Any:
+def _each(doing: Work, one: models.AskOne) -> Any:
     """What is given, or the error of this one; after a failure of the storage nothing goes on."""
     before = doing.memory.seq
     ahead, doing.ahead = doing.ahead, False
     try:
-        return one()
+        return asking.suggest(doing, doing.spec, 1, one.key, one.unit)[0]
     except Rank1Error as error:
         if doing.ahead or doing.memory.seq != before:
             raise

@@ -79,7 +79,16 @@ class Guard:
             scope["path"] = raw.decode("ascii", "replace")
         scope["state"] = {**scope.get("state", {}), "request_id": f"{_PROCESS}-{next(_numbers):x}"}
 
+        limit = _Limit(self, scope, receive)
+
         async def answer(message: Message) -> None:
+            if limit.refused and not sent:
+                # The application takes any failure to read a body for bad JSON.
+                await refusal(limit.refused)(scope, receive, begin)
+            elif not limit.refused:
+                await begin(message)
+
+        async def begin(message: Message) -> None:
             nonlocal status, sent
             if message["type"] == "http.response.start":
                 status, sent = message["status"], True
@@ -95,7 +104,7 @@ class Guard:
 
         try:
             self._authenticate(scope)
-            await self.app(scope, self._limited(scope, receive), answer)
+            await self.app(scope, limit.receive, answer)
         except Rank1Error as error:
             if not sent:
                 await refusal(error)(scope, receive, answer)
@@ -126,41 +135,6 @@ class Guard:
         if not self.rates.admit(token.id):
             raise Refused(429, "this token comes too often", "wait a second", Retry_After="1")
 
-    def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        """`receive` that refuses a body that is too long or takes too long."""
-        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-        declared = int(length) if length.isdigit() else 0
-        size, done = 0, False
-
-        async def limited() -> Message:
-            nonlocal size, done
-            if done:
-                return await receive()
-            if declared > self.max_body:
-                raise self._too_large()
-            try:
-                async with asyncio.timeout(self.patience):
-                    message = await receive()
-            except TimeoutError:
-                raise Refused(
-                    408, f"the body took more than {self.patience:g} seconds", "send it at once"
-                ) from None
-            size += len(message.get("body", b""))
-            done = not message.get("more_body", False)
-            if size > self.max_body:
-                raise self._too_large()
-            return message
-
-        return limited
-
-    def _too_large(self) -> Refused:
-        return Refused(
-            413,
-            f"the body is larger than {self.max_body:,} bytes",
-            "send fewer items at a time",
-            Connection="close",
-        )
-
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
         method = scope["method"] if scope["method"] in _METHODS else "other"
@@ -168,6 +142,44 @@ class Guard:
         if self.access_log or status >= 500:
             about = {**_about(scope), "status": status, "ms": round(1000 * seconds, 1)}
             log.info("request", extra={"about": about})
+
+
+class _Limit:
+    """`receive` that refuses a body that is too long or takes too long."""
+
+    def __init__(self, guard: Guard, scope: Scope, receive: Receive) -> None:
+        self._receive, self._most, self._patience = receive, guard.max_body, guard.patience
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        self._declared = int(length) if length.isdigit() else 0
+        self._size, self._done = 0, False
+        self.refused: Refused | None = None
+
+    async def receive(self) -> Message:
+        """The next part of the body."""
+        if self._done:
+            return await self._receive()
+        try:
+            self._check(self._declared)
+            async with asyncio.timeout(self._patience):
+                message = await self._receive()
+        except TimeoutError:
+            self.refused = Refused(
+                408, f"the body took more than {self._patience:g} seconds", "send it at once",
+                Connection="close",
+            )  # fmt: skip
+            raise self.refused from None
+        self._size += len(message.get("body", b""))
+        self._done = not message.get("more_body", False)
+        self._check(self._size)
+        return message
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            self.refused = Refused(
+                413, f"the body is larger than {self._most:,} bytes", "send fewer items at a time",
+                Connection="close",
+            )  # fmt: skip
+            raise self.refused
 
 
 def _about(scope: Scope) -> dict[str, Any]:

@@ -51,7 +51,9 @@ class House:
 
     async def write(self, name: str, work: Callable[[Work], T]) -> T:
         """What `work` gives, once it is stored, together with what others wrote meanwhile."""
-        desk = self._writing.get(name) or await self.read(self._desk, name)
+        desk = self._writing.get(name)
+        if desk is None:
+            desk = await self.read(self._desk, name)
         return await self.writers[desk.study.id % len(self.writers)].write(desk, work)
 
     def _desk(self, name: str) -> Desk:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 __all__ = ["Metrics"]
 
@@ -32,7 +32,7 @@ class Metrics:
         self._counts: Counter[str] = Counter(dict.fromkeys(HELP, 0))
         self._statuses: Counter[str] = Counter()
         self._buckets: dict[str, list[int]] = {}
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def add(self, name: str, count: int = 1) -> None:
         """Count something."""
