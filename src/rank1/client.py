@@ -380,20 +380,21 @@ class RemoteStudy:
 
     def tell_many(
         self, reports: Mapping[str, float] | Iterable[tuple[str, float]]
-    ) -> list[Report | Rank1Error]:
-        """Many rewards at once; what is wrong with one is in its place.
+    ) -> list[Report | Rank1Error | None]:
+        """Many rewards at once; what is wrong with one is in its place, None for a fallback's.
 
         Unlike `Study.tell_many`, which stores all or none, this stores all the others.
         """
         pairs = list(reports.items() if isinstance(reports, Mapping) else reports)
-        pairs = [(id, reward) for id, reward in pairs if id != ""]
-        answers: list[Report | Rank1Error] = []
-        for begin in range(0, len(pairs), PART):
-            some = [{"id": id, "reward": reward} for id, reward in pairs[begin : begin + PART]]
+        places = [k for k, (id, _) in enumerate(pairs) if id != ""]
+        answers: list[Report | Rank1Error | None] = [None] * len(pairs)
+        for begin in range(0, len(places), PART):
+            part = places[begin : begin + PART]
+            some = [{"id": pairs[k][0], "reward": pairs[k][1]} for k in part]
             found = self._client._post(f"{self._path}/tell/batch", {"reports": some})
-            for each in found["results"]:
+            for k, each in zip(part, found["results"], strict=True):
                 told = each.get("report")
-                answers.append(Report(**told) if told else _error(each["status"], each["problem"]))
+                answers[k] = Report(**told) if told else _error(each["status"], each["problem"])
         return answers
 
     def cancel(self, id: str) -> None:

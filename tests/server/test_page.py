@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.server.conftest import BROWSER_MISSING
+from tests.conftest import BROWSER_MISSING
 from tests.server.support import GRID, Served, at
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -27,10 +27,17 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def page(browser: Browser, service: Served) -> Iterator[Page]:
-    """A page with the token; nothing may go wrong in it, and nothing may come from elsewhere."""
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """What the pages share: the files that are kept, but no token."""
     context = browser.new_context(viewport={"width": 1100, "height": 900})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, service: Served) -> Iterator[Page]:
+    """A page with the token; nothing may go wrong in it, and nothing may come from elsewhere."""
     page = context.new_page()
     page.set_default_timeout(15_000)
     faults: list[str] = []
@@ -39,7 +46,7 @@ def page(browser: Browser, service: Served) -> Iterator[Page]:
     page.on("request", lambda request: faults.extend(_elsewhere(request.url, service.url)))
     page.goto(f"{service.url}/#token={service.token}")
     yield page
-    context.close()
+    page.close()
     assert not faults
 
 

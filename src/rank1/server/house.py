@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from rank1.server.answers import Refused
 from rank1.server.view import Views
 from rank1.server.writer import Writer
 from rank1.studies import Study
@@ -40,8 +42,10 @@ class House:
         kind = "postgres" if type(storage).__name__.startswith("Postgres") else "sqlite"
         self.writers = [Writer() for _ in range(WRITERS[kind])]
         self._pool = ThreadPoolExecutor(READERS, "rank1-reader")
-        #: What takes long: one at a time.
-        self._slow = ThreadPoolExecutor(1, "rank1-slow")
+        #: Held by what takes long.
+        self._slow = threading.Lock()
+        self._ending = threading.Event()
+        self._waiting: set[asyncio.Future[Any]] = set()
         self._writing: OrderedDict[str, Desk] = OrderedDict()
         self._reading: OrderedDict[str, Study] = OrderedDict()
         self._views: OrderedDict[str, Views] = OrderedDict()
@@ -71,9 +75,43 @@ class House:
         """What a function gives, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
-    async def read_slowly(self, function: Callable[..., T], *arguments: Any) -> T:
-        """The same for what takes long; one at a time."""
-        return await asyncio.get_running_loop().run_in_executor(self._slow, function, *arguments)
+    async def read_slowly(self, function: Callable[[], T]) -> T:
+        """The same for what takes long; one at a time, and the end doesn't wait for it."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def settle(value: Any, error: BaseException | None) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(value)
+            else:
+                done.set_exception(error)
+
+        def run() -> None:
+            value, failure = None, None
+            with self._slow:
+                try:
+                    if not self._ending.is_set():
+                        value = function()
+                except Exception as error:
+                    failure = error
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle, value, failure)
+
+        threading.Thread(target=run, name="rank1-slow", daemon=True).start()
+        self._waiting.add(done)
+        try:
+            return await done
+        finally:
+            self._waiting.discard(done)
+
+    def end_slow(self) -> None:
+        """The service is about to end: who waits for what takes long is told so."""
+        self._ending.set()
+        for each in self._waiting:
+            if not each.done():
+                each.set_exception(Refused(503, "the service is ending", "try again later"))
 
     def row(self, name: str) -> StudyRow:
         """The study as the storage lists it."""
@@ -136,7 +174,6 @@ class House:
         for writer in self.writers:
             writer.close()
         self._pool.shutdown(cancel_futures=True)
-        self._slow.shutdown(cancel_futures=True)
         for desk in self._writing.values():
             desk.keep_snapshot()
         self.storage.close()

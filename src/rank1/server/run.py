@@ -66,18 +66,20 @@ def serve(
             h11_max_incomplete_event_size=16 * 1024,
             lifespan="on",
         )
-        server = _Server(settings, lambda: say(line))
+        server = _Server(settings, lambda: say(line), app.app.state.house.end_slow)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
         log.info("ended")
 
 
 class _Server(uvicorn.Server):
-    """Says when it can be reached."""
+    """Says when it can be reached, and when it is about to end."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], Any]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], Any], ending: Callable[[], Any]
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._ending = ready, ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open, and say so."""
@@ -85,6 +87,11 @@ class _Server(uvicorn.Server):
         if self.started:
             log.info("started")
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish what has begun, but for what takes long."""
+        self._ending()
+        await super().shutdown(sockets)
 
 
 def _bound(config: Config) -> socket.socket:

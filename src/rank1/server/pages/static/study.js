@@ -46,7 +46,8 @@ function show() {
   const now = JSON.stringify([view.rows.map((r) => [r.label, r.retired]), view.columns.map((c) => [c.label, c.retired])]);
   if (now !== shape) { shape = now; showLines(); }
   $("ask").disabled = $("retire").disabled = Boolean(view.retired);
-  if (!looked && totals.reports > 0 && totals.reports <= 20000) { looked = true; fit(); }
+  // What replays take grows with both.
+  if (!looked && totals.reports > 0 && totals.reports <= 20000 && view.rows.length * view.columns.length <= 1024) { looked = true; fit(); }
 }
 
 function showPairs() {

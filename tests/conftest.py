@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from typing import Any
+
+#: Why the tests of the pages are skipped.
+BROWSER_MISSING = "there is no chromium (apt install chromium)"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say by name what was left out for want of a browser."""
+    left_out = [
+        report.nodeid
+        for report in terminalreporter.stats.get("skipped", [])
+        if BROWSER_MISSING in str(report.longrepr)
+    ]
+    if left_out:
+        terminalreporter.write_line(f"Left out, as {BROWSER_MISSING}: {', '.join(left_out)}")
