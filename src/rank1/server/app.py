@@ -99,9 +99,9 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[House], Any] | N
     @app.get("/metrics", include_in_schema=False)
     async def counted(request: Request) -> Response:
         check(request.state.holder, "reader")
-        gauges = {**house.totals(), "waiting": house.waiting}
-        gauges["commits"] = sum(writer.commits for writer in house.writers)
-        return PlainTextResponse(metrics.text(gauges), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(
+            metrics.text(house.totals()), media_type="text/plain; version=0.0.4"
+        )
 
     @app.exception_handler(Rank1Error)
     async def refused(request: Request, error: Rank1Error) -> Response:

@@ -25,12 +25,10 @@ T = TypeVar("T")
 OPEN = 256
 #: Threads that read.
 READERS = 3
-#: Threads that write. SQLite has one writer at a time; PostgreSQL locks each study by itself.
-WRITERS = {"sqlite": 1, "postgres": 4}
 
 
 class House:
-    """A storage, the threads that write to it, and the studies that are open.
+    """A storage, the thread that writes to it, and the studies that are open.
 
     A study is open twice: for the writer, and for those who look. So a long look keeps nobody
     from asking.
@@ -39,8 +37,9 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         storage.prepare()
-        kind = "postgres" if type(storage).__name__.startswith("Postgres") else "sqlite"
-        self.writers = [Writer() for _ in range(WRITERS[kind])]
+        # One for all studies: the more wait together, the more share a commit. With a writer for
+        # each of several studies, PostgreSQL answered half as many requests.
+        self.writer = Writer()
         self._pool = ThreadPoolExecutor(READERS, "rank1-reader")
         #: Held by what takes long.
         self._slow = threading.Lock()
@@ -58,7 +57,7 @@ class House:
         desk = self._writing.get(name)
         if desk is None:
             desk = await self.read(self._desk, name)
-        return await self.writers[desk.study.id % len(self.writers)].write(desk, work)
+        return await self.writer.write(desk, work)
 
     def _desk(self, name: str) -> Desk:
         with self._lock:
@@ -156,23 +155,22 @@ class House:
 
     # Counting
 
-    @property
-    def waiting(self) -> int:
-        """Requests that wait for a writer."""
-        return sum(writer.waiting for writer in self.writers)
-
     def totals(self) -> dict[str, int]:
-        """Pending and expired suggestions of the studies that were written to lately."""
+        """Pending and expired suggestions of the studies that were written to lately, and more."""
         with self._lock:
             known = [desk.known for desk in self._writing.values()]
         books = [memory.book.at[0] for memory in known if memory is not None]
         pending = sum(int(at.suggested - at.reported - at.expired - at.cancelled) for at in books)
-        return {"pending": pending, "expired": sum(int(at.expired) for at in books)}
+        return {
+            "pending": pending,
+            "expired": sum(int(at.expired) for at in books),
+            "waiting": self.writer.waiting,
+            "commits": self.writer.commits,
+        }
 
     def close(self) -> None:
         """Write what waits, keep snapshots, and give back the storage."""
-        for writer in self.writers:
-            writer.close()
+        self.writer.close()
         self._pool.shutdown(cancel_futures=True)
         for desk in self._writing.values():
             desk.keep_snapshot()

@@ -33,8 +33,8 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="rank1-writer", daemon=True)
         self._thread.start()
         self._closed = False
-        #: How many transactions there were, and how many jobs in them.
-        self.commits = self.done = 0
+        #: How many transactions there were.
+        self.commits = 0
 
     @property
     def waiting(self) -> int:
@@ -78,7 +78,6 @@ class Writer:
         except BaseException as error:  # whoever waits must hear of it
             answers = [error] * len(batch)
         self.commits += 1
-        self.done += len(batch)
         futures = [future for _, _, future in batch]
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             futures[0].get_loop().call_soon_threadsafe(_resolve, futures, answers)
