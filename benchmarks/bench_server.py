@@ -24,6 +24,7 @@ import psutil
 from tests.server.support import Served, at, served
 
 from benchmarks.load import pairs
+from rank1.server.tokens import Tokens
 
 SECONDS = 5.0
 LINES = [f"line {k}" for k in range(64)]
@@ -138,8 +139,6 @@ def postgres() -> None:
             for many, what in ((1, "one study"), (16, "16 studies")):
                 with folder() as place, contextlib.ExitStack() as stack:
                     flags = "--storage", new_schema(server)
-                    from rank1.server.tokens import Tokens
-
                     token = Tokens(place / "rank1-tokens.json").create("admin")
                     services = [
                         stack.enter_context(served(place, *flags, token=token))
@@ -158,19 +157,18 @@ def postgres() -> None:
 
 async def _spread(services: list[Served], many: int) -> tuple[float, list[float]]:
     """16 connections, as many to each service."""
-    found = await asyncio.gather(
-        *(
-            pairs(
-                each.url.removeprefix("http://").split(":")[0],
-                int(each.url.rsplit(":", 1)[1]),
-                each.token,
-                lambda k, n=n: at(f"s{(16 // len(services) * n + k) % many}"),
-                16 // len(services),
-                SECONDS,
-            )
-            for n, each in enumerate(services)
-        )
-    )
+    share = 16 // len(services)
+
+    def loaded(number: int) -> Any:
+        url, token = services[number].url, services[number].token
+        host, port = url.removeprefix("http://").split(":")
+
+        def path(k: int) -> str:
+            return at(f"s{(share * number + k) % many}")
+
+        return pairs(host, int(port), token, path, share, SECONDS)
+
+    found = await asyncio.gather(*(loaded(number) for number in range(len(services))))
     return sum(rate for rate, _ in found), [one for _, took in found for one in took]
 
 

@@ -42,7 +42,7 @@ def page(context: BrowserContext, service: Served) -> Iterator[Page]:
     page.set_default_timeout(15_000)
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("dialog", lambda dialog: (faults.append(f"alert {dialog.message}"), dialog.dismiss()))
+    page.on("dialog", lambda dialog: faults.append(f"alert {dialog.message}"))
     page.on("request", lambda request: faults.extend(_elsewhere(request.url, service.url)))
     page.goto(f"{service.url}/#token={service.token}")
     yield page

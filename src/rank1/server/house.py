@@ -37,8 +37,8 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         storage.prepare()
-        # One for all studies: the more wait together, the more share a commit. With a writer for
-        # each of several studies, PostgreSQL answered half as many requests.
+        # One for all studies: the more wait together, the more share a commit. With
+        # several writers, PostgreSQL answered fewer requests.
         self.writer = Writer()
         self._pool = ThreadPoolExecutor(READERS, "rank1-reader")
         #: Held by what takes long.
