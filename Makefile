@@ -2,10 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: paper test test-oldest test-ray bench validate docs-figures clean
+.PHONY: paper serve test test-oldest test-ray bench validate docs-figures clean
 
 paper: .venv/ready
 	$(BIN)/rank1 paper
+
+# Live studies over HTTP, on 127.0.0.1: the terminal shows the address and a token.
+serve: .venv/ready
+	$(BIN)/rank1 serve $(FLAGS)
 
 test: .venv/ready
 	$(BIN)/ruff check

@@ -1,8 +1,24 @@
-"""Tests run side by side: each with one thread for linear algebra, or they wait for each other."""
+"""What holds for all tests."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
+# They run side by side: each with one thread for linear algebra, or they wait for each other.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+#: Why the tests of the pages are skipped.
+BROWSER_MISSING = "there is no chromium (apt install chromium)"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say by name what was left out for want of a browser."""
+    left_out = [
+        report.nodeid
+        for report in terminalreporter.stats.get("skipped", [])
+        if BROWSER_MISSING in str(report.longrepr)
+    ]
+    if left_out:
+        terminalreporter.write_line(f"Left out, as {BROWSER_MISSING}: {', '.join(left_out)}")

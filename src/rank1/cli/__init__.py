@@ -17,6 +17,7 @@ from rank1.cli import (  # noqa: F401
     listings,
     paper,
     plot,
+    serve,
     simulate,
     study,
     study_best,

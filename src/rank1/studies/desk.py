@@ -36,13 +36,19 @@ class Desk:
             (first,) = log.events(study.id, [1])
         self.spec: Spec = read_spec(first.data)
         self._memory: Memory | None = None
-        self._lock = threading.RLock()
+        #: Held by the thread that works on the study.
+        self.turn = threading.RLock()
+
+    @property
+    def known(self) -> Memory | None:
+        """What was folded so far, without a look at the storage."""
+        return self._memory
 
     def transact(self, work: Callable[[Work], T]) -> T:
         """What `work` gives; it is stored when this returns, and not at all if it raises."""
         for left in reversed(range(TRIES)):
             try:
-                with self._lock:
+                with self.turn:
                     return self._transact(work)
             except StorageError as error:
                 if not error.again or left == 0:
@@ -64,12 +70,18 @@ class Desk:
                 self._memory = None
             raise
         if begun.ahead:
-            self._keep_snapshot(begun)
+            self.snapshot_if_due(begun)
         return result
+
+    def begin(self, log: Transaction) -> Work:
+        """Work in a transaction of somebody who has the turn, and forgets all if it fails."""
+        begun = Work(self, log, self._caught_up(log))
+        begun.expire()
+        return begun
 
     def look(self, reader: Callable[[Memory, Reader], T]) -> T:
         """What `reader` gives, from a memory that is up to date; nothing is written."""
-        with self._lock, self.storage.reading() as log:
+        with self.turn, self.storage.reading() as log:
             return reader(self._caught_up(log), log)
 
     def _caught_up(self, log: Reader) -> Memory:
@@ -109,7 +121,7 @@ class Desk:
 
         return text_of
 
-    def _keep_snapshot(self, work: Work) -> None:
+    def snapshot_if_due(self, work: Work) -> None:
         """Keep a snapshot now and then: who passes a multiple of so many events does it."""
         memory = work.memory
         every = max(SNAPSHOT_EVERY, memory.book.counts.size)
@@ -118,17 +130,17 @@ class Desk:
 
     def forget(self) -> None:
         """Throw away what is known here; the next one makes it anew."""
-        with self._lock:
+        with self.turn:
             self._memory = None
 
     def close(self) -> None:
         """Close the storage."""
-        with self._lock:
+        with self.turn:
             self.storage.close()
 
     def keep_snapshot(self) -> None:
         """Keep what is known, so that the study is opened sooner; nothing is lost without."""
-        with self._lock:
+        with self.turn:
             if self._memory is not None:
                 memory = self._memory
                 kept = Snapshot(memory.seq, layout_of(self.spec), memory.to_bytes())
@@ -151,6 +163,11 @@ class Work:
     def study(self) -> StudyRow:
         """The study."""
         return self._desk.study
+
+    @property
+    def spec(self) -> Spec:
+        """What the study is."""
+        return self._desk.spec
 
     @property
     def now(self) -> float:

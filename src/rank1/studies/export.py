@@ -24,40 +24,46 @@ from rank1.studies.memory import Memory
 from rank1.studies.spec import Spec
 from rank1.studies.storage import Reader, StudyRow
 
-__all__ = ["Replayed", "export_log", "lines_of", "replay_log"]
+__all__ = ["Replayed", "export_log", "lines_of", "page_lines", "replay_log"]
 
 PAGE = 10_000
 
 
 def lines_of(study: StudyRow, memory: Memory, log: Reader) -> Iterator[dict[str, Any]]:
     """A dict for each suggestion, in order."""
-    labels, after = memory.labels, 0
-    kinds = (Kind.SUGGESTED,)
-    while page := log.page(study.id, after, PAGE, kinds=kinds):
+    after = 0
+    while page := log.page(study.id, after, PAGE, kinds=(Kind.SUGGESTED,)):
         after = page[-1].seq
-        became: dict[int, dict[int, Event]] = {}
-        for event in log.outcomes(study.id, [each.seq for each in page]):
-            became.setdefault(event.suggestion, {})[event.kind] = event
-        for asked in page:
-            outcome = became.get(asked.seq, {})
-            told = outcome.get(Kind.REPORTED)
-            state = "reported" if told else "pending"
-            if not told and Kind.CANCELLED in outcome:
-                state = "cancelled"
-            elif not told and Kind.EXPIRED in outcome:
-                state = "expired"
-            yield {
-                "id": suggestion_id(study.uid, asked.seq, asked.nonce),
-                "row": labels["rows"][asked.row],
-                "column": labels["columns"][asked.column],
-                "state": state,
-                "reward": told.value if told else None,
-                "asked_at": asked.at,
-                "told_at": told.at if told else None,
-                "late": bool(told and told.tag == 1),
-                "propensity": None if math.isnan(asked.value) else asked.value,
-                "unit": asked.unit,
-            }
+        yield from page_lines(study, memory.labels, log, page)
+
+
+def page_lines(
+    study: StudyRow, labels: dict[str, list[str]], log: Reader, page: list[Event]
+) -> Iterator[dict[str, Any]]:
+    """A dict for each of these suggestions."""
+    became: dict[int, dict[int, Event]] = {}
+    for event in log.outcomes(study.id, [each.seq for each in page]):
+        became.setdefault(event.suggestion, {})[event.kind] = event
+    for asked in page:
+        outcome = became.get(asked.seq, {})
+        told = outcome.get(Kind.REPORTED)
+        state = "reported" if told else "pending"
+        if not told and Kind.CANCELLED in outcome:
+            state = "cancelled"
+        elif not told and Kind.EXPIRED in outcome:
+            state = "expired"
+        yield {
+            "id": suggestion_id(study.uid, asked.seq, asked.nonce),
+            "row": labels["rows"][asked.row],
+            "column": labels["columns"][asked.column],
+            "state": state,
+            "reward": told.value if told else None,
+            "asked_at": asked.at,
+            "told_at": told.at if told else None,
+            "late": bool(told and told.tag == 1),
+            "propensity": None if math.isnan(asked.value) else asked.value,
+            "unit": asked.unit,
+        }
 
 
 def export_log(study: StudyRow, memory: Memory, log: Reader, path: str | os.PathLike[str]) -> int:

@@ -1,0 +1,71 @@
+"""A client that loads a service: plain HTTP on asyncio, so that little of the time is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class Connection:
+    """One connection that is kept open."""
+
+    def __init__(self, host: str, port: int, token: str) -> None:
+        self.place, self.token = (host, port), token
+
+    async def open(self) -> None:
+        self.reader, self.writer = await asyncio.open_connection(*self.place)
+
+    async def post(self, path: str, body: Any) -> Any:
+        data = json.dumps(body).encode()
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        )
+        self.writer.write(head.encode() + data)
+        got = await self.reader.readuntil(b"\r\n\r\n")
+        size = int(got.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        answer = json.loads(await self.reader.readexactly(size))
+        status = int(got[9:12])
+        if status >= 300:
+            raise RuntimeError(f"{status}: {answer}")
+        return answer
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+async def pairs(
+    host: str, port: int, token: str, paths: Callable[[int], str], connections: int, seconds: float,
+    batch: int | None = None, limit: float = float("inf"),
+) -> tuple[float, list[float]]:  # fmt: skip
+    """Pairs of ask and tell a second, and how long each request took."""
+    took: list[float] = []
+    done = 0
+    began = time.perf_counter()
+
+    async def one(number: int) -> None:
+        nonlocal done
+        link = Connection(host, port, token)
+        await link.open()
+        path = paths(number)
+        while time.perf_counter() - began < seconds and done < limit:
+            start = time.perf_counter()
+            if batch is None:
+                asked = await link.post(f"{path}/ask", {})
+                middle = time.perf_counter()
+                await link.post(f"{path}/tell", {"id": asked["id"], "reward": done % 2})
+            else:
+                given = (await link.post(f"{path}/ask/batch", {"count": batch}))["results"]
+                middle = time.perf_counter()
+                told = [{"id": one["suggestion"]["id"], "reward": done % 2} for one in given]
+                await link.post(f"{path}/tell/batch", {"reports": told})
+            took.append(middle - start)
+            took.append(time.perf_counter() - middle)
+            done += batch or 1
+        link.close()
+
+    await asyncio.gather(*(one(k) for k in range(connections)))
+    return done / (time.perf_counter() - began), took

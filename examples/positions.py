@@ -1,0 +1,65 @@
+"""Items and positions: which item to put where, when people look at some places more than others.
+
+    python -m examples.positions [--visitors 50000]
+
+A click needs two things: the visitor looks at the position, and likes the item. The chances
+multiply, so the grid of click rates is of rank one. The study keeps its log in a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import rank1
+
+ITEMS = {"lamp": 0.12, "chair": 0.18, "table": 0.09, "shelf": 0.25, "rug": 0.15, "clock": 0.06}
+POSITIONS = {"top": 0.9, "left": 0.7, "right": 0.55, "below": 0.3, "footer": 0.1}
+BATCH = 100
+
+
+def play(study: rank1.Study, visitors: int, seed: int = 1) -> float:
+    """Clicks of a hundred visitors; one of twenty leaves before it can be told what they did."""
+    rng = np.random.default_rng(seed)
+    clicks = 0
+    for _ in range(visitors // BATCH):
+        told = {}
+        for each in study.ask(count=BATCH):
+            looks = rng.random() < POSITIONS[each.column]
+            click = bool(looks and rng.random() < ITEMS[each.row])
+            clicks += click
+            if rng.random() < 0.95:
+                told[each.id] = float(click)
+        study.tell_many(told)
+    return 100 * clicks / visitors
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--visitors", type=int, default=50_000)
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        study = rank1.Study.create(
+            "positions", list(ITEMS), list(POSITIONS), goal="earn", seed=1,
+            storage=Path(folder, "rank1.db"),
+        )  # fmt: skip
+        with study:
+            rate = play(study, given.visitors)
+            best = study.best()
+    grid = np.outer(list(ITEMS.values()), list(POSITIONS.values()))
+    print(
+        f"{given.visitors:,} visitors, {rate:.1f} clicks of a hundred; all pairs alike would have "
+        f"given {100 * grid.mean():.1f}, the best pair {100 * grid.max():.1f}"
+    )
+    assert best.leader is not None
+    print(f"{' × '.join(best.leader)} leads. {best.reason}")
+    order = np.argsort(-best.column_effects[:, 0])
+    shown = ", ".join(f"{best.columns[j]} {best.column_effects[j, 0]:.2f}" for j in order)
+    print(f"How much each position is looked at, beside the best: {shown}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""A toy shop: its page asks which headline and which image to show, and reports what is bought.
+
+Start a service (`rank1 serve`), then
+
+    python -m examples.shop URL TOKEN                     the page, on http://127.0.0.1:8080
+    python -m examples.shop URL TOKEN --visitors 50000    so many made-up visitors, played
+
+A page must never wait for a bandit. So the shop keeps a stock of suggestions, asks for more before
+it runs out, and shows its own favourite where the service is down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import itertools
+import threading
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+
+import rank1
+
+HEADLINES = ["Half price", "New in", "Made to last", "Only today"]
+IMAGES = ["beach", "model", "product", "drawing", "family"]
+FAVOURITE = ("New in", "product")
+#: How often a visitor buys: what the shop doesn't know.
+ATTENTION = {"Half price": 0.60, "New in": 0.45, "Made to last": 0.35, "Only today": 0.50}
+DESIRE = {"beach": 0.10, "model": 0.16, "product": 0.22, "drawing": 0.08, "family": 0.14}
+
+
+class Shop:
+    """What stands between the page and the service."""
+
+    def __init__(self, study: rank1.RemoteStudy, stock: int = 200) -> None:
+        self._study, self._size = study, stock
+        self._stock: deque[rank1.Suggestion] = deque()
+        self._sold: list[tuple[str, float]] = []
+        self._lock = threading.Lock()
+
+    def show(self) -> rank1.Suggestion:
+        """What the next visitor sees."""
+        with self._lock:
+            if not self._stock:
+                self._stock.extend(self._study.ask(count=self._size, fallback=FAVOURITE))
+            return self._stock.popleft()
+
+    def report(self, id: str, bought: bool) -> None:
+        """What a visitor did, perhaps hours later."""
+        with self._lock:
+            self._sold.append((id, float(bought)))
+            if len(self._sold) % self._size == 0:
+                self.flush()
+
+    def flush(self) -> None:
+        """Send the reports that wait; the ids make it harmless to send one again."""
+        try:
+            answers = self._study.tell_many(self._sold)
+        except rank1.StorageError:
+            return  # the service is down: they are sent with the next ones
+        for (id, _), answer in zip(self._sold, answers, strict=True):
+            if isinstance(answer, rank1.Rank1Error):
+                print(f"the report of {id} was refused: {answer}")
+        self._sold = []
+
+    def close(self) -> None:
+        """Give back what was never shown."""
+        self.flush()
+        for each in self._stock:
+            self._study.cancel(each.id)
+
+
+def opened(client: rank1.Client, name: str) -> rank1.RemoteStudy:
+    """The shop's study; the first to come creates it."""
+    try:
+        return client.open(name)
+    except rank1.UnknownStudyError:
+        return client.create(name, HEADLINES, IMAGES, goal="earn", reward_window=86_400)
+
+
+def play(shop: Shop, visitors: int, seed: int = 1) -> float:
+    """Visitors who look, think, and buy or leave; how many bought of a hundred."""
+    rng = np.random.default_rng(seed)
+    thinking: deque[tuple[int, str, bool]] = deque()  # until when, what, and the outcome
+    bought = 0
+    for moment in range(visitors):
+        seen = shop.show()
+        buys = bool(rng.random() < ATTENTION[seen.row] * DESIRE[seen.column])
+        bought += buys
+        if seen.id:  # nobody waits for a report of the favourite
+            thinking.append((moment + int(rng.integers(50, 500)), seen.id, buys))
+        while thinking and thinking[0][0] <= moment:
+            _, id, outcome = thinking.popleft()
+            shop.report(id, outcome)
+    for _, id, outcome in thinking:
+        shop.report(id, outcome)
+    shop.close()
+    return 100 * bought / visitors
+
+
+def serve(shop: Shop, port: int = 8080) -> None:
+    """The page itself."""
+    numbers = itertools.count(1)
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = urlsplit(self.path)
+            if asked.path == "/buy":
+                shop.report(parse_qs(asked.query)["id"][0], True)
+                body = "<h1>Thank you</h1>"
+            else:
+                seen = shop.show()
+                link = f"/buy?id={html.escape(seen.id)}"
+                body = (
+                    f"<h1>{html.escape(seen.row)}</h1><p>[picture: {html.escape(seen.column)}]</p>"
+                    f"<p>You are visitor {next(numbers)}. <a href='{link}'>Buy</a></p>"
+                )
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(f"<!doctype html><title>Shop</title>{body}".encode())
+
+    print(f"the shop is open on http://127.0.0.1:{port}")
+    ThreadingHTTPServer(("127.0.0.1", port), Page).serve_forever()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("url")
+    parser.add_argument("token")
+    parser.add_argument("--visitors", type=int)
+    parser.add_argument("--study", default="shop")
+    given = parser.parse_args(arguments)
+    with rank1.Client(given.url, given.token) as client:
+        study = opened(client, given.study)
+        shop = Shop(study)
+        if given.visitors is None:
+            serve(shop)
+            return
+        rate = play(shop, given.visitors)
+        best = study.best()
+        each = np.outer(list(ATTENTION.values()), list(DESIRE.values()))
+        print(
+            f"{given.visitors:,} visitors, {rate:.1f} of a hundred bought; showing all pairs alike "
+            f"would have sold {100 * each.mean():.1f}, the best pair {100 * each.max():.1f}"
+        )
+        if best.leader is not None:
+            print(f"{' × '.join(best.leader)} leads. {best.reason}")
+
+
+if __name__ == "__main__":
+    main()

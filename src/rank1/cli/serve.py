@@ -1,0 +1,160 @@
+"""rank1 serve: live studies over HTTP, and their page."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any
+
+import typer
+
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import Json, Real, Whole
+
+serve_app = typer.Typer(
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Serve live studies over HTTP, with a page that shows them.",
+    epilog="Example: rank1 serve --storage rank1.db --port 8000",
+)
+token_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Create, list and revoke tokens; a running service knows of it within a second.",
+    epilog="Example: rank1 serve token create --role writer --study spring",
+)
+serve_app.add_typer(token_app, name="token")
+app.add_typer(serve_app, name="serve")
+
+File = Annotated[
+    str | None, typer.Option("--tokens", help="The file of tokens; rank1-tokens.json unless told.")
+]
+ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file of settings.")]
+
+
+@serve_app.callback()
+def serve(
+    context: typer.Context,
+    host: Annotated[str | None, typer.Option(help="Address; 127.0.0.1 unless told.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port; 8000 unless told, 0 for any that is free.", **Whole)
+    ] = None,
+    storage: Annotated[
+        str | None, typer.Option(help="A file (rank1.db unless told), or postgresql://….")
+    ] = None,
+    tokens: File = None,
+    max_body: Annotated[
+        int | None, typer.Option(help="The largest body, in bytes.", **Whole)
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Requests a second of one token.", **Real)
+    ] = None,
+    patience: Annotated[
+        float | None, typer.Option(help="Seconds that a body may take to arrive.", **Real)
+    ] = None,
+    drain: Annotated[
+        float | None, typer.Option(help="Seconds for requests to finish at the end.", **Real)
+    ] = None,
+    connections: Annotated[int | None, typer.Option(help="Connections at once.", **Whole)] = None,
+    access_log: Annotated[
+        bool | None, typer.Option(help="A line in the log for each request.")
+    ] = None,
+    config: ConfigFile = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="With a study that plays itself on a real grid.")
+    ] = False,
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Print the settings as JSON, and end.")
+    ] = False,
+) -> None:
+    """Serve live studies over HTTP, with a page that shows them.
+
+    Settings come from flags, then from the environment (RANK1_SERVE_PORT and so on), then from a
+    TOML file.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from rank1.server.config import read_config
+
+    names = (
+        "host", "port", "storage", "tokens", "max_body", "rate", "patience", "drain",
+        "connections", "access_log",
+    )  # fmt: skip
+    given = {name: context.params[name] for name in names}
+    if show_config:
+        print_json(read_config(given, config).shown())
+        return
+    try:
+        from rank1.server.run import serve as run
+    except ModuleNotFoundError as error:
+        raise ValueError(f"serve needs {error.name}: pip install 'rank1[server]'") from None
+    if demo:
+        from rank1.server.demo import Player, demo_place
+
+        with demo_place(given) as (place, table):
+            run(read_config(place, config), _say, lambda house: Player(house, table))
+        return
+    run(read_config(given, config), _say)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _tokens(file: str | None, config: str | None = None) -> Any:
+    from rank1.server.config import read_config
+    from rank1.server.tokens import Tokens
+
+    return Tokens(read_config({"tokens": file}, config).tokens)
+
+
+@token_app.command(epilog="Example: rank1 serve token create --role writer --study spring")
+def create(
+    role: Annotated[str, typer.Option(help="reader, writer or admin.")],
+    study: Annotated[
+        list[str] | None, typer.Option(help="A study it is for, may be repeated; all unless told.")
+    ] = None,
+    note: Annotated[str, typer.Option(help="Whom it is for.")] = "",
+    tokens: File = None,
+    config: ConfigFile = None,
+    json_: Json = False,
+) -> None:
+    """Create a token and print it, this once: only a digest of it is kept."""
+    text = _tokens(tokens, config).create(role, study or None, note)
+    if json_:
+        print_json({"token": text, "id": text.split("_")[1], "role": role, "studies": study})
+    else:
+        print(text)
+
+
+@token_app.command("list", epilog="Example: rank1 serve token list --json")
+def list_(tokens: File = None, config: ConfigFile = None, json_: Json = False) -> None:
+    """List the tokens, without their secrets."""
+    found = [
+        {"id": each.id, "role": each.role, "studies": each.studies, "created": each.created,
+         "note": each.note}
+        for each in _tokens(tokens, config).list()
+    ]  # fmt: skip
+    if json_:
+        print_json({"tokens": found})
+        return
+    for each in found:
+        day = datetime.datetime.fromtimestamp(each["created"]).strftime("%Y-%m-%d")
+        studies = "all studies" if each["studies"] is None else ", ".join(each["studies"])
+        show(f"{each['id']}  {each['role']:6}  {day}  {studies}  {each['note']}".rstrip())
+
+
+@token_app.command(epilog="Example: rank1 serve token revoke 5d41402a")
+def revoke(
+    id: Annotated[str, typer.Argument(help="Id of the token, as the list has it.")],
+    tokens: File = None,
+    config: ConfigFile = None,
+    json_: Json = False,
+) -> None:
+    """Revoke a token."""
+    _tokens(tokens, config).revoke(id)
+    if json_:
+        print_json({"id": id, "state": "revoked"})
+    else:
+        show(f"{id} is revoked")

@@ -1,0 +1,201 @@
+"""What changes a study over HTTP: create, ask, tell, cancel, revise, retire."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import warnings
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body
+from starlette.responses import Response
+
+from rank1.errors import (
+    ConflictError,
+    InputError,
+    Rank1Error,
+    StudyExistsError,
+)
+from rank1.server import models
+from rank1.server.access import AdminOf, Holder, Key, WriterOf, check
+from rank1.server.answers import answer, problem_of, status_of
+from rank1.server.house import House
+from rank1.server.metrics import Metrics
+from rank1.server.reading import about
+from rank1.studies import Study, asking
+from rank1.studies.desk import Work
+from rank1.studies.log import Event, Kind, check_text
+from rank1.studies.spec import labels_of, make_spec
+
+__all__ = ["writing_routes"]
+
+NEW: dict[int | str, dict[str, Any]] = {201: {"description": "Stored."}}
+
+
+def writing_routes(house: House, metrics: Metrics) -> APIRouter:
+    """The routes; each answers after the commit."""
+    routes = APIRouter(prefix="/v1/studies")
+
+    @routes.post("", status_code=201, tags=["studies"], summary="Create a study")
+    async def create(body: models.Create, holder: Holder, key: Key = None) -> Response:
+        check(holder, "admin", body.name)
+        if body.name in (".", ".."):
+            raise InputError(f"name must be one that can be part of an address, got {body.name!r}")
+        fields = body.model_dump()
+        name = fields.pop("name")
+        if key is not None and body.seed is None:
+            # The key lives on in the seed: so a second try is known from another's study.
+            seal = hashlib.blake2b(f"{name}\0{key}".encode(), digest_size=6)
+            fields["seed"] = int.from_bytes(seal.digest())
+        return answer(await house.read(_created, house, name, fields, key), 201)
+
+    @routes.post("/{name}/ask", status_code=201, tags=["play"], response_model=models.Suggestion)
+    async def ask(
+        name: WriterOf,
+        key: Key = None,
+        body: Annotated[models.Ask, Body()] = models.Ask(),  # noqa: B008
+    ) -> Response:
+        """The next pair to show."""
+
+        def work(doing: Work) -> Any:
+            return asking.suggest(doing, doing.spec, 1, key, body.unit)[0]
+
+        given = await house.write(name, work)
+        metrics.add("rank1_asks_total")
+        return answer(vars(given), 201)
+
+    @routes.post(
+        "/{name}/ask/batch", status_code=201, tags=["play"], response_model=models.AskResults
+    )
+    async def ask_many(name: WriterOf, body: models.AskMany, key: Key = None) -> Response:
+        """Many pairs: a count of them, or a list of asks with units and keys of their own."""
+        if (body.count is None) == (body.asks is None):
+            raise InputError("count must be given, or asks in its place; not both")
+        asks = body.asks
+
+        def work(doing: Work) -> list[Any]:
+            if asks is None:
+                return list(asking.suggest(doing, doing.spec, body.count or 1, key, None))
+            return [_each(doing, one) for one in asks]
+
+        given = await house.write(name, work)
+        good = sum(not isinstance(one, Rank1Error) for one in given)
+        metrics.add("rank1_asks_total", good)
+        return answer({"results": _results(given, "suggestion", 201, metrics)}, 201)
+
+    @routes.post("/{name}/tell", tags=["play"], response_model=models.Report)
+    async def tell(name: WriterOf, body: models.Tell, key: Key = None) -> Response:
+        """A reward has come in. The id makes it safe to send again."""
+
+        def work(doing: Work) -> Any:
+            (found,) = asking.take_reports(doing, doing.spec, [(body.id, body.reward)])
+            if isinstance(found, Rank1Error):
+                raise found
+            return found
+
+        report = await house.write(name, work)
+        metrics.add("rank1_tells_total")
+        return answer(vars(report))
+
+    @routes.post("/{name}/tell/batch", tags=["play"], response_model=models.TellResults)
+    async def tell_many(name: WriterOf, body: models.TellMany, key: Key = None) -> Response:
+        """Many rewards, each taken or refused by itself."""
+        pairs = [(each.id, each.reward) for each in body.reports]
+        found = await house.write(name, lambda doing: asking.take_reports(doing, doing.spec, pairs))
+        metrics.add("rank1_tells_total", sum(not isinstance(one, Rank1Error) for one in found))
+        return answer({"results": _results(found, "report", 200, metrics)})
+
+    @routes.post("/{name}/cancel", tags=["play"])
+    async def cancel(name: WriterOf, body: models.Cancel, key: Key = None) -> Response:
+        """A suggestion was never shown. Again is as good as once."""
+        await house.write(name, lambda doing: asking.cancel(doing, doing.spec, body.id))
+        return answer({"id": body.id, "state": "cancelled"})
+
+    @routes.post("/{name}/revisions", status_code=201, tags=["studies"])
+    async def revise(name: AdminOf, body: models.Revise, key: Key = None) -> Response:
+        """Add and retire rows and columns."""
+        given = {side: labels for side, labels in body.model_dump().items() if labels}
+        change = {side: list(labels_of(side, labels)) for side, labels in given.items()}
+        if not change:
+            raise InputError("add_rows must be given, or another of the lists; all are empty")
+        return answer(await house.write(name, lambda doing: _revised(doing, change, key)), 201)
+
+    @routes.post("/{name}/imports", status_code=201, tags=["studies"])
+    async def import_history(name: AdminOf, body: models.Import, key: Key = None) -> Response:
+        """Add rewards that are known from elsewhere; the same ones, or the same key, once."""
+
+        def work() -> int:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                return house.study(name).import_history(body.rewards, key)
+
+        return answer({"rewards": await house.read(work)}, 201)
+
+    @routes.post("/{name}/retire", tags=["studies"])
+    async def retire(name: AdminOf, key: Key = None) -> Response:
+        """Close the study: no suggestions any more; reports are still taken. Once is enough."""
+
+        def work() -> dict[str, Any]:
+            if house.row(name).retired is None:
+                with contextlib.suppress(ConflictError):  # somebody else was faster
+                    house.study(name).retire()
+            return about(house, name)
+
+        return answer(await house.read(work))
+
+    return routes
+
+
+def _created(house: House, name: str, fields: dict[str, Any], key: str | None) -> dict[str, Any]:
+    try:
+        house.create(name, **fields)
+    except StudyExistsError:
+        if key is None or fields["seed"] is None:
+            raise
+        there: Study = house.study(name)
+        if make_spec(**fields).text != there.spec.text:
+            raise
+    return about(house, name)
+
+
+def _each(doing: Work, one: models.AskOne) -> Any:
+    """What is given, or the error of this one; after a failure of the storage nothing goes on."""
+    before = doing.memory.seq
+    ahead, doing.ahead = doing.ahead, False
+    try:
+        return asking.suggest(doing, doing.spec, 1, one.key, one.unit)[0]
+    except Rank1Error as error:
+        if doing.ahead or doing.memory.seq != before:
+            raise
+        return error
+    finally:
+        doing.ahead = doing.ahead or ahead
+
+
+def _results(found: list[Any], what: str, status: int, metrics: Metrics) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = []
+    for one in found:
+        if isinstance(one, Rank1Error):
+            if status_of(one) == 409:
+                metrics.add("rank1_conflicts_total")
+            results.append({"status": status_of(one), "problem": problem_of(one)})
+        else:
+            results.append({"status": status, what: vars(one)})
+    return results
+
+
+def _revised(doing: Work, change: dict[str, list[str]], key: str | None) -> dict[str, Any]:
+    text = json.dumps(change)
+    if key is not None:
+        check_text("key", key)
+        for event in doing.log.with_key(doing.study.id, key):
+            if event.kind != Kind.REVISED or event.data != text:
+                raise ConflictError(
+                    f"key {key!r} was used for something else: take a new key for another request"
+                )
+            return {"revision": event.tag, **change}
+    doing.memory.check_revision(text)
+    number = doing.memory.revision + 1
+    doing.append([Event(Kind.REVISED, tag=number, data=text, key=key)])
+    return {"revision": number, **change}

@@ -1,0 +1,140 @@
+"""The application: routes, guard, and what is open while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, Response
+
+import rank1
+from rank1.errors import Rank1Error, StorageError
+from rank1.server import pages
+from rank1.server.access import check
+from rank1.server.answers import Refused, answer, problem, refusal, status_of, validation
+from rank1.server.api import writing_routes
+from rank1.server.config import Config
+from rank1.server.guard import Guard, log
+from rank1.server.house import House
+from rank1.server.metrics import Metrics
+from rank1.server.models import Problem
+from rank1.server.reading import reading_routes
+from rank1.server.tokens import Tokens
+from rank1.studies.storage import open_storage
+
+__all__ = ["make_app"]
+
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+_WORDS = {
+    400: "Not JSON", 401: "No token", 403: "A token for something else", 404: "Not there",
+    409: "A conflict with what is on record", 413: "Too large", 422: "A value that can't be",
+    429: "Too often", 503: "Not now",
+}  # fmt: skip
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"description": text, "content": _PROBLEM} for status, text in _WORDS.items()
+}
+
+
+def make_app(config: Config, tokens: Tokens, started: Callable[[House], Any] | None = None) -> Any:
+    """The ASGI application of a configuration.
+
+    Parameters
+    ----------
+    config
+        What `rank1 serve` was told.
+    tokens
+        Whose requests are taken.
+    started
+        Called with the house when the storage is open; what it returns is closed at the end.
+    """
+    house, metrics = House(open_storage(config.storage)), Metrics()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # The writer and the loop hand each other work: neither should wait long for its turn.
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(0.0005)
+        extra = started(house) if started else None
+        app.state.ready = True
+        try:
+            yield
+        finally:
+            app.state.ready = False
+            if extra is not None:
+                extra.close()
+            house.close()
+            sys.setswitchinterval(before)
+
+    app = FastAPI(
+        title="rank1",
+        version=rank1.__version__,
+        summary="Live studies of grids of pairs: ask for a pair, show it, tell its reward.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        responses=_RESPONSES,
+    )
+    app.state.house = house
+    app.include_router(writing_routes(house, metrics))
+    app.include_router(reading_routes(house))
+    app.include_router(pages.routes())
+
+    @app.get("/healthz", include_in_schema=False)
+    async def healthz() -> Response:
+        return answer({"status": "alive", "version": rank1.__version__})
+
+    @app.get("/readyz", include_in_schema=False)
+    async def readyz() -> Response:
+        if not app.state.ready:
+            raise Refused(503, "the service is ending", "take another one")
+        await house.read(house.rows)
+        return answer({"status": "ready"})
+
+    @app.get("/metrics", include_in_schema=False)
+    async def counted(request: Request) -> Response:
+        check(request.state.holder, "reader")
+        return PlainTextResponse(
+            metrics.text(house.totals()), media_type="text/plain; version=0.0.4"
+        )
+
+    @app.exception_handler(Rank1Error)
+    async def refused(request: Request, error: Rank1Error) -> Response:
+        if status_of(error) == 409:
+            metrics.add("rank1_conflicts_total")
+        if isinstance(error, StorageError):
+            metrics.add("rank1_storage_errors_total")
+            log.error("the storage failed: %s", error)
+        elif status_of(error) == 500:
+            log.error("%s: %s", type(error).__name__, error)
+        return refusal(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        return answer(validation(list(error.errors())), 422)
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        title = {404: "Unknown address", 405: "Wrong method"}.get(error.status_code, "Bad request")
+        document = problem(error.status_code, title, str(error.detail), remedy="see /docs")
+        return answer(document, error.status_code, error.headers)
+
+    schema = app.openapi()
+    schema["components"]["schemas"].setdefault("Problem", Problem.model_json_schema())
+    scheme = {"type": "http", "scheme": "bearer"}
+    schema["components"]["securitySchemes"] = {"token": scheme}
+    schema["security"] = [{"token": []}]
+    return Guard(
+        app,
+        metrics,
+        tokens,
+        rate=config.rate,
+        max_body=config.max_body,
+        patience=config.patience,
+        access_log=config.access_log,
+    )

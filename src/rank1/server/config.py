@@ -1,0 +1,140 @@
+"""What the service is told: by flags, the environment and a TOML file, in this order."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rank1 import checks
+from rank1.errors import FileError, InputError, InputTypeError
+
+__all__ = ["Config", "is_loopback", "read_config"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The settings of the service."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    #: A file, or postgresql://…
+    storage: str = "rank1.db"
+    #: The file of tokens.
+    tokens: str = "rank1-tokens.json"
+    #: The largest body, in bytes.
+    max_body: int = 4 * 2**20
+    #: Requests a second of one token.
+    rate: float = 5000.0
+    #: Seconds that a body may take to arrive.
+    patience: float = 10.0
+    #: Seconds that a request may go on after the service is told to end.
+    drain: float = 10.0
+    #: Connections at once; who comes then is told to come again.
+    connections: int = 2000
+    #: A line in the log for each request.
+    access_log: bool = False
+
+    def shown(self) -> dict[str, Any]:
+        """All of it, without the password of a database."""
+        fields = dataclasses.asdict(self)
+        scheme, found, rest = self.storage.partition("://")
+        user, at, place = rest.rpartition("@")
+        if found and at:
+            name, has, _ = user.partition(":")
+            fields["storage"] = f"{scheme}://{name}{':***' if has else ''}@{place}"
+        return fields
+
+
+_FIELDS = {field.name: field for field in dataclasses.fields(Config)}
+_PREFIX = "RANK1_SERVE_"
+
+
+def read_config(
+    flags: Mapping[str, Any],
+    file: str | os.PathLike[str] | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Config:
+    """The configuration: flags that are given go before the environment, that before the file.
+
+    Parameters
+    ----------
+    flags
+        By the names of `Config`; None where one isn't given.
+    file
+        A TOML file with the same names; the environment's RANK1_SERVE_CONFIG unless given.
+    environment
+        Names are those of `Config` in capitals after RANK1_SERVE_.
+
+    Examples
+    --------
+    >>> read_config({"port": 9000}, environment={"RANK1_SERVE_PORT": "1", "RANK1_SERVE_RATE": "9"})
+    ... # doctest: +ELLIPSIS
+    Config(host='127.0.0.1', port=9000, ..., rate=9.0, ...)
+    """
+    file = file or environment.get(f"{_PREFIX}CONFIG")
+    values: dict[str, Any] = {}
+    if file:
+        values.update(_from_file(Path(file)))
+    for name in _FIELDS:
+        text = environment.get(_PREFIX + name.upper())
+        if text is not None:
+            values[name] = _from_text(name, text)
+    values.update({name: value for name, value in flags.items() if value is not None})
+    return _checked(values)
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(f"the configuration {str(path)!r} can't be read: {error}") from None
+    for name in found:
+        checks.one_of(f"a setting in {str(path)!r}", name, _FIELDS)
+    return found
+
+
+def _from_text(name: str, text: str) -> Any:
+    kind = type(getattr(Config, name))
+    if kind is bool:
+        return checks.one_of(_PREFIX + name.upper(), text.lower(), ("true", "false")) == "true"
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(
+            f"{_PREFIX}{name.upper()} must be a number, got {checks.shown(text)}"
+        ) from None
+
+
+def _checked(values: dict[str, Any]) -> Config:
+    for name in ("host", "storage", "tokens"):
+        if not isinstance(values.get(name, ""), str):
+            raise InputTypeError(f"{name} must be text, got {checks.shown(values[name])}")
+    limits = {"port": (0, 65535), "max_body": (1024, 2**30), "connections": (1, 10**6)}
+    for name, (low, high) in limits.items():
+        if name in values:
+            values[name] = checks.integer(name, values[name], low, high)
+    for name in ("rate", "patience", "drain"):
+        if name in values:
+            values[name] = checks.number(name, values[name], 0, 1e9, above=True)
+    if "access_log" in values:
+        checks.boolean("access_log", values["access_log"])
+    return Config(**values)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can come to an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

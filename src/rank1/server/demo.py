@@ -1,0 +1,79 @@
+"""A study that plays itself on a real grid, for people who look for the first time."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rank1 import datasets
+from rank1.datasets import Table
+from rank1.errors import StorageError, StudyExistsError
+from rank1.server.house import House
+
+__all__ = ["NAME", "Player", "demo_place"]
+
+NAME = "demo: e-mails of a shop"
+#: Visitors that come at once, and seconds until the next do.
+VISITORS, PAUSE = 20, 0.25
+#: Seconds after which most report, and the share that never does.
+DELAY, LOST = 1.0, 0.05
+
+
+@contextlib.contextmanager
+def demo_place(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table]]:
+    """Settings with a storage that is thrown away at the end, unless one is named."""
+    table = datasets.hillstrom("history")
+    with tempfile.TemporaryDirectory(prefix="rank1-demo-") as folder:
+        place = {
+            "storage": str(Path(folder, "demo.db")),
+            "tokens": str(Path(folder, "tokens.json")),
+        }
+        yield (
+            {**place, **{name: value for name, value in given.items() if value is not None}},
+            table,
+        )
+
+
+class Player:
+    """A thread that asks, waits a little, and tells what the grid's rates give."""
+
+    def __init__(self, house: House, table: Table) -> None:
+        with contextlib.suppress(StudyExistsError):
+            house.create(
+                NAME, rows=table.rows, columns=table.columns, goal="find", reward_window=60.0
+            )
+        self._study, self._table = house.apart(NAME), table
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rank1-demo", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        rng = np.random.default_rng()
+        rows = {label: k for k, label in enumerate(self._table.rows)}
+        columns = {label: k for k, label in enumerate(self._table.columns)}
+        waiting: deque[tuple[float, str, float]] = deque()
+        while not self._end.wait(PAUSE):
+            with contextlib.suppress(StorageError):
+                for each in self._study.ask(count=VISITORS):
+                    rate = self._table.rates[rows[each.row], columns[each.column]]
+                    if rng.random() >= LOST:
+                        due = time.monotonic() + DELAY
+                        waiting.append((due, each.id, float(rng.random() < rate)))
+                due_now = []
+                while waiting and waiting[0][0] <= time.monotonic():
+                    due_now.append(waiting.popleft()[1:])
+                if due_now:
+                    self._study.tell_many(due_now)
+
+    def close(self) -> None:
+        """End."""
+        self._end.set()
+        self._thread.join()

@@ -1,0 +1,229 @@
+"""What every request passes: limits, headers of the answer, counts and a line in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rank1.errors import Rank1Error
+from rank1.server.answers import Refused, refusal
+from rank1.server.metrics import Metrics
+from rank1.server.tokens import Tokens
+
+__all__ = ["CSP", "Guard", "Rates", "log"]
+
+#: Nothing comes from elsewhere, nothing in the page is code, nobody frames it. Plotly sets styles
+#: of its elements.
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+    "img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+
+_HEADERS = [
+    (b"content-security-policy", CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+]
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+#: Paths whose parts are decoded one by one, so that a name may have a slash.
+_DECODED_LATER = "/v1/"
+
+#: What nobody gets without a token.
+_CLOSED = ("/v1/", "/metrics")
+
+# A random number for each request would cost a system call, and with it the turn of the thread.
+_PROCESS, _numbers = secrets.token_hex(4), itertools.count(1)
+
+log = logging.getLogger("rank1.server")
+
+
+class Guard:
+    """An ASGI application around another."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        tokens: Tokens,
+        *,
+        rate: float,
+        max_body: int,
+        patience: float,
+        access_log: bool,
+    ) -> None:
+        self.app, self.metrics, self.tokens = app, metrics, tokens
+        self.rates, self.max_body = Rates(rate), max_body
+        self.patience, self.access_log = patience, access_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the beginning and the end of the service."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status, sent = time.perf_counter(), 500, False
+        raw = scope.get("raw_path")
+        if raw and scope["path"].startswith(_DECODED_LATER):
+            scope["path"] = raw.decode("ascii", "replace")
+        scope["state"] = {**scope.get("state", {}), "request_id": f"{_PROCESS}-{next(_numbers):x}"}
+
+        limit = _Limit(self, scope, receive)
+
+        async def answer(message: Message) -> None:
+            if limit.refused and not sent:
+                # The application takes any failure to read a body for bad JSON.
+                await refusal(limit.refused)(scope, receive, begin)
+            elif not limit.refused:
+                await begin(message)
+
+        async def begin(message: Message) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status, sent = message["status"], True
+                given = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(each for each in _HEADERS if each[0] not in given),
+                    (b"x-request-id", scope["state"]["request_id"].encode()),
+                ]
+                if b"cache-control" not in given:
+                    message["headers"].append((b"cache-control", b"no-store"))
+            await send(message)
+
+        try:
+            self._authenticate(scope)
+            await self.app(scope, limit.receive, answer)
+        except Rank1Error as error:
+            if not sent:
+                await refusal(error)(scope, receive, answer)
+        except Exception as error:
+            log.error("unexpected %r", error, exc_info=error, extra={"about": _about(scope)})
+            if not sent:
+                failed = Rank1Error("the service failed; its log says more")
+                await refusal(failed)(scope, receive, answer)
+        finally:
+            self._note(scope, status, time.perf_counter() - began)
+
+    def _authenticate(self, scope: Scope) -> None:
+        """Find out whose request it is, before anything of its body is read."""
+        if not scope["path"].startswith(_CLOSED):
+            return
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        kind, _, text = given.decode("latin-1").partition(" ")
+        token = self.tokens.find(text.strip()) if kind.lower() == "bearer" else None
+        if token is None:
+            raise Refused(
+                401,
+                "no token that is known here came with the request",
+                "send the header Authorization: Bearer TOKEN",
+                WWW_Authenticate="Bearer",
+            )
+        scope["state"]["holder"] = token
+        scope["state"]["token"] = token.id
+        if not self.rates.admit(token.id):
+            raise Refused(429, "this token comes too often", "wait a second", Retry_After="1")
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self.metrics.request(route, method, status, seconds)
+        if self.access_log or status >= 500:
+            about = {**_about(scope), "status": status, "ms": round(1000 * seconds, 1)}
+            log.info("request", extra={"about": about})
+
+
+class _Limit:
+    """`receive` that refuses a body that is too long or takes too long."""
+
+    def __init__(self, guard: Guard, scope: Scope, receive: Receive) -> None:
+        self._receive, self._most, self._patience = receive, guard.max_body, guard.patience
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        self._declared = int(length) if length.isdigit() else 0
+        self._size, self._done = 0, False
+        self.refused: Refused | None = None
+
+    async def receive(self) -> Message:
+        """The next part of the body."""
+        if self._done:
+            return await self._receive()
+        try:
+            self._check(self._declared)
+            async with asyncio.timeout(self._patience):
+                message = await self._receive()
+        except TimeoutError:
+            self.refused = Refused(
+                408, f"the body took more than {self._patience:g} seconds", "send it at once",
+                Connection="close",
+            )  # fmt: skip
+            raise self.refused from None
+        self._size += len(message.get("body", b""))
+        self._done = not message.get("more_body", False)
+        self._check(self._size)
+        return message
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            self.refused = Refused(
+                413, f"the body is larger than {self._most:,} bytes", "send fewer items at a time",
+                Connection="close",
+            )  # fmt: skip
+            raise self.refused
+
+
+def _about(scope: Scope) -> dict[str, Any]:
+    """What the log may know of a request: no query, no header, no body."""
+    state = scope.get("state", {})
+    return {
+        "method": scope["method"], "path": scope["path"], "id": state.get("request_id"),
+        "token": state.get("token"), "client": (scope.get("client") or ("",))[0],
+    }  # fmt: skip
+
+
+class JsonLines(logging.Formatter):
+    """A line of JSON for each record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line = {"time": round(record.created, 3), "level": record.levelname.lower()}
+        line["message"] = record.getMessage()
+        line.update(getattr(record, "about", {}))
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+class Rates:
+    """How often each token may come: so many requests a second, and as many at once.
+
+    >>> now = [0.0]
+    >>> rates = Rates(2, clock=lambda: now[0])
+    >>> [rates.admit("a") for _ in range(3)], rates.admit("b")
+    ([True, True, False], True)
+    >>> now[0] = 0.5
+    >>> rates.admit("a")
+    True
+    """
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._clock = rate, clock
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def admit(self, who: str) -> bool:
+        """Whether there is room for one more."""
+        now = self._clock()
+        left, at = self._left.get(who, (self._rate, now))
+        left = min(max(self._rate, 1.0), left + (now - at) * self._rate)
+        self._left[who] = (left - 1 if left >= 1 else left, now)
+        return left >= 1

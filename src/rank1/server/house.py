@@ -1,0 +1,186 @@
+"""The studies of one storage, as the service has them open."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from rank1.server.answers import Refused
+from rank1.server.view import Views
+from rank1.server.writer import Writer
+from rank1.studies import Study
+from rank1.studies.desk import Desk, Work
+from rank1.studies.storage import Storage, StudyRow
+
+__all__ = ["House"]
+
+T = TypeVar("T")
+
+#: Studies that are kept in memory, for writing and for reading; others are folded anew.
+OPEN = 256
+#: Threads that read.
+READERS = 3
+
+
+class House:
+    """A storage, the thread that writes to it, and the studies that are open.
+
+    A study is open twice: for the writer, and for those who look. So a long look keeps nobody
+    from asking.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        storage.prepare()
+        # One for all studies: the more wait together, the more share a commit. With
+        # several writers, PostgreSQL answered fewer requests.
+        self.writer = Writer()
+        self._pool = ThreadPoolExecutor(READERS, "rank1-reader")
+        #: Held by what takes long.
+        self._slow = threading.Lock()
+        self._ending = threading.Event()
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._writing: OrderedDict[str, Desk] = OrderedDict()
+        self._reading: OrderedDict[str, Study] = OrderedDict()
+        self._views: OrderedDict[str, Views] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # Writing
+
+    async def write(self, name: str, work: Callable[[Work], T]) -> T:
+        """What `work` gives, once it is stored, together with what others wrote meanwhile."""
+        desk = self._writing.get(name)
+        if desk is None:
+            desk = await self.read(self._desk, name)
+        return await self.writer.write(desk, work)
+
+    def _desk(self, name: str) -> Desk:
+        with self._lock:
+            if name in self._writing:
+                self._writing.move_to_end(name)
+                return self._writing[name]
+        desk = Desk(self.storage, self.row(name))
+        with self._lock:
+            return _kept(self._writing, name, desk)
+
+    # Reading
+
+    async def read(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What a function gives, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+    async def read_slowly(self, function: Callable[[], T]) -> T:
+        """The same for what takes long; one at a time, and the end doesn't wait for it."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def settle(value: Any, error: BaseException | None) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(value)
+            else:
+                done.set_exception(error)
+
+        def run() -> None:
+            value, failure = None, None
+            with self._slow:
+                try:
+                    if not self._ending.is_set():
+                        value = function()
+                except Exception as error:
+                    failure = error
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle, value, failure)
+
+        threading.Thread(target=run, name="rank1-slow", daemon=True).start()
+        self._waiting.add(done)
+        try:
+            return await done
+        finally:
+            self._waiting.discard(done)
+
+    def end_slow(self) -> None:
+        """The service is about to end: who waits for what takes long is told so."""
+        self._ending.set()
+        for each in self._waiting:
+            if not each.done():
+                each.set_exception(Refused(503, "the service is ending", "try again later"))
+
+    def row(self, name: str) -> StudyRow:
+        """The study as the storage lists it."""
+        with self.storage.reading() as log:
+            return log.study(name)
+
+    def rows(self) -> list[StudyRow]:
+        """All studies."""
+        with self.storage.reading() as log:
+            return log.studies()
+
+    def study(self, name: str) -> Study:
+        """A study to look at."""
+        with self._lock:
+            if name in self._reading:
+                self._reading.move_to_end(name)
+                return self._reading[name]
+        study = self.apart(name)
+        with self._lock:
+            return _kept(self._reading, name, study)
+
+    def apart(self, name: str) -> Study:
+        """A study to look at for long: nobody else waits for it."""
+        return Study(Desk(self.storage, self.row(name)))
+
+    def view(self, name: str) -> Views:
+        """What the page shows of a study."""
+        with self._lock:
+            if name in self._views:
+                self._views.move_to_end(name)
+                return self._views[name]
+        views = Views(self.study(name))
+        with self._lock:
+            return _kept(self._views, name, views)
+
+    def create(self, name: str, **settings: Any) -> Study:
+        """A new study."""
+        study = Study.create(name, storage=self.storage, **settings)
+        with self._lock:
+            _kept(self._reading, name, study)
+        return study
+
+    # Counting
+
+    def totals(self) -> dict[str, int]:
+        """Pending and expired suggestions of the studies that were written to lately, and more."""
+        with self._lock:
+            known = [desk.known for desk in self._writing.values()]
+        books = [memory.book.at[0] for memory in known if memory is not None]
+        pending = sum(int(at.suggested - at.reported - at.expired - at.cancelled) for at in books)
+        return {
+            "pending": pending,
+            "expired": sum(int(at.expired) for at in books),
+            "waiting": self.writer.waiting,
+            "commits": self.writer.commits,
+        }
+
+    def close(self) -> None:
+        """Write what waits, keep snapshots, and give back the storage."""
+        self.writer.close()
+        self._pool.shutdown(cancel_futures=True)
+        for desk in self._writing.values():
+            desk.keep_snapshot()
+        self.storage.close()
+
+
+def _kept(cache: OrderedDict[str, T], name: str, value: T) -> T:
+    """The value of this name: the one that is there already, or else this one."""
+    value = cache.setdefault(name, value)
+    cache.move_to_end(name)
+    if len(cache) > OPEN:
+        cache.popitem(last=False)
+    return value

@@ -1,0 +1,85 @@
+"""The pages: shells without data, which a little JavaScript fills through the API."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import mimetypes
+from importlib import resources
+
+from fastapi import APIRouter, Request
+from jinja2 import Environment, PackageLoader
+from starlette.responses import HTMLResponse, Response
+
+import rank1
+from rank1.server.answers import Refused
+
+__all__ = ["routes"]
+
+FILES = ("style.css", "common.js", "list.js", "study.js", "charts.js", "docs.js", "plotly.js")
+
+
+@functools.cache
+def _file(name: str) -> tuple[bytes, bytes]:
+    """A file, and the same compressed."""
+    if name == "plotly.js":
+        data = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+    else:
+        data = resources.files("rank1.server.pages").joinpath("static", name).read_bytes()
+    return data, gzip.compress(data, 6)
+
+
+@functools.cache
+def _digest() -> str:
+    """Part of the files' address, so that a new version is not mixed with an old one."""
+    seal = hashlib.blake2b(digest_size=6)
+    for name in FILES:
+        seal.update(_file(name)[0])
+    return seal.hexdigest()
+
+
+def _address(name: str) -> str:
+    return f"/static/{_digest()}/{name}"
+
+
+@functools.cache
+def _page(template: str) -> str:
+    loader = PackageLoader("rank1.server.pages")
+    templates = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return templates.get_template(template).render(static=_address, version=rank1.__version__)
+
+
+def routes() -> APIRouter:
+    """The pages and their files."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/")
+    async def studies() -> Response:
+        return HTMLResponse(_page("list.html"))
+
+    @router.get("/study")
+    async def study() -> Response:
+        return HTMLResponse(_page("study.html"))
+
+    @router.get("/docs")
+    async def docs() -> Response:
+        return HTMLResponse(_page("docs.html"))
+
+    @router.get("/static/{digest}/{name}")
+    async def static(request: Request, digest: str, name: str) -> Response:
+        if name not in FILES or digest != _digest():
+            raise Refused(404, f"there is no file {name!r}", "load the page again")
+        data, small = _file(name)
+        headers = {
+            "Cache-Control": "public, max-age=31536000, immutable",
+            "Vary": "Accept-Encoding",
+        }
+        media = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(
+                small, headers={**headers, "Content-Encoding": "gzip"}, media_type=media
+            )
+        return Response(data, headers=headers, media_type=media)
+
+    return router

@@ -1,0 +1,294 @@
+"""What can be looked at over HTTP: studies, best, fit, history, revisions, exports."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response, StreamingResponse
+
+from rank1.server.access import AdminOf, Holder, ReaderOf
+from rank1.server.answers import answer
+from rank1.server.house import House
+from rank1.studies.export import page_lines
+from rank1.studies.log import OUTCOMES, Event, Kind, suggestion_id
+from rank1.studies.memory import Memory
+from rank1.studies.storage import Reader, StudyRow
+
+__all__ = ["about", "reading_routes"]
+
+#: Lines of an export that are read at once.
+PART = 2000
+#: Events that are looked through for a page of a filtered history.
+LOOKED_THROUGH = 20_000
+#: Cells that a spreadsheet would take for a formula begin with one of these.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+KindName = Literal[
+    "created", "suggested", "reported", "cancelled", "expired", "revised", "history", "retired"
+]
+
+
+def reading_routes(house: House) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/v1/studies")
+
+    @routes.get("", tags=["studies"], summary="List the studies")
+    async def studies(holder: Holder) -> Response:
+        rows = await house.read(house.rows)
+        seen = [row for row in rows if holder.allows("reader", row.name)]
+        return answer({"studies": [_listed(row) for row in seen]})
+
+    @routes.get("/{name}", tags=["studies"], summary="What a study is")
+    async def show(name: ReaderOf) -> Response:
+        return answer(await house.read(about, house, name))
+
+    @routes.get("/{name}/best", tags=["results"])
+    async def best(name: ReaderOf) -> Response:
+        """The leader, intervals for pairs and effects, whether one may stop, and why."""
+        found = await house.read(lambda: house.study(name).best().to_dict())
+        return answer(found)
+
+    @routes.get("/{name}/view", tags=["results"])
+    async def view(
+        name: ReaderOf,
+        if_none_match: Annotated[str | None, Header()] = None,
+        accept_encoding: Annotated[str, Header(include_in_schema=False)] = "",
+    ) -> Response:
+        """What the page shows, in one document; 304 while nothing has changed."""
+        tag, document, small = await house.read(lambda: house.view(name).get())
+        headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
+        if if_none_match == tag:
+            return Response(status_code=304, headers=headers)
+        if "gzip" in accept_encoding:
+            headers["Content-Encoding"] = "gzip"
+            document = small
+        return Response(document, headers=headers, media_type="application/json")
+
+    @routes.get("/{name}/fit", tags=["results"])
+    async def fit(
+        name: ReaderOf,
+        repetitions: Annotated[int, Query(ge=1, le=999)] = 199,
+        seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
+    ) -> Response:
+        """Is the grid of rank one? By replaying the study's policy; it may take a while."""
+        await house.read(house.row, name)
+        found = await house.read_slowly(
+            lambda: house.apart(name).fit(B=repetitions, seed=seed).to_dict()
+        )
+        return answer(_finite(found))
+
+    @routes.get("/{name}/replay", tags=["results"])
+    async def replay(
+        name: ReaderOf,
+        policy: Annotated[str, Query(min_length=1, max_length=200)],
+        seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
+    ) -> Response:
+        """How another policy fares on the rewards of the log."""
+        found = await house.read_slowly(lambda: house.apart(name).replay(policy, seed).to_dict())
+        return answer(found)
+
+    @routes.get("/{name}/verification", tags=["results"])
+    async def verify(name: AdminOf) -> Response:
+        """Recompute the study from its log, and compare."""
+        found = await house.read_slowly(lambda: house.apart(name).verify().to_dict())
+        return answer(found)
+
+    @routes.get("/{name}/history", tags=["log"])
+    async def history(
+        name: ReaderOf,
+        after: Annotated[
+            int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        kind: Annotated[list[KindName] | None, Query(max_length=8)] = None,
+        row: Annotated[str | None, Query(max_length=256)] = None,
+        column: Annotated[str | None, Query(max_length=256)] = None,
+        newest: bool = False,
+    ) -> Response:
+        """The log, page by page, from the oldest event on or from the newest back."""
+        kinds = [Kind[each.upper()] for each in kind or ()]
+        wanted = {"rows": row, "columns": column}
+
+        def look(memory: Memory, log: Reader) -> dict[str, Any]:
+            return _history(house.row(name), memory, log, after, limit, kinds, wanted, newest)
+
+        return answer(await house.read(lambda: house.study(name)._desk.look(look)))
+
+    @routes.get("/{name}/revisions", tags=["log"])
+    async def revisions(name: ReaderOf) -> Response:
+        """How rows and columns have come and gone."""
+
+        def look(memory: Memory, log: Reader) -> dict[str, Any]:
+            study = house.study(name)._desk.study
+            events = log.page(study.id, limit=100_000, kinds=(Kind.REVISED,))
+            made = [
+                {
+                    "revision": each.tag,
+                    "at": each.at,
+                    "seq": each.seq,
+                    **json.loads(each.data or "{}"),
+                }
+                for each in events
+            ]
+            living = {side: memory.living_labels(side) for side in ("rows", "columns")}
+            return {"revision": memory.revision, **living, "revisions": made}
+
+        return answer(await house.read(lambda: house.study(name)._desk.look(look)))
+
+    @routes.get("/{name}/export", tags=["log"], response_class=StreamingResponse)
+    async def export(name: ReaderOf, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
+        """A line for each suggestion, as a stream."""
+        study = await house.read(house.row, name)
+        media = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}[format]
+        kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:60]
+        return StreamingResponse(
+            _exported(house, study, format),
+            media_type=media,
+            headers={"Content-Disposition": f'attachment; filename="rank1-{kept}.{format}"'},
+        )
+
+    return routes
+
+
+def about(house: House, name: str) -> dict[str, Any]:
+    """What a study is and how far it has come."""
+    row = house.row(name)
+    study = house.study(name)
+    spec = dataclasses.asdict(study.spec)
+    return {
+        **_listed(row),
+        **spec,
+        "rows": study.rows,
+        "columns": study.columns,
+        "revision": study.revision,
+        "totals": study.totals(),
+    }
+
+
+def _listed(row: StudyRow) -> dict[str, Any]:
+    return {
+        "name": row.name, "uid": row.uid, "created": row.created, "retired": row.retired,
+        "events": row.last_seq, "last_at": row.last_at,
+    }  # fmt: skip
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _history(
+    study: StudyRow,
+    memory: Memory,
+    log: Reader,
+    after: int | None,
+    limit: int,
+    kinds: list[Kind],
+    wanted: dict[str, str | None],
+    newest: bool,
+) -> dict[str, Any]:
+    found: list[dict[str, Any]] = []
+    looked, cursor = 0, after
+    while len(found) < limit and looked < LOOKED_THROUGH:
+        page = log.page(study.id, cursor, max(limit, 100), kinds=kinds, newest=newest)
+        if not page:
+            cursor = None
+            break
+        looked += len(page)
+        for line in _event_lines(study, memory, log, page):
+            cursor = line["seq"]
+            if all(label is None or line.get(side[:-1]) == label for side, label in wanted.items()):
+                found.append(line)
+                if len(found) == limit:
+                    break
+    return {"events": found, "next": cursor}
+
+
+def _event_lines(
+    study: StudyRow, memory: Memory, log: Reader, page: list[Event]
+) -> Iterator[dict[str, Any]]:
+    of = {each.suggestion for each in page if each.kind in OUTCOMES}
+    asked = {each.seq: each for each in log.events(study.id, list(of))}
+    for event in page:
+        line: dict[str, Any] = {
+            "seq": event.seq, "at": event.at, "kind": Kind(event.kind).name.lower()
+        }  # fmt: skip
+        pull = asked.get(event.suggestion, event)
+        if pull.kind == Kind.SUGGESTED:
+            line["id"] = suggestion_id(study.uid, pull.seq, pull.nonce)
+        if pull.kind in (Kind.SUGGESTED, Kind.HISTORY):
+            line["row"] = memory.labels["rows"][pull.row]
+            line["column"] = memory.labels["columns"][pull.column]
+        if event.kind in (Kind.REPORTED, Kind.HISTORY, Kind.EXPIRED):
+            line["reward"] = event.value if math.isfinite(event.value) else None
+        if event.kind == Kind.HISTORY:
+            line["count"] = event.tag
+        if event.kind == Kind.REPORTED:
+            line["late"] = event.tag == 1
+        if event.kind == Kind.REVISED:
+            line["revision"] = event.tag
+            line["change"] = json.loads(event.data or "{}")
+        if event.unit is not None:
+            line["unit"] = event.unit
+        if event.key is not None:
+            line["key"] = event.key
+        yield line
+
+
+async def _exported(house: House, study: StudyRow, format: str) -> AsyncIterator[bytes]:
+    """Part by part, each as of its own moment: a slow reader holds nothing open."""
+    after, first = 0, True
+    while True:
+        lines, after = await house.read(_part, house, study, after)
+        text = io.StringIO()
+        if format == "csv":
+            writer = csv.DictWriter(text, _COLUMNS)
+            if first:
+                writer.writeheader()
+            writer.writerows(_safe(line) for line in lines)
+        else:
+            for line in lines:
+                text.write(json.dumps(line, ensure_ascii=False) + "\n")
+        first = False
+        if part := text.getvalue():
+            yield part.encode()
+        if not after:
+            return
+
+
+_COLUMNS = (
+    "id", "row", "column", "state", "reward", "asked_at", "told_at", "late", "propensity", "unit",
+)  # fmt: skip
+
+
+def _part(house: House, study: StudyRow, after: int) -> tuple[list[dict[str, Any]], int]:
+    """Lines, and where to go on; 0 for nowhere."""
+
+    def look(memory: Memory, log: Reader) -> tuple[list[dict[str, Any]], int]:
+        page = log.page(study.id, after, PART, kinds=(Kind.SUGGESTED,))
+        lines = list(page_lines(study, memory.labels, log, page))
+        return lines, page[-1].seq if len(page) == PART else 0
+
+    return house.study(study.name)._desk.look(look)
+
+
+def _safe(line: dict[str, Any]) -> dict[str, Any]:
+    """A line whose texts no spreadsheet takes for formulas.
+
+    >>> _safe({"row": "=1+1", "reward": -1.0})
+    {'row': "'=1+1", 'reward': -1.0}
+    """
+    return {
+        name: f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+        for name, cell in line.items()
+    }

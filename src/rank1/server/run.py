@@ -1,0 +1,121 @@
+"""Run the service: address and token in one line, then requests until it is told to end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from rank1.errors import BackendError, InputError
+from rank1.server.app import make_app
+from rank1.server.config import Config, is_loopback
+from rank1.server.guard import JsonLines, log
+from rank1.server.tokens import Tokens
+
+__all__ = ["serve"]
+
+
+def serve(
+    config: Config,
+    say: Callable[[str], Any] = print,
+    started: Callable[[Any], Any] | None = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests that have begun are finished first.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    say
+        Told the address and the token, once the service can be reached.
+    started
+        See `make_app`.
+    """
+    tokens = Tokens(config.tokens)
+    kept = tokens.list()
+    if not kept and not is_loopback(config.host):
+        raise InputError(
+            f"host must be a loopback address while there are no tokens, got {config.host!r}: "
+            f"create one in {config.tokens!r} first"
+        )
+    lent = None if kept else tokens.lend()
+    _set_up_log()
+    with _bound(config) as listener:
+        app = make_app(config, tokens, started)
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        address = f"http://{host}:{listener.getsockname()[1]}/"
+        if lent is None:
+            line = f"rank1 serves {config.shown()['storage']} on {address} ({len(kept)} tokens)"
+        else:
+            line = f"rank1 serves on {address}#token={lent} until it ends"
+        settings = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=max(1, round(config.drain)),
+            limit_concurrency=config.connections,
+            backlog=1024,
+            h11_max_incomplete_event_size=16 * 1024,
+            lifespan="on",
+        )
+        server = _Server(settings, lambda: say(line), app.app.state.house.end_slow)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[listener])
+        log.info("ended")
+
+
+class _Server(uvicorn.Server):
+    """Says when it can be reached, and when it is about to end."""
+
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], Any], ending: Callable[[], Any]
+    ) -> None:
+        super().__init__(config)
+        self._ready, self._ending = ready, ending
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            log.info("started")
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish what has begun, but for what takes long."""
+        self._ending()
+        await super().shutdown(sockets)
+
+
+def _bound(config: Config) -> socket.socket:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    # Without the protocol's name asyncio doesn't know that it may turn off Nagle's algorithm,
+    # and each answer would wait for 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((config.host.strip("[]"), config.port))
+    except OSError as error:
+        listener.close()
+        raise BackendError(
+            f"can't serve on {config.host}:{config.port}: {error.strerror or error}; "
+            "name another port, or 0 for any that is free"
+        ) from None
+    return listener
+
+
+def _set_up_log() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("rank1.server", "uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler] if name != "uvicorn.error" else []
+        logger.setLevel(logging.INFO if name == "rank1.server" else logging.WARNING)
+        logger.propagate = name == "uvicorn.error"

@@ -1,0 +1,81 @@
+"""What tests of the service share."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+GRID = {"rows": ["a", "b", "c"], "columns": ["x", "y"]}
+
+
+def call(
+    url: str,
+    path: str,
+    body: Any = None,
+    token: str | None = None,
+    method: str | None = None,
+    **headers: str,
+) -> tuple[int, Any]:
+    """Status and JSON of a request."""
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    if token:
+        given["Authorization"] = f"Bearer {token}"
+    data = None
+    if body is not None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        given.setdefault("Content-Type", "application/json")
+    request = urllib.request.Request(url + path, data, given, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.loads(answer.read() or b"null")
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read() or b"null")
+
+
+def at(name: str, rest: str = "") -> str:
+    return f"/v1/studies/{quote(name, safe='')}{rest}"
+
+
+class Served:
+    """A running service in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str, token: str) -> None:
+        self.process, self.url, self.token = process, url, token
+
+    def call(self, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
+        return call(self.url, path, body, options.pop("token", self.token), **options)
+
+
+@contextlib.contextmanager
+def served(
+    folder: Path, *flags: str, token: str | None = None, **environment: str
+) -> Iterator[Served]:
+    """`rank1 serve` on a free port."""
+    command = [sys.executable, "-m", "rank1", "serve", "--port", "0", *flags]
+    with (folder / "log.jsonl").open("a") as errors:
+        process = subprocess.Popen(
+            command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=errors,
+            env={**os.environ, **environment},
+        )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "http://" in line, (line, (folder / "log.jsonl").read_text()[-3000:])
+        url, _, rest = line.split("http://")[1].partition("/")
+        lent = rest.removeprefix("#token=").split(" ")[0]
+        yield Served(process, f"http://{url}", token or lent)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(30)
+        assert process.stdout is not None
+        process.stdout.close()

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rank1.errors import FileError, InputError
+from rank1.server.guard import CSP
+from rank1.server.tokens import Tokens
+from tests.server.support import GRID, Served, at, call, served
+
+
+def rank1(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rank1", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_nobody_comes_in_without_a_token(service: Served) -> None:
+    for token in (None, "wrong", "r1_00000000_x", service.token[:-1], service.token + "x"):
+        for path in ("/v1/studies", "/metrics", "/v1/nothing"):
+            status, found = call(service.url, path, token=token)
+            assert (status, found["title"]) == (401, "Not authenticated")
+    assert call(service.url, "/v1/studies", b"{" * 10**6)[0] == 401
+
+
+def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "rank1-tokens.json")
+    admin, writer, reader = (tokens.create(role) for role in ("admin", "writer", "reader"))
+    only = tokens.create("writer", ["spring"])
+    with served(tmp_path, token=admin) as service:
+
+        def status(token: str, path: str, body: object = None) -> int:
+            return service.call(path, body, token=token)[0]
+
+        for name in ("spring", "autumn"):
+            assert status(admin, "/v1/studies", {"name": name, **GRID}) == 201
+        assert status(writer, "/v1/studies", {"name": "x", **GRID}) == 403
+        assert status(only, "/v1/studies", {"name": "spring2", **GRID}) == 403
+        assert status(reader, at("spring", "/ask"), {}) == 403
+        assert status(reader, at("spring", "/best")) == 200
+        assert status(writer, at("spring", "/ask"), {}) == 201
+        assert status(writer, at("spring", "/revisions"), {"add_rows": ["z"]}) == 403
+        assert status(writer, at("spring", "/verification")) == 403
+        assert status(only, at("spring", "/ask"), {}) == 201
+        assert status(only, at("autumn", "/ask"), {}) == 403
+        assert status(only, at("autumn", "/best")) == 403
+        assert status(only, "/metrics") == 403
+        _, listed = service.call("/v1/studies", token=only)
+        assert [each["name"] for each in listed["studies"]] == ["spring"]
+        # a revoked token is no good within a second or so
+        tokens.revoke(only.split("_")[1])
+        end = time.monotonic() + 10
+        while status(only, at("spring", "/best")) != 401:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        log = (tmp_path / "log.jsonl").read_text()
+    for text in (admin, writer, reader, only):
+        secret = text.split("_", 2)[2]
+        assert secret not in (tmp_path / "rank1-tokens.json").read_text()
+        assert secret not in log
+
+
+def test_the_file_of_tokens(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "t.json")
+    tokens.create("reader", note="page")
+    assert (tmp_path / "t.json").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InputError, match="role must be one of"):
+        tokens.create("king")
+    with pytest.raises(InputError, match="id must be one of"):
+        tokens.revoke("nobody")
+    (tmp_path / "t.json").write_text("{")
+    with pytest.raises(FileError, match="can't be read"):
+        Tokens(tmp_path / "t.json").list()
+
+
+def test_tokens_on_the_command_line(tmp_path: Path) -> None:
+    made = rank1("serve", "token", "create", "--role", "writer", "--study", "spring", cwd=tmp_path)
+    text = made.stdout.strip()
+    token = Tokens(tmp_path / "rank1-tokens.json").find(text)
+    assert token is not None
+    assert (token.role, token.studies) == ("writer", ("spring",))
+    listed = json.loads(rank1("serve", "token", "list", "--json", cwd=tmp_path).stdout)
+    assert [each["id"] for each in listed["tokens"]] == [token.id]
+    assert text.split("_", 2)[2] not in str(listed)
+    assert rank1("serve", "token", "revoke", token.id, cwd=tmp_path).returncode == 0
+    assert "none yet" not in rank1("serve", "token", "list", cwd=tmp_path).stdout
+    failed = rank1("serve", "token", "revoke", token.id, cwd=tmp_path)
+    assert failed.returncode == 2
+    assert "Traceback" not in failed.stderr
+
+
+def test_an_open_address_needs_tokens(tmp_path: Path) -> None:
+    failed = rank1("serve", "--host", "0.0.0.0", "--port", "0", cwd=tmp_path)
+    assert failed.returncode == 2
+    assert "loopback" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert not (tmp_path / "rank1.db").exists()
+
+
+def test_configuration_from_flags_environment_and_file(tmp_path: Path) -> None:
+    (tmp_path / "rank1.toml").write_text('port = 1\nrate = 7\nstorage = "postgresql://u:p@h/d"\n')
+    command = [sys.executable, "-m", "rank1", "serve", "--config", "rank1.toml", "--show-config"]
+    import os
+
+    environment = {**os.environ, "RANK1_SERVE_PORT": "2", "RANK1_SERVE_PATIENCE": "3"}
+    found = subprocess.run(
+        [*command, "--port", "4"], cwd=tmp_path, env=environment, capture_output=True, check=True
+    )
+    shown = json.loads(found.stdout)
+    assert (shown["port"], shown["patience"], shown["rate"]) == (4, 3.0, 7.0)
+    assert shown["storage"] == "postgresql://u:***@h/d"
+    (tmp_path / "rank1.toml").write_text("prot = 1\n")
+    failed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert failed.returncode == 2
+    assert "did you mean port?" in failed.stderr
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        failed = rank1("serve", "--port", port, cwd=tmp_path)
+    assert failed.returncode == 2
+    assert "name another port" in failed.stderr
+
+
+def test_headers_of_every_answer(service: Served) -> None:
+    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=30)
+    for path in ("/", "/study?name=x", "/docs", "/v1/studies", "/nowhere", "/openapi.json"):
+        link.request("GET", path)
+        answer = link.getresponse()
+        answer.read()
+        assert answer.headers["Content-Security-Policy"] == CSP, path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert "Server" not in answer.headers
+        assert "Set-Cookie" not in answer.headers
+    link.close()
+
+
+def test_requests_of_one_token_are_counted(tmp_path: Path) -> None:
+    with served(tmp_path, "--rate", "5") as service:
+        found = [service.call("/v1/studies")[0] for _ in range(12)]
+        assert found[0] == 200
+        assert 429 in found
+        assert service.call("/healthz")[0] == 200

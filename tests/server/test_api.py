@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+
+from tests.server.support import GRID, Served, at, call
+
+
+def create(service: Served, name: str, **fields: object) -> None:
+    status, found = service.call("/v1/studies", {"name": name, **GRID, "seed": 1, **fields})
+    assert status == 201, found
+
+
+def test_a_study_from_beginning_to_end(service: Served) -> None:
+    create(service, "whole")
+    status, asked = service.call(at("whole", "/ask"), {})
+    assert status == 201
+    assert (asked["row"], asked["column"]) == ("a", "x")
+    status, told = service.call(at("whole", "/tell"), {"id": asked["id"], "reward": 1})
+    assert (status, told["reward"], told["late"]) == (200, 1.0, False)
+    status, best = service.call(at("whole", "/best"))
+    assert (status, best["leader"], best["totals"]["reports"]) == (200, ["a", "x"], 1)
+    status, shown = service.call(at("whole"))
+    assert (shown["rows"], shown["goal"], shown["totals"]["pending"]) == (
+        ["a", "b", "c"],
+        "earn",
+        0,
+    )
+    status, listed = service.call("/v1/studies")
+    assert "whole" in [each["name"] for each in listed["studies"]]
+    status, gone = service.call(at("whole", "/retire"), {})
+    assert gone["retired"] is not None
+    assert service.call(at("whole", "/retire"), {})[0] == 200
+    status, problem = service.call(at("whole", "/ask"), {})
+    assert (status, problem["title"]) == (409, "Conflict")
+
+
+def test_batches_answer_each_item_by_itself(service: Served) -> None:
+    create(service, "batch")
+    _, given = service.call(at("batch", "/ask/batch"), {"count": 5})
+    ids = [each["suggestion"]["id"] for each in given["results"]]
+    assert len(set(ids)) == 5
+    reports = [{"id": ids[0], "reward": 1}, {"id": "no", "reward": 1}, {"id": ids[1], "reward": 7}]
+    status, found = service.call(at("batch", "/tell/batch"), {"reports": reports})
+    assert status == 200
+    assert [each["status"] for each in found["results"]] == [200, 404, 422]
+    assert found["results"][2]["problem"]["field"] == "reward"
+    asks = [{"unit": "u"}, {"unit": "u"}, {"key": "k"}, {"unit": ""}]
+    _, given = service.call(at("batch", "/ask/batch"), {"asks": asks})
+    results = given["results"]
+    assert [each["status"] for each in results] == [201, 201, 201, 422]
+    assert results[0]["suggestion"]["id"] == results[1]["suggestion"]["id"]
+    assert service.call(at("batch", "/ask/batch"), {})[0] == 422
+    assert service.call(at("batch"))[1]["totals"]["suggestions"] == 7
+
+
+def test_the_same_key_gives_the_same_answer(service: Served) -> None:
+    body = {"name": "keys", **GRID}
+    first = service.call("/v1/studies", body, Idempotency_Key="make")
+    assert first[0] == 201
+    assert service.call("/v1/studies", body, Idempotency_Key="make") == first
+    assert service.call("/v1/studies", body, Idempotency_Key="other")[0] == 409
+    assert service.call("/v1/studies", body)[0] == 409
+    one = service.call(at("keys", "/ask"), {}, Idempotency_Key="k")
+    assert service.call(at("keys", "/ask"), {}, Idempotency_Key="k") == one
+    report = {"id": one[1]["id"], "reward": 0}
+    told = service.call(at("keys", "/tell"), report, Idempotency_Key="t")
+    assert service.call(at("keys", "/tell"), report, Idempotency_Key="t") == told
+    assert service.call(at("keys", "/tell"), {**report, "reward": 1})[0] == 409
+    change = {"add_rows": ["d"]}
+    revised = service.call(at("keys", "/revisions"), change, Idempotency_Key="r")
+    assert revised[0] == 201
+    assert service.call(at("keys", "/revisions"), change, Idempotency_Key="r") == revised
+    assert service.call(at("keys", "/revisions"), change)[0] == 422
+    assert (
+        service.call(at("keys", "/revisions"), {"add_rows": ["e"]}, Idempotency_Key="r")[0] == 409
+    )
+    rewards = {"rewards": [["a", "x", 1.0]] * 3}
+    for _ in range(2):
+        assert service.call(at("keys", "/imports"), rewards)[1] == {"rewards": 3}
+    other = service.call(at("keys", "/ask"), {})[1]
+    for _ in range(2):
+        assert service.call(at("keys", "/cancel"), {"id": other["id"]})[0] == 200
+    totals = service.call(at("keys"))[1]["totals"]
+    assert totals == {"suggestions": 2, "reports": 1, "pending": 0, "expired": 0, "cancelled": 1}
+
+
+def test_problems_name_field_value_and_remedy(service: Served) -> None:
+    create(service, "problems")
+    status, found = service.call("/v1/studies", {"name": "p", **GRID, "goal": "earm"})
+    assert status == 422
+    assert found["field"] == "goal"
+    assert found["value"] == "'earm'"
+    assert "earn, find" in found["remedy"]
+    status, found = service.call("/v1/studies", {"name": "p"})
+    assert (status, found["field"], found["remedy"]) == (422, "rows", "Field required")
+    status, found = service.call(at("problems", "/tell"), {"id": "k3fzqa-17-00z8", "reward": 1})
+    assert (status, found["title"]) == (404, "Other study")
+    status, found = service.call(at("nowhere", "/ask"), {})
+    assert (status, found["title"]) == (404, "Unknown study")
+    assert service.call(at("problems", "/ask"), b"{")[0] == 422
+    assert service.call("/v1/nothing")[0] == 404
+    for field in ("type", "title", "status", "detail"):
+        assert field in found
+
+
+def test_history_is_paged_and_filtered(service: Served) -> None:
+    create(service, "log", reward_window=1000)
+    _, given = service.call(at("log", "/ask/batch"), {"count": 6})
+    reports = [
+        {"id": each["suggestion"]["id"], "reward": k % 2} for k, each in enumerate(given["results"])
+    ]
+    service.call(at("log", "/tell/batch"), {"reports": reports})
+    service.call(at("log", "/revisions"), {"retire_rows": ["c"]})
+    seen, after = [], 0
+    while after is not None:
+        _, page = service.call(at("log", f"/history?limit=4&after={after}"))
+        seen += page["events"]
+        after = page["next"]
+    assert [each["seq"] for each in seen] == list(range(1, 15))
+    assert [each["kind"] for each in seen[:2]] == ["created", "suggested"]
+    assert seen[7]["kind"] == "reported"
+    assert seen[7]["id"] == reports[0]["id"]
+    _, page = service.call(at("log", "/history?kind=reported&row=b&newest=true"))
+    assert {each["row"] for each in page["events"]} == {"b"}
+    assert len(page["events"]) == 2
+    _, found = service.call(at("log", "/revisions"))
+    assert found["revision"] == 1
+    assert found["rows"] == ["a", "b"]
+    assert found["revisions"][0]["retire_rows"] == ["c"]
+
+
+def test_view_and_fit_and_verification(service: Served) -> None:
+    create(service, "view")
+    _, given = service.call(at("view", "/ask/batch"), {"count": 60})
+    reports = [
+        {"id": each["suggestion"]["id"], "reward": k % 3 == 0}
+        for k, each in enumerate(given["results"])
+    ]
+    service.call(at("view", "/tell/batch"), {"reports": reports[:50]})
+    _, view = service.call(at("view", "/view"))
+    assert sum(map(sum, view["counts"])) == 50
+    assert abs(sum(map(sum, view["share"])) - 1) < 1e-3
+    assert view["curve"]["reports"][-1] == 50
+    assert abs(view["curve"]["rate"][-1] - view["rate"]) < 1e-4
+    assert abs(view["curve"]["equal_split"][-1] - view["equal_split"]) < 1e-4
+    assert view["totals"]["pending"] == 10
+    _, fit = service.call(at("view", "/fit?repetitions=9"))
+    assert 0 < fit["p_value"] <= 1
+    assert "rank one" in fit["advice"]
+    assert service.call(at("view", "/verification"))[1]["ok"] is True
+    assert service.call(at("view", "/replay?policy=uniform"))[1]["rewards"] == 50
+
+
+def test_exports_are_streams(service: Served) -> None:
+    import urllib.request
+
+    create(service, "=cmd", rows=["=1+1", "-b", "c"])
+    _, given = service.call(at("=cmd", "/ask/batch"), {"count": 2500})
+    ids = [each["suggestion"]["id"] for each in given["results"]]
+    service.call(at("=cmd", "/tell"), {"id": ids[0], "reward": 1})
+
+    def text(format: str) -> str:
+        url = service.url + at("=cmd", f"/export?format={format}")
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {service.token}"})
+        with urllib.request.urlopen(request) as answer:
+            return str(answer.read(), "utf-8")
+
+    lines = [json.loads(line) for line in text("jsonl").splitlines()]
+    assert [line["id"] for line in lines] == ids
+    assert lines[0]["row"] == "=1+1"
+    assert [line["state"] for line in lines[:2]] == ["reported", "pending"]
+    table = text("csv").splitlines()
+    assert len(table) == 2501
+    assert table[1].split(",")[1] == "'=1+1"
+    assert not any(line.split(",")[1].startswith(("=", "-")) for line in table)
+
+
+def test_health_readiness_and_metrics(service: Served) -> None:
+    assert service.call("/healthz", token=None)[0] == 200
+    assert service.call("/readyz", token=None)[0] == 200
+    create(service, "metrics")
+    service.call(at("metrics", "/ask"), {})
+    import urllib.request
+
+    request = urllib.request.Request(
+        service.url + "/metrics", headers={"Authorization": f"Bearer {service.token}"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        text = str(answer.read(), "utf-8")
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert float(values["rank1_asks_total"]) >= 1
+    assert float(values["rank1_pending"]) >= 1
+    assert any("rank1_request_seconds_bucket" in name for name in values)
+    assert call(service.url, "/metrics")[0] == 401

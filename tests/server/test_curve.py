@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+
+from rank1.server.curve import POINTS, Curve
+from rank1.studies.log import Event, Events, Kind, as_events
+
+
+def events(first: int, rows: list[int], values: list[float]) -> Events:
+    made = [
+        Event(Kind.REPORTED, row=row, column=row % 2, suggestion=1, value=value)
+        for row, value in zip(rows, values, strict=True)
+    ]
+    return as_events(made, first, float(first))
+
+
+def test_the_points_are_those_of_a_plain_count() -> None:
+    rng = np.random.default_rng(1)
+    rows, values = rng.integers(0, 5, 5000).tolist(), rng.random(5000).tolist()
+    whole, parts = Curve(), Curve()
+    whole.take(events(1, rows, values))
+    place = 0
+    while place < 5000:
+        size = int(rng.integers(1, 400))
+        parts.take(events(place + 1, rows[place : place + size], values[place : place + size]))
+        place += size
+    found = whole.to_dict()
+    for name in ("reports", "rate", "equal_split"):
+        np.testing.assert_allclose(found[name], parts.to_dict()[name])
+    assert POINTS / 2 <= len(found["reports"]) <= POINTS
+    for count, rate, equal in zip(
+        found["reports"], found["rate"], found["equal_split"], strict=True
+    ):
+        np.testing.assert_allclose(rate, np.mean(values[:count]))
+        by_pair = [
+            np.mean([v for r, v in zip(rows[:count], values[:count], strict=True) if r == row])
+            for row in sorted(set(rows[:count]))
+        ]
+        np.testing.assert_allclose(equal, np.mean(by_pair))
+
+
+def test_an_empty_curve() -> None:
+    assert Curve().to_dict() == {"reports": [], "at": [], "rate": [], "equal_split": []}

@@ -1,0 +1,192 @@
+"""Servers that are killed, share a storage, or are told to end: what was acknowledged stays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rank1
+from rank1.server.tokens import Tokens
+from rank1.studies.export import lines_of
+from rank1.studies.log import Kind
+from tests.server.support import GRID, Served, at, served
+from tests.studies.conftest import new_schema
+from tests.studies.conftest import server as server  # a PostgreSQL server of our own
+
+
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+class Storm:
+    """Clients that ask and tell until they are stopped, and note what was acknowledged."""
+
+    def __init__(self, addresses: list[tuple[str, str]], clients: int, timeout: float) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+        self.told: dict[str, float] = {}
+        self.failed = 0
+        self._end = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(*addresses[k % len(addresses)], timeout, k))
+            for k in range(clients)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, url: str, token: str, timeout: float, number: int) -> None:
+        step = 0
+        with rank1.Client(url, token, timeout) as client:
+            study = rank1.client.RemoteStudy(client, "storm")
+            while not self._end.is_set():
+                step += 1
+                with contextlib.suppress(rank1.StorageError):
+                    given = study.ask(count=3) if step % 4 == 0 else [study.ask()]
+                    self.asked += [(each.id, each.row, each.column) for each in given]
+                    for each in given:
+                        reward = float((step + number) % 2)
+                        study.tell(each.id, reward)
+                        if step % 5 == 0:
+                            study.tell(each.id, reward)  # again is as good as once
+                        self.told[each.id] = reward
+                    continue
+                self.failed += 1
+
+    def stop(self) -> None:
+        self._end.set()
+        for thread in self._threads:
+            thread.join(60)
+
+
+def check(storm: Storm, place: str, exact: bool = False) -> None:
+    """All that was acknowledged is stored, once; nothing else but what nobody heard of."""
+    with rank1.Study.open("storm", place) as study:
+        assert study.verify().ok
+        with study._desk.storage.reading() as log:
+            events = log.page(study._desk.study.id, limit=10**6)
+        lines = study._desk.look(lambda memory, log: list(lines_of(study._desk.study, memory, log)))
+    stored = {line["id"]: line for line in lines}
+    assert len(stored) == len(lines)
+    ids = [id for id, _, _ in storm.asked]
+    assert len(set(ids)) == len(ids), "a suggestion was given to two"
+    for id, row, column in storm.asked:
+        assert (stored[id]["row"], stored[id]["column"]) == (row, column)
+    for id, reward in storm.told.items():
+        assert stored[id]["reward"] == reward
+    reports = [event.suggestion for event in events if event.kind == Kind.REPORTED]
+    assert len(set(reports)) == len(reports), "a report counts twice"
+    places = [(event.key, event.position) for event in events if event.kind == Kind.SUGGESTED]
+    assert len(set(places)) == len(places), "a request was answered by two suggestions"
+    assert len(storm.told) > 20
+    if exact:
+        assert set(stored) == set(ids)
+        assert len(reports) == len(storm.told)
+        assert storm.failed == 0
+
+
+@contextlib.contextmanager
+def stormy(folder: Path, *flags: str) -> Iterator[Served]:
+    token = Tokens(folder / "rank1-tokens.json").create("admin")
+    with served(folder, *flags, token=token) as service:
+        assert service.call("/v1/studies", {"name": "storm", **GRID})[0] == 201
+        yield service
+
+
+def test_eight_clients_at_once(tmp_path: Path) -> None:
+    with stormy(tmp_path) as service:
+        storm = Storm([(service.url, service.token)], 8, 30)
+        time.sleep(2)
+        storm.stop()
+    check(storm, str(tmp_path / "rank1.db"), exact=True)
+
+
+def test_a_server_that_is_killed_under_load(tmp_path: Path) -> None:
+    port = free_port()
+    with stormy(tmp_path, "--port", port) as service:
+        storm = Storm([(service.url, service.token)], 8, 30)
+        for _ in range(2):
+            time.sleep(0.7)
+            service.process.send_signal(signal.SIGKILL)
+            service.process.wait(30)
+            service.process = stack(tmp_path, port, service)
+        time.sleep(0.7)
+        storm.stop()
+    check(storm, str(tmp_path / "rank1.db"))
+
+
+def stack(folder: Path, port: str, service: Served) -> Any:
+    """Another process in the place of one that was killed."""
+    assert service.process.stdout is not None
+    service.process.stdout.close()
+    keeper = served(folder, "--port", port, token=service.token)
+    again = keeper.__enter__()
+    _keepers.append(keeper)
+    return again.process
+
+
+_keepers: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _end_keepers() -> Iterator[None]:
+    yield
+    while _keepers:
+        _keepers.pop().__exit__(None, None, None)
+
+
+def test_two_servers_on_one_file(tmp_path: Path) -> None:
+    with stormy(tmp_path) as one, served(tmp_path, token=one.token) as two:
+        storm = Storm([(one.url, one.token), (two.url, one.token)], 6, 30)
+        time.sleep(2)
+        storm.stop()
+    check(storm, str(tmp_path / "rank1.db"), exact=True)
+
+
+def test_two_servers_on_one_postgresql_and_one_is_killed(tmp_path: Path, server: Any) -> None:
+    place = new_schema(server)
+    flags = "--storage", place
+    with stormy(tmp_path, *flags) as one, served(tmp_path, *flags, token=one.token) as two:
+        storm = Storm([(one.url, one.token), (two.url, one.token)], 6, 0.5)
+        time.sleep(1.5)
+        before = len(storm.told)
+        two.process.send_signal(signal.SIGKILL)
+        time.sleep(1.5)
+        storm.stop()
+        assert len(storm.told) > before  # the other goes on
+        assert storm.failed > 0
+    check(storm, place)
+
+
+def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
+    with stormy(tmp_path) as service:
+        storm = Storm([(service.url, service.token)], 6, 0.5)
+        time.sleep(1)
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.wait(20) == 0
+        storm.stop()
+    check(storm, str(tmp_path / "rank1.db"))
+    assert not os.path.exists(tmp_path / "rank1.db-wal")  # it was closed in good order
+
+
+def test_a_storage_that_fails_is_a_503(tmp_path: Path) -> None:
+    with stormy(tmp_path) as service:
+        assert service.call(at("storm", "/ask"), {})[0] == 201
+        (tmp_path / "rank1.db").rename(tmp_path / "gone.db")
+        (tmp_path / "rank1.db").write_text("not a database")
+        status, found = service.call(at("storm", "/ask"), {})
+        assert (status, found["title"]) == (503, "Storage")
+        assert str(tmp_path) not in str(found)
+        assert service.call("/readyz")[0] == 503
+        assert service.call("/healthz")[0] == 200
+        (tmp_path / "gone.db").rename(tmp_path / "rank1.db")
+        assert service.call(at("storm", "/ask"), {})[0] == 201

@@ -1,0 +1,212 @@
+"""The pages, driven in a real browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.conftest import BROWSER_MISSING
+from tests.server.support import GRID, Served, at
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=BROWSER_MISSING)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """What the pages share: the files that are kept, but no token."""
+    context = browser.new_context(viewport={"width": 1100, "height": 900})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, service: Served) -> Iterator[Page]:
+    """A page with the token; nothing may go wrong in it, and nothing may come from elsewhere."""
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: faults.append(f"alert {dialog.message}"))
+    page.on("request", lambda request: faults.extend(_elsewhere(request.url, service.url)))
+    page.goto(f"{service.url}/#token={service.token}")
+    yield page
+    page.close()
+    assert not faults
+
+
+def _elsewhere(url: str, home: str) -> list[str]:
+    return [] if url.startswith((home, "data:", "blob:")) else [url]
+
+
+def open_study(page: Page, service: Served, name: str) -> None:
+    page.goto(f"{service.url}/study?name={quote(name, safe='')}")
+    expect(page.locator("#about")).to_contain_text("rows ×")
+
+
+def make(service: Served, name: str, reports: int = 0, **fields: Any) -> None:
+    assert service.call("/v1/studies", {"name": name, **GRID, "seed": 1, **fields})[0] == 201
+    if reports:
+        given = service.call(at(name, "/ask/batch"), {"count": reports})[1]["results"]
+        told = [
+            {"id": each["suggestion"]["id"], "reward": k % 3 == 0} for k, each in enumerate(given)
+        ]
+        assert service.call(at(name, "/tell/batch"), {"reports": told})[0] == 200
+
+
+def test_create_ask_tell_and_see_the_number_change(page: Page, service: Served) -> None:
+    expect(page).not_to_have_url(re.compile("token"))  # it doesn't stay in the address
+    page.get_by_label("Name").fill("by hand")
+    page.get_by_label("Rows, one a line").fill("a\nb\n\nc")
+    page.get_by_label("Columns, one a line").fill("x\ny")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("by hand")
+    expect(page.locator("#leader")).to_have_text("Nothing is reported yet.")
+    expect(page.locator("#n-reports")).to_have_text("0")
+    page.get_by_role("button", name="Ask for a pair").click()
+    expect(page.locator("#asked")).to_have_text("a × x")
+    expect(page.locator("#n-pending")).to_have_text("1")
+    page.get_by_label("Its reward").fill("1")
+    page.keyboard.press("Enter")
+    expect(page.locator("#n-reports")).to_have_text("1")
+    expect(page.locator("#n-pending")).to_have_text("0")
+    expect(page.locator("#leader")).to_contain_text("a × x: 1")
+    expect(page.locator("#try-status")).to_have_text("a × x brought 1.")
+    expect(page.locator("#log tbody tr").first).to_contain_text("reported")
+    assert service.call(at("by hand"))[1]["totals"]["reports"] == 1
+
+
+def test_it_updates_while_one_looks(page: Page, service: Served) -> None:
+    make(service, "live")
+    open_study(page, service, "live")
+    expect(page.locator("#n-suggestions")).to_have_text("0")
+    service.call(at("live", "/ask/batch"), {"count": 7})
+    expect(page.locator("#n-suggestions")).to_have_text("7")
+
+
+def test_retire_a_row_by_keyboard(page: Page, service: Served) -> None:
+    make(service, "rows", 30)
+    open_study(page, service, "rows")
+    page.get_by_label("Retire a row or a column").select_option(label="b")
+    page.get_by_role("button", name="Retire", exact=True).first.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("Retire b?")
+    page.keyboard.press("Escape")
+    assert service.call(at("rows"))[1]["rows"] == ["a", "b", "c"]
+    page.get_by_role("button", name="Retire", exact=True).first.press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Retire").press("Enter")
+    expect(page.locator("#grid-words")).to_contain_text("Retired, and grey: b.")
+    expect(page.locator("#grid")).to_contain_text("b (retired)")
+    assert service.call(at("rows"))[1]["rows"] == ["a", "c"]
+    page.get_by_label("Kind").select_option("revised")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator("#log tbody tr")).to_have_count(1)
+    expect(page.locator("#log tbody tr")).to_contain_text("retire rows: b")
+
+
+def test_a_wrong_token(page: Page, service: Served) -> None:
+    page.get_by_role("button", name="Forget token").click()
+    page.get_by_label("A token for this service").fill("r1_wrong_token")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert").first).to_have_text("This token isn't known here.")
+    expect(page.locator("main")).to_be_hidden()
+    page.get_by_label("A token for this service").fill(service.token)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
+def test_what_is_wrong_is_said(page: Page, service: Served) -> None:
+    make(service, "twice")
+    page.get_by_label("Name").fill("twice")
+    page.get_by_label("Rows, one a line").fill("a")
+    page.get_by_label("Columns, one a line").fill("x")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#create-why")).to_contain_text("there is a study 'twice'")
+    page.goto(f"{service.url}/study?name=nowhere")
+    expect(page.locator("#status")).to_contain_text("there is no study 'nowhere'")
+
+
+def test_a_study_of_128_rows_and_columns(page: Page, service: Served) -> None:
+    lines = [f"line {k}" for k in range(128)]
+    make(service, "large", 2000, rows=lines, columns=lines, policy="thompson")
+    open_study(page, service, "large")
+    expect(page.locator("#grid .main-svg").first).to_be_visible()
+    took = page.evaluate(
+        """async () => {
+          const began = performance.now(), select = document.getElementById("quantity");
+          select.value = "share";
+          select.dispatchEvent(new Event("change"));
+          await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          return performance.now() - began;
+        }"""
+    )
+    assert took < 3000  # a fraction of it on a machine that has nothing else to do
+    expect(page.locator("#pairs tbody tr")).to_have_count(10)
+
+
+def test_hostile_labels_are_only_text(page: Page, service: Served) -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    link = "<a href='javascript:alert(1)'>x</a>"
+    make(service, evil, 30, rows=[evil, "<script>alert(1)</script>"], columns=[link, "=1+1"])
+    page.goto(f"{service.url}/")
+    page.get_by_role("link", name=evil).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(evil)
+    expect(page.locator("#leader")).to_contain_text("×")
+    expect(page.locator("#grid .main-svg").first).to_be_visible()
+    assert page.locator("main img, main a, main script").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phone_width(browser: Browser, service: Served, scheme: Any) -> None:
+    name = f"phone {scheme}"
+    make(service, name, 40)
+    context = browser.new_context(
+        viewport={"width": 400, "height": 800}, color_scheme=scheme, has_touch=True
+    )
+    page = context.new_page()
+    page.goto(f"{service.url}/#token={service.token}")
+    expect(page.get_by_role("link", name=name)).to_be_visible()
+    open_study(page, service, name)
+    expect(page.locator("#curve .main-svg").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(247, 248, 250)", "dark": "rgb(20, 23, 28)"}[scheme]
+    context.close()
+
+
+def test_every_control_has_a_name(page: Page, service: Served) -> None:
+    make(service, "named", 10)
+    for address in ("/", "/study?name=named", "/docs"):
+        page.goto(service.url + address)
+        page.wait_for_load_state("networkidle") if address == "/docs" else None
+        nameless = page.evaluate(
+            """() => [...document.querySelectorAll("input, select, textarea, button")]
+              .filter((e) => !(e.labels?.length || e.textContent.trim() || e.ariaLabel))
+              .map((e) => e.outerHTML)"""
+        )
+        assert nameless == []
+        assert page.locator("h1").count() == 1
+
+
+def test_exports_are_files(page: Page, service: Served) -> None:
+    make(service, "export", 5)
+    open_study(page, service, "export")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="CSV").click()
+    assert waiting.value.suggested_filename == "rank1-export.csv"
+    assert len(waiting.value.path().read_text().splitlines()) == 6

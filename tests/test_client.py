@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+import math
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rank1
+from rank1.client import Client
+from tests.server.support import Served, served
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("client")) as found:
+        yield found
+
+
+@pytest.fixture
+def client(service: Served) -> Iterator[Client]:
+    with rank1.Client(service.url, service.token) as client:
+        yield client
+
+
+def test_what_a_study_does_a_client_does(client: Client, service: Served, tmp_path: Path) -> None:
+    far = client.create("both", ["a", "b", "c"], ["x", "y"], seed=1)
+    near = rank1.Study.create("both", ["a", "b", "c"], ["x", "y"], seed=1, storage=tmp_path / "db")
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        one, two = far.ask(), near.ask()
+        assert (one.row, one.column) == (two.row, two.column)
+        reward = float(rng.random() < 0.5)
+        told = far.tell(one.id, reward)
+        assert told is not None
+        assert told.reward == near.tell(two.id, reward).reward
+    given = far.ask(count=3)
+    near.ask(count=3)
+    far.cancel(given[0].id)
+    assert far.totals()["pending"] == 2
+    best, expected = far.best(), near.best()
+    assert best.leader == expected.leader
+    for name in ("means", "mean_lower", "out", "row_effects", "counts"):
+        np.testing.assert_array_equal(getattr(best, name), getattr(expected, name))
+    assert best.out.dtype == bool
+    assert far.fit(B=9).p_value == near.fit(B=9).p_value
+    assert far.replay("uniform") == near.replay("uniform")
+    assert far.import_history([("a", "x", 1.0)] * 4) == 4
+    assert far.export(tmp_path / "log.jsonl") == 43
+    assert far.export(tmp_path / "log.csv") == 43
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line["state"] for line in lines[-3:]] == ["cancelled", "pending", "pending"]
+    assert far.revise(add_rows=["d"], retire_columns=["y"]) == 1
+    assert (far.rows, far.columns, far.revision) == (["a", "b", "c", "d"], ["x"], 1)
+    assert far.verify().ok
+    assert far.history(limit=2)["next"] == 2
+    far.retire()
+    with pytest.raises(rank1.ConflictError, match="retired"):
+        far.ask()
+    assert "both" in client.studies()
+    near.close()
+
+
+def test_an_empty_study_has_a_best(client: Client) -> None:
+    best = client.create("empty", ["a"], ["x", "y"]).best()
+    assert best.leader is None
+    assert math.isnan(best.rate)
+
+
+def test_errors_are_the_classes_of_the_package(client: Client) -> None:
+    with pytest.raises(rank1.UnknownStudyError):
+        client.open("nowhere")
+    study = client.create("errors", ["a"], ["x"])
+    with pytest.raises(rank1.StudyExistsError):
+        client.create("errors", ["a"], ["x"])
+    with pytest.raises(rank1.UnknownSuggestionError):
+        study.tell("17", 1.0)
+    asked = study.ask()
+    with pytest.raises(rank1.InputError, match="reward must be a number in"):
+        study.tell(asked.id, 7.0)
+    with pytest.raises(rank1.InputError, match="finite"):
+        study.tell(asked.id, math.nan)
+    answers = study.tell_many([(asked.id, 1.0), (asked.id, 0.0), ("", 1.0)])
+    assert isinstance(answers[0], rank1.Report)
+    assert isinstance(answers[1], rank1.ConflictError)
+    assert answers[2] is None
+    address = f"http://{client._place[0]}:{client._place[1]}"
+    with Client(address, "wrong") as other, pytest.raises(rank1.BackendError, match="token"):
+        other.studies()
+    with pytest.raises(rank1.InputError, match="url"):
+        Client("ftp://x", "t")
+
+
+def test_the_same_key_or_unit_gives_the_same_suggestion(client: Client) -> None:
+    study = client.create("keys", ["a", "b"], ["x", "y"])
+    assert study.ask(key="k") == study.ask(key="k")
+    assert study.ask(unit="u").id == study.ask(unit="u").id
+    assert study.ask().id != study.ask().id
+
+
+def test_a_page_never_waits_for_a_service_that_is_down() -> None:
+    with socket.socket() as deaf:  # takes connections, and never answers
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        client = Client(f"http://127.0.0.1:{deaf.getsockname()[1]}", "t")
+        study = rank1.client.RemoteStudy(client, "spring")
+        began = time.monotonic()
+        shown = study.ask(fallback=("a", "x"))
+        took = time.monotonic() - began
+        assert (shown.id, shown.row, shown.column) == ("", "a", "x")
+        assert took < 2
+        assert study.tell(shown.id, 1.0) is None
+        study.cancel(shown.id)
+        began = time.monotonic()
+        assert [each.id for each in study.ask(count=2, fallback=("a", "x"))] == ["", ""]
+        assert time.monotonic() - began < 0.1  # it isn't asked again at once
+        with pytest.raises(rank1.StorageError, match="no answer"):
+            study.ask(timeout=0.1)
+
+
+def _message(source: socket.socket) -> bytes:
+    """A request or an answer, whole."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += source.recv(65536)
+    head, _, body = data.partition(b"\r\n\r\n")
+    size = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+    while len(body) < size:
+        body += source.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def test_an_answer_that_is_lost_is_asked_for_again(client: Client, service: Served) -> None:
+    """A connection that breaks after the request: the second try gets the same suggestion."""
+    study = client.create("lossy", ["a", "b"], ["x", "y"])
+    host, port = client._place
+    broken = 0
+
+    def relay(listener: socket.socket) -> None:
+        nonlocal broken
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            with near, socket.create_connection((host, port)) as far:
+                far.sendall(_message(near))
+                answer = _message(far)
+                broken += 1
+                if broken % 2 == 0:
+                    near.sendall(answer)
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        threading.Thread(target=relay, args=(listener,), daemon=True).start()
+        lossy = Client(f"http://127.0.0.1:{listener.getsockname()[1]}", service.token)
+        far = rank1.client.RemoteStudy(lossy, "lossy")
+        asked = far.ask()
+        told = far.tell(asked.id, 1.0)
+        assert told is not None
+        assert broken >= 4
+        lossy.close()
+        listener.shutdown(socket.SHUT_RDWR)
+    assert study.totals() == {
+        "suggestions": 1, "reports": 1, "pending": 0, "expired": 0, "cancelled": 0
+    }  # fmt: skip
