@@ -34,7 +34,7 @@ def test_jobs_of_several_studies_share_a_transaction(studies: list[Study]) -> No
     transaction = storage.transaction
     storage.transaction = lambda *ids: (begun.append(ids), transaction(*ids))[1]  # type: ignore
     found = transact_together([(desks[k % 2], ask) for k in range(6)])
-    del storage.transaction  # type: ignore[attr-defined]
+    del storage.transaction
     assert begun == [tuple(sorted(desk.study.id for desk in desks))]
     assert len({each.id for each in found}) == 6
     plain = Study.open("one", storage)
