@@ -51,7 +51,8 @@ def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch:
 
 
 def test_the_study_of_the_readme_works(tmp_path: Path) -> None:
-    blocks = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    text = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", text, re.S | re.M)
     script = next(block for block in blocks if "rank1 study create" in block)
     command = f"{shlex.quote(sys.executable)} -m rank1"
     run = subprocess.run(

@@ -188,7 +188,7 @@ def test_recommends_only_what_was_seen() -> None:
         ({"ridge": 0}, "ridge must be a number of at least 1e-09 .*got 0"),
         ({"reward": "raw"}, "reward must be one of product, log, got 'raw'"),
         ({"epsilon": 1}, "epsilon must be a number above 0 and below 1, got 1"),
-        ({"epsilon": 0}, "epsilon must be a number above 0, got 0"),
+        ({"epsilon": 0}, "epsilon must be a number above 0 and below 1, got 0"),
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:

@@ -504,7 +504,7 @@ def test_forgetting_follows_a_grid_that_moves(create: Callable[..., Study]) -> N
         ({"reward_window": 0}, "reward_window must be a number above 0"),
         ({"reward_range": (1, 0)}, r"reward_range must be \(low, high\) with low < high"),
         ({"default_reward": 2}, "default_reward must be"),
-        ({"confidence": 1}, "confidence must be below 1, got 1"),
+        ({"confidence": 1}, "confidence must be a number above 0 and below 1, got 1"),
         ({"tolerance": -1}, "tolerance must be"),
         ({"forgetting": 0}, "forgetting must be"),
         ({"forgetting": 100, "policy": "rank1elim"}, "forgetting must be None for rank1elim"),
