@@ -106,9 +106,29 @@ def test_slow_clients_keep_nobody_waiting(service: Served) -> None:
         assert service.call("/readyz")[0] == 200
         assert time.monotonic() - began < 5
         assert b" 408 " in slow[0].recv(65536).split(b"\r\n")[0]
+        assert slow[1].recv(65536) == b""  # half a head is no request
     finally:
         for link in slow:
             link.close()
+
+
+def test_a_connection_that_is_kept_open_is_good_for_long(service: Served) -> None:
+    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=30)
+    for _ in range(2):
+        link.request("GET", "/healthz")
+        assert link.getresponse().read()
+        socket_ = link.sock
+        time.sleep(1.5)  # longer than the patience for a request that has begun
+    link.request("GET", "/healthz")
+    assert link.getresponse().read()
+    assert link.sock is socket_
+    link.close()
+
+
+def test_an_ask_needs_no_body(service: Served) -> None:
+    service.call("/v1/studies", {"name": "bare", **GRID})
+    assert service.call(at("bare", "/ask"), method="POST")[0] == 201
+    assert service.call(at("bare", "/retire"), method="POST")[0] == 200
 
 
 def test_labels_full_of_html_come_back_as_they_went(service: Served) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from rank1.errors import BackendError, InputError
 from rank1.server.app import make_app
@@ -55,6 +57,7 @@ def serve(
             line = f"rank1 serves on {address}#token={lent} until it ends"
         settings = uvicorn.Config(
             app,
+            http=_patient(config.patience),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -70,6 +73,46 @@ def serve(
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
         log.info("ended")
+
+
+def _patient(patience: float) -> Any:
+    """Connections that are closed where the head of a request doesn't come in time."""
+
+    class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._busy():
+                self._stop()
+            elif self._timer is None:
+                self._wait()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self._stop()
+            super().connection_lost(error)
+
+        def _busy(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
+
+        def _wait(self) -> None:
+            self._timer = asyncio.get_running_loop().call_later(patience, self._give_up)
+
+        def _stop(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def _give_up(self) -> None:
+            self._timer = None
+            if not self._busy() and not self.transport.is_closing():
+                self.transport.close()
+
+    return Patient
 
 
 class _Server(uvicorn.Server):

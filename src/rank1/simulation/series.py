@@ -173,7 +173,7 @@ class Series:
     ) -> Series:
         """A series from arguments as `simulate` takes them."""
         n = checks.integer("n", n, 1)
-        feedback.check(policy)
+        feedback.check(policy, problem)
         if feedback != AT_ONCE:
             if method == "stages":
                 raise InputError("method must be auto or steps where rewards don't come at once")
