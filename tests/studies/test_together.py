@@ -35,11 +35,6 @@ def test_jobs_of_several_studies_share_a_transaction(
     storage = desks[0].storage
     begun: list[tuple[int, ...]] = []
     transaction = storage.transaction
-<<<<<<< HEAD
-    storage.transaction = lambda *ids: (begun.append(ids), transaction(*ids))[1]  # type: ignore
-    found = transact_together([(desks[k % 2], ask) for k in range(6)])
-    del storage.transaction
-=======
 
     def counted(*ids: int) -> Any:
         begun.append(ids)
@@ -48,7 +43,6 @@ def test_jobs_of_several_studies_share_a_transaction(
     with monkeypatch.context() as patch:
         patch.setattr(storage, "transaction", counted)
         found = transact_together([(desks[k % 2], ask) for k in range(6)])
->>>>>>> wp-v
     assert begun == [tuple(sorted(desk.study.id for desk in desks))]
     assert len({each.id for each in found}) == 6
     plain = Study.open("one", storage)
