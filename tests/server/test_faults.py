@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,18 @@ def test_eight_clients_at_once(tmp_path: Path) -> None:
         storm = Storm([(service.url, service.token)], 8, 30)
         time.sleep(1.2)
         storm.stop()
+        request = urllib.request.Request(
+            f"{service.url}/metrics", headers={"Authorization": f"Bearer {service.token}"}
+        )
+        with urllib.request.urlopen(request) as answer:
+            lines = str(answer.read(), "utf-8").splitlines()
     check(storm, str(tmp_path / "rank1.db"), exact=True)
+    values = dict(
+        line.split(" ") for line in lines if line.startswith("rank1_") and "{" not in line
+    )
+    assert int(values["rank1_asks_total"]) == len(storm.asked)
+    # Requests that wait together share a commit.
+    assert int(values["rank1_commits"]) < 0.8 * (len(storm.asked) / 1.5 + len(storm.told))
 
 
 def test_a_server_that_is_killed_under_load(tmp_path: Path) -> None:
