@@ -1,6 +1,12 @@
+"""Tests run side by side: each with one thread for linear algebra, or they wait for each other."""
+
 from __future__ import annotations
 
+import os
 from typing import Any
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 #: Why the tests of the pages are skipped.
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
