@@ -1,11 +1,10 @@
-"""What holds for all tests."""
+"""Tests run side by side: each with one thread for linear algebra, or they wait for each other."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-# They run side by side: each with one thread for linear algebra, or they wait for each other.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 

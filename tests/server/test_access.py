@@ -33,7 +33,7 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "rank1-tokens.json")
     admin, writer, reader = (tokens.create(role) for role in ("admin", "writer", "reader"))
     only = tokens.create("writer", ["spring"])
-    with served(tmp_path, token=admin) as service:
+    with served(tmp_path, "--access-log", token=admin) as service:
 
         def status(token: str, path: str, body: object = None) -> int:
             return service.call(path, body, token=token)[0]
@@ -60,6 +60,8 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
             assert time.monotonic() < end
             time.sleep(0.1)
         log = (tmp_path / "log.jsonl").read_text()
+    requests = [json.loads(line) for line in log.splitlines()]
+    assert any(each.get("path") == at("spring", "/ask") for each in requests)
     for text in (admin, writer, reader, only):
         secret = text.split("_", 2)[2]
         assert secret not in (tmp_path / "rank1-tokens.json").read_text()

@@ -151,6 +151,25 @@ def test_view_and_fit_and_verification(service: Served) -> None:
     assert service.call(at("view", "/replay?policy=uniform"))[1]["rewards"] == 50
 
 
+def test_lines_that_are_out_or_retired_are_shown_as_such(service: Served) -> None:
+    create(service, "out", goal="find")
+    for _ in range(10):
+        _, given = service.call(at("out", "/ask/batch"), {"count": 200})
+        reports = [
+            {"id": each["suggestion"]["id"], "reward": float(each["suggestion"]["row"] == "a")}
+            for each in given["results"]
+        ]
+        service.call(at("out", "/tell/batch"), {"reports": reports})
+    service.call(at("out", "/revisions"), {"retire_columns": ["y"]})
+    _, view = service.call(at("out", "/view"))
+    assert view["stop"]
+    assert [(line["label"], line["out"], line["retired"]) for line in view["rows"]] == [
+        ("a", False, False), ("b", True, False), ("c", True, False)
+    ]  # fmt: skip
+    assert [line["retired"] for line in view["columns"]] == [False, True]
+    assert view["out"] == [[0, 0], [1, 0], [1, 0]]
+
+
 def test_exports_are_streams(service: Served) -> None:
     import urllib.request
 

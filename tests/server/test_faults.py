@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,9 +106,20 @@ def stormy(folder: Path, *flags: str) -> Iterator[Served]:
 def test_eight_clients_at_once(tmp_path: Path) -> None:
     with stormy(tmp_path) as service:
         storm = Storm([(service.url, service.token)], 8, 30)
-        time.sleep(2)
+        time.sleep(1.2)
         storm.stop()
+        request = urllib.request.Request(
+            f"{service.url}/metrics", headers={"Authorization": f"Bearer {service.token}"}
+        )
+        with urllib.request.urlopen(request) as answer:
+            lines = str(answer.read(), "utf-8").splitlines()
     check(storm, str(tmp_path / "rank1.db"), exact=True)
+    values = dict(
+        line.split(" ") for line in lines if line.startswith("rank1_") and "{" not in line
+    )
+    assert int(values["rank1_asks_total"]) == len(storm.asked)
+    # Requests that wait together share a commit.
+    assert int(values["rank1_commits"]) < 0.8 * (len(storm.asked) / 1.5 + len(storm.told))
 
 
 def test_a_server_that_is_killed_under_load(tmp_path: Path) -> None:
@@ -147,7 +159,7 @@ def _end_keepers() -> Iterator[None]:
 def test_two_servers_on_one_file(tmp_path: Path) -> None:
     with stormy(tmp_path) as one, served(tmp_path, token=one.token) as two:
         storm = Storm([(one.url, one.token), (two.url, one.token)], 6, 30)
-        time.sleep(2)
+        time.sleep(1.2)
         storm.stop()
     check(storm, str(tmp_path / "rank1.db"), exact=True)
 
@@ -157,10 +169,10 @@ def test_two_servers_on_one_postgresql_and_one_is_killed(tmp_path: Path, server:
     flags = "--storage", place
     with stormy(tmp_path, *flags) as one, served(tmp_path, *flags, token=one.token) as two:
         storm = Storm([(one.url, one.token), (two.url, one.token)], 6, 0.5)
-        time.sleep(1.5)
+        time.sleep(1)
         before = len(storm.told)
         two.process.send_signal(signal.SIGKILL)
-        time.sleep(1.5)
+        time.sleep(1)
         storm.stop()
         assert len(storm.told) > before  # the other goes on
         assert storm.failed > 0

@@ -21,7 +21,7 @@ from tests.server.support import GRID, Served
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 EXAMPLES = settings(
-    max_examples=10,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     database=None,

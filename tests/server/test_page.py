@@ -14,7 +14,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from tests.conftest import BROWSER_MISSING
 from tests.server.support import GRID, Served, at
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=BROWSER_MISSING)
 

@@ -70,6 +70,10 @@ class Views:
         if (len(best.rows), len(best.columns)) == memory.shape:
             where = np.ix_(memory.living["rows"], memory.living["columns"])
             out[where], pending[where] = best.out, best.pending
+        # A line is out when all its pairs that live are.
+        lives = np.zeros(counts.shape, bool)
+        lives[np.ix_(memory.living["rows"], memory.living["columns"])] = True
+        gone = out | ~lives
         given = counts + pending
         return {
             "name": study.name,
@@ -83,9 +87,9 @@ class Views:
             "reward_range": list(spec.reward_range),
             "reward_window": spec.reward_window,
             "confidence": spec.confidence,
-            "rows": _lines(memory, "rows", best.rows, best.row_effects, out.all(axis=1)),
+            "rows": _lines(memory, "rows", best.rows, best.row_effects, gone.all(axis=1)),
             "columns": _lines(
-                memory, "columns", best.columns, best.column_effects, out.all(axis=0)
+                memory, "columns", best.columns, best.column_effects, gone.all(axis=0)
             ),
             "leader": best.leader,
             "mean": _number(best.mean),

@@ -1,0 +1,275 @@
+"""A study of a service."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, overload
+from urllib.parse import quote
+
+import numpy as np
+
+from rank1 import atomic
+from rank1.client.transport import Transport, error_of
+from rank1.errors import FileError, InputError, Rank1Error, StorageError
+from rank1.studies import Best, Replayed, Report, Suggestion, Verified
+from rank1.studies.history import History, _rows
+
+__all__ = ["RemoteFit", "RemoteStudy"]
+
+#: Seconds for which a service that didn't answer isn't asked, where there is a fallback.
+SILENCE = 1.0
+#: Reports or rewards in one request.
+PART = 5000
+
+
+@dataclass(frozen=True)
+class RemoteFit:
+    """What `RemoteStudy.fit` returns; see `StudyFit`."""
+
+    rows: list[str]
+    columns: list[str]
+    means: list[list[float]]
+    deviance: float
+    degrees_of_freedom: int
+    explained: float | None
+    p_value: float | None
+    repetitions: int
+    row_effects: list[float]
+    column_effects: list[float]
+    deviating: list[dict[str, Any]]
+    advice: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return dict(vars(self))
+
+
+class RemoteStudy:
+    """A study of a service; made by `Client.create` or `Client.open`. See `Study`."""
+
+    def __init__(self, client: Transport, name: str) -> None:
+        self._client, self.name = client, name
+        self._path = f"/v1/studies/{quote(name, safe='')}"
+
+    def __repr__(self) -> str:
+        return f"<RemoteStudy {self.name!r} of {self._client!r}>"
+
+    def about(self) -> dict[str, Any]:
+        """What the study is and how far it has come."""
+        found: dict[str, Any] = self._client.get(self._path)
+        return found
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows that live."""
+        return list(self.about()["rows"])
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that live."""
+        return list(self.about()["columns"])
+
+    @property
+    def revision(self) -> int:
+        """How often rows or columns were added or retired."""
+        return int(self.about()["revision"])
+
+    def totals(self) -> dict[str, int]:
+        """How many suggestions there are, and what became of them."""
+        return dict(self.about()["totals"])
+
+    # Asking and telling
+
+    @overload
+    def ask(
+        self,
+        count: None = None,
+        key: str | None = None,
+        unit: str | None = None,
+        *,
+        fallback: tuple[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Suggestion: ...
+
+    @overload
+    def ask(
+        self,
+        count: int,
+        key: str | None = None,
+        unit: str | None = None,
+        *,
+        fallback: tuple[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> list[Suggestion]: ...
+
+    def ask(
+        self,
+        count: int | None = None,
+        key: str | None = None,
+        unit: str | None = None,
+        *,
+        fallback: tuple[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Suggestion | list[Suggestion]:
+        """The next pair to show; with a `count`, a list of so many.
+
+        Parameters
+        ----------
+        count, key, unit
+            See `Study.ask`.
+        fallback
+            A pair to be shown when the service doesn't answer in time; its suggestion has the id
+            "", and `tell` and `cancel` pass over that. After a failure the service isn't asked
+            for a second, so that nobody waits for one that is down.
+        timeout
+            Seconds, for this call; a quarter of one where there is a fallback, unless told.
+        """
+        client = self._client
+        if fallback is not None:
+            row, column = fallback
+            many = [Suggestion("", row, column, time.time(), None, unit, key)] * (count or 1)
+            if time.monotonic() < client.silent_until:
+                return many[0] if count is None else many
+            timeout = 0.25 if timeout is None else timeout
+        if key is None and unit is None:
+            key = secrets.token_hex(16)  # so that a second try gives the same suggestions
+        try:
+            if count is None:
+                return _suggestion(client.post(f"{self._path}/ask", {"unit": unit}, key, timeout))
+            if unit is not None:
+                raise InputError(f"count must be None where a unit is given, got {count}")
+            body = {"count": count}
+            given = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
+            return [_suggestion(each["suggestion"]) for each in given]
+        except StorageError:
+            if fallback is None:
+                raise
+            client.silent_until = time.monotonic() + SILENCE
+            return many[0] if count is None else many
+
+    def tell(self, id: str, reward: float) -> Report | None:
+        """The reward of a suggestion has come in; None for one of a fallback."""
+        if id == "":
+            return None
+        return Report(**self._client.post(f"{self._path}/tell", {"id": id, "reward": reward}))
+
+    def tell_many(
+        self, reports: Mapping[str, float] | Iterable[tuple[str, float]]
+    ) -> list[Report | Rank1Error | None]:
+        """Many rewards at once; what is wrong with one is in its place, None for a fallback's.
+
+        Unlike `Study.tell_many`, which stores all or none, this stores all the others.
+        """
+        pairs = list(reports.items() if isinstance(reports, Mapping) else reports)
+        places = [k for k, (id, _) in enumerate(pairs) if id != ""]
+        answers: list[Report | Rank1Error | None] = [None] * len(pairs)
+        for begin in range(0, len(places), PART):
+            part = places[begin : begin + PART]
+            some = [{"id": pairs[k][0], "reward": pairs[k][1]} for k in part]
+            found = self._client.post(f"{self._path}/tell/batch", {"reports": some})
+            for k, each in zip(part, found["results"], strict=True):
+                told = each.get("report")
+                answers[k] = Report(**told) if told else error_of(each["status"], each["problem"])
+        return answers
+
+    def cancel(self, id: str) -> None:
+        """A suggestion was never shown: it teaches nothing."""
+        if id != "":
+            self._client.post(f"{self._path}/cancel", {"id": id})
+
+    # The grid
+
+    def revise(
+        self,
+        *,
+        add_rows: Iterable[str] = (),
+        retire_rows: Iterable[str] = (),
+        add_columns: Iterable[str] = (),
+        retire_columns: Iterable[str] = (),
+    ) -> int:
+        """Add and retire rows and columns; the number of the revision."""
+        body = {
+            "add_rows": list(add_rows), "retire_rows": list(retire_rows),
+            "add_columns": list(add_columns), "retire_columns": list(retire_columns),
+        }  # fmt: skip
+        key = secrets.token_hex(16)
+        return int(self._client.post(f"{self._path}/revisions", body, key)["revision"])
+
+    def retire(self) -> None:
+        """Close the study: it gives no suggestions any more, and still takes reports."""
+        self._client.post(f"{self._path}/retire", {})
+
+    # What was found
+
+    def best(self) -> Best:
+        """The leader, intervals for pairs and effects, and whether one may stop, and why."""
+        found = self._client.get(f"{self._path}/best")
+        for name, kind in Best.__annotations__.items():
+            if "Floats" in str(kind):
+                found[name] = np.array(found[name], np.float64)
+            elif "NDArray" in str(kind):
+                found[name] = np.array(found[name], bool if "bool" in str(kind) else np.int64)
+            elif kind == "float" and found[name] is None:
+                found[name] = float("nan")
+        found["leader"] = found["leader"] and tuple(found["leader"])
+        found["recommended"] = tuple(found["recommended"])
+        return Best(**found)
+
+    def fit(self, B: int = 199, seed: int = 1, timeout: float = 600.0) -> RemoteFit:
+        """Is the grid of rank one? The replays may take a while: `timeout` is in seconds."""
+        found = self._client.get(f"{self._path}/fit", timeout, repetitions=B, seed=seed)
+        return RemoteFit(**found)
+
+    def history(self, after: int | None = None, limit: int = 100, **query: Any) -> dict[str, Any]:
+        """A page of the log: `events`, and `next` for the page after it."""
+        found: dict[str, Any] = self._client.get(
+            f"{self._path}/history", after=after, limit=limit, **query
+        )
+        return found
+
+    def import_history(self, history: History, key: str | None = None) -> int:
+        """Add rewards that are known from elsewhere; how many. At most 10,000 at a time."""
+        rewards = [list(each) for each in _rows(history)]
+        found = self._client.post(f"{self._path}/imports", {"rewards": rewards}, key)
+        return int(found["rewards"])
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write a line for each suggestion, as JSONL or CSV; how many."""
+        format = os.fspath(path).rpartition(".")[2]
+        if format not in ("jsonl", "csv"):
+            raise FileError(f"{os.fspath(path)!r} must end with .jsonl or .csv")
+        lines = -1 if format == "csv" else 0  # its head
+        with atomic.whole_file(path) as temporary, temporary.open("wb") as file:
+            for line in self._client.lines(f"{self._path}/export?format={format}"):
+                file.write(line)
+                lines += 1
+        return lines
+
+    def replay(self, policy: str, seed: int = 1, timeout: float = 600.0) -> Replayed:
+        """How another policy fares on the rewards of the log."""
+        found = self._client.get(f"{self._path}/replay", timeout, policy=policy, seed=seed)
+        found["best"] = tuple(found["best"])
+        found["exhausted"] = found["exhausted"] and tuple(found["exhausted"])
+        return Replayed(**found)
+
+    def verify(self, timeout: float = 600.0) -> Verified:
+        """Recompute all from the log, and compare. The token must be an admin's."""
+        return Verified(**self._client.get(f"{self._path}/verification", timeout))
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _suggestion(fields: dict[str, Any]) -> Suggestion:
+    return Suggestion(**fields)

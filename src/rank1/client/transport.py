@@ -1,0 +1,190 @@
+"""Requests to a service, which are tried again where that is safe."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any, Self
+from urllib.parse import urlencode, urlsplit
+
+from rank1 import checks, errors
+from rank1.errors import BackendError, ConflictError, InputError, Rank1Error, StorageError
+
+__all__ = ["Transport", "error_of"]
+
+#: Answers after which the same request may do better.
+AGAIN = (408, 429, 500, 502, 503, 504)
+#: Seconds before the second try, at most; doubled with each.
+FIRST_PAUSE = 0.05
+
+_CLASSES = {
+    "urn:rank1:problem:unknown-study": errors.UnknownStudyError,
+    "urn:rank1:problem:unknown-suggestion": errors.UnknownSuggestionError,
+    "urn:rank1:problem:other-study": errors.OtherStudyError,
+    "urn:rank1:problem:study-exists": errors.StudyExistsError,
+    "urn:rank1:problem:cancelled": errors.CancelledError,
+    "urn:rank1:problem:conflict": ConflictError,
+    "urn:rank1:problem:input-type": errors.InputTypeError,
+    "urn:rank1:problem:input": InputError,
+}
+
+
+def error_of(status: int, problem: Any) -> Rank1Error:
+    """The error that the service met, as its own class."""
+    fields = problem if isinstance(problem, dict) else {}
+    words = str(fields.get("detail", f"the service answered {status}"))
+    kind = _CLASSES.get(str(fields.get("type")), StorageError if status >= 500 else BackendError)
+    if kind is BackendError and fields.get("remedy"):
+        words += f"; {fields['remedy']}"
+    return kind(words)
+
+
+class Transport:
+    """Connections to a service, one a thread; see `Client`."""
+
+    def __init__(self, url: str, token: str, timeout: float = 10.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"url must be http://… or https://…, got {checks.shown(url)}")
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            raise InputError("token must be the text that `rank1 serve token create` printed")
+        self._https = parts.scheme == "https"
+        self._place = (parts.hostname, parts.port or (443 if self._https else 80))
+        self._path = parts.path.rstrip("/")
+        self._token = token
+        self._timeout = checks.number("timeout", timeout, 0, 1e6, above=True)
+        self._local = threading.local()
+        self.silent_until = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Client of {self._place[0]}:{self._place[1]}>"
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        link = self._local.__dict__.pop("link", None)
+        if link is not None:
+            link.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Requests
+
+    def get(self, path: str, timeout: float | None = None, **query: Any) -> Any:
+        """The JSON that is there."""
+        asked = {name: value for name, value in query.items() if value is not None}
+        return self._call(
+            "GET", path + (f"?{urlencode(asked)}" if asked else ""), None, {}, timeout
+        )
+
+    def post(
+        self, path: str, body: Any, key: str | None = None, timeout: float | None = None
+    ) -> Any:
+        """The JSON of the answer; the same key may be sent twice."""
+        headers = {"Content-Type": "application/json"}
+        if key is not None:
+            try:
+                headers["Idempotency-Key"] = checked_key(key)
+            except UnicodeEncodeError:
+                raise InputError(f"key must be Latin letters, got {checks.shown(key)}") from None
+        try:
+            data = json.dumps(body, allow_nan=False).encode()
+        except ValueError:
+            raise InputError("rewards and settings must be finite numbers") from None
+        return self._call("POST", path, data, headers, timeout)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        timeout: float | None,
+    ) -> Any:
+        """The JSON of an answer. What failed on its way is sent again, until time is up."""
+        end = time.monotonic() + (self._timeout if timeout is None else timeout)
+        pause = FIRST_PAUSE
+        while True:
+            left = max(0.001, end - time.monotonic())
+            try:
+                status, after, data = self._once(method, path, body, headers, left)
+                if status < 300:
+                    return json.loads(data) if data else None
+                failure = error_of(status, _json(data))
+                if status not in AGAIN:
+                    raise failure
+            except (OSError, http.client.HTTPException) as error:
+                if isinstance(error, Rank1Error):
+                    raise
+                self.close()
+                host, port = self._place
+                after, failure = 0.0, StorageError(f"no answer from {host}:{port}: {error!r}")
+            wait = max(after, random.uniform(0, pause))
+            if time.monotonic() + wait >= end:
+                raise failure
+            time.sleep(wait)
+            pause *= 2
+
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout: float
+    ) -> tuple[int, float, bytes]:
+        """Status, seconds to wait before another try, and the body."""
+        link = self._link(timeout)
+        link.request(method, self._path + path, body, {**self._headers(), **headers})
+        answer = link.getresponse()
+        data = answer.read()
+        wait = answer.headers.get("Retry-After", "")
+        return answer.status, float(wait) if wait.isdigit() else 0.0, data
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"}
+
+    def _link(self, timeout: float) -> http.client.HTTPConnection:
+        """This thread's connection."""
+        link: http.client.HTTPConnection | None = getattr(self._local, "link", None)
+        if link is None:
+            kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
+            link = self._local.link = kind(*self._place, timeout=timeout)
+        link.timeout = timeout
+        if link.sock is not None:
+            link.sock.settimeout(timeout)
+        return link
+
+    def lines(self, path: str) -> Iterable[bytes]:
+        """The lines of a stream, on a connection of its own."""
+        kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
+        link = kind(*self._place, timeout=self._timeout)
+        try:
+            link.request("GET", self._path + path, headers=self._headers())
+            answer = link.getresponse()
+            if answer.status >= 300:
+                raise error_of(answer.status, _json(answer.read()))
+            yield from answer
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, Rank1Error):
+                raise
+            raise StorageError(f"the stream broke off: {error!r}") from None
+        finally:
+            link.close()
+
+
+def checked_key(key: str) -> str:
+    """A key that can be sent in a header."""
+    if not isinstance(key, str) or not key.isprintable() or not key.strip() == key:
+        raise InputError(f"key must be printable text, got {checks.shown(key)}")
+    key.encode("latin-1")
+    return key
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
