@@ -14,7 +14,16 @@ from rank1.simulation.feedback import AT_ONCE, Feedback, play_late_run
 from rank1.simulation.series import Series
 
 PROBLEM = rank1.Bernoulli([0.9, 0.2, 0.5], [0.3, 0.8])
-EVERY_POLICY = pytest.mark.parametrize("name", [name for name in POLICIES if name != "oracle"])
+SLOW = pytest.mark.validate
+#: Each policy is compiled for this, which takes seconds: most of them are tried by `make validate`.
+EVERY_POLICY = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("uniform", "uts", "rank1elim") else SLOW)
+        for name in POLICIES
+        if name != "oracle"
+    ],
+)
 
 
 def learned(name: str, runs: int, n: int, feedback: Feedback) -> Any:
