@@ -11,12 +11,13 @@ paper: .venv/ready
 serve: .venv/ready
 	$(BIN)/rank1 serve $(FLAGS)
 
+# Each of the two has neighbouring tests, which share compiled code ("worksteal").
 test: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -n 2 -m "not validate"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not validate"
 	@$(MAKE) --no-print-directory test-ray
 
 # Ray is large, and not for every Python: it has an environment of its own.
