@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Terminated", "app", "ending", "print_json", "show", "status", "with_flag"]
+T = TypeVar("T")
+
+__all__ = ["Terminated", "app", "ending", "finished", "print_json", "show", "status", "with_flag"]
 
 
 class Terminated(KeyboardInterrupt):
@@ -113,6 +116,19 @@ def with_flag(message: str, arguments: list[str]) -> str:
     flag = "--" + name.replace("_", "-")
     options = {each for parameter in command.params for each in parameter.opts}
     return flag + space + rest if rest.startswith("must ") and flag in options else message
+
+
+def finished(play: Callable[[], T]) -> tuple[T, bool]:
+    """What `play` gives, or what was finished when it was interrupted; and whether it was."""
+    from rank1.simulation import Interrupted
+
+    try:
+        return play(), False
+    except Interrupted as stop:
+        if stop.result is None:
+            print(f"{ending()} before any run was finished.", file=sys.stderr)
+            sys.exit(status())
+        return stop.result, True
 
 
 def print_json(document: Any) -> None:

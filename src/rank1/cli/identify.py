@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, ending, print_json, show, status
+from rank1.cli.app import app, ending, finished, print_json, show, status
 from rank1.cli.options import (
     Address,
     Backend,
@@ -71,18 +71,13 @@ def identify(
     if plot is not None:
         checked_ending(plot, "--plot")
         check_writable(plot)
-    interrupted = False
-    try:
-        found = simulation.identify(
+    found, interrupted = finished(
+        lambda: simulation.identify(
             policies, chosen, confidence, tolerance, n, runs, seed, jobs,
             rank_one=not any_grid, shuffle=shuffle, store=store, backend=backend, address=address,
             progress=True,
-        )  # fmt: skip
-    except simulation.Interrupted as stop:
-        if stop.result is None:
-            print(f"{ending()} before any run was finished.", file=sys.stderr)
-            sys.exit(status())
-        found, interrupted = stop.result, True
+        )
+    )  # fmt: skip
     if json_:
         print_json(found.document() | ({"interrupted": True} if interrupted else {}))
     else:

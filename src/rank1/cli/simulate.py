@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, ending, print_json, show, status
+from rank1.cli.app import app, ending, finished, print_json, show, status
 from rank1.cli.options import (
     Address,
     Backend,
@@ -84,19 +84,14 @@ def simulate(
         checked_ending(plot, "--plot")
     elif bounds:
         raise InputError("--bounds draws into the figure of --plot: name one, as in --plot a.png")
-    interrupted = False
-    try:
-        result = simulation.simulate(
+    result, interrupted = finished(
+        lambda: simulation.simulate(
             policies, chosen, n, runs, seed, jobs, checkpoints,
             method=method, shuffle=shuffle, delay=delay, missing=missing, batch=batch,
             forgetting=forgetting, store=store, backend=backend, address=address,
             progress=True,
-        )  # fmt: skip
-    except simulation.Interrupted as stop:
-        if stop.result is None:
-            print(f"{ending()} before any run was finished.", file=sys.stderr)
-            sys.exit(status())
-        result, interrupted = stop.result, True
+        )
+    )  # fmt: skip
     if json_:
         print_json(result.document() | ({"interrupted": True} if interrupted else {}))
     else:
