@@ -24,7 +24,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     problem = rank1.spike(K=16, L=16, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
     result = rank1.simulate(
-        [rank1.Rank1Elim(), rank1.Uniform()], problem, n=2_000_000, runs=20, seed=1
+        [rank1.Rank1Elim(), rank1.Uniform()], problem, n=2_000_000, runs=20, seed=1, shuffle=True
     )
     save_figure(result.plot().figure, FOLDER / "regret.png")
 

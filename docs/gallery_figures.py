@@ -112,7 +112,9 @@ def pulls_until_a_stop(runs: int, jobs: int = -1) -> dict[str, list[dict[str, An
         for x, problem in cells:
             bound = theory.characteristic_time(problem).pulls(0.95)
             n = int(GIVE_UP * bound)
-            played = rank1.identify(policies, problem, 0.95, n=n, runs=runs, jobs=jobs)
+            played = rank1.identify(
+                policies, problem, 0.95, n=n, runs=runs, jobs=jobs, shuffle=True
+            )
             for each in played.searches:
                 ratio = mean_and_error(each.pulls / bound)
                 stopped = bool(each.stopped.all())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from tests.server.support import GRID, Served, at, call
 
@@ -82,6 +83,33 @@ def test_the_same_key_gives_the_same_answer(service: Served) -> None:
         assert service.call(at("keys", "/cancel"), {"id": other["id"]})[0] == 200
     totals = service.call(at("keys"))[1]["totals"]
     assert totals == {"suggestions": 2, "reports": 1, "pending": 0, "expired": 0, "cancelled": 1}
+
+
+def test_a_key_is_for_one_request(service: Served) -> None:
+    assert service.call("/v1/studies", {"name": "once", **GRID})[0] == 201
+    given = service.call(at("once", "/ask/batch"), {"count": 6})[1]["results"]
+    ids = [each["suggestion"]["id"] for each in given]
+
+    def post(what: str, body: dict[str, Any], key: str) -> int:
+        return service.call(at("once", what), body, Idempotency_Key=key)[0]
+
+    def reports(*which: int) -> dict[str, Any]:
+        return {"reports": [{"id": ids[k], "reward": 1} for k in which]}
+
+    assert post("/tell", {"id": ids[0], "reward": 1}, "tell") == 200
+    assert post("/tell", {"id": ids[1], "reward": 1}, "tell") == 409
+    assert post("/tell/batch", reports(2, 3), "batch") == 200
+    assert post("/tell/batch", reports(3, 2), "batch") == 200
+    assert post("/tell/batch", reports(2, 3, 4), "batch") == 409
+    assert post("/tell/batch", reports(2), "batch") == 409
+    assert post("/cancel", {"id": ids[5]}, "cancel") == 200
+    assert post("/cancel", {"id": ids[5]}, "cancel") == 200
+    assert post("/cancel", {"id": ids[4]}, "cancel") == 409
+    for key in "tell", "batch", "cancel":
+        assert post("/ask", {}, key) == 409
+    assert post("/cancel", {"id": ids[4]}, "tell") == 409
+    with_key = service.call(at("once"))[1]["totals"]
+    assert (with_key["reports"], with_key["pending"], with_key["cancelled"]) == (3, 2, 1)
 
 
 def test_problems_name_field_value_and_remedy(service: Served) -> None:

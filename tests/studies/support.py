@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from rank1.studies.log import Event, Kind, nonces
 from rank1.studies.storage import Storage, StudyRow
@@ -35,3 +40,19 @@ def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         [sys.executable, *arguments],
         capture_output=True, text=True, timeout=600, check=False, **options,
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def small_disk(place: Path, megabytes: int) -> Iterator[Path]:
+    """A disk that is soon full."""
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(place)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if mounted.returncode:
+        pytest.skip("only root can make a small disk; a limit on the size of files is tested")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)

@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 import rank1
 from rank1 import Study
 from tests.studies.conftest import kill, new_schema, start
-from tests.studies.support import python
+from tests.studies.support import python, small_disk
 
 GRID = ["a", "b"], ["c", "d"]
 
@@ -76,15 +75,7 @@ def test_a_file_may_grow_no_more_and_then_may_again(tmp_path: Path) -> None:
 
 
 def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if mounted.returncode:
-        pytest.skip("only root can make a small disk; a limit on the size of files is tested")
-    try:
+    with small_disk(tmp_path / "disk", 4) as disk:
         (disk / "ballast").write_bytes(bytes(3_000_000))
         study = Study.create("full", *GRID, storage=disk / "rank1.db")
         asked: list[str] = []
@@ -95,8 +86,6 @@ def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:
         study.tell_many([(each, 1.0) for each in asked])
         assert study.verify().problems == []
         study.close()
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 def use(path: Path) -> None:

@@ -25,7 +25,7 @@ from rank1.server.metrics import Metrics
 from rank1.server.reading import about
 from rank1.studies import Study, asking
 from rank1.studies.desk import Work
-from rank1.studies.log import Event, Kind, check_text
+from rank1.studies.log import Event, Kind
 from rank1.studies.spec import labels_of, make_spec
 
 __all__ = ["writing_routes"]
@@ -89,7 +89,7 @@ def writing_routes(house: House, metrics: Metrics) -> APIRouter:
         """A reward has come in. The id makes it safe to send again."""
 
         def work(doing: Work) -> Any:
-            (found,) = asking.take_reports(doing, doing.spec, [(body.id, body.reward)])
+            (found,) = asking.take_reports(doing, doing.spec, [(body.id, body.reward)], key)
             if isinstance(found, Rank1Error):
                 raise found
             return found
@@ -102,14 +102,16 @@ def writing_routes(house: House, metrics: Metrics) -> APIRouter:
     async def tell_many(name: WriterOf, body: models.TellMany, key: Key = None) -> Response:
         """Many rewards, each taken or refused by itself."""
         pairs = [(each.id, each.reward) for each in body.reports]
-        found = await house.write(name, lambda doing: asking.take_reports(doing, doing.spec, pairs))
+        found = await house.write(
+            name, lambda doing: asking.take_reports(doing, doing.spec, pairs, key)
+        )
         metrics.add("rank1_tells_total", sum(not isinstance(one, Rank1Error) for one in found))
         return answer({"results": _results(found, "report", 200, metrics)})
 
     @routes.post("/{name}/cancel", tags=["play"])
     async def cancel(name: WriterOf, body: models.Cancel, key: Key = None) -> Response:
         """A suggestion was never shown. Again is as good as once."""
-        await house.write(name, lambda doing: asking.cancel(doing, doing.spec, body.id))
+        await house.write(name, lambda doing: asking.cancel(doing, doing.spec, body.id, key))
         return answer({"id": body.id, "state": "cancelled"})
 
     @routes.post("/{name}/revisions", status_code=201, tags=["studies"])
@@ -187,14 +189,10 @@ def _results(found: list[Any], what: str, status: int, metrics: Metrics) -> list
 
 def _revised(doing: Work, change: dict[str, list[str]], key: str | None) -> dict[str, Any]:
     text = json.dumps(change)
-    if key is not None:
-        check_text("key", key)
-        for event in doing.log.with_key(doing.study.id, key):
-            if event.kind != Kind.REVISED or event.data != text:
-                raise ConflictError(
-                    f"key {key!r} was used for something else: take a new key for another request"
-                )
-            return {"revision": event.tag, **change}
+    for event in asking.under_key(doing, key, Kind.REVISED):
+        if event.data != text:
+            raise asking.key_used(key)
+        return {"revision": event.tag, **change}
     doing.memory.check_revision(text)
     number = doing.memory.revision + 1
     doing.append([Event(Kind.REVISED, tag=number, data=text, key=key)])

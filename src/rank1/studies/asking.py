@@ -27,7 +27,17 @@ from rank1.studies.log import Event, Kind, check_text, nonces, read_id, suggesti
 from rank1.studies.memory import Memory
 from rank1.studies.spec import Spec
 
-__all__ = ["MAX_COUNT", "Report", "Suggestion", "cancel", "check_reward", "suggest", "take_reports"]
+__all__ = [
+    "MAX_COUNT",
+    "Report",
+    "Suggestion",
+    "cancel",
+    "check_reward",
+    "key_used",
+    "suggest",
+    "take_reports",
+    "under_key",
+]
 
 #: The most suggestions of one ask.
 MAX_COUNT = 100_000
@@ -61,21 +71,37 @@ class Report:
     late: bool
 
 
+def under_key(work: Work, key: str | None, kind: Kind) -> list[Event]:
+    """What a request with this key has stored; ConflictError if it was one of another kind."""
+    if key is None:
+        return []
+    check_text("key", key)
+    given = work.log.with_key(work.study.id, key)
+    if any(each.kind != kind for each in given):
+        raise key_used(key)
+    return given
+
+
+def key_used(key: str | None) -> ConflictError:
+    """The error for a key that another request has had."""
+    return ConflictError(
+        f"key {checks.shown(key)} was used for something else: take a new key for another request"
+    )
+
+
 def suggest(
     work: Work, spec: Spec, count: int, key: str | None, unit: str | None
 ) -> list[Suggestion]:
     """Hand out pulls; those that were handed out already to the same key or unit."""
     log, study, memory = work.log, work.study.id, work.memory
-    if key is not None:
-        check_text("key", key)
-        given = [each for each in log.with_key(study, key) if each.kind == Kind.SUGGESTED]
-        if given and len(given) != count:
-            raise ConflictError(
-                f"key {checks.shown(key)} was used for {len(given):,} suggestions, not {count:,}: "
-                "take a new key for another request"
-            )
-        if given:
-            return [_suggestion(work, spec, each) for each in given]
+    given = under_key(work, key, Kind.SUGGESTED)
+    if given and len(given) != count:
+        raise ConflictError(
+            f"key {checks.shown(key)} was used for {len(given):,} suggestions, not {count:,}: "
+            "take a new key for another request"
+        )
+    if given:
+        return [_suggestion(work, spec, each) for each in given]
     if memory.book.at["retired"][0]:
         raise ConflictError(f"study {work.study.name!r} is retired: it gives no suggestions")
     pair = None
@@ -137,17 +163,20 @@ def check_reward(spec: Spec, reward: Any) -> float:
 
 
 def take_reports(
-    work: Work, spec: Spec, reports: Sequence[tuple[str, Any]]
+    work: Work, spec: Spec, reports: Sequence[tuple[str, Any]], key: str | None = None
 ) -> list[Report | Rank1Error]:
     """Store what is new of these reports. What is wrong with one is in its place."""
+    before = {each.suggestion for each in under_key(work, key, Kind.REPORTED)}
     answers: list[Report | Rank1Error] = []
     fresh: dict[int, Report] = {}  # by suggestion
     events: list[Event] = []
+    named: set[int] = set()
     some, now = nonces(len(reports)), work.now
     for (text, told), nonce in zip(reports, some, strict=True):
         try:
             reward = check_reward(spec, told)
             asked = _asked(work, text)
+            named.add(asked.seq)
             answer = fresh.get(asked.seq)
             if answer is None:
                 late = _became(work, asked, text)
@@ -156,7 +185,8 @@ def take_reports(
                 else:
                     answer = fresh[asked.seq] = _report(work, asked, reward, now, late)
                     pull = asked.row, asked.column, int(late)
-                    events.append(Event(Kind.REPORTED, *pull, asked.seq, reward, nonce))
+                    place = len(events)
+                    events.append(Event(Kind.REPORTED, *pull, asked.seq, reward, nonce, key, place))
             if answer.reward != reward:
                 raise ConflictError(
                     f"suggestion {text!r} has the reward {answer.reward:g} already, got {reward:g}"
@@ -164,6 +194,8 @@ def take_reports(
             answers.append(answer)
         except Rank1Error as error:
             answers.append(error)
+    if before and (events or not before <= named):
+        raise key_used(key)
     if events:
         work.append(events)
     return answers
@@ -220,9 +252,11 @@ def _report(work: Work, asked: _Asked, reward: float, at: float, late: bool) -> 
     )
 
 
-def cancel(work: Work, spec: Spec, text: str) -> None:
+def cancel(work: Work, spec: Spec, text: str, key: str | None = None) -> None:
     """Note that a suggestion was never shown; again is as good as once."""
     asked = _asked(work, text)
+    if any(each.suggestion != asked.seq for each in under_key(work, key, Kind.CANCELLED)):
+        raise key_used(key)
     try:
         became = _became(work, asked, text)
     except CancelledError:
@@ -235,7 +269,7 @@ def cancel(work: Work, spec: Spec, text: str) -> None:
             "be cancelled any more"
         )
     pull = asked.row, asked.column, int(became)
-    work.append([Event(Kind.CANCELLED, *pull, asked.seq)])
+    work.append([Event(Kind.CANCELLED, *pull, asked.seq, key=key)])
 
 
 def counts_of(memory: Memory) -> dict[str, int]:
