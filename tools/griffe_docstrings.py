@@ -1,4 +1,4 @@
-"""For the API reference: reads docstrings as this package writes them (`extensions` in mkdocs.yml)."""
+"""For the API reference: docstrings as this package writes them (`extensions` in mkdocs.yml)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,141 @@
+"""The site: every public name is on its reference, and it needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rank1
+from rank1.policies import POLICIES
+
+ROOT = Path(__file__).parent.parent
+#: Public modules whose names aren't rank1's own.
+MODULES = ("paper", "paper.movielens", "paper.completion", "server.config")
+
+
+def on_reference() -> list[str]:
+    text = "".join(page.read_text() for page in (ROOT / "docs/reference").glob("*.md"))
+    return re.findall(r"^::: rank1\.(\S+)$", text, re.M)
+
+
+def public_names() -> set[str]:
+    names = set()
+    modules = list(MODULES)
+    for name in rank1.__all__:
+        if inspect.ismodule(getattr(rank1, name)):
+            modules.append(name)
+        else:
+            names.add(name)
+    for module in modules:
+        exported = getattr(importlib.import_module(f"rank1.{module}"), "__all__", ())
+        names |= {f"{module}.{name}" for name in exported if not hasattr(rank1, name)}
+        # A module may have the name of a function in it.
+        names |= {f"{module}.{name}" for name in exported if name == module}
+    return names
+
+
+def test_every_public_name_is_on_the_reference() -> None:
+    modules = {"testing", "literal"}  # their docstrings stand there too
+    assert Counter(on_reference()) == Counter(public_names() | modules)
+
+
+def test_policies_and_bounds_name_their_papers() -> None:
+    own = {"uniform", "oracle"}
+    things: list[object] = [policy for name, policy in POLICIES.items() if name not in own]
+    theory, stopping = rank1.theory, rank1.stopping
+    things += [theory.upper_bound, theory.lower_bound, theory.graves_lai, theory.relaxed]
+    things += [theory.upper_bound_terms, theory.lower_bound_terms, theory.characteristic_time]
+    things += [stopping.verdict, stopping.log_e_value, stopping.mean_intervals]
+    for thing in things:
+        _, found, papers = (inspect.getdoc(thing) or "").partition("References\n----------\n")
+        assert found, thing
+        assert re.search(r"https://(arxiv\.org|doi\.org|papers\.nips\.cc)/\S+", papers), thing
+
+
+class Loads(HTMLParser):
+    """What a page loads."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if "src" in given:
+            self.found.append(given["src"])
+        if tag == "link" and given["rel"] not in ("next", "prev", "canonical"):
+            self.found.append(given["href"])
+
+
+@pytest.mark.validate
+def test_the_site_is_built_strictly_and_loads_nothing_from_elsewhere() -> None:
+    subprocess.run(["make", "docs"], cwd=ROOT, check=True)  # fails on any warning
+    site = ROOT / "site"
+    pages = sorted(site.rglob("*.html"))
+    docs = ROOT / "docs"
+    for source in [*docs.rglob("*.md"), *docs.rglob("*.ipynb")]:
+        assert site / source.relative_to(docs).with_suffix(".html") in pages
+    for page in pages:
+        assert re.search(r"<title>[^<]+</title>", page.read_text()), page
+        for address in Loads(page).found:
+            assert not re.match(r"(https?:)?//", address), (page, address)
+            if page.name != "404.html" and not address.startswith("data:"):
+                assert (page.parent / re.sub(r"[?#].*", "", address)).exists(), (page, address)
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", style.read_text()), style
+    index = json.loads((site / "search/search_index.json").read_text())
+    found = {entry["location"] for entry in index["docs"]}
+    assert "reference/policies.html#rank1.Rank1Elim" in found
+
+
+@pytest.mark.validate
+def test_a_notebook_becomes_a_page() -> None:
+    """With its outputs, in the richest form that each has."""
+
+    def cell(source: str, *outputs: dict[str, Any]) -> dict[str, Any]:
+        return {"cell_type": "code", "source": [source], "outputs": outputs}
+
+    def result(**data: str) -> dict[str, Any]:
+        kinds = {"text": "text/plain", "html": "text/html", "png": "image/png"}
+        shown = {kinds[kind]: value for kind, value in data.items()}
+        return {"output_type": "execute_result", "data": shown}
+
+    printed = {"output_type": "stream", "name": "stdout", "text": ["one\n", "two\n"]}
+    progress = {"output_type": "stream", "name": "stderr", "text": ["99%"]}
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "\n", "[a page](../model.md)"]},
+        cell("print(…)", printed, progress),
+        cell("table", result(text="<Table>", html="<table>\n\n</table>")),
+        cell("figure", result(text="<Figure>", png="iVBORw0KGgo=\n")),
+        cell("1 + 1", result(text="2")),
+    ]
+    subprocess.run(["make", ".venv-docs/ready"], cwd=ROOT, check=True)
+    code = "import json, sys, site_hooks as s; print(s.notebook_page(json.load(sys.stdin)))"
+    run = subprocess.run(
+        [ROOT / ".venv-docs/bin/python", "-c", code],
+        cwd=ROOT / "tools", input=json.dumps({"cells": cells}), text=True, check=True,
+        capture_output=True,
+    )  # fmt: skip
+    blocks = re.split(r"\n\n(?=[`<])", run.stdout.strip())
+    text = "``` { .text .no-copy .printed }\n"
+    assert blocks == [
+        "# Title\n\n[a page](../model.md)",
+        "``` python\nprint(…)\n```",
+        f"{text}one\ntwo\n```",
+        "``` python\ntable\n```",
+        '<div class="output">\n<table>\n</table>\n</div>',
+        "``` python\nfigure\n```",
+        '<img alt="Output of the cell above" src="data:image/png;base64,iVBORw0KGgo=">',
+        "``` python\n1 + 1\n```",
+        f"{text}2\n```",
+    ]
