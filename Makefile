@@ -46,7 +46,7 @@ bench: .venv/ready
 
 # The site, into site/: open site/index.html. It works without a network and without a server.
 docs: .venv-docs/ready
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 
 .venv-docs/ready: pyproject.toml

@@ -12,7 +12,7 @@ import griffe
 DOCTEST = re.compile(r"^>>> .*(?:\n.+)*", re.M)
 
 
-class Docstrings(griffe.Extension):
+class Docstrings(griffe.Extension):  # type: ignore[misc]
     """Comments `#:` above a name, and examples that have no heading."""
 
     def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
