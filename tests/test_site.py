@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Page, expect, sync_playwright
 from tools.notebooks import notebook_page
 
 import rank1
 from rank1.policies import POLICIES
+from tests.conftest import BROWSER_MISSING, CHROMIUM
 
 ROOT = Path(__file__).parent.parent
 #: Public modules whose names aren't rank1's own.
@@ -78,24 +80,46 @@ class Loads(HTMLParser):
 
 
 @pytest.mark.validate
-def test_the_site_is_built_strictly_and_loads_nothing_from_elsewhere() -> None:
+def test_the_site_is_built_strictly_and_needs_nothing_from_elsewhere() -> None:
     subprocess.run(["make", "docs"], cwd=ROOT, check=True)  # fails on any warning
-    site = ROOT / "site"
-    pages = sorted(site.rglob("*.html"))
-    docs = ROOT / "docs"
+    docs, site = ROOT / "docs", ROOT / "site"
+    pages = sorted(page for page in site.rglob("*.html") if page.name != "404.html")
     for source in [*docs.rglob("*.md"), *docs.rglob("*.ipynb")]:
         assert site / source.relative_to(docs).with_suffix(".html") in pages
     for page in pages:
         assert re.search(r"<title>[^<]+</title>", page.read_text()), page
         for address in Loads(page).found:
-            assert not re.match(r"(https?:)?//", address), (page, address)
-            if page.name != "404.html" and not address.startswith("data:"):
+            if not address.startswith("data:"):
                 assert (page.parent / re.sub(r"[?#].*", "", address)).exists(), (page, address)
     for style in site.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", style.read_text()), style
     index = json.loads((site / "search/search_index.json").read_text())
     found = {entry["location"] for entry in index["docs"]}
     assert "reference/policies.html#rank1.Rank1Elim" in found
+    if CHROMIUM is None:
+        pytest.skip(BROWSER_MISSING)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for width in (390, 1280):
+            look_at(browser.new_page(viewport={"width": width, "height": 800}), pages)
+        browser.close()
+
+
+def look_at(screen: Page, pages: list[Path]) -> None:
+    """As files: nothing sticks out or goes wrong, and search answers."""
+    faults: list[str] = []
+    screen.on("pageerror", lambda error: faults.append(str(error)))
+    screen.on("request", lambda sent: faults.extend(re.findall(r"^(?:http|ws).*", sent.url)))
+    for page in pages:
+        screen.goto(page.as_uri())
+        width = "document.documentElement.{}Width"
+        assert screen.evaluate(width.format("scroll")) == screen.evaluate(width.format("client"))
+    screen.keyboard.press("/")
+    screen.locator("input.md-search__input").press_sequentially("graves_lai")
+    expect(screen.locator(".md-search-result__link").first).to_have_attribute(
+        "href", re.compile("reference/theory.html")
+    )
+    assert faults == []
 
 
 def test_a_notebook_becomes_a_page() -> None:
