@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: paper serve test test-oldest test-ray bench validate docs-figures clean
+.PHONY: paper serve test test-oldest test-ray bench validate docs docs-figures clean
 
 paper: .venv/ready
 	$(BIN)/rank1 paper
@@ -44,6 +44,17 @@ bench: .venv/ready
 	for file in benchmarks/bench_*.py; do \
 	  $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
+# The site, into site/: open site/index.html. It works without a network and without a server.
+docs: .venv-docs/ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+.venv-docs/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --upgrade pip
+	.venv-docs/bin/python -m pip install --quiet --group docs
+	touch $@
+
 docs-figures: .venv/ready
 	$(BIN)/python docs/figures.py
 
@@ -64,4 +75,4 @@ docs-figures: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-ray .mypy_cache .ruff_cache report
+	rm -rf .venv .venv-docs .venv-oldest .venv-ray .mypy_cache .ruff_cache report site

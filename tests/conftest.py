@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import Any
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 #: Why the tests of the pages are skipped.
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
 

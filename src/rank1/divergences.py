@@ -51,6 +51,7 @@ def kl_bernoulli(p: ArrayLike, q: ArrayLike) -> float | Floats:
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorem 2.
+    https://arxiv.org/abs/1608.03023
     """
     p, q = _mean("p", p), _mean("q", q)
     delta = q - p
@@ -82,6 +83,7 @@ def kl_gaussian(p: ArrayLike, q: ArrayLike, sigma: float) -> float | Floats:
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorem 3.
+    https://arxiv.org/abs/1608.03023
     """
     sigma = checks.number("sigma", sigma, 0, above=True)
     with np.errstate(over="ignore"):  # a divergence may be infinite

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -11,11 +10,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.conftest import BROWSER_MISSING
+from tests.conftest import BROWSER_MISSING, CHROMIUM
 from tests.server.support import GRID, Served, at
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=BROWSER_MISSING)
 

@@ -137,8 +137,8 @@ def facebook_ads() -> Table:
     References
     ----------
     "Sales Conversion Optimization" (KAG_conversion_data.csv), Kaggle, loveall/
-    clicks-conversion-tracking: one organisation's campaigns, anonymised. No licence is known to
-    us; what is here are sums of counts.
+    clicks-conversion-tracking: one organisation's campaigns, anonymised. No licence is known to us;
+    what is here are sums of counts.
     """
     return _table(
         "facebook_ads",
@@ -175,7 +175,7 @@ def upworthy(sound: bool = False) -> list[Table]:
     ----------
     Matias, Munger, Le Quere, Ebersole: The Upworthy Research Archive, a time series of 32,487
     experiments in U.S. media. Scientific Data 2021. osf.io/jd64p, CC BY 4.0. On the randomisation:
-    upworthy.natematias.com, June 2024.
+    upworthy.natematias.com, June 2024. https://doi.org/10.1038/s41597-021-00934-7
     """
     tables = []
     for test, lines in _read("upworthy.csv").items():

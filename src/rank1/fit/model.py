@@ -177,6 +177,7 @@ def fit(successes: ArrayLike, failures: ArrayLike) -> Fit:
     References
     ----------
     McCullagh, Nelder: Generalized linear models. 1989 (deviance, and its signed roots).
+    https://doi.org/10.1201/9780203753736
     """
     s, f = tables(successes, failures)
     trials = s + f

@@ -58,7 +58,7 @@ class Literal(Protocol):
         """The reward of the pull that was chosen last."""
 
 
-#: Called as LITERAL[policy.name](known, **policy.settings).
+#: Called as `LITERAL[policy.name](known, **policy.settings)`.
 LITERAL: dict[str, Callable[..., Literal]] = {
     "rank1elim": LiteralRank1Elim,
     "rank1elim_kl": LiteralRank1ElimKL,

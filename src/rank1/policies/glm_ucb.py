@@ -78,11 +78,11 @@ class GLMUCB(Policy):
 
     References
     ----------
-    Filippi, Cappé, Garivier, Szepesvári: Parametric bandits: the generalized linear case.
-    NIPS 2010.
+    Filippi, Cappé, Garivier, Szepesvári: Parametric bandits: the generalized linear case. NIPS
+    2010. https://papers.nips.cc/paper/4166-parametric-bandits-the-generalized-linear-case
 
-    Cappé, Moulines: On-line expectation-maximization algorithm for latent data models.
-    Journal of the Royal Statistical Society B 71, 2009.
+    Cappé, Moulines: On-line expectation-maximization algorithm for latent data models. Journal of
+    the Royal Statistical Society B 71, 2009. https://arxiv.org/abs/0712.4273
     """
 
     name = "glm_ucb"

@@ -250,7 +250,7 @@ class IdTS(Policy):
     References
     ----------
     Yu, Kveton, Wen, Zhang, Mengshoel: Graphical models meet bandits: a variational Thompson
-    sampling approach. ICML 2020.
+    sampling approach. ICML 2020. https://arxiv.org/abs/2007.04915
     """
 
     name = "id_ts"

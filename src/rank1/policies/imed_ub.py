@@ -253,7 +253,8 @@ class IMEDUB(Policy):
     References
     ----------
     Saber, Ménard, Maillard: Indexed minimum empirical divergence for unimodal bandits. NeurIPS
-    2021.
+    2021. IMED-UB is also in their Forced-exploration free strategies for unimodal bandits, 2020,
+    https://arxiv.org/abs/2006.16569
     """
 
     name = "imed_ub"

@@ -211,6 +211,7 @@ class KLUCB(Policy):
     References
     ----------
     Garivier, Cappé: The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT 2011.
+    https://arxiv.org/abs/1102.2490
     """
 
     name = "kl_ucb"

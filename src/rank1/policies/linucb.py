@@ -91,6 +91,7 @@ class LinUCB(Policy):
     References
     ----------
     Abbasi-Yadkori, Pál, Szepesvári: Improved algorithms for linear stochastic bandits. NIPS 2011.
+    https://papers.nips.cc/paper/4417-improved-algorithms-for-linear-stochastic-bandits
     """
 
     name = "linucb"

@@ -167,7 +167,10 @@ class OSUB(Policy):
     References
     ----------
     Combes, Proutière: Unimodal bandits: regret lower bounds and optimal algorithms. ICML 2014.
+    https://arxiv.org/abs/1405.5096
+
     Garivier, Cappé: The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT 2011.
+    https://arxiv.org/abs/1102.2490
     """
 
     name = "osub"

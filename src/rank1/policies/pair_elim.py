@@ -294,7 +294,7 @@ class PairElim(Policy):
     References
     ----------
     Sentenac, Yi, Calauzènes, Perchet, Vojnović: Pure exploration and regret minimization in
-    matching bandits. ICML 2021.
+    matching bandits. ICML 2021. https://arxiv.org/abs/2108.00230
     """
 
     name = "pair_elim"

@@ -41,6 +41,7 @@ class Rank1Elim(Policy):
     References
     ----------
     Katariya, Kveton, Szepesvári, Vernade, Wen: Stochastic Rank-1 Bandits. AISTATS 2017.
+    https://arxiv.org/abs/1608.03023
     """
 
     name = "rank1elim"

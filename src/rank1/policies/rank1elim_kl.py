@@ -67,10 +67,11 @@ class Rank1ElimKL(Policy):
 
     References
     ----------
-    Katariya, Kveton, Szepesvári, Vernade, Wen: Bernoulli Rank-1 Bandits for Click Feedback.
-    IJCAI 2017.
+    Katariya, Kveton, Szepesvári, Vernade, Wen: Bernoulli Rank-1 Bandits for Click Feedback. IJCAI
+    2017. https://arxiv.org/abs/1703.06513
+
     Trinh, Kaufmann, Vernade, Combes: Solving Bernoulli rank-one bandits with unimodal Thompson
-    sampling. ALT 2020.
+    sampling. ALT 2020. https://arxiv.org/abs/1912.03074
     """
 
     name = "rank1elim_kl"

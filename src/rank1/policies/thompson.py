@@ -100,9 +100,11 @@ class ThompsonSampling(Policy):
 
     References
     ----------
-    Thompson: On the likelihood that one unknown probability exceeds another in view of the
-    evidence of two samples. Biometrika 1933.
+    Thompson: On the likelihood that one unknown probability exceeds another in view of the evidence
+    of two samples. Biometrika 1933. https://doi.org/10.1093/biomet/25.3-4.285
+
     Agrawal, Goyal: Analysis of Thompson sampling for the multi-armed bandit problem. COLT 2012.
+    https://arxiv.org/abs/1111.1797
     """
 
     name = "thompson"

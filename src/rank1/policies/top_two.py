@@ -155,7 +155,7 @@ class TopTwo(Policy):
     References
     ----------
     Jourdan, Degenne, Baudry, de Heide, Kaufmann: Top two algorithms revisited. NeurIPS 2022.
-    (EB-TCI, for arms that have nothing in common.)
+    (EB-TCI, for arms that have nothing in common.) https://arxiv.org/abs/2206.05979
     """
 
     name = "top_two"

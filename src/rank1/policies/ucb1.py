@@ -162,7 +162,7 @@ class UCB1(Policy):
     References
     ----------
     Auer, Cesa-Bianchi, Fischer: Finite-time analysis of the multiarmed bandit problem. Machine
-    Learning 2002.
+    Learning 2002. https://doi.org/10.1023/A:1013689704352
     """
 
     name = "ucb1"

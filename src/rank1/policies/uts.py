@@ -244,7 +244,7 @@ class UTS(Policy):
     References
     ----------
     Trinh, Kaufmann, Vernade, Combes: Solving Bernoulli rank-one bandits with unimodal Thompson
-    sampling. ALT 2020.
+    sampling. ALT 2020. https://arxiv.org/abs/1912.03074
     """
 
     name = "uts"

@@ -143,6 +143,7 @@ class Bernoulli(RankOne):
     References
     ----------
     Katariya, Kveton, Szepesvári, Vernade, Wen: Stochastic Rank-1 Bandits. AISTATS 2017, section 2.
+    https://arxiv.org/abs/1608.03023
     """
 
     def __init__(self, u: ArrayLike, v: ArrayLike) -> None:
@@ -210,6 +211,7 @@ class PositionBased(Bernoulli):
     References
     ----------
     Richardson, Dominowska, Ragno: Predicting clicks. WWW 2007.
+    https://doi.org/10.1145/1242572.1242643
     """
 
     def __init__(self, attraction: ArrayLike, examination: ArrayLike) -> None:

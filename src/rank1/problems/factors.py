@@ -60,6 +60,7 @@ class Factors(RankOne):
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, section 2.
+    https://arxiv.org/abs/1608.03023
     """
 
     def __init__(self, u_law: Laws, v_law: Laws) -> None:

@@ -94,6 +94,7 @@ class Gaussian(RankOne):
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, section 7 and appendix B.
+    https://arxiv.org/abs/1608.03023
     """
 
     low, high = -math.inf, math.inf

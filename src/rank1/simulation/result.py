@@ -292,6 +292,8 @@ class Result:
             Axes to draw into, rather than those of a new figure; they keep their scales, limits,
             title and labels.
 
+        Examples
+        --------
         >>> import rank1
         >>> problem = rank1.spike(K=8, L=8, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
         >>> ax = rank1.simulate(rank1.Rank1Elim(), problem, n=100_000, runs=2).plot(bounds=True)

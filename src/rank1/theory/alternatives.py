@@ -81,6 +81,7 @@ def weakest_models(
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, appendix B.
+    https://arxiv.org/abs/1608.03023
     """
     cross(problem)  # raises what the theorems require and the problem lacks
     assert isinstance(problem, RankOne)

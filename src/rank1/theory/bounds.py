@@ -68,6 +68,7 @@ def upper_bound(problem: Problem, n: int) -> float:
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorem 1.
+    https://arxiv.org/abs/1608.03023
     """
     return upper_bound_terms(problem, n).total
 
@@ -87,6 +88,11 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
     >>> terms = theory.upper_bound_terms(rank1.spike(4, 2, 0.7, 0.7, 0.2, 0.2), n=1000)
     >>> round(terms.rows, 1), round(terms.columns, 1), terms.constant
     (94313.9, 47156.9, 18.0)
+
+    References
+    ----------
+    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorem 1.
+    https://arxiv.org/abs/1608.03023
     """
     checked(problem)
     n = checks.integer("n", n, 1)
@@ -153,6 +159,7 @@ def lower_bound(problem: Problem) -> float:
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorems 2 and 3.
+    https://arxiv.org/abs/1608.03023
     """
     return lower_bound_terms(problem).total
 
@@ -172,6 +179,11 @@ def lower_bound_terms(problem: Problem) -> LowerBound:
     >>> terms = theory.lower_bound_terms(rank1.Gaussian([0.75, 0.5], [1.0, 0.5], sigma=0.5))
     >>> terms.rows, round(terms.columns, 4)
     (2.0, 1.3333)
+
+    References
+    ----------
+    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorems 2 and 3.
+    https://arxiv.org/abs/1608.03023
     """
     return LowerBound(*(float((gaps / d).sum()) for gaps, d in cross(problem)))
 

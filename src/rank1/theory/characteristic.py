@@ -78,6 +78,7 @@ def characteristic_time(problem: Problem) -> CharacteristicTime:
     References
     ----------
     Garivier, Kaufmann: Optimal best arm identification with fixed confidence. COLT 2016.
+    https://arxiv.org/abs/1602.04589
     """
     from scipy.optimize import brentq
 

@@ -60,6 +60,7 @@ def hardness(problem: Problem) -> Hardness:
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, equations (2) to (4) and Theorem 1.
+    https://arxiv.org/abs/1608.03023
     """
     checked(problem)
     if isinstance(problem, RankOne):

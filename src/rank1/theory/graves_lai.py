@@ -70,6 +70,7 @@ def relaxed(problem: Problem) -> Allocation:
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, appendix B.
+    https://arxiv.org/abs/1608.03023
     """
     programme = _Programme(problem)
     programme.add_paper()
@@ -117,8 +118,10 @@ def graves_lai(
     ----------
     Graves, Lai: Asymptotically efficient adaptive choice of control laws in controlled Markov
     chains. SIAM Journal on Control and Optimization 35, 1997.
+    https://doi.org/10.1137/S0363012994275440
 
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, section 4.2 and appendix B.
+    https://arxiv.org/abs/1608.03023
     """
     starts = checks.integer("starts", starts, 1)
     tolerance = checks.number("tolerance", tolerance, 0, above=True)

@@ -61,14 +61,17 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
     References
     ----------
     Katariya, Kveton, Szepesvári, Vernade, Wen: Stochastic Rank-1 Bandits. AISTATS 2017.
+    https://arxiv.org/abs/1608.03023
 
     Trinh, Kaufmann, Vernade, Combes: Solving Bernoulli Rank-One Bandits with Unimodal Thompson
     Sampling. ALT 2020. (UTS attains Theorem 2; rank-one grids are unimodal.)
+    https://arxiv.org/abs/1912.03074
 
     Combes, Proutiere: Unimodal Bandits: Regret Lower Bounds and Optimal Algorithms. ICML 2014.
-    (OSUB attains the lower bound of unimodal bandits.)
+    (OSUB attains the lower bound of unimodal bandits.) https://arxiv.org/abs/1405.5096
 
     Garivier, Kaufmann: Optimal best arm identification with fixed confidence. COLT 2016.
+    https://arxiv.org/abs/1602.04589
     """
     hard = hardness(problem)
     n = checks.integer("n", n, 1)

@@ -155,7 +155,10 @@ def optspace(
     References
     ----------
     Keshavan, Montanari, Oh: Matrix completion from a few entries. IEEE Transactions on Information
-    Theory 56, 2010. Keshavan, Montanari, Oh: Matrix completion from noisy entries. JMLR 11, 2010.
+    Theory 56, 2010. https://arxiv.org/abs/0901.3150
+
+    Keshavan, Montanari, Oh: Matrix completion from noisy entries. JMLR 11, 2010.
+    https://arxiv.org/abs/0906.2027
     """
     M, mask = observed("matrix", matrix)
     rows: Bools = np.asarray(mask.any(axis=1))

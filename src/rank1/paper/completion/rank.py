@@ -111,8 +111,10 @@ def guess_rank(matrix: ArrayLike) -> int:
     References
     ----------
     Keshavan, Montanari, Oh: Matrix completion from a few entries. IEEE Transactions on Information
-    Theory 56, 2010. Keshavan, Oh: A gradient descent algorithm on the Grassman manifold for matrix
-    completion. arXiv:0910.5260, section 2.
+    Theory 56, 2010. https://arxiv.org/abs/0901.3150
+
+    Keshavan, Oh: A gradient descent algorithm on the Grassman manifold for matrix completion.
+    Section 2. https://arxiv.org/abs/0910.5260
     """
     zero_filled, mask = observed("matrix", matrix)
     # Nothing can be said of a line without entries, and it must not dilute the averages.

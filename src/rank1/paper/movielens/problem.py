@@ -157,6 +157,7 @@ def rating_problem(
     References
     ----------
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, section 6.3.
+    https://arxiv.org/abs/1608.03023
     """
     from rank1.problems import Categorical  # compiled, so slow to load
 

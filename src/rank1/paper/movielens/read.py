@@ -107,6 +107,8 @@ def read(directory: str | Path) -> Ratings:
     References
     ----------
     Harper, Konstan: The MovieLens datasets: history and context. ACM TiiS 5, 2015.
+    https://doi.org/10.1145/2827872
+
     https://files.grouplens.org/datasets/movielens/ml-1m-README.txt
     """
     users_file, movies_file, ratings_file = files_of(Path(directory))

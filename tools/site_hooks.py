@@ -1,0 +1,58 @@
+"""What the site has beyond docs/, for MkDocs (`hooks` in mkdocs.yml).
+
+Links in docs/ are those that work in the repository. What they name outside docs/ comes along, so
+that they work on the site, too. Notebooks become pages.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from tools.notebooks import notebook_page
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Where files of the repository are on the site.
+OUTSIDE = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    **{f"examples/{path.name}": f"examples/{path.name}" for path in ROOT.glob("examples/*.py")},
+}
+#: The address in a Markdown link, without its anchor; those with a scheme are left alone.
+ADDRESS = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what lies outside docs/, and a page for every notebook."""
+    for source, uri in OUTSIDE.items():
+        files.append(File.generated(config, uri, abs_src_path=str(ROOT / source)))
+    for file in list(files):
+        if file.src_uri.endswith(".ipynb"):
+            text = notebook_page(json.loads(file.content_string))
+            files.append(File.generated(config, page_uri(file.src_uri), content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Turn links of the repository into links of the site."""
+    uri = page.file.src_uri
+    sources = {site: source for source, site in OUTSIDE.items()}
+    home = posixpath.dirname(sources.get(uri, f"docs/{uri}"))
+
+    def on_site(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(home, match[0]))
+        target = page_uri(OUTSIDE.get(target, target.removeprefix("docs/")))
+        return posixpath.relpath(target, posixpath.dirname(uri) or ".")
+
+    # With prompts it is a session: what it prints isn't Python.
+    return ADDRESS.sub(on_site, markdown).replace("```python\n>>>", "```pycon\n>>>")
+
+
+def page_uri(uri: str) -> str:
+    """Where a notebook's page is; anything else stays where it is."""
+    return re.sub(r"\.ipynb$", ".md", uri)
