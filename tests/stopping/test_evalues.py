@@ -10,16 +10,13 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import betaln, xlog1py, xlogy
 
-from rank1.stopping.evalues import (
-    DIFFERENCE,
-    RATIO,
-    REACH,
-    largest_margin,
-    likeliest,
-    log_e,
-    log_loss,
-    log_price,
-)
+from rank1.compiled import entry
+from rank1.stopping import evalues
+from rank1.stopping.evalues import DIFFERENCE, RATIO, REACH
+
+largest_margin, log_e = entry(evalues.largest_margin), entry(evalues.log_e)
+likeliest = entry(evalues.likeliest)
+log_loss, log_price = entry(evalues.log_loss), entry(evalues.log_price)
 
 exactly = settings(derandomize=True, deadline=None)
 #: Counts and sums of rewards, small and large, among them nothing at all.

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from rank1.compiled.cache import kernel
 from rank1.compiled.digest import digest, walked
-from rank1.compiled.dispatch import inlined, jit, method
+from rank1.compiled.dispatch import entry, inlined, jit, method
 from rank1.compiled.generators import generator
 from rank1.paths import cache_directory
 
 __all__ = [
     "cache_directory",
     "digest",
+    "entry",
     "generator",
     "inlined",
     "jit",

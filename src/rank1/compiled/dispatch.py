@@ -11,19 +11,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
-__all__ = ["OPTIONS", "inlined", "jit", "method"]
+__all__ = ["OPTIONS", "entry", "inlined", "jit", "method"]
 
 # Without Numba's reference counts (which would take 20 times as long as the step itself) compiled
 # code can't allocate: a policy that did so in every step would not compile.
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
-#: For helper functions that compiled code calls; they are cached as part of their caller.
-jit = numba.njit(**OPTIONS)
+#: For helper functions that compiled code calls; they are cached as part of their caller. Called
+#: from Python they are plain Python: the wrappers it takes to be more are a third of compiling.
+jit = register_jitable(no_cfunc_wrapper=True, **OPTIONS)
 #: The same for what happens in every step: handing a state of many arrays to a function that isn't
 #: inlined costs more than the step itself.
-inlined = numba.njit(forceinline=True, **OPTIONS)
+inlined = register_jitable(no_cfunc_wrapper=True, forceinline=True, **OPTIONS)
+#: For functions that Python calls, too, and that are compiled there as well.
+entry = numba.njit(forceinline=True, **OPTIONS)
 
 
 def method(name: str, *, inline: bool = True) -> Callable[..., Any]:
@@ -32,7 +35,9 @@ def method(name: str, *, inline: bool = True) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any) -> Any:
         return getattr(self, name)(*arguments)
 
-    @overload(call, strict=False, jit_options={"forceinline": inline})
+    options: Any = {"forceinline": inline, "no_cfunc_wrapper": True}
+
+    @overload(call, strict=False, jit_options=options)
     def implementation(self: Any, *arguments: Any) -> Any:
         # Returning None tells Numba that there is no such method for this type.
         return getattr(getattr(self, "instance_class", None), name, None)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined, jit
+from rank1.compiled import entry, inlined, jit
 from rank1.errors import InputError
 from rank1.stopping.evalues import DIFFERENCE, likeliest, log_loss, log_price
 from rank1.stopping.rule import rule_of
@@ -103,7 +103,7 @@ def start_watch(
     return Watch(at, *zeros, np.full(2 * leaves, -1, np.int64))
 
 
-@inlined
+@entry
 def report(watch: Watch, row: int, column: int, reward: float) -> None:
     """A reward in [0, 1] of a pair has come in; anything else is an `InputError`.
 
@@ -150,7 +150,7 @@ def note_report(watch: Watch, row: int, column: int, reward: float) -> None:
         at.bound = math.inf
 
 
-@inlined
+@entry
 def may_stop(watch: Watch) -> bool:
     """Whether one may stop now: `verdict(...).stop` for the counts so far."""
     if watch.at[0].bound < watch.at[0].threshold - SLACK:
