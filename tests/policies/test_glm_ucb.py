@@ -46,6 +46,7 @@ def test_every_choice_has_the_largest_index(problem: rank1.Problem) -> None:
 @pytest.mark.parametrize(
     ("scale", "runs", "mean", "se"), [(1, 2, 601_900, 100), (0.01, 4, 38_200, 200)]
 )
+@pytest.mark.validate
 def test_regret_is_that_of_an_independent_implementation(
     scale: float, runs: int, mean: float, se: float
 ) -> None:

@@ -50,6 +50,7 @@ def test_means_of_zero_and_one(successes: float) -> None:
     assert ask(state, rng)[:2] == expected
 
 
+@pytest.mark.validate
 def test_regret_is_near_the_lower_bound() -> None:
     """Asymptotically optimal: below OSUB's regret, and near Theorem 2 at n = 2M.
 

@@ -91,6 +91,7 @@ def test_late_rewards_make_the_choices_of_the_plain_argmax(name: str, seed: int)
             literal.forget(*pull)
 
 
+@pytest.mark.validate
 def test_regret_on_the_paper_s_spike() -> None:
     """1950 ± 13 over 20 runs of an independent implementation."""
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)

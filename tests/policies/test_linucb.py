@@ -119,6 +119,7 @@ def test_after_two_million_reports_nothing_has_drifted(scale: float) -> None:
     ],
     ids=str,
 )
+@pytest.mark.validate
 def test_regret_is_that_of_an_independent_implementation(
     settings: dict[str, Any], mean: float, se: float
 ) -> None:

@@ -37,6 +37,7 @@ def test_the_literal_version_is_the_same_in_plain_python() -> None:
     np.testing.assert_array_equal(pairs, expected)
 
 
+@pytest.mark.validate
 def test_regret_is_that_of_an_independent_implementation() -> None:
     """677 ± 21 over 10 runs."""
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)

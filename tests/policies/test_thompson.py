@@ -99,6 +99,7 @@ def test_few_samples_are_drawn() -> None:
     assert state.rates[~always].sum() < 5
 
 
+@pytest.mark.validate
 def test_regret_is_that_of_an_independent_implementation() -> None:
     """915 ± 14 over 10 runs."""
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)

@@ -80,6 +80,7 @@ def test_choices_have_their_exact_law_after_a_run(n: int) -> None:
     assert_frequencies(chosen, expected)
 
 
+@pytest.mark.validate
 def test_regret_is_that_of_an_independent_implementation() -> None:
     """299 ± 7 over 20 runs."""
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)

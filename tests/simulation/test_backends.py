@@ -70,6 +70,7 @@ def workers_of(pid: int, name: str) -> list[int]:
     return [child.pid for child in every if name in " ".join(child.cmdline())]
 
 
+@pytest.mark.validate
 def test_a_worker_of_this_machine_is_killed(case: Case) -> None:
     store = case.folder / "worker"
     with case.sweep("worker", "local") as process:
@@ -151,7 +152,10 @@ def test_a_cell_is_tried_again_after_its_process_died(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("where", "message"),
-    [("local", "its process died 4 times: out of memory?"), ("dask", "KilledWorker: ")],
+    [
+        ("local", "its process died 4 times: out of memory?"),
+        pytest.param("dask", "KilledWorker: ", marks=pytest.mark.validate),
+    ],
 )
 def test_a_cell_that_kills_is_given_up_and_the_others_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, message: str

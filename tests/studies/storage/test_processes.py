@@ -12,6 +12,9 @@ from rank1.studies.log import Kind, read_id
 from rank1.studies.storage import Storage
 from tests.studies.support import SPEC, append, python, suggested
 
+#: Processes at once; the kills of `make validate` have more to say.
+MANY = 4
+
 
 def together(*commands: list[str]) -> list[list[str]]:
     """What processes that run at the same time say, a list of lines each."""
@@ -29,22 +32,22 @@ def together(*commands: list[str]) -> list[list[str]]:
 
 
 def test_one_of_many_creates_a_study(storage: Storage, place: str) -> None:
-    said = together(*[["create", place]] * 8)
+    said = together(*[["create", place]] * MANY)
     with storage.reading() as log:
         (study,) = log.studies()
-    assert sorted(said) == [[f"created {study.uid}"]] + [["exists"]] * 7
+    assert sorted(said) == [[f"created {study.uid}"]] + [["exists"]] * (MANY - 1)
     assert storage.check() == []
 
 
 def test_many_processes_ask(storage: Storage, place: str) -> None:
     study = storage.create("spring", SPEC)
-    said = together(*[["asks", place, "25"]] * 8)
+    said = together(*[["asks", place, "25"]] * MANY)
     ids = [read_id(line) for lines in said for line in lines]
-    assert [len(lines) for lines in said] == [49] * 8
+    assert [len(lines) for lines in said] == [49] * MANY
     assert {uid for uid, _, _ in ids} == {study.uid}
     with storage.reading() as log:
         events = log.read(study.id)
-    assert events.seq.tolist() == list(range(1, 8 * 49 + 2))
+    assert events.seq.tolist() == list(range(1, MANY * 49 + 2))
     stored = list(zip(events.seq.tolist()[1:], events.nonce.tolist()[1:], strict=True))
     assert sorted((seq, nonce) for _, seq, nonce in ids) == stored
     assert storage.check() == []
@@ -53,7 +56,7 @@ def test_many_processes_ask(storage: Storage, place: str) -> None:
 def test_many_processes_report_the_same(storage: Storage, place: str) -> None:
     study = storage.create("spring", SPEC)
     append(storage, study, *suggested(30))
-    said = together(*[["tells", place, str(k / 8)] for k in range(8)])
+    said = together(*[["tells", place, str(k / 8)] for k in range(MANY)])
     with storage.reading() as log:
         events = log.read(study.id)
     values = dict(
