@@ -2,50 +2,79 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: paper serve test test-oldest test-ray bench validate docs docs-figures clean
+# The quick ones of what is computed: see `make test-fast`.
+FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
+  tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
-paper: .venv/ready
+.PHONY: help paper serve check test test-fast test-box test-oldest bench validate release docs \
+  docs-figures clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+paper: .venv/ready ## set up everything and reproduce the paper
 	$(BIN)/rank1 paper
 
 # Live studies over HTTP, on 127.0.0.1: the terminal shows the address and a token.
-serve: .venv/ready
+serve: .venv/ready ## live studies over HTTP
 	$(BIN)/rank1 serve $(FLAGS)
 
-# Each of the two has neighbouring tests, which share compiled code ("worksteal").
-test: .venv/ready
+# What pre-commit runs as well.
+check: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -n 2 --dist worksteal -m "not validate"
-	@$(MAKE) --no-print-directory test-ray
 
-# Ray is large, and not for every Python: it has an environment of its own.
-test-ray: .venv-ray/ready
-	@if [ -s $< ]; then cat $<; else .venv-ray/bin/pytest tests/simulation/test_ray.py; fi
+# Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
+test: .venv/ready ## set up everything and test it
+	@$(MAKE) --no-print-directory .venv-box/ready > .venv/box.log 2>&1 & box=$$!; \
+	  $(MAKE) --no-print-directory check && $(BIN)/pytest -n 2 --dist worksteal -m "not validate"; \
+	  tests=$$?; wait $$box || cat .venv/box.log; exit $$tests
+	@$(MAKE) --no-print-directory test-box
 
-.venv-ray/ready: pyproject.toml
-	$(PYTHON) -m venv .venv-ray
-	.venv-ray/bin/python -m pip install --quiet --upgrade pip
-	@if .venv-ray/bin/python -m pip install --quiet --dry-run --no-deps --only-binary ray ray \
-	  2> .venv-ray/why; then \
-	  .venv-ray/bin/python -m pip install --quiet --editable '.[ray]' 'pytest>=9.0' psutil && : > $@; \
-	else echo "Ray is left out: it has no package for this Python ($$(tail -1 .venv-ray/why))" > $@; fi
+test-fast: check ## for daily work: lint, types, and the quick tests of what is computed
+	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(FAST)
+
+# The package as users get it, in an environment of its own; with Ray, which is large and not for
+# every Python.
+test-box: .venv-box/ready
+	@cat $<
+	.venv-box/bin/pytest tests/installed.py \
+	  $$(.venv-box/bin/python -c "import ray; print('tests/simulation/test_ray.py')" 2> /dev/null)
+
+dist: .venv/ready $(shell find src -name '[a-z_]*' -type f -not -name '*.pyc') pyproject.toml README.md
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation > .venv/build.log || { cat .venv/build.log; exit 1; }
+	$(BIN)/twine check --strict dist/*
+
+.venv-box/ready: dist
+	rm -rf .venv-box
+	$(PYTHON) -m venv .venv-box
+	.venv-box/bin/python -m pip install --quiet --upgrade pip
+	@wheel=$$(echo dist/*.whl); box=".venv-box/bin/python -m pip install --quiet pytest>=9.0 psutil"; \
+	if .venv-box/bin/python -m pip install --quiet --dry-run --no-deps --only-binary ray ray \
+	  2> .venv-box/why; then $$box "$$wheel[ray,studies]" && : > $@; \
+	else $$box "$$wheel[studies]" && \
+	  echo "Ray is left out: it has no package for this Python ($$(tail -1 .venv-box/why))" > $@; fi
+
+release: test ## all that comes before an upload
+	$(BIN)/python tools/release.py
 
 # The tests again, with the lowest version of everything that pyproject.toml allows. That old code
 # uses what its own dependencies have deprecated since is no fault of ours.
-test-oldest: .venv-oldest/ready
+test-oldest: .venv-oldest/ready ## the tests with the oldest packages that are allowed
 	.venv-oldest/bin/pytest -n 2 -m "not validate" -W ignore::DeprecationWarning
 
-validate: .venv/ready
+validate: .venv/ready ## the slow statistical checks
 	$(BIN)/pytest -n 2 -m validate tests
 
-bench: .venv/ready
+bench: .venv/ready ## speed, beside others'
 	for file in benchmarks/bench_*.py; do \
 	  $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 # The site, into site/: open site/index.html. It works without a network and without a server.
-docs: .venv-docs/ready
+docs: .venv-docs/ready ## the site, into site/
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 
@@ -55,7 +84,7 @@ docs: .venv-docs/ready
 	.venv-docs/bin/python -m pip install --quiet --group docs
 	touch $@
 
-docs-figures: .venv/ready
+docs-figures: .venv/ready ## draw the figures of the docs anew
 	$(BIN)/python docs/figures.py
 
 .venv/ready: pyproject.toml
@@ -74,5 +103,5 @@ docs-figures: .venv/ready
 	  --constraint .venv-oldest/constraints.txt
 	touch $@
 
-clean:
-	rm -rf .venv .venv-docs .venv-oldest .venv-ray .mypy_cache .ruff_cache report site
+clean: ## remove what make has made
+	rm -rf .venv .venv-box .venv-docs .venv-oldest dist .mypy_cache .ruff_cache report site

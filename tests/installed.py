@@ -1,0 +1,78 @@
+"""The package as users get it: run by `make test` in an environment with the built wheel alone."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import rank1
+
+DIST = Path(__file__).parent.parent / "dist"
+BIN = Path(sys.executable).parent
+
+
+def run(*command: str, cwd: Path) -> str:
+    done = subprocess.run([BIN / command[0], *command[1:]], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_is_the_wheel_that_is_tried() -> None:
+    assert "site-packages" in rank1.__file__
+    assert importlib.metadata.version("rank1") == rank1.__version__
+
+
+def test_all_files_are_in_the_wheel_and_nothing_else() -> None:
+    (wheel,) = DIST.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("rank1/")}
+    source = Path(__file__).parent.parent / "src"
+    there = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert packed == there
+    assert "rank1/py.typed" in packed
+    assert any(name.startswith("rank1/server/pages/static/") for name in packed)
+
+
+def test_what_is_installed_fits_together(tmp_path: Path) -> None:
+    assert "No broken requirements" in run("python", "-m", "pip", "check", cwd=tmp_path)
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    assert run("rank1", "--version", cwd=tmp_path).split()[-1] == rank1.__version__
+    grid = [
+        f"--set={name}" for name in ("K=4", "L=4", "p_u=.5", "p_v=.5", "delta_u=.3", "delta_v=.3")
+    ]
+    played = run(
+        "rank1", "simulate", "--problem", "spike", *grid, "--policy", "rank1elim", "--n", "1e5",
+        "--runs", "3", "--json", cwd=tmp_path,
+    )  # fmt: skip
+    assert json.loads(played)["policies"][0]["best_pair"] == [[0, 0]] * 3
+    table = run("rank1", "paper", "table1", "--quick", "--json", "--out", "r", cwd=tmp_path)
+    assert json.loads(table)
+    assert (tmp_path / "r" / "index.html").stat().st_size > 1000
+
+
+def test_data_is_there() -> None:
+    assert rank1.datasets.hillstrom().trials.sum() > 0
+    assert rank1.datasets.upworthy()
+
+
+def test_a_study(tmp_path: Path) -> None:
+    with rank1.Study.create("s", ["a", "b"], ["x", "y"], storage=tmp_path / "s.db") as study:
+        study.tell(study.ask().id, 1.0)
+        assert study.verify().ok
+
+
+def test_what_needs_an_extra_names_it(tmp_path: Path) -> None:
+    done = subprocess.run([BIN / "rank1", "serve"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "pip install 'rank1[server]'" in done.stderr
+    assert "Traceback" not in done.stderr
