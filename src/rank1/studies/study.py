@@ -12,6 +12,7 @@ from typing import Any, Self, overload
 
 from rank1 import checks
 from rank1.errors import Rank1Error, StorageError
+from rank1.notebook import never_fails
 from rank1.policies import Policy
 from rank1.studies import asking, checking
 from rank1.studies.asking import Report, Suggestion
@@ -169,6 +170,12 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<Study {self.name!r} in {self._desk.storage.where!r}>"
+
+    @never_fails
+    def _repr_html_(self) -> str:
+        """What was found so far; looking writes nothing, not even what is overdue."""
+        best = self._desk.look(lambda memory, log: best_of(memory, self.spec, self._now(log)))
+        return best.html(f"{self.name}: {self.policy.label}, to {self.spec.goal}")
 
     # Asking and telling
 
