@@ -60,7 +60,7 @@ def test_results_show_a_row_a_policy_and_their_curves(monkeypatch: pytest.Monkey
     assert html == shown(played)  # the same next time
     for outcome in played.outcomes:
         assert f'<td style="text-align:left">{outcome.label}</td>' in html
-        assert f"{outcome.expected[:, -1].mean():,.1f}"[:-2] in html
+        assert f">{outcome.expected[:, -1].mean():,.0f} ± " in html
     assert html.count("<svg") == 1
     assert "currentColor" in html
     assert len(html) < 60_000

@@ -10,7 +10,7 @@ import numpy as np
 
 from rank1 import checks, notebook, theory
 from rank1.advice.assumed import assumed_grids
-from rank1.advice.words import about, earn_words, find_words
+from rank1.advice.words import about, earn_words, find_words, table_of
 from rank1.errors import InputError
 from rank1.policies import Policy
 from rank1.problems import Bernoulli
@@ -85,8 +85,7 @@ class Advice:
     @notebook.never_fails
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{notebook.figure(each)}</p>" for each in self.words)
-        rows = [list(row.values()) for row in self.figures]
-        return f"{words}{notebook.table(list(self.figures[0]), rows)}"
+        return words + notebook.table(*table_of(self.goal, self.figures))
 
 
 def advise(

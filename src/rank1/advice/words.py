@@ -10,7 +10,7 @@ from rank1.advice.assumed import AssumedGrid
 from rank1.policies import Policy
 from rank1.studies.spec import DEFAULT_POLICY
 
-__all__ = ["about", "earn_words", "find_words", "share"]
+__all__ = ["about", "earn_words", "find_words", "share", "table_of"]
 
 #: A policy that brings less than this share of what could be gained isn't worth having.
 WORTH = 0.1
@@ -117,6 +117,29 @@ def _best_earner(figures: list[dict[str, Any]], able: list[Policy]) -> Policy:
     best = gains.index(max(gains))
     noise = math.hypot(*(row["gain_se"] for k in (0, best) for row in rows[k]))
     return able[best if gains[best] - gains[0] > 2 * noise else 0]
+
+
+def table_of(goal: str, figures: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """The main figures as a table for people: its header and its rows."""
+    header = ["grid", "lift", "policy", "runs"]
+    if goal == "find":
+        header += ["stop within the horizon", "pulls: half", "90%", "wrong"]
+    else:
+        header += ["pulls", "expected regret", "reward", "gain"]
+    rows = []
+    for row in figures:
+        cells = [row["shape"], f"{row['lift']:.0%}", row["policy"], str(row["runs"])]
+        if goal == "find":
+            pulls = [
+                f"{'> ' if row[cut] else ''}{row[name]:,.0f}"
+                for name, cut in (("median", "cut"), ("p90", "cut_p90"))
+            ]
+            cells += [f"{row['within']:.0%}", *pulls, str(row["wrong"])]
+        else:
+            regret = f"{row['regret']:,.0f} ± {row['regret_se']:,.0f}"
+            cells += [f"{row['steps']:,}", regret, f"{row['reward']:,.0f}", share(row["gain"])]
+        rows.append(cells)
+    return header, rows
 
 
 def _default(label: str, goal: str) -> str:

@@ -8,7 +8,6 @@ import typer
 
 from rank1.cli.app import app, print_json, show
 from rank1.cli.options import Jobs, Json, Real, Seed, Whole
-from rank1.cli.simulate import with_error
 
 
 @app.command(
@@ -71,25 +70,12 @@ def _table(told: Any) -> Any:
     from rich import box
     from rich.table import Table
 
-    from rank1.advice.words import share
+    from rank1.advice.words import table_of
 
-    find = told.goal == "find"
     table = Table(title=f"Simulated, seed {told.seed}", box=box.SIMPLE, title_justify="left")
-    names = ["runs", f"stop within {told.horizon:,}", "pulls: half", "90%", "wrong"]
-    for name in ("grid", "lift", "policy"):
-        table.add_column(name)
-    for name in names if find else ["runs", "steps", "expected regret", "reward", "gain"]:
-        table.add_column(name, justify="right")
-    for row in told.figures:
-        if find:
-            pulls = [
-                ("> " if row[cut] else "") + f"{row[name]:,.0f}"
-                for name, cut in (("median", "cut"), ("p90", "cut_p90"))
-            ]
-            cells = [str(row["runs"]), f"{row['within']:.0%}", *pulls, str(row["wrong"])]
-        else:
-            regret = with_error(row["regret"], row["regret_se"])
-            cells = [str(row["runs"]), f"{row['steps']:,}", regret, f"{row['reward']:,.0f}"]
-            cells.append(share(row["gain"]))
-        table.add_row(row["shape"], f"{row['lift']:.0%}", row["policy"], *cells)
+    header, rows = table_of(told.goal, told.figures)
+    for number, name in enumerate(header):
+        table.add_column(name, justify="left" if number < 3 else "right")
+    for row in rows:
+        table.add_row(*row)
     return table
