@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import rank1
-from rank1.advice import assumed_grid
+from rank1.advice.assumed import assumed_grid
 from rank1.plots import new_figure, save_figure, short_numbers
 from rank1.progress import short
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rank1
-from rank1.advice import assumed_grid
+from rank1.advice.assumed import assumed_grid
 from tests.test_cli import Output
 
 Capture = pytest.CaptureFixture[str]

@@ -41,9 +41,9 @@ def test_names_are_escaped() -> None:
 def test_a_grid_of_any_size_is_a_small_picture() -> None:
     problem = rank1.spike(K=1_000_000, L=300_000, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
     html = shown(problem)
-    assert "mean rewards of 48 × 48 lines" in html
+    assert "mean rewards of 32 × 32 lines" in html
     assert html.count('stroke="#DD5500"') == 1
-    assert len(html) < 400_000
+    assert len(html) < 120_000
 
 
 def test_a_problem_of_any_means_shows_itself() -> None:
@@ -111,6 +111,16 @@ def test_a_study_shows_what_it_found_and_writes_nothing(tmp_path: Path) -> None:
     assert html.count('fill="none"') == 4  # three pairs without a report, and the frame
     assert shown(study.best())
     study.close()
+
+
+def test_a_large_study_is_shown_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its verdict would take seconds."""
+    monkeypatch.setattr("rank1.studies.study.best_of", None)
+    names = [str(k) for k in range(400)]
+    with rank1.Study.create("large", names, names, storage=tmp_path / "s.db") as study:
+        html = shown(study)
+    assert "400 × 400" in html
+    assert "<svg" not in html
 
 
 def test_lines_that_are_left_out_are_never_the_best() -> None:

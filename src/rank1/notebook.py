@@ -21,7 +21,9 @@ T = TypeVar("T")
 Lines = NDArray[np.int64]
 
 #: A picture of a grid has at most so many rows, and so many columns.
-MAX_LINES = 48
+MAX_LINES = 32
+#: Cells of a larger picture don't say what they are.
+MAX_TITLES = 400
 #: About how long its longer side is, in pixels, and what a cell may measure.
 _SIDE, _LEAST, _MOST = 240, 5, 28
 #: Of the cells, and of the frame around the best one: legible on white and on black.
@@ -100,7 +102,7 @@ def some_lines(size: int, keep: int) -> Lines:
     """Which of many lines a picture has: all, or evenly spread ones with `keep` among them.
 
     >>> some_lines(3, 1).tolist(), len(some_lines(1000, 17)), 17 in some_lines(1000, 17)
-    ([0, 1, 2], 48, True)
+    ([0, 1, 2], 32, True)
     """
     if size <= MAX_LINES:
         return np.arange(size)
@@ -143,10 +145,13 @@ def heat_map(
             if math.isfinite(value):
                 share = (value - low) / (high - low) if high > low else 0.5
                 fill = f'fill="{_COLOUR}" fill-opacity="{0.08 + 0.87 * share:.2f}"'
-            told = f"{rows[i]} × {columns[j]}: {figure(value)}"
+            title = ""
+            if grid.size <= MAX_TITLES:
+                told = f"{rows[i]} × {columns[j]}: {figure(value)}"
+                title = f"<title>{escape(told)}</title>"
             cells.append(
                 f'<rect x="{x * size}" y="{y * size}" width="{size - 1}" height="{size - 1}" '
-                f"{fill}><title>{escape(told)}</title></rect>"
+                f"{fill}>{title}</rect>"
             )
             if (i, j) == best:
                 frame = (

@@ -8,6 +8,5 @@ that average and several lifts are played, for as long as it takes to say someth
 from __future__ import annotations
 
 from rank1.advice.asking import Advice, advise
-from rank1.advice.assumed import AssumedGrid, assumed_grid
 
-__all__ = ["Advice", "AssumedGrid", "advise", "assumed_grid"]
+__all__ = ["Advice", "advise"]
