@@ -65,6 +65,12 @@ def test_a_horizon_that_is_too_short_to_find_is_said_with_the_pulls_it_takes() -
     assert re.search(r"half of the runs of top_two stop within [\d,]+ pulls", str(told))
 
 
+def test_an_equal_split_alone_can_be_asked() -> None:
+    told = rank1.advise(3, 2, 2000, goal="find", policies=rank1.Uniform(), **SHORT)  # type: ignore[arg-type]
+    assert told.policy == "uniform"
+    assert {row["policy"] for row in told.figures} == {"uniform"}
+
+
 def test_more_pairs_than_pulls() -> None:
     """Policies that try every pair first are left out, as studies refuse them."""
     told = rank1.advise(8, 8, 30, goal="find", **SHORT)  # type: ignore[arg-type]

@@ -32,6 +32,8 @@ def find_words(
 ) -> tuple[str | None, list[str]]:
     """Whom to take for "find", None where that won't do, and why."""
     labels = [policy.label for policy in able if policy.name != "uniform"]
+    if not labels:  # where nobody else was asked
+        labels = [policy.label for policy in able]
     best = max(
         labels,
         key=lambda label: sum(row["within"] for row in figures if row["policy"] == label),
