@@ -149,7 +149,7 @@ def advise(
     grids = assumed_grids(K, L, rate, lifts)
     names = list(FIND if goal == "find" else EARN)
     if goal == "earn" and SHARE * horizon < K * L:
-        names.append(WITHOUT_FIRST_ROUND)
+        names.insert(1, WITHOUT_FIRST_ROUND)
     asked = [parse_policy(name) for name in names]
     if policies is not None:
         asked = checked_policies(policies)
