@@ -11,6 +11,7 @@ from pathlib import Path
 import gallery_figures
 import live_figures
 import numpy as np
+import which_policy
 
 import rank1
 from rank1.plots import save_figure
@@ -35,7 +36,8 @@ def main() -> None:
     figures_of_commands()
     gallery_figures.main()
     live_figures.main()
-    phase_diagram()
+    which_policy.main()
+    phase_diagrams()
 
 
 def figures_of_commands() -> None:
@@ -52,11 +54,12 @@ def run_command(command: str) -> None:
     subprocess.run([sys.executable, "-m", "rank1", *shlex.split(command)], cwd=ROOT, check=True)
 
 
-def phase_diagram() -> None:
-    """Run the commands that the page on sweeps shows."""
-    page = (FOLDER.parent / "sweeps.md").read_text()
-    for command in re.findall(r"^rank1 ((?:sweep|plot) .*phase.*)$", page, re.M):
-        run_command(command)
+def phase_diagrams() -> None:
+    """Run the commands that the pages on sweeps and on the choice of a policy show."""
+    for page, name in (("sweeps.md", "phase"), ("which-policy.md", "which-policy")):
+        text = (FOLDER.parent / page).read_text()
+        for command in re.findall(rf"^rank1 ((?:sweep|plot) .*{name}.*)$", text, re.M):
+            run_command(command)
 
 
 if __name__ == "__main__":

@@ -83,3 +83,18 @@ def test_figures_are_those_of_the_command_beside_them(page: Path) -> None:
         for policy in json.loads(run.stdout)["policies"]:
             figure = policy["pulls" if command.startswith("identify") else "expected_regret"]
             assert f"{figure['mean']:,.0f} ± {figure['se']:,.0f}" in text
+
+
+@pytest.mark.validate
+def test_the_pulls_until_one_is_sure(tmp_path: Path) -> None:
+    """The table of the page is what its script prints."""
+    code = (
+        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); import which_policy;"
+        "which_policy.FOLDER = pathlib.Path('.'); which_policy.main()"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(ROOT / "docs")],
+        cwd=tmp_path, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.stdout in (ROOT / "docs/which-policy.md").read_text()
+    assert (tmp_path / "which-policy-find.png").exists()

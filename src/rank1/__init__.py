@@ -27,6 +27,7 @@ Where things are
 - identify: play until the best pair is known, and count the pulls
 - ask, tell, warm_up, snapshot, restore: policies in live use
 - Study: a live grid on a durable log; `rank1 study` on the command line
+- advise: which policy, for a grid, a horizon, a rate and a goal
 - Client: studies of a service, which `rank1 serve` runs
 - rank1.problems: what can be played; `rank1 problems` lists them on the command line
 - rank1.policies: who can play; `rank1 policies` lists them
@@ -51,7 +52,16 @@ __version__ = "0.1.0"
 
 #: What these export are names of rank1. Each loads when a name is looked up that those before it
 #: don't have, because compiled code is slow to import.
-_EXPORTED = ("errors", "problems", "policies", "simulation", "sweeps", "studies", "client")
+_EXPORTED = (
+    "errors",
+    "problems",
+    "policies",
+    "simulation",
+    "sweeps",
+    "studies",
+    "client",
+    "advice",
+)
 #: Modules to be found by people, in `dir(rank1)`.
 _MODULES = (
     "datasets",
@@ -76,6 +86,7 @@ if TYPE_CHECKING:
     from rank1 import stopping as stopping
     from rank1 import testing as testing
     from rank1 import theory as theory
+    from rank1.advice import *  # noqa: F403
     from rank1.client import *  # noqa: F403
     from rank1.errors import *  # noqa: F403
     from rank1.policies import *  # noqa: F403

@@ -19,7 +19,6 @@ from markupsafe import escape
 from rank1 import cli, paper
 from rank1.paper import Options, artefact, introduction, report
 from rank1.paper.claims import claim, figures_of, together
-from rank1.paper.inline import svg_of
 
 Documents = dict[str, dict[str, Any]]
 
@@ -397,6 +396,7 @@ def test_the_introduction_tells_a_real_run() -> None:
 
 def test_two_figures_share_no_id() -> None:
     from rank1.plots import new_figure
+    from rank1.plots.html import svg_of
 
     drawn = []
     for name in ("one", "two"):

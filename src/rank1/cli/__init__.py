@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 # Each adds its command.
 from rank1.cli import (  # noqa: F401
+    advise,
     bounds,
     grids,
     identify,

@@ -14,8 +14,9 @@ from rank1 import __version__
 from rank1.atomic import whole_file
 from rank1.paper import PAPERS, Options, artefact
 from rank1.paper.claims import VERDICTS, figures_of, together, verdict
-from rank1.paper.inline import svg_of, table_of
+from rank1.paper.inline import table_of
 from rank1.paper.introduction import introduction
+from rank1.plots.html import svg_of
 
 __all__ = ["page", "write"]
 

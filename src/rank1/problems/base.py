@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1 import notebook
 from rank1.errors import InputError, InputTypeError
 
 __all__ = ["Floats", "Problem", "twins"]
@@ -167,6 +168,22 @@ class Problem:
     def __repr__(self) -> str:
         name = self.description["name"]
         return f"<{name} {self.K}×{self.L}, best pair {self.best_pair}, mean {self.best_mean:.4g}>"
+
+    def means_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Floats:
+        """Mean rewards of the pairs of some rows and some columns."""
+        return self.means[np.ix_(rows, columns)]
+
+    @notebook.never_fails
+    def _repr_html_(self) -> str:
+        told = [
+            ("rows × columns", f"{self.K:,} × {self.L:,}"),
+            ("best pair", self.name_of(*self.best_pair)),
+            ("its mean reward", self.best_mean),
+            ("least mean reward", self.lowest_mean),
+        ]
+        rows, columns = self.row_labels or range(self.K), self.column_labels or range(self.L)
+        picture = notebook.heat_map(self.means_of, rows, columns, self.best_pair, "mean rewards")
+        return notebook.beside(notebook.facts(told, str(self.description["name"])), picture)
 
 
 def _add(digest: Any, part: Any) -> None:

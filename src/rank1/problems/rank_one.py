@@ -29,6 +29,10 @@ class RankOne(Problem):
         """Mean rewards, K×L."""
         return np.outer(self.u, self.v)
 
+    def means_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Floats:
+        """Mean rewards of the pairs of some rows and some columns."""
+        return np.outer(self.u[rows], self.v[columns])
+
     @property
     def K(self) -> int:
         """Number of rows."""

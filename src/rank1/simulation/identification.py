@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
+from rank1.notebook import never_fails
 from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
@@ -132,6 +133,12 @@ class Identification:
         from rank1.plots import plot_identification
 
         return plot_identification(self, bound=bound, ax=ax)
+
+    @never_fails
+    def _repr_html_(self) -> str:
+        from rank1.plots.html import identification_html
+
+        return identification_html(self)
 
 
 def identify(

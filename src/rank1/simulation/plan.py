@@ -151,7 +151,8 @@ class Plan(Generic[P]):
                     if self.store is not None and (key := self.keys[number]) is not None:
                         self.store.put(key, cell.runs, outcome)
                     self.blocks[number][cell.runs.start] = outcome
-                    steps += cell.steps
+                    pulls = outcome.arrays.get("pulls")  # of a search, which may end before n
+                    steps += cell.steps if pulls is None else int(pulls.sum())
                 rate = steps / (time.perf_counter() - begin)
                 bar.advance(
                     sum(cell.seconds for cell in self.tasks[k]),

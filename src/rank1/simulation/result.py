@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.errors import InputError
+from rank1.notebook import never_fails
 from rank1.policies import POLICIES
 from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
@@ -303,6 +304,12 @@ class Result:
         from rank1.plots import plot_result
 
         return plot_result(self, regret=regret, bounds=bounds, log_x=log_x, log_y=log_y, ax=ax)
+
+    @never_fails
+    def _repr_html_(self) -> str:
+        from rank1.plots.html import result_html
+
+        return result_html(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file: a tidy frame, and in its metadata all the rest.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.errors import InputError
+from rank1.notebook import never_fails
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.series import Series
 
@@ -78,6 +79,12 @@ class Trace:
         from rank1.plots import plot_trace
 
         return plot_trace(self)
+
+    @never_fails
+    def _repr_html_(self) -> str:
+        from rank1.plots.html import trace_html
+
+        return trace_html(self)
 
 
 def trace_of(series: Series, run: int) -> Trace:

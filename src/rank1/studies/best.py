@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1 import stopping
+from rank1 import notebook, stopping
 from rank1.studies.asking import counts_of
 from rank1.studies.memory import Memory
 from rank1.studies.spec import Spec
@@ -73,6 +73,36 @@ class Best:
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON; NaN and infinity are None."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+    @notebook.never_fails
+    def _repr_html_(self) -> str:
+        return self.html("")
+
+    def html(self, caption: str) -> str:
+        """The leader, the verdict and the means as a notebook shows them."""
+        rows, columns = self.rows, self.columns
+        at = None
+        if self.leader is not None:
+            at = rows.index(self.leader[0]), columns.index(self.leader[1])
+        told = [
+            ("rows × columns", f"{len(rows):,} × {len(columns):,}"),
+            ("leader", "none yet" if self.leader is None else " × ".join(self.leader)),
+            ("its mean", self.mean if self.leader else math.nan),
+            ("average so far", self.rate),
+            ("equal split", self.equal_split),
+            ("reports", self.totals["reports"]),
+            ("pending", self.totals["pending"]),
+            ("assuming rank one", self.reason),
+            ("any grid", self.any_grid_reason),
+        ]
+        picture = notebook.heat_map(
+            lambda some, across: self.means[np.ix_(some, across)],
+            rows,
+            columns,
+            at,
+            "means of the rewards reported",
+        )
+        return notebook.beside(notebook.facts(told, caption), picture)
 
 
 def _plain(value: Any) -> Any:

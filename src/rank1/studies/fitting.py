@@ -16,7 +16,7 @@ from rank1.policies.folding import load_tallies
 from rank1.studies.memory import Memory
 from rank1.studies.spec import Spec, started
 
-__trials_ = ["StudyFit", "fit_of"]
+__all__ = ["StudyFit", "fit_of"]
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,15 @@ from rank1.policies import POLICIES, Known, Policy, State
 from rank1.settings import build, parse_policy
 from rank1.studies.log import Expiry, check_text
 
-__all__ = ["MAX_LINES", "Spec", "labels_of", "make_spec", "read_spec"]
+__all__ = [
+    "DEFAULT_POLICY",
+    "MAX_LINES",
+    "Spec",
+    "check_grid",
+    "labels_of",
+    "make_spec",
+    "read_spec",
+]
 
 #: The most rows, and the most columns.
 MAX_LINES = 4096
@@ -176,22 +184,35 @@ def make_spec(
 
 def started(spec: Spec, K: int, L: int) -> State:
     """The policy's state before the first pull, on a grid that it can play."""
-    pairs = K * L
     policy = spec.made_policy()
+    check_grid(policy, K, L, spec.horizon)
+    return policy.start(spec.known(K, L))
+
+
+def check_grid(policy: Policy, K: int, L: int, horizon: int | None) -> None:
+    """Refuse a grid that a policy can't keep, or won't have seen once by the horizon.
+
+    >>> from rank1 import UTS
+    >>> check_grid(UTS(), 30, 20, 500)
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: horizon must be at least 600, got 500: uts tries each of the 600 pairs first; raise it, merge rows or columns, or take a policy that needn't try every pair, like rank1elim or thompson
+    """  # noqa: E501
+    pairs = K * L
     if pairs > MAX_PAIRS and not policy.lines_only:
         others = [name for name, kind in POLICIES.items() if kind.lines_only]
         raise InputError(
-            f"a grid of {K:,} rows and {L:,} columns has {pairs:,} pairs, and {spec.policy} keeps "
+            f"a grid of {K:,} rows and {L:,} columns has {pairs:,} pairs, and {policy.name} keeps "
             f"something for each: it takes at most {MAX_PAIRS:,}; "
             f"{' and '.join(others)} take more"
         )
-    if spec.horizon is not None and policy.every_pair_first and pairs > spec.horizon:
+    tries_all = policy.every_pair_first and getattr(policy, "first_round", True)
+    if horizon is not None and tries_all and pairs > horizon:
         raise InputError(
-            f"horizon must be at least {pairs:,}, got {spec.horizon:,}: {spec.policy} tries "
+            f"horizon must be at least {pairs:,}, got {horizon:,}: {policy.name} tries "
             f"each of the {pairs:,} pairs first; raise it, merge rows or columns, or take a "
             "policy that needn't try every pair, like rank1elim or thompson"
         )
-    return policy.start(spec.known(K, L))
 
 
 def _check_playable(spec: Spec) -> None:

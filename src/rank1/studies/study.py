@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, overload
 
-from rank1 import checks
+from rank1 import checks, notebook
 from rank1.errors import Rank1Error, StorageError
 from rank1.policies import Policy
 from rank1.studies import asking, checking
@@ -28,6 +28,9 @@ from rank1.studies.storage import Reader, Storage, open_storage
 __all__ = ["Study"]
 
 Place = str | os.PathLike[str] | Storage
+
+#: Pairs of which a notebook shows what was found; of more, only how many rewards there are.
+MAX_SHOWN = 100_000
 
 
 def _opened(storage: Place) -> Storage:
@@ -169,6 +172,18 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<Study {self.name!r} in {self._desk.storage.where!r}>"
+
+    @notebook.never_fails
+    def _repr_html_(self) -> str:
+        """What was found so far; looking writes nothing, not even what is overdue."""
+        caption = f"{self.name}: {self.policy.label}, to {self.spec.goal}"
+        sides = len(self.rows), len(self.columns)
+        if sides[0] * sides[1] > MAX_SHOWN:
+            totals = self._desk.look(lambda memory, log: asking.counts_of(memory))
+            size = "{:,} × {:,}".format(*sides)
+            return notebook.facts([("rows × columns", size), *totals.items()], caption)
+        best = self._desk.look(lambda memory, log: best_of(memory, self.spec, self._now(log)))
+        return best.html(caption)
 
     # Asking and telling
 

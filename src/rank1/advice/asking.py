@@ -1,0 +1,260 @@
+"""Whom to ask, for how long, and what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rank1 import checks, notebook, theory
+from rank1.advice.assumed import assumed_grids
+from rank1.advice.words import about, earn_words, find_words, table_of
+from rank1.errors import InputError
+from rank1.policies import Policy
+from rank1.problems import Bernoulli
+from rank1.progress import Progress
+from rank1.settings import parse_policy
+from rank1.simulation import identify, simulate
+from rank1.simulation.result import mean_and_error
+from rank1.simulation.runs import checked_policies
+from rank1.studies.spec import DEFAULT_POLICY, MAX_LINES, check_grid
+
+if TYPE_CHECKING:
+    from rank1.frames import WholeFrame
+
+__all__ = ["Advice", "advise"]
+
+#: Who is asked, the goal's own policy first.
+EARN = ("uts", "thompson", "rank1elim_kl")
+FIND = ("top_two",)
+#: Asked as well where trying every pair first would take more than this share of the horizon.
+WITHOUT_FIRST_ROUND, SHARE = "uts:first_round=false", 0.1
+#: Pulls of a policy on one grid; fewer where there are more lines than so many, each is slower.
+SEARCH, EQUAL_SPLIT, EARNING = 3_000_000, 8_000_000, 1_500_000
+LINES = 40
+LEAST_RUNS, MOST_RUNS = 5, 40
+#: Pulls of TopTwo until it stops, as a multiple of the lower bound: in most runs, and at most.
+USUAL, MOST = 7, 14
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What `advise` says, and the figures behind it."""
+
+    rows: int
+    columns: int
+    horizon: int
+    rate: float
+    goal: str
+    confidence: float
+    seed: int
+    #: The policy to take; None where the horizon is too short for any.
+    policy: str | None
+    #: The advice itself, a sentence or two each.
+    words: list[str]
+    #: A row for each grid and policy that was simulated; see `summary`.
+    figures: list[dict[str, Any]] = field(repr=False)
+    #: Policies that weren't asked, with the reason.
+    left_out: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def summary(self) -> WholeFrame:
+        """A row for each grid and policy that was simulated.
+
+        For the goal "find": `within` is the share of runs that stopped within the horizon,
+        `wrong` the number of those that stopped at a pair which isn't best, `median` and `p90` are
+        pulls until they stopped; `cut` and `cut_p90` say that fewer than half of them, or 90%, did
+        within `most` pulls, after which a run is given up. `at_least` is the lower bound on the
+        average of pulls that holds for every rule.
+
+        For the goal "earn": `regret` and `reward` after `steps`, and `gain`: of what the best pair
+        would bring above an equal split, the share that the policy brings.
+        """
+        from rank1.frames import WholeFrame
+
+        return WholeFrame(self.figures, infer_schema_length=None)
+
+    def document(self) -> dict[str, Any]:
+        """The facts as one JSON document, as `rank1 advise --json` prints them."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.words)
+
+    @notebook.never_fails
+    def _repr_html_(self) -> str:
+        words = "".join(f"<p>{notebook.figure(each)}</p>" for each in self.words)
+        return words + notebook.table(*table_of(self.goal, self.figures))
+
+
+def advise(
+    rows: int,
+    columns: int,
+    horizon: int,
+    rate: float,
+    goal: str = "earn",
+    *,
+    confidence: float = 0.95,
+    lifts: Sequence[float] | None = None,
+    policies: Policy | Sequence[Policy] | None = None,
+    runs: int | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    progress: bool = False,
+) -> Advice:
+    """Which policy to take, and what to expect of it, from simulation on the spot.
+
+    Parameters
+    ----------
+    rows, columns
+        How many there are.
+    horizon
+        How many pulls can be had.
+    rate
+        What an equal split over all pairs brings: the average reward, above 0 and below 1.
+    goal
+        "find" to be sure which pair is best, "earn" to lose little on the way.
+    confidence
+        For "find": the probability with which the pair found is right.
+    lifts
+        How much better the best row and the best column may be than the second: 0.2 for 20%.
+        Unless told 20% and 50%, as far as no mean exceeds 1.
+    policies
+        Whom to ask; for each goal there are some.
+    runs
+        Of each policy on each grid; as many as there is time for unless told.
+    seed, jobs, progress
+        As for `simulate`.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> advice = rank1.advise(3, 2, horizon=20_000, rate=0.3, goal="find", lifts=[0.5], runs=4)
+    >>> advice.policy
+    'top_two'
+    """
+    K = checks.integer("rows", rows, 1, MAX_LINES)
+    L = checks.integer("columns", columns, 1, MAX_LINES)
+    if K * L == 1:
+        raise InputError(
+            "rows and columns must make at least two pairs, got 1 and 1: there is nothing to choose"
+        )
+    horizon = checks.integer("horizon", horizon, 1)
+    rate = checks.number("rate", rate, 0, 1, above=True, below=True)
+    checks.one_of("goal", goal, tuple(DEFAULT_POLICY))
+    confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
+    if runs is not None:
+        runs = checks.integer("runs", runs, 1)
+    grids = assumed_grids(K, L, rate, lifts)
+    names = list(FIND if goal == "find" else EARN)
+    if goal == "earn" and SHARE * horizon < K * L:
+        names.insert(1, WITHOUT_FIRST_ROUND)
+    asked = [parse_policy(name) for name in names]
+    if policies is not None:
+        asked = checked_policies(policies)
+    able, left_out = _able(asked, K, L, horizon)
+    # Pulls until one may stop are told also where the horizon doesn't allow them.
+    players = asked if goal == "find" else able
+    if goal == "find":
+        uniform = parse_policy("uniform")
+        players = [*(policy for policy in asked if policy != uniform), uniform]
+    figures: list[dict[str, Any]] = []
+    with Progress(progress, "simulations", len(grids) * len(players)) as bar:
+        for grid in grids:
+            given = {"shape": grid.shape, "lift": grid.lift, "best_mean": grid.problem.best_mean}
+            for policy in players:
+                if goal == "find":
+                    rest = _searched(policy, grid.problem, horizon, confidence, runs, seed, jobs)
+                else:
+                    rest = _earned(policy, grid.problem, horizon, runs, seed, jobs)
+                figures.append(given | rest)
+                bar.advance(1, f"{policy.label}, {grid.shape}, lift {grid.lift:.0%}")
+    if goal == "find":
+        chosen, words = find_words(grids, figures, able, horizon)
+    else:
+        chosen, words = earn_words(
+            grids, figures, able, horizon,
+            lambda policy, grid: _until_half(policy, grid.problem, horizon, seed, jobs),
+        )  # fmt: skip
+    first = f"{K:,} × {L:,} pairs, {horizon:,} pulls, {rate:g} on average for a pull: "
+    aim = f"to find the best pair with confidence {confidence:g}" if goal == "find" else "to earn"
+    words = [f"{first}{aim}.", *words, *(f"Left out: {why}." for why in left_out.values())]
+    return Advice(K, L, horizon, rate, goal, confidence, seed, chosen, words, figures, left_out)
+
+
+def _able(asked: list[Policy], K: int, L: int, horizon: int) -> tuple[list[Policy], dict[str, str]]:
+    """Who can play the grid within the horizon; and the reasons of the others."""
+    able, left_out = [], {}
+    for policy in asked:
+        try:
+            check_grid(policy, K, L, horizon)
+        except InputError as error:
+            left_out[policy.label] = str(error)
+        else:
+            able.append(policy)
+    return able, left_out
+
+
+def _searched(
+    policy: Policy, problem: Bernoulli, horizon: int, confidence: float,
+    runs: int | None, seed: int, jobs: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Pulls until the rule stops a policy."""
+    least = theory.characteristic_time(problem).pulls(confidence)
+    if policy.name == "uniform":
+        whole, cut = runs or LEAST_RUNS, EQUAL_SPLIT // LEAST_RUNS
+    else:
+        budget = SEARCH * min(1.0, LINES / (problem.K + problem.L))
+        whole = runs or int(np.clip(budget / (USUAL * least), LEAST_RUNS, MOST_RUNS))
+        cut = int(min(max(MOST * least, horizon), budget / LEAST_RUNS * MOST / USUAL))
+    found = identify(policy, problem, confidence, 0.0, cut, whole, seed, jobs, shuffle=True)
+    each = found.searches[0]
+    share = float(each.stopped.mean())
+    return {
+        "policy": policy.label,
+        "runs": whole,
+        "within": float((each.stopped & (each.pulls <= horizon)).mean()),
+        "wrong": int(each.wrong.sum()),
+        "median": float(np.median(each.pulls)),
+        "p90": float(np.quantile(each.pulls, 0.9)),
+        "cut": share < 0.5,
+        "cut_p90": share < 0.9,
+        "most": cut,
+        "at_least": least,
+    }
+
+
+def _earned(
+    policy: Policy, problem: Bernoulli, horizon: int, runs: int | None, seed: int, jobs: int
+) -> dict[str, Any]:
+    """Reward and regret of a policy."""
+    steps = min(horizon, EARNING // LEAST_RUNS)
+    whole = runs or int(np.clip(EARNING / steps, LEAST_RUNS, MOST_RUNS))
+    result = simulate(policy, problem, steps, whole, seed, jobs, 1, shuffle=True)
+    regret = mean_and_error(result.outcomes[0].expected[:, -1])
+    lost, error = regret["mean"] or 0.0, regret["se"] or 0.0
+    most = steps * float(problem.best_mean - problem.means.mean())
+    return {
+        "policy": policy.label,
+        "runs": whole,
+        "steps": steps,
+        "regret": lost,
+        "regret_se": error,
+        "reward": steps * problem.best_mean - lost,
+        "equal_split": steps * float(problem.means.mean()),
+        "gain": 1 - lost / most,
+        "gain_se": error / most,
+    }
+
+
+def _until_half(policy: Policy, problem: Bernoulli, horizon: int, seed: int, jobs: int) -> str:
+    """When a policy would have earned half of what can be gained, in words."""
+    n = max(EARNING // LEAST_RUNS, horizon)
+    steps = np.unique(np.geomspace(min(horizon, n), n, 60).astype(np.int64))
+    result = simulate(policy, problem, n, LEAST_RUNS, seed, jobs, steps.tolist(), shuffle=True)
+    lost = result.outcomes[0].expected.mean(axis=0)
+    half = lost <= 0.5 * steps * (problem.best_mean - problem.means.mean())
+    if not half.any():
+        return f"half of that takes it more than {about(n)} pulls"
+    return f"half of that takes it about {about(int(steps[half.argmax()]))} pulls"

@@ -1,0 +1,81 @@
+"""rank1 advise."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import Jobs, Json, Real, Seed, Whole
+
+
+@app.command(
+    epilog="Example: rank1 advise --rows 12 --columns 8 --horizon 50000 --rate 0.05 --goal find "
+    "--lift 0.5"
+)
+def advise(
+    rows: Annotated[int, typer.Option(help="How many rows there are.", **Whole)],
+    columns: Annotated[int, typer.Option(help="How many columns there are.", **Whole)],
+    horizon: Annotated[int, typer.Option(help="How many pulls can be had.", **Whole)],
+    rate: Annotated[
+        float,
+        typer.Option(help="Average reward of a pull when all pairs are played alike.", **Real),
+    ],
+    goal: Annotated[
+        str, typer.Option(help="find (be sure which pair is best) or earn (lose little).")
+    ] = "earn",
+    confidence: Annotated[
+        float, typer.Option(help="Probability with which the pair found is right.", **Real)
+    ] = 0.95,
+    lift: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="How much better the best lines are than the second: 0.2 for 20%. May be given "
+            "several times; 0.2 and 0.5 unless told.",
+            **Real,
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="Ask these policies instead: see `rank1 policies`."),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(help="Runs on each grid; as many as there is time for unless told.", **Whole),
+    ] = None,
+    seed: Seed = 1,
+    jobs: Jobs = 1,
+    json_: Json = False,
+) -> None:
+    """Say which policy to take and what to expect of it, from simulations on the spot."""
+    from rank1 import advice
+    from rank1.settings import parse_policy
+
+    told = advice.advise(
+        rows, columns, horizon, rate, goal,
+        confidence=confidence, lifts=lift or None,
+        policies=[parse_policy(text) for text in policy] if policy else None,
+        runs=runs, seed=seed, jobs=jobs, progress=True,
+    )  # fmt: skip
+    if json_:
+        print_json(told.document())
+        return
+    for words in told.words:
+        show(f"{words}\n")
+    show(_table(told))
+
+
+def _table(told: Any) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    from rank1.advice.words import table_of
+
+    table = Table(title=f"Simulated, seed {told.seed}", box=box.SIMPLE, title_justify="left")
+    header, rows = table_of(told.goal, told.figures)
+    for number, name in enumerate(header):
+        table.add_column(name, justify="left" if number < 3 else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table

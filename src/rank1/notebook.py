@@ -1,0 +1,171 @@
+"""What values show of themselves in a notebook: small tables and pictures, as HTML.
+
+Colours are the page's own, so that they fit light and dark pages alike. What can't be drawn is left
+out: a notebook that gets nothing shows the value's `repr`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from html import escape
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["beside", "facts", "figure", "heat_map", "never_fails", "table"]
+
+T = TypeVar("T")
+Lines = NDArray[np.int64]
+
+#: A picture of a grid has at most so many rows, and so many columns.
+MAX_LINES = 32
+#: Cells of a larger picture don't say what they are.
+MAX_TITLES = 400
+#: About how long its longer side is, in pixels, and what a cell may measure.
+_SIDE, _LEAST, _MOST = 240, 5, 28
+#: Of the cells, and of the frame around the best one: legible on white and on black.
+_COLOUR, _MARK = "#0066BB", "#DD5500"
+
+
+def never_fails(make: Callable[[T], str]) -> Callable[[T], str | None]:
+    """For a `_repr_html_`: where anything goes wrong there is none, and the `repr` is shown."""
+
+    @wraps(make)
+    def made(self: T) -> str | None:
+        try:
+            return make(self)
+        except Exception:
+            return None
+
+    return made
+
+
+def figure(value: Any) -> str:
+    """A number in few characters; escaped text for all else.
+
+    >>> figure(12345.678), figure(0.04567), figure(float("nan")), figure("<b>")
+    ('12,346', '0.0457', '–', '&lt;b&gt;')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "–"
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return escape(str(value))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
+    """A table: the first column is text, the others are figures.
+
+    >>> table(["policy", "regret"], [["a<b", 12.0]])
+    '<table><thead><tr><th style="text-align:left">policy</th><th style="text-align:right">regret</th></tr></thead><tbody><tr><td style="text-align:left">a&lt;b</td><td style="text-align:right">12</td></tr></tbody></table>'
+    """  # noqa: E501
+    told = f'<caption style="text-align:left">{escape(caption)}</caption>' if caption else ""
+    head = _line("th", header)
+    body = "".join(_line("td", row) for row in rows)
+    return f"<table>{told}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def facts(pairs: Iterable[tuple[str, Any]], caption: str = "") -> str:
+    """A table of names and values."""
+    told = f'<caption style="text-align:left">{escape(caption)}</caption>' if caption else ""
+    left = 'style="text-align:left;white-space:normal;max-width:32em"'
+    rows = "".join(
+        f"<tr><th {left}>{escape(name)}</th><td {left}>{figure(value)}</td></tr>"
+        for name, value in pairs
+    )
+    return f"<table>{told}<tbody>{rows}</tbody></table>"
+
+
+def _line(tag: str, cells: Sequence[Any]) -> str:
+    sides = ["left"] + ["right"] * (len(cells) - 1)
+    made = (
+        f'<{tag} style="text-align:{side}">{figure(cell)}</{tag}>'
+        for side, cell in zip(sides, cells, strict=True)
+    )
+    return f"<tr>{''.join(made)}</tr>"
+
+
+def beside(*parts: str) -> str:
+    """HTML side by side where there is room for it, else one below the other."""
+    style = "display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start"
+    return f'<div style="{style}">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
+
+
+def some_lines(size: int, keep: int) -> Lines:
+    """Which of many lines a picture has: all, or evenly spread ones with `keep` among them.
+
+    >>> some_lines(3, 1).tolist(), len(some_lines(1000, 17)), 17 in some_lines(1000, 17)
+    ([0, 1, 2], 32, True)
+    """
+    if size <= MAX_LINES:
+        return np.arange(size)
+    chosen = np.linspace(0, size - 1, MAX_LINES).round().astype(np.int64)
+    chosen[np.abs(chosen - keep).argmin()] = keep
+    return chosen
+
+
+def heat_map(
+    means_of: Callable[[Lines, Lines], NDArray[np.float64]],
+    rows: Sequence[object],
+    columns: Sequence[object],
+    best: tuple[int, int] | None,
+    label: str,
+) -> str:
+    """A grid as an SVG element: the stronger, the larger; the best pair has a frame.
+
+    Parameters
+    ----------
+    means_of
+        Gives the values of some rows and columns, by their numbers. NaN is left open.
+    rows, columns
+        Names, which a cell tells with its value when it is pointed at.
+    best
+        The pair with a frame.
+    label
+        What the values are.
+    """
+    at = best or (0, 0)
+    lines, across = some_lines(len(rows), at[0]), some_lines(len(columns), at[1])
+    grid = means_of(lines, across)
+    known = grid[np.isfinite(grid)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    size = round(min(max(_SIDE / max(grid.shape), _LEAST), _MOST))
+    cells, frame = [], ""
+    for y, i in enumerate(lines.tolist()):
+        for x, j in enumerate(across.tolist()):
+            value = float(grid[y, x])
+            fill = 'fill="none"'
+            if math.isfinite(value):
+                share = (value - low) / (high - low) if high > low else 0.5
+                fill = f'fill="{_COLOUR}" fill-opacity="{0.08 + 0.87 * share:.2f}"'
+            title = ""
+            if grid.size <= MAX_TITLES:
+                told = f"{rows[i]} × {columns[j]}: {figure(value)}"
+                title = f"<title>{escape(told)}</title>"
+            cells.append(
+                f'<rect x="{x * size}" y="{y * size}" width="{size - 1}" height="{size - 1}" '
+                f"{fill}>{title}</rect>"
+            )
+            if (i, j) == best:
+                frame = (
+                    f'<rect x="{x * size - 0.5}" y="{y * size - 0.5}" width="{size}" '
+                    f'height="{size}" fill="none" stroke="{_MARK}" stroke-width="2" '
+                    'stroke-opacity="1"/>'
+                )
+    span = f"{figure(low)} (faint) to {figure(high)}" if known.size else "nothing known yet"
+    if grid.shape != (len(rows), len(columns)):
+        label += f" of {len(lines)} × {len(across)} lines"
+    width, height = grid.shape[1] * size + 2, grid.shape[0] * size + 2
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(label)}" '
+        f'width="{width}" height="{height}" viewBox="-1 -1 {width} {height}" '
+        f'stroke="currentColor" stroke-opacity="0.35" stroke-width="0.5">'
+        f"{''.join(cells)}{frame}</svg><br><small>{escape(label)}: {span}</small>"
+    )

@@ -1,0 +1,159 @@
+"""Figures as they stand within a page, and what results show of themselves in a notebook."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from markupsafe import Markup, escape
+
+from rank1 import notebook
+from rank1.plots.figures import new_figure, plain_axes
+from rank1.plots.identification import plot_identification
+from rank1.plots.regret import plot_result
+from rank1.plots.trace import plot_trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rank1.simulation.identification import Identification
+    from rank1.simulation.result import Result
+    from rank1.simulation.trace import Trace
+
+__all__ = ["identification_html", "result_html", "svg_of", "trace_html"]
+
+#: A picture that would be longer than this as SVG becomes a PNG, on white.
+MAX_SVG = 150_000
+
+
+def svg_of(figure: Figure, name: str, description: str, style: str | None = None) -> Markup:
+    """A figure as an SVG element: text as text, no background, dark greys as the page's colour.
+
+    Parameters
+    ----------
+    figure
+        What to draw.
+    name
+        Tells the ids of this figure from those of another on the same page.
+    description
+        For whoever doesn't see it.
+    style
+        How wide it is; unless told, it takes the room there is, but stays legible: the page
+        scrolls where that is too little.
+    """
+    from matplotlib import rc_context
+
+    file = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(file, format="svg", dpi=160, transparent=True)
+    drawn = file.getvalue()
+    drawn = drawn[drawn.index("<svg") :].strip()
+    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r'\bid="', f'id="{name}-', drawn)
+    drawn = re.sub(r'(url\(|href=")#', rf"\1#{name}-", drawn)
+    drawn = re.sub(r"#([0-4][0-9a-f])\1\1\b", "currentColor", drawn)
+    drawn = drawn.replace("<text ", '<text fill="currentColor" ')
+    if style is None:
+        width = figure.get_size_inches()[0]
+        style = f"min-width: {58 * width:.0f}px; max-width: {115 * width:.0f}px"
+    start, rest = drawn.split(">", 1)
+    start = re.sub(r' (width|height)="[^"]*"', "", start)
+    start += f' style="{style}"'
+    return Markup(f'{start} role="img" aria-label="{escape(description)}">{rest}')
+
+
+def result_html(result: Result) -> str:
+    """Regret at the end, a row for each policy, and the curves."""
+    rows = [
+        [
+            row["policy"],
+            row["runs"],
+            _with_error(row["expected_mean"], row["expected_se"]),
+            _with_error(row["realised_mean"], row["realised_se"]),
+            "" if row["found"] is None else f"{row['found']:.0%}",
+        ]
+        for row in result.summary().iter_rows(named=True)
+    ]
+    header = ["policy", "runs", "expected regret", "realised regret", "best pair found"]
+    about = f"{result.about['name']} {result.about['K']}×{result.about['L']}"
+    caption = f"{about}, {result.n:,} steps, seed {result.seed}"
+    _, ax = new_figure(5.4, 3.2)
+    axes = plot_result(result, ax=ax)
+    plain_axes(axes)
+    return notebook.beside(notebook.table(header, rows, caption), _drawn(axes.figure, "Regret"))
+
+
+def identification_html(found: Identification) -> str:
+    """Pulls until the rule stopped, a row for each policy, and how many runs had stopped when."""
+    rows = [
+        [
+            row["policy"],
+            f"{row['stopped']} of {row['runs']}",
+            row["wrong"],
+            _with_error(row["pulls_mean"], row["pulls_se"]),
+            row["pulls_median"],
+            row["pulls_p90"],
+        ]
+        for row in found.summary().iter_rows(named=True)
+    ]
+    header = ["policy", "stopped", "wrong", "pulls", "median", "90%"]
+    about = f"{found.problem.description['name']} {found.problem.K}×{found.problem.L}"
+    caption = f"{about}, confidence {found.confidence:g}, at most {found.n:,} pulls"
+    axes = plot_identification(found, bound=False)
+    axes.figure.set_size_inches(5.4, 3.2)  # type: ignore[union-attr]
+    return notebook.beside(
+        notebook.table(header, rows, caption), _drawn(axes.figure, "Runs that have stopped")
+    )
+
+
+def trace_html(trace: Trace) -> str:
+    """The stages, and the picture of lines that disappear."""
+    rows = [
+        [
+            str(stage.number),
+            stage.step,
+            stage.observations,
+            len(stage.rows.lines) - len(stage.rows.eliminated),
+            len(stage.columns.lines) - len(stage.columns.eliminated),
+        ]
+        for stage in trace.stages
+    ]
+    held = "every interval held" if trace.held else "an interval failed"
+    caption = f"{trace.policy}, run {trace.run} of {trace.n:,} steps: {held}"
+    header = ["stage", "ended at step", "observations of a line", "rows left", "columns left"]
+    return notebook.beside(
+        notebook.table(header, rows, caption), _drawn(plot_trace(trace), "Rows and columns left")
+    )
+
+
+def _with_error(mean: float, se: float | None) -> str:
+    digits = 0 if abs(mean) >= 100 else 1
+    return f"{mean:,.{digits}f}" + ("" if se is None else f" ± {se:,.{digits}f}")
+
+
+def _drawn(figure: Any, description: str) -> str:
+    """A figure within a page; nothing where it can't be drawn."""
+    root: Figure = figure.get_figure(root=True) or figure
+    style = f"width: {80 * root.get_size_inches()[0]:.0f}px; max-width: 100%"
+    try:
+        drawn = _short(svg_of(root, "NAME", description, style))
+        if len(drawn) <= MAX_SVG:
+            # Ids must differ from those of other pictures, and be the same next time.
+            return drawn.replace("NAME-", f"rank1-{crc32(drawn.encode()):08x}-")
+        file = io.BytesIO()
+        root.savefig(file, format="png", dpi=80, facecolor="white")
+    except Exception:
+        return ""
+    data = base64.b64encode(file.getvalue()).decode()
+    return f'<img alt="{escape(description)}" style="{style}" src="data:image/png;base64,{data}">'
+
+
+def _short(drawn: str) -> str:
+    """An SVG element in half as many characters: a notebook keeps every one that it shows."""
+    drawn = re.sub(r'<g id="[^"]*">', "<g>", drawn)
+    drawn = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", drawn)
+    drawn = re.sub(r"(\d\.\d\d)\d+", r"\1", drawn)
+    return re.sub(r"\n\s*", " ", drawn)

@@ -1,0 +1,169 @@
+"""rank1 advise: grids with the rate that was asked for, figures of their own simulation, words."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rank1
+from rank1.advice.assumed import assumed_grid
+from tests.test_cli import Output
+
+Capture = pytest.CaptureFixture[str]
+FIND = ["advise", "--rows", "3", "--columns", "2", "--rate", "0.4", "--lift", "0.6", "--runs", "4"]
+SHORT = {"rate": 0.4, "lifts": [0.6], "runs": 4}
+
+
+@given(
+    st.integers(1, 40), st.integers(1, 40), st.floats(0.001, 0.2), st.floats(0.01, 0.8),
+    st.sampled_from(["spike", "stairs"]),
+)  # fmt: skip
+def test_assumed_grids_have_the_rate_and_the_lift(
+    K: int, L: int, rate: float, lift: float, shape: str
+) -> None:
+    if rate * (1 + lift) ** 2 * 4 > 1:
+        return
+    problem = assumed_grid(K, L, rate, lift, shape).problem
+    assert problem.means.mean() == pytest.approx(rate)
+    assert problem.best_pair == (0, 0)
+    for side in (problem.u, problem.v):
+        if len(side) > 1:
+            assert side[0] / side[1:].max() == pytest.approx(1 + lift)
+        if len(side) > 2 and shape == "stairs":
+            assert side[1] / side[-1] == pytest.approx(2)
+
+
+def test_find_tells_what_identify_gives() -> None:
+    told = rank1.advise(3, 2, 2000, goal="find", seed=3, **SHORT)  # type: ignore[arg-type]
+    assert told.policy == "top_two"
+    assert [(row["shape"], row["policy"]) for row in told.figures] == [
+        ("spike", "top_two"), ("spike", "uniform"), ("stairs", "top_two"), ("stairs", "uniform"),
+    ]  # fmt: skip
+    row = told.figures[0]
+    problem = assumed_grid(3, 2, 0.4, 0.6).problem
+    same = rank1.identify(
+        rank1.TopTwo(), problem, n=row["most"], runs=4, seed=3, shuffle=True
+    ).searches[0]
+    assert row["median"] == np.median(same.pulls)
+    assert row["within"] == (same.stopped & (same.pulls <= 2000)).mean()
+    assert told.summary()["median"].to_list() == [row["median"] for row in told.figures]
+    assert json.loads(json.dumps(told.document())) == told.document()
+    assert "one row and one column are 60% better than the others, which are alike" in str(told)
+    assert "<table>" in str(told._repr_html_())
+
+
+def test_a_horizon_that_is_too_short_to_find_is_said_with_the_pulls_it_takes() -> None:
+    told = rank1.advise(3, 2, 20, goal="find", **SHORT)  # type: ignore[arg-type]
+    assert told.policy is None
+    assert "20 pulls are too few" in told.words[1]
+    assert all(row["median"] > 20 for row in told.figures)
+    assert re.search(r"half of the runs of top_two stop within [\d,]+ pulls", str(told))
+
+
+def test_an_equal_split_alone_can_be_asked() -> None:
+    told = rank1.advise(3, 2, 2000, goal="find", policies=rank1.Uniform(), **SHORT)  # type: ignore[arg-type]
+    assert told.policy == "uniform"
+    assert {row["policy"] for row in told.figures} == {"uniform"}
+
+
+def test_more_pairs_than_pulls() -> None:
+    """Policies that try every pair first are left out, as studies refuse them."""
+    told = rank1.advise(8, 8, 30, goal="find", **SHORT)  # type: ignore[arg-type]
+    assert told.policy is None
+    assert "top_two tries each of the 64 pairs first" in told.left_out["top_two"]
+    assert "top_two tries each of the 64 pairs first" in told.words[-1]
+    told = rank1.advise(
+        8,
+        8,
+        30,
+        policies=[rank1.UTS(), rank1.UTS(first_round=False)],
+        **SHORT,  # type: ignore[arg-type]
+    )
+    assert list(told.left_out) == ["uts"]
+    assert {row["policy"] for row in told.figures} == {"uts:first_round=false"}
+    with pytest.raises(rank1.InputError, match="uts tries each of the 64 pairs first"):
+        rank1.Study.create("a", [str(k) for k in range(8)], [str(k) for k in range(8)], horizon=30)
+
+
+def test_earning_is_compared_with_an_equal_split() -> None:
+    told = rank1.advise(
+        3,
+        2,
+        3000,
+        seed=2,
+        policies=[rank1.UTS(), rank1.Uniform()],
+        **SHORT,  # type: ignore[arg-type]
+    )
+    assert told.policy == "uts"
+    row = told.figures[0]
+    problem = assumed_grid(3, 2, 0.4, 0.6).problem
+    result = rank1.simulate(rank1.UTS(), problem, 3000, 4, 2, checkpoints=1, shuffle=True)
+    assert row["regret"] == result.outcomes[0].expected[:, -1].mean()
+    assert row["reward"] == pytest.approx(3000 * problem.best_mean - row["regret"])
+    assert row["equal_split"] == pytest.approx(0.4 * 3000)
+    assert row["gain"] == pytest.approx((row["reward"] - 1200) / (3000 * problem.best_mean - 1200))
+    assert 0.5 < row["gain"] < 1
+
+
+def test_too_few_pulls_to_earn_anything() -> None:
+    told = rank1.advise(3, 2, 2, 0.4, lifts=[0.6], policies=rank1.UTS(first_round=False))
+    assert told.policy is None
+    assert "in 2 pulls no policy brings 10%" in told.words[1]
+    assert re.search(r"half of that takes it about [\d,]+ pulls", told.words[2])
+
+
+def test_a_run_that_was_cut_before_the_horizon_says_nothing_about_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rank1.advice.asking.SEARCH", 500)
+    told = rank1.advise(3, 2, 1_000_000, 0.4, "find", lifts=[0.1], runs=2)
+    assert told.policy == "top_two"
+    assert "can't be told in seconds" in told.words[1]
+    assert "Longer runs weren't simulated" in told.words[2]
+
+
+def test_json_is_what_python_gives(capsys: Capture) -> None:
+    ran = Output(capsys, *FIND, "--horizon", "2e3", "--goal", "find", "--seed", "3", "--json")
+    assert (ran.status, ran.err) == (0, "")
+    told = rank1.advise(3, 2, 2000, goal="find", seed=3, **SHORT)  # type: ignore[arg-type]
+    assert json.loads(ran.out) == told.document()
+
+
+def test_words_and_a_table_for_a_person(capsys: Capture) -> None:
+    ran = Output(capsys, *FIND, "--horizon", "2000", "--policy", "uts", "--policy", "uniform")
+    assert (ran.status, ran.err) == (0, "")
+    text = " ".join(ran.out.split())
+    assert "Take uts, as a study with the goal earn does." in text
+    assert re.search(r"spike 60% uts 4 2,000 [\d.,]+ ± [\d.,]+ [\d,]+ \d+%", text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rows", "0"], "--rows must be a whole number of at least 1 and at most 4096, got 0"),
+        (["--columns", "5000"], "--columns must be .* at most 4096, got 5000"),
+        (["--rows", "1", "--columns", "1"], "must make at least two pairs, got 1 and 1"),
+        (["--rate", "0"], "--rate must be a number above 0 and below 1, got 0"),
+        (["--rate", "5%"], "must be a number, such as 0.98, got '5%'"),
+        (["--horizon", "0"], "--horizon must be a whole number of at least 1, got 0"),
+        (["--goal", "fnd"], r"--goal must be one of earn, find, got 'fnd' \(did you mean find"),
+        (["--lift", "0"], "--lift must be a number above 0 .*got 0"),
+        (
+            ["--rate", "0.9"],
+            "--lift must leave the best pair a mean of at most 1, got 0.6.*smaller",
+        ),
+        (["--confidence", "1"], "--confidence must be a number above 0 and below 1, got 1"),
+        (["--policy", "utz"], "did you mean uts"),
+        (["--runs", "0"], "--runs must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_bad_input_is_told(capsys: Capture, options: list[str], message: str) -> None:
+    ran = Output(capsys, *FIND, "--horizon", "2000", *options)
+    assert ran.status == 2
+    assert re.search(message, ran.err.replace("\n", " "))
+    assert ran.out == ""

@@ -1,0 +1,97 @@
+"""The tutorials run as they stand, and notebooks show what they should."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.ipynb"))
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "tools/run_notebooks.py"), *arguments],
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_runs(path: Path) -> None:
+    before = path.read_bytes()
+    done = run("--check", str(path))
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_is_kept_with_what_it_shows(path: Path) -> None:
+    """For those who read it without running it; nothing in it is of somebody's machine."""
+    notebook = json.loads(path.read_text())
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert len(outputs) >= 5
+    assert all(output["output_type"] != "error" for output in outputs)
+    assert any("assert " in "".join(cell["source"]) for cell in code)
+    assert path.stat().st_size < 250_000
+    assert not re.search(r"/tmp|/home|/root", path.read_text())
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", "".join(_words(notebook))):
+        assert (path.parent / target).exists(), target
+
+
+def _words(notebook: dict[str, Any]) -> list[str]:
+    return ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown"]
+
+
+def test_a_kernel_shows_tables_and_bars_of_progress(tmp_path: Path) -> None:
+    """In a notebook that is really run."""
+    path = tmp_path / "small.ipynb"
+    lines = [
+        "import rank1; problem = rank1.spike(2, 2, 0.5, 0.4, 0.4, 0.5); problem",
+        "rank1.simulate(rank1.Uniform(), problem, 100, 2, progress=True)",
+    ]
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
+    cells = [cell | {"id": f"c{k}", "source": line} for k, line in enumerate(lines)]
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
+    done = run(str(path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "small.ipynb: 2 cells, 1 bars of progress\n"
+    shown = [cell["outputs"] for cell in json.loads(path.read_text())["cells"]]
+    assert [len(outputs) for outputs in shown] == [1, 1]  # bars are not kept
+    for (output,), word in zip(shown, ("best pair", "uniform"), strict=True):
+        html = "".join(output["data"]["text/html"])
+        assert word in html
+        assert "<svg" in html
+
+
+def test_a_cell_that_fails_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.ipynb"
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+        "id": "c",
+    }
+    cells = [cell | {"source": "assert 1 == 2, 'no'"}]
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
+    done = run("--check", str(path))
+    assert done.returncode == 1
+    assert "AssertionError" in done.stderr
