@@ -1,0 +1,45 @@
+"""The last look before an upload: dist/ is this version, of a clean tree, and is written down.
+
+make release          tests first, then this; it uploads nothing
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def problems(root: Path = ROOT) -> list[str]:
+    """What stands in the way of a release."""
+    text = (root / "src/rank1/__init__.py").read_text()
+    version = re.findall(r'^__version__ = "(.*)"$', text, re.M)[0]
+    found = []
+    if not re.search(rf"^## {re.escape(version)}( |$)", (root / "CHANGELOG.md").read_text(), re.M):
+        found.append(f'CHANGELOG.md has no heading "## {version}": name "Unreleased" so')
+    if f"version: {version}\n" not in (root / "CITATION.cff").read_text():
+        found.append(f"CITATION.cff has another version than {version}")
+    names = {path.name for path in (root / "dist").glob("*")}
+    wanted = {f"rank1-{version}.tar.gz", f"rank1-{version}-py3-none-any.whl"}
+    if names != wanted:
+        found.append(f"dist/ has {sorted(names)}, and should have {sorted(wanted)}")
+    changed = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout
+    if changed:
+        found.append(f"the working tree has changes:\n{changed.rstrip()}")
+    return found
+
+
+def main() -> None:
+    """Say what is missing, or what to do now."""
+    if found := problems():
+        sys.exit("\n".join(["Not yet:", *(f"- {each}" for each in found)]))
+    print("Ready. Tag it, and upload dist/ with: .venv/bin/twine upload dist/*")
+
+
+if __name__ == "__main__":
+    main()
