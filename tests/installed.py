@@ -76,3 +76,38 @@ def test_what_needs_an_extra_names_it(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "pip install 'rank1[server]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+SCRIPT = """
+import numpy as np
+
+import rank1
+
+problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.2, delta_v=0.2)
+result = rank1.simulate([rank1.UTS(), rank1.UCB1()], problem, n=1000, runs=2, seed=1)
+columns: list[str] = result.to_frame().columns
+found = rank1.identify(rank1.TopTwo(), problem, confidence=0.9, runs=2)
+pulls: np.ndarray[tuple[int, ...], np.dtype[np.int64]] = found.searches[0].pulls
+with rank1.Study.create("s", ["a"], ["b"], storage="s.db") as study:
+    one = study.ask()
+    row: str = one.row
+    ids: list[str] = [each.id for each in study.ask(count=2)]
+    stop: bool = study.best().stop
+bound: float = rank1.theory.lower_bound(problem)
+state = rank1.UCB1().start(rank1.Known(2, 2, 10))
+rank1.tell(state, rank1.ask(state, np.random.default_rng(1)), reward=1.0)
+"""
+
+
+def test_a_user_s_script_is_checked_strictly(tmp_path: Path) -> None:
+    mypy = DIST.parent / ".venv/bin/mypy"
+    told = []
+    for more in ("", "rank1.UCB1(confidense=1)\n"):
+        (tmp_path / "script.py").write_text(SCRIPT + more)
+        done = subprocess.run(
+            [mypy, "--strict", "--python-executable", sys.executable, "script.py"],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        told.append(done.stdout)
+    assert told[0] == "Success: no issues found in 1 source file\n"
+    assert 'Unexpected keyword argument "confidense" for "UCB1"' in told[1]
