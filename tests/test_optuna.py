@@ -338,7 +338,14 @@ def test_a_file_is_enough(tmp_path: Path) -> None:
 def test_pruners_that_show_only_some_trials() -> None:
     """Hyperband's samplers are to see the trials of one bracket, another one each time."""
     study = study_of(sampler_of(), pruner=optuna.pruners.HyperbandPruner(1, 9))
-    study.optimize(lambda trial: _suggest(trial), n_trials=20)
+
+    def objective(trial: Any) -> float:
+        trial.report(0.5, 1)
+        trial.should_prune()  # or it makes no brackets
+        return _suggest(trial)
+
+    study.optimize(objective, n_trials=20)
+    assert len(study.pruner._pruners) > 1
     assert read(study.sampler, study).memory.book.counts.sum() == 20
     assert_same(study.sampler, sampler_of(), study)
 
