@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: paper serve test test-oldest test-ray bench validate docs-figures clean
+.PHONY: paper serve test test-oldest test-ray bench compare validate docs-figures clean
 
 paper: .venv/ready
 	$(BIN)/rank1 paper
@@ -43,6 +43,11 @@ validate: .venv/ready
 bench: .venv/ready
 	for file in benchmarks/bench_*.py; do \
 	  $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+# What people use instead, each in an environment of its own: writes docs/compare.md. Ten minutes, and
+# as many again for the first time, to install them.
+compare: .venv/ready
+	$(BIN)/python -m benchmarks.compare
 
 docs-figures: .venv/ready
 	$(BIN)/python docs/figures.py
