@@ -1,17 +1,22 @@
-"""Plays all, each in an environment of its own, and writes docs/compare.md: `make compare`."""
+"""Plays all, each in an environment of its own, and writes docs/compare.md: `make compare`.
+
+What the runs printed is kept in the cache directory as compare.json.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks import rivals
 from benchmarks.compare import page
+from rank1.paths import cache_directory
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "compare.md"
@@ -34,7 +39,7 @@ class Rival:
 
 RIVALS = (
     Rival("rank1", "with_rank1", "rank1", 10),
-    Rival("rank1 (stopping)", "with_rank1_stopping", "rank1", 20),
+    Rival("rank1", "with_rank1_stopping", "rank1", 20),
     Rival(
         "SMPyBandits", "with_smpybandits", "SMPyBandits", 10,
         installs=(("--only-binary=:all:", "numpy==1.26.*", "scipy<1.12", "SMPyBandits"),),
@@ -84,6 +89,7 @@ def main() -> None:
     version = ".".join(platform.python_version_tuple()[:2])
     machine = f"a machine of {os.cpu_count()} cores, with Python {version}"
     part = page.tables(outcomes, N, machine, "make compare")
+    (cache_directory() / "compare.json").write_text(json.dumps([asdict(it) for it in outcomes]))
     PAGE.write_text(page.with_tables(PAGE.read_text(), part))
 
 
