@@ -44,8 +44,8 @@ bench: .venv/ready
 	for file in benchmarks/bench_*.py; do \
 	  $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
-# What people use instead, each in an environment of its own: writes docs/compare.md. Ten minutes, and
-# as many again for the first time, to install them.
+# What people use instead, each in an environment of its own: writes docs/compare.md. It takes ten
+# minutes, and five more at first, to install them.
 compare: .venv/ready
 	$(BIN)/python -m benchmarks.compare
 

@@ -75,7 +75,7 @@ def outcome_of(rival: Rival) -> page.Outcome:
             return page.read(rival.title, run.stdout, error)
         except (subprocess.SubprocessError, OSError) as failure:
             why = page.reason(getattr(failure, "stderr", None) or str(failure))
-            error = f"{error}; {why}" if error else f"{' '.join(arguments)}: {why}"
+            error = f"{error}; {why}" if error else why
     return page.Outcome(rival.title, error=error)
 
 

@@ -143,8 +143,12 @@ def tables(outcomes: Sequence[Outcome], n: int, machine: str, command: str) -> s
         "## What could not be installed or run",
         "",
     ]
-    missing = [f"- {it.title}: `{it.error}`" for it in outcomes if it.error]
+    missing = [f"- {it.title}{_instead(it)}: `{it.error}`" for it in outcomes if it.error]
     return "\n".join(lines + (missing or ["Nothing."]))
+
+
+def _instead(outcome: Outcome) -> str:
+    return f", newest version; the tables have {outcome.version}" if outcome.cells else ""
 
 
 def _late(cell: dict[str, Any], n: int) -> str:
