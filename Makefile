@@ -6,7 +6,7 @@ BIN := .venv/bin
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
   tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
-.PHONY: help paper serve check test test-fast test-box test-oldest bench validate release docs \
+.PHONY: help paper serve check test test-fast test-box test-oldest bench compare validate release docs \
   docs-figures clean
 
 help: ## this list
@@ -72,6 +72,11 @@ validate: .venv/ready ## the slow statistical checks
 bench: .venv/ready ## speed, beside others'
 	for file in benchmarks/bench_*.py; do \
 	  $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+# What people use instead, each in an environment of its own: writes docs/compare.md. It takes ten
+# minutes, and five more at first, to install them.
+compare: .venv/ready ## beside other packages: writes docs/compare.md
+	$(BIN)/python -m benchmarks.compare
 
 # The site, into site/: open site/index.html. It works without a network and without a server.
 docs: .venv-docs/ready ## the site, into site/

@@ -8,21 +8,17 @@ from __future__ import annotations
 import sys
 import time
 
-import optuna  # type: ignore[import-not-found]
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
 storage, file, trials = sys.argv[1], sys.argv[2], int(sys.argv[3])
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-if storage == "sqlite":
-    where = f"sqlite:///{file}"
-else:
-    from optuna.storages import JournalStorage  # type: ignore[import-not-found]
-    from optuna.storages.journal import (  # type: ignore[import-not-found]
-        JournalFileBackend,
-    )
-
-    where = JournalStorage(JournalFileBackend(file))
+where = f"sqlite:///{file}" if storage == "sqlite" else JournalStorage(JournalFileBackend(file))
 study = optuna.create_study(storage=where, sampler=optuna.samplers.RandomSampler(seed=1))
-grid = {side: optuna.distributions.CategoricalDistribution(range(64)) for side in ("row", "column")}
+choices = CategoricalDistribution(range(64))
+grid: dict[str, BaseDistribution] = {"row": choices, "column": choices}
 begin = time.perf_counter()
 for _ in range(trials):
     trial = study.ask(grid)

@@ -40,8 +40,8 @@ def seconds_a_step(K: int) -> float | None:
 def measure(K: int) -> float:
     """In SMPyBandits' environment: every arm once, then the best of three times so many steps."""
     with contextlib.redirect_stdout(io.StringIO()):  # it prints warnings while it is imported
-        from SMPyBandits.Arms import Bernoulli  # type: ignore[import-not-found]
-        from SMPyBandits.Policies import UCB  # type: ignore[import-not-found]
+        from SMPyBandits.Arms import Bernoulli
+        from SMPyBandits.Policies import UCB
 
     factors = [0.9] + [0.7] * (K - 1)
     arms = [Bernoulli(u * v) for u in factors for v in factors]

@@ -21,7 +21,7 @@ from tests.conftest import BROWSER_MISSING, CHROMIUM
 
 ROOT = Path(__file__).parent.parent
 #: Public modules whose names aren't rank1's own.
-MODULES = ("paper", "paper.movielens", "paper.completion", "server.config")
+MODULES = ("optuna", "paper", "paper.movielens", "paper.completion", "server.config")
 
 
 ENTRY = re.compile(r"^::: rank1\.(\S+)\n(?: {4}options: \{heading: rank1\.([\w.]+))?", re.M)

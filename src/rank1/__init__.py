@@ -37,6 +37,7 @@ Where things are
 - rank1.fit: is a grid of rank one?
 - rank1.grids: both together, as `rank1 grids` prints them
 - rank1.literal: the readable version of each algorithm
+- rank1.optuna: a sampler for Optuna, where that is installed
 - rank1.testing: try a policy or a problem of your own
 
 `dir(rank1)` has all names, and `help(rank1.Rank1Elim)` says what one of them is.
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from rank1 import fit as fit
     from rank1 import grids as grids
     from rank1 import literal as literal
+    from rank1 import optuna as optuna
     from rank1 import stopping as stopping
     from rank1 import testing as testing
     from rank1 import theory as theory

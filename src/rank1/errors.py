@@ -14,6 +14,7 @@ __all__ = [
     "FormatError",
     "InputError",
     "InputTypeError",
+    "MissingPackageError",
     "NoDigest",
     "OtherStudyError",
     "Rank1Error",
@@ -43,6 +44,10 @@ class FileError(Rank1Error, OSError):
 
 class BackendError(Rank1Error, ValueError, RuntimeError):
     """Where runs should be played, they can't be: a package, a cluster or a worker is missing."""
+
+
+class MissingPackageError(Rank1Error, ImportError):
+    """A part of rank1 needs a package that isn't installed; the message says how to get it."""
 
 
 class NoDigest(Rank1Error, TypeError):  # noqa: N818

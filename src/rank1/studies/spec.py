@@ -24,6 +24,8 @@ __all__ = [
     "check_grid",
     "labels_of",
     "make_spec",
+    "policy_of",
+    "range_of",
     "read_spec",
 ]
 
@@ -138,7 +140,7 @@ def make_spec(
     """A specification, once it is sure that a study can be run by it."""
     checks.one_of("goal", goal, tuple(DEFAULT_POLICY))
     checks.one_of("on_expiry", on_expiry, tuple(ON_EXPIRY))
-    low, high = _range(reward_range)
+    low, high = range_of(reward_range)
     if isinstance(reward_window, datetime.timedelta):
         reward_window = reward_window.total_seconds()
     if reward_window is not None:
@@ -160,7 +162,7 @@ def make_spec(
     for name, value in (("confidence", confidence), ("tolerance", tolerance)):
         checks.number(name, value, 0, 1, above=name == "confidence", below=True)
     seed = int.from_bytes(os.urandom(6)) if seed is None else checks.integer("seed", seed, 0)
-    chosen = _policy(policy, goal)
+    chosen = policy_of(policy, goal)
     spec = Spec(
         rows=labels_of("rows", rows),
         columns=labels_of("columns", columns),
@@ -225,7 +227,8 @@ def _check_playable(spec: Spec) -> None:
         )
 
 
-def _policy(policy: Policy | str | None, goal: str) -> Policy:
+def policy_of(policy: Policy | str | None, goal: str) -> Policy:
+    """The policy that was named or given, or the goal's."""
     if policy is None:
         policy = DEFAULT_POLICY[goal]
     if isinstance(policy, str):
@@ -240,7 +243,8 @@ def _policy(policy: Policy | str | None, goal: str) -> Policy:
     return policy
 
 
-def _range(reward_range: Any) -> tuple[float, float]:
+def range_of(reward_range: Any) -> tuple[float, float]:
+    """The least and the largest reward, as they were given."""
     try:
         low, high = reward_range
     except (TypeError, ValueError):

@@ -1,0 +1,97 @@
+"""Plays all, each in an environment of its own, and writes docs/compare.md: `make compare`.
+
+What the runs printed is kept in the cache directory as compare.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks import rivals
+from benchmarks.compare import page
+from rank1.paths import cache_directory
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "compare.md"
+N = 20_000
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A package, the module that plays with it, and how much it plays."""
+
+    title: str
+    module: str
+    #: What pip knows it by.
+    package: str
+    runs: int
+    n: int = N
+    #: What pip is given, to be tried in this order; nothing if it is in our own environment.
+    installs: tuple[tuple[str, ...], ...] = ()
+
+
+RIVALS = (
+    Rival("rank1", "with_rank1", "rank1", 10),
+    Rival("rank1", "with_rank1_stopping", "rank1", 20),
+    Rival(
+        "SMPyBandits", "with_smpybandits", "SMPyBandits", 10,
+        installs=(("--only-binary=:all:", "numpy==1.26.*", "scipy<1.12", "SMPyBandits"),),
+    ),
+    Rival("MABWiser", "with_mabwiser", "mabwiser", 3, installs=(("mabwiser",),)),
+    Rival("river", "with_river", "river", 5, installs=(("river",),)),
+    # From 0.5 on it asks for versions that newer Pythons have no packages of.
+    Rival("obp", "with_obp", "obp", 10, installs=(("obp",), ("--only-binary=:all:", "obp<0.5"))),
+    Rival("Optuna", "with_optuna", "optuna", 10, 1_000, installs=(("optuna",),)),
+    Rival("rank1 in Optuna", "with_rank1_optuna", "optuna", 10, 1_000),
+    Rival("statsmodels", "with_statsmodels", "statsmodels", 200, installs=(("statsmodels",),)),
+)  # fmt: skip
+
+
+def outcome_of(rival: Rival) -> page.Outcome:
+    """Install it, if need be, and play."""
+    error = ""
+    for place, arguments in enumerate(rival.installs or ((),)):
+        try:
+            python = sys.executable
+            if arguments:
+                name = f"compare-{rival.package}-{place}"
+                python = str(rivals.environment(name, arguments))
+            command = [python, "-m", "benchmarks.compare.run", rival.module, rival.package]
+            run = subprocess.run(
+                [*command, str(rival.n), str(rival.runs)],
+                cwd=ROOT,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            return page.read(rival.title, run.stdout, error)
+        except (subprocess.SubprocessError, OSError) as failure:
+            why = page.reason(getattr(failure, "stderr", None) or str(failure))
+            error = f"{error}; {why}" if error else why
+    return page.Outcome(rival.title, error=error)
+
+
+def main() -> None:
+    outcomes = []
+    for rival in RIVALS:
+        begin = time.monotonic()
+        outcomes.append(outcome_of(rival))
+        note = outcomes[-1].error or "done"
+        print(f"{rival.title}: {note} ({time.monotonic() - begin:.0f} s)", flush=True)
+    version = ".".join(platform.python_version_tuple()[:2])
+    machine = f"a machine of {os.cpu_count()} cores, with Python {version}"
+    part = page.tables(outcomes, N, machine, "make compare")
+    (cache_directory() / "compare.json").write_text(json.dumps([asdict(it) for it in outcomes]))
+    PAGE.write_text(page.with_tables(PAGE.read_text(), part))
+
+
+if __name__ == "__main__":
+    main()

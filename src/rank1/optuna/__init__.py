@@ -1,0 +1,16 @@
+"""A sampler for Optuna that suggests two categorical parameters together, by a policy of ours."""
+
+from __future__ import annotations
+
+from rank1.errors import MissingPackageError
+
+try:
+    import optuna as _optuna  # noqa: F401
+except ModuleNotFoundError as error:
+    raise MissingPackageError(
+        f"rank1.optuna needs {error.name}: pip install 'rank1[optuna]'", name=error.name
+    ) from None
+
+from rank1.optuna.sampler import PairSampler
+
+__all__ = ["PairSampler"]

@@ -1,0 +1,216 @@
+"""What Optuna asks of a sampler."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from rank1 import checks, stopping
+from rank1.errors import InputError, InputTypeError
+from rank1.optuna.trials import KEY, Settings, Trials, categorical
+from rank1.policies import Policy
+from rank1.studies.spec import policy_of, range_of
+
+__all__ = ["PairSampler"]
+
+
+class PairSampler(BaseSampler):
+    """Suggests a row and a column by a policy; other parameters are left to another sampler.
+
+    Finished trials teach the policy their values, running ones are pulls whose rewards are late,
+    and trials that failed or were pruned teach nothing. The grid is known once a trial has
+    suggested both parameters: before, they are random.
+
+    Parameters
+    ----------
+    row, column
+        The names of the two categorical parameters.
+    policy
+        A policy that rank1 comes with, or its name with settings, as `--policy` takes it.
+    reward_range
+        The least and the largest value that the objective can have; one outside is an error. The
+        policy gets the value scaled to [0, 1], with 1 for the best: the largest if the study
+        maximises, the least if it minimises.
+    horizon
+        How many trials are planned, where that is known.
+    seed
+        A whole number below 2^32. With one worker, the same seed gives the same pairs, also over
+        restarts. Workers of one study may have the same one.
+    independent_sampler
+        For all other parameters; by default a RandomSampler with the same seed, which begins anew
+        with each worker and restart.
+
+    Examples
+    --------
+    >>> import optuna, rank1
+    >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+    >>> sampler = rank1.optuna.PairSampler(row="segment", column="channel", policy="uts", seed=1)
+    >>> study = optuna.create_study(direction="maximize", sampler=sampler)
+    >>> def objective(trial):
+    ...     segment = trial.suggest_categorical("segment", ["18-24", "25-34"])
+    ...     channel = trial.suggest_categorical("channel", ["email", "push"])
+    ...     return 0.9 if (segment, channel) == ("18-24", "push") else 0.2
+    >>> study.optimize(objective, n_trials=30)
+    >>> sampler.best(study)
+    {'segment': '18-24', 'channel': 'push'}
+    """
+
+    def __init__(
+        self,
+        row: str,
+        column: str,
+        policy: Policy | str = "top_two",
+        *,
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        horizon: int | None = None,
+        seed: int | None = None,
+        independent_sampler: BaseSampler | None = None,
+    ) -> None:
+        for name, value in (("row", row), ("column", column)):
+            if not isinstance(value, str):
+                raise InputTypeError(
+                    f"{name} must be the name of a parameter, got {checks.shown(value)}"
+                )
+        if row == column:
+            raise InputError(f"row and column must be two parameters, got {row!r} twice")
+        chosen = policy_of(policy, "find")
+        if chosen.needs_truth:
+            raise InputError(
+                f"policy must be one that needn't know the answer, got {checks.shown(policy)}"
+            )
+        if horizon is not None:
+            horizon = checks.integer("horizon", horizon, 1)
+        self._settings = Settings((row, column), chosen, range_of(reward_range), horizon)
+        if seed is not None:
+            seed = checks.integer("seed", seed, 0, 2**32 - 1)
+        self._seed = int.from_bytes(os.urandom(6)) if seed is None else seed
+        self._others = independent_sampler or RandomSampler(seed)
+        self._lock = threading.Lock()  # for threads of one study, which share their sampler
+        self._trials: Trials | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was read of a study is left out, as it can be read again."""
+        return {key: it for key, it in vars(self).items() if key not in ("_lock", "_trials")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock(), _trials=None)
+
+    # What one asks
+
+    def best(self, study: Study) -> dict[str, Any]:
+        """The pair that the policy recommends now.
+
+        Not the pair of `study.best_trial`, which had the luckiest trial.
+        """
+        with self._read(study) as trials:
+            return self._choices(trials, trials.memory.state.best())
+
+    def verdict(
+        self,
+        study: Study,
+        confidence: float = 0.95,
+        tolerance: float = 0.0,
+        rank_one: bool = True,
+    ) -> stopping.Verdict:
+        """Whether one may stop and call the leading pair best; see `rank1.stopping.verdict`.
+
+        Pairs are numbered as the choices are.
+        """
+        with self._read(study) as trials:
+            counts, sums = trials.memory.evidence(0.0)
+        failures = np.maximum(counts - sums, 0.0)
+        return stopping.verdict(sums, failures, confidence, tolerance, rank_one)
+
+    # What Optuna asks
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Row and column, once their choices are known."""
+        self._raise_error_if_multi_objective(study)
+        trials = self._trials_of(study)
+        if not trials.grid:
+            with self._read(study) as trials:
+                pass
+        return dict(zip(self._settings.names, trials.grid, strict=False))  # none, or both
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Ask the policy for a pair, and write down which pull it was."""
+        self._raise_error_if_multi_objective(study)
+        names = self._settings.names
+        if not set(names) <= set(search_space):
+            return {}  # one of them is fixed by somebody else
+        with self._read(study, [search_space[name] for name in names]) as trials:
+            choice = trials.choose(trial.number, self._seed)
+            study._storage.set_trial_system_attr(trial._trial_id, KEY, choice.written)
+            return self._choices(trials, choice.pull[:2])
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A row or column by itself is random; all else is left to the other sampler."""
+        self._raise_error_if_multi_objective(study)
+        if param_name in self._settings.names:
+            choices = categorical(param_name, param_distribution).choices
+            side = self._settings.names.index(param_name)
+            rng = np.random.default_rng((self._seed, trial.number, 1 + side))
+            return choices[rng.integers(len(choices))]
+        return self._others.sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """As the other sampler wants it."""
+        self._others.before_trial(study, trial)
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Say at once if a value is outside the range."""
+        self._others.after_trial(study, trial, state, values)
+        both = set(self._settings.names) <= set(trial.params)
+        if state == TrialState.COMPLETE and values and both:
+            self._settings.scaled(values[0], trial.number)
+
+    def reseed_rng(self) -> None:
+        """Only the other sampler has random numbers that go on from trial to trial."""
+        self._others.reseed_rng()
+
+    @contextlib.contextmanager
+    def _read(self, study: Study, space: Sequence[BaseDistribution] = ()) -> Iterator[Trials]:
+        """The study's trials up to now; one thread at a time."""
+        with self._lock:
+            trials = self._trials_of(study)
+            try:
+                trials.read(space)
+                yield trials
+            except BaseException:
+                self._trials = None  # it may be half way, or know of a pull that nobody hears of
+                raise
+
+    def _trials_of(self, study: Study) -> Trials:
+        trials = self._trials
+        if not trials or trials.storage is not study._storage or trials.study != study._study_id:
+            trials = self._trials = Trials(self._settings, study)
+        return trials
+
+    def _choices(self, trials: Trials, pair: tuple[int, ...]) -> dict[str, Any]:
+        choices = [it.choices[place] for it, place in zip(trials.grid, pair, strict=True)]
+        return dict(zip(self._settings.names, choices, strict=True))

@@ -1,0 +1,140 @@
+"""`make compare`: its page has everybody, and its tables say what the runs printed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.compare import page, run
+from benchmarks.compare.__main__ import PAGE, RIVALS, N, Rival, outcome_of
+from benchmarks.compare.game import CHECKPOINT, Game
+
+FOLDER = Path(run.__file__).parent
+
+
+def players(module: str) -> set[str]:
+    """The names in EARN and FIND of a module whose package may not be here."""
+    found = set()
+    for node in ast.parse((FOLDER / f"{module}.py").read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("EARN", "FIND"):
+            assert isinstance(node.value, ast.Dict)
+            found |= {ast.literal_eval(key) for key in node.value.keys if key}
+    return found
+
+
+def test_every_module_is_played() -> None:
+    assert {rival.module for rival in RIVALS} == {path.stem for path in FOLDER.glob("with_*.py")}
+
+
+@pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.module)
+def test_the_page_has_every_player_or_says_why_not(rival: Any) -> None:
+    part = PAGE.read_text().partition(page.BEGIN)[2].partition(page.END)[0]
+    found = set(re.findall(rf"^\| {rival.title} [\d.]+ \| (.*?) \|", part, re.M))
+    assert players(rival.module)
+    if found:
+        assert found >= players(rival.module)
+    else:
+        assert f"- {rival.title}: `" in part
+
+
+def test_a_game_is_the_same_whoever_plays() -> None:
+    one, two = Game(8, 10, seed=3), Game(8, 10, seed=3)
+    for game in (one, two):
+        for row in range(8):
+            for column in range(8):
+                game.pulls(row, column, 20)
+    assert one.regret == two.regret == pytest.approx(20 * (14 * 0.18 + 49 * 0.32))
+    assert one.regret_at_checkpoint == two.regret_at_checkpoint < one.regret
+    assert [one.pull(0, 0) for _ in range(50)] == [two.pull(0, 0) for _ in range(50)]
+    assert sum(one.is_best(i, j) for i in range(8) for j in range(8)) == 1
+    assert Game(8, 10, seed=4).means != one.means
+
+
+MODULE = '''
+from __future__ import annotations
+import sys
+from collections.abc import (
+    Callable,
+)
+from benchmarks.compare.game import Game
+
+def first_pair(game: Game) -> None:
+    """Not counted."""
+
+    for _ in range(game.n):
+        _show(game)  # nor this
+
+def _show(game: Game) -> None:
+    game.pull(0, 0)
+
+def another(game: Game) -> None:
+    game.pull(0, 1)
+
+EARN = {"first pair": first_pair}
+SHARED = {"_show": EARN}
+'''
+
+
+def test_cells_and_lines_of_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "with_nothing.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("with_nothing")
+    assert run.lines_of_code(module, module.first_pair) == 2 + 3 + 2
+    cells = list(run.cells(module, n=2 * CHECKPOINT, runs=3))
+    assert [cell["K"] for cell in cells] == list(run.SIZES)
+    assert cells[0]["steps"] == [2 * CHECKPOINT] * 3
+    assert cells[0]["regret"] == pytest.approx([2 * it for it in cells[0]["early"]])
+    assert cells[0]["microseconds"] > 0
+
+
+def cell(kind: str, player: str, K: int, **more: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "kind": kind, "player": player, "K": K, "lines": 9, "microseconds": 12.3,
+        "steps": [N, N], "regret": [90.0, 110.0], "early": [10.0, 20.0],
+        "right": [True, True], "none": [False, False],
+    }  # fmt: skip
+    return {**base, **more}
+
+
+def test_tables_say_what_was_printed() -> None:
+    lines = ["Warning: something else", json.dumps({"version": "1.2"})]
+    lines += [json.dumps(cell("earn", "greedy", K)) for K in run.SIZES]
+    short = {"steps": [CHECKPOINT], "regret": [7.0], "early": [7.0]}
+    lines += [json.dumps(cell("earn", "short", K, **short)) for K in run.SIZES]
+    found = {"steps": [300, 500], "right": [False, False], "none": [False, True]}
+    lines += [json.dumps(cell("find", "test", K, **found)) for K in run.SIZES]
+    some = page.read("some", "\n".join(lines))
+    text = page.tables([some, page.Outcome("none", error="it broke")], N, "a box", "make it")
+    assert "| some 1.2 | greedy | 15 ± 5 | 15 ± 5 | 100 ± 10 | 100 ± 10 | 2 | 12 | 12 | 9 |" in text
+    assert "| some 1.2 | short | 7 | 7 | – | – | 1 | 12 | 12 | 9 |" in text
+    assert "| some 1.2 | test | 400 ± 100 | 400 ± 100 | 1 and 1 | 1 and 1 | 2 | 9 |" in text
+    assert "- none: `it broke`" in text
+    old = page.Outcome("old", "0.1", "no wheel", some.cells)
+    assert "- old, newest version; the tables have 0.1: `no wheel`" in page.tables([old], N, "", "")
+    assert "`make it`, in one run on a box" in text
+    whole = page.with_tables(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", text)
+    assert whole.startswith("before\n")
+    assert whole.endswith("\nafter\n")
+    assert "old" not in whole
+    assert page.with_tables(whole, text) == whole
+
+
+def test_the_line_that_says_most() -> None:
+    pip = "  File '<string>', line 2\n  AttributeError: no attribute 'x'\nnote: not pip's fault\n"
+    assert page.reason(pip) == "AttributeError: no attribute 'x'"
+    path = "ERROR: Cannot open " + "/".join(["", "home", "me", "x.whl"])
+    assert page.reason(path) == "ERROR: Cannot open …"
+    assert page.reason("") == "no message"
+
+
+def test_a_package_that_is_not_there_is_named() -> None:
+    outcome = outcome_of(Rival("nobody", "with_nobody", "nobody", 1))
+    assert not outcome.cells
+    assert "with_nobody" in outcome.error
+    assert sys.executable not in outcome.error
