@@ -168,5 +168,5 @@ def kl_upper(mean: float, divergence: float) -> float:
 @jit
 def kl_level(t: int, c: float) -> float:
     """The level log t + c·log log t; 0 where it is negative or, for t ≤ 1, not defined."""
-    log_t = math.log(t)
+    log_t = math.log(t) if t > 1 else 0.0
     return max(0.0, log_t + c * math.log(log_t)) if log_t > 0.0 else 0.0
