@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import psutil
 import psycopg
 import pytest
 
+import rank1
 from rank1.studies.storage import Storage, open_storage
 
 _numbers = itertools.count()
@@ -60,6 +62,49 @@ def kill(server: Any) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             each.kill()
     psutil.wait_procs(processes, timeout=60)
+
+
+def while_killed(server: Any, steps: list[Callable[[], None]], done: list[Any], kills: int) -> None:
+    """Repeat steps, each in a thread, while the server is killed and started again.
+
+    A kill comes when something more is `done`, and at the end something more is done again.
+    """
+    stop = threading.Event()
+    unexpected: list[BaseException] = []
+
+    def repeat(step: Callable[[], None]) -> None:
+        while not stop.is_set():
+            try:
+                step()
+            except rank1.StorageError as error:
+                if not error.again:
+                    unexpected.append(error)
+            except BaseException as error:
+                unexpected.append(error)
+                return
+
+    def go_on() -> None:
+        before, end = len(done), time.monotonic() + 120
+        while len(done) == before and not unexpected and time.monotonic() < end:
+            time.sleep(0.02)
+        assert not unexpected
+        assert len(done) > before
+
+    threads = [threading.Thread(target=repeat, args=(step,)) for step in steps]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(kills):
+            go_on()
+            time.sleep(0.2 + 0.003 * number)
+            kill(server)
+            start(server)
+        go_on()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not unexpected
 
 
 def new_schema(server: Any) -> str:

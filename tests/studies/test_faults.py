@@ -6,8 +6,7 @@ import json
 import os
 import resource
 import signal
-import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 import rank1
 from rank1 import Study
-from tests.studies.conftest import kill, new_schema, start
+from tests.studies.conftest import new_schema, while_killed
 from tests.studies.support import python, small_disk
 
 GRID = ["a", "b"], ["c", "d"]
@@ -149,43 +148,20 @@ def test_the_server_is_killed_and_restarted(server: Any, kills: int) -> None:
     """Threads ask and tell while PostgreSQL is killed; what they were told is there, once."""
     url = new_schema(server)
     Study.create("storm", *GRID, storage=url, policy="uts").close()
-    stop = threading.Event()
     asked: list[str] = []
     told: dict[str, float] = {}
-    unexpected: list[BaseException] = []
 
-    def work(number: int) -> None:
+    def worker(number: int) -> Callable[[], None]:
         study = Study.open("storm", url)
-        while not stop.is_set():
-            try:
-                given = study.ask(count=3)
-                asked.extend(each.id for each in given)
-                told[study.tell(given[0].id, float(number)).id] = float(number)
-            except rank1.StorageError as error:
-                if not error.again:
-                    unexpected.append(error)
-            except BaseException as error:
-                unexpected.append(error)
-                return
-        study.close()
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    counts = []
-    try:
-        for number in range(kills):
-            time.sleep(0.5 + 0.003 * number)
-            counts.append(len(asked))
-            kill(server)
-            start(server)
-        while len(asked) == counts[-1] and not unexpected:
-            time.sleep(0.1)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert not unexpected
+        def work() -> None:
+            given = study.ask(count=3)
+            asked.extend(each.id for each in given)
+            told[study.tell(given[0].id, float(number)).id] = float(number)
+
+        return work
+
+    while_killed(server, [worker(0), worker(1)], asked, kills)
     study = Study.open("storm", url)
     found = study.verify()
     assert found.problems == []

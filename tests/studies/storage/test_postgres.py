@@ -19,7 +19,7 @@ import rank1
 from rank1.studies.log import Event, Kind
 from rank1.studies.storage import StudyRow, postgres_tables, sql
 from rank1.studies.storage.postgres import PostgresStorage
-from tests.studies.conftest import kill, new_schema, start
+from tests.studies.conftest import new_schema, while_killed
 from tests.studies.proxy import Proxy
 from tests.studies.support import SPEC, append, reported, suggested
 
@@ -181,42 +181,14 @@ def test_the_server_is_killed_and_restarted(url: str, server: Any, kills: int) -
     """Threads write without end while the server is killed; each acknowledged event is there."""
     storage = PostgresStorage(url)
     study = storage.create("spring", SPEC)
-    stop = threading.Event()
     acknowledged: list[tuple[int, int]] = []
-    unexpected: list[BaseException] = []
 
     def write() -> None:
-        while not stop.is_set():
-            events = suggested(3)
-            try:
-                first = append(storage, study, *events)
-            except rank1.StorageError as error:
-                if not error.again:
-                    unexpected.append(error)
-            except BaseException as error:
-                unexpected.append(error)
-                return
-            else:
-                acknowledged.extend((first + k, e.nonce) for k, e in enumerate(events))
+        events = suggested(3)
+        first = append(storage, study, *events)
+        acknowledged.extend((first + k, e.nonce) for k, e in enumerate(events))
 
-    threads = [threading.Thread(target=write) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    counts = []
-    try:
-        for number in range(kills):
-            time.sleep(0.3 + 0.003 * number)
-            counts.append(len(acknowledged))
-            kill(server)
-            start(server)
-        while len(acknowledged) == counts[-1] and not unexpected:
-            time.sleep(0.1)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert not unexpected
-    assert 0 < counts[0] <= counts[-1] < len(acknowledged)
+    while_killed(server, [write] * 3, acknowledged, kills)
     with storage.reading() as log:
         events = log.read(study.id)
     stored = set(zip(events.seq.tolist(), events.nonce.tolist(), strict=True))
