@@ -20,7 +20,7 @@ serve: .venv/ready ## live studies over HTTP
 	$(BIN)/rank1 serve $(FLAGS)
 
 # What pre-commit runs as well.
-check: .venv/ready
+check: .venv/ready ## lint, format, types, layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -38,12 +38,12 @@ test-fast: check ## for daily work: lint, types, and the quick tests of what is 
 
 # The package as users get it, in an environment of its own; with Ray, which is large and not for
 # every Python.
-test-box: .venv-box/ready
+test-box: .venv-box/ready ## the wheel, in an environment of its own
 	@cat $<
 	.venv-box/bin/pytest tests/installed.py \
 	  $$(.venv-box/bin/python -c "import ray; print('tests/simulation/test_ray.py')" 2> /dev/null)
 
-dist: .venv/ready $(shell find src -name '[a-z_]*' -type f -not -name '*.pyc') pyproject.toml README.md
+dist: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md ## wheel and sdist
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation > .venv/build.log || { cat .venv/build.log; exit 1; }
 	$(BIN)/twine check --strict dist/*
@@ -58,7 +58,7 @@ dist: .venv/ready $(shell find src -name '[a-z_]*' -type f -not -name '*.pyc') p
 	else $$box "$$wheel[studies]" && \
 	  echo "Ray is left out: it has no package for this Python ($$(tail -1 .venv-box/why))" > $@; fi
 
-release: test ## all that comes before an upload
+release: test docs ## all that comes before an upload
 	$(BIN)/python tools/release.py
 
 # The tests again, with the lowest version of everything that pyproject.toml allows. That old code

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from tools.release import problems
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git isn't installed")
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "src/rank1").mkdir(parents=True)
     (tmp_path / "dist").mkdir()
@@ -17,6 +20,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     for name in ("rank1-1.2.0.tar.gz", "rank1-1.2.0-py3-none-any.whl"):
         (tmp_path / "dist" / name).touch()
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    (tmp_path / ".git/info").mkdir(exist_ok=True)
     (tmp_path / ".git/info/exclude").write_text("*\n")
     assert [each.split()[0] for each in problems(tmp_path)] == ["CHANGELOG.md", "CITATION.cff"]
 

@@ -26,11 +26,15 @@ def problems(root: Path = ROOT) -> list[str]:
     wanted = {f"rank1-{version}.tar.gz", f"rank1-{version}-py3-none-any.whl"}
     if names != wanted:
         found.append(f"dist/ has {sorted(names)}, and should have {sorted(wanted)}")
-    changed = subprocess.run(
-        ["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True, check=True
-    ).stdout
-    if changed:
-        found.append(f"the working tree has changes:\n{changed.rstrip()}")
+    try:
+        status = subprocess.run(
+            ["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True
+        )
+    except FileNotFoundError:
+        return [*found, "git isn't installed, so there is no telling whether the tree is clean"]
+    if status.returncode or status.stdout:
+        told = (status.stderr or status.stdout).rstrip()
+        found.append(f"the working tree isn't clean:\n{told}")
     return found
 
 

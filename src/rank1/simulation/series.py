@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import digest, generator, kernel
+from rank1.compiled.dispatch import OPTIONS
 from rank1.errors import InputError
 from rank1.interrupts import held_back
 from rank1.policies.base import Policy
@@ -205,7 +206,7 @@ class Series:
             loop = play_late
             more += [self.feedback, *(take(digest, code) for code in (load_tallies, *COMPILED))]
         parts = (
-            VERSION, self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
+            VERSION, sorted(OPTIONS.items()), self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
             take(digest, loop),
             take(digest, type(self.policy)), take(_values, self.policy),
             take(digest, type(self.problem)), take(_values, self.problem),
