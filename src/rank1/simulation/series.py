@@ -206,7 +206,8 @@ class Series:
             loop = play_late
             more += [self.feedback, *(take(digest, code) for code in (load_tallies, *COMPILED))]
         parts = (
-            VERSION, sorted(OPTIONS.items()), self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
+            VERSION, sorted(OPTIONS.items()),
+            self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
             take(digest, loop),
             take(digest, type(self.policy)), take(_values, self.policy),
             take(digest, type(self.problem)), take(_values, self.problem),
