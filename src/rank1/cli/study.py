@@ -154,7 +154,11 @@ def ask(
     show(table)
 
 
-@study_app.command(epilog="Example: rank1 study tell spring k3fzqa-2-00z8 1")
+# A reward may be negative, which looks like an option.
+@study_app.command(
+    epilog="Example: rank1 study tell spring k3fzqa-2-00z8 1",
+    context_settings={"ignore_unknown_options": True},
+)
 def tell(
     name: Name,
     reports: Annotated[
@@ -167,6 +171,9 @@ def tell(
     """Report rewards: all of them are stored, or none."""
     from rank1.cli.options import real
 
+    for each in reports:
+        if each.startswith("--"):
+            raise ValueError(f"No such option: {each}")
     if len(reports) % 2:
         raise ValueError("tell takes an id and its reward, and more of such pairs")
     pairs = [(reports[k], real(reports[k + 1])) for k in range(0, len(reports), 2)]
@@ -214,6 +221,17 @@ def revise(
         print_json({"revision": number, "rows": rows, "columns": columns})
     else:
         show(f"revision {number}: {len(rows)} rows × {len(columns)} columns")
+
+
+@study_app.command(epilog="Example: rank1 study retire spring")
+def retire(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Close a study: it gives no suggestions any more, and still takes reports."""
+    with _opened(name, storage) as study:
+        study.retire()
+    if json_:
+        print_json({"name": name, "retired": True})
+    else:
+        show(f"{name} gives no suggestions any more")
 
 
 @study_app.command(epilog="Example: rank1 study fit spring --repetitions 99")

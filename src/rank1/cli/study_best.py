@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rank1.cli.app import print_json, show
@@ -44,7 +45,8 @@ def best(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None
     ):
         table = _table(what, "effect", "interval")
         for label, (effect, low, high) in list(zip(names, effects.tolist(), strict=True))[:20]:
-            table.add_row(label, f"{effect:.3g}", f"{low:.3g} to {high:.3g}")
+            known = "?" if math.isnan(effect) else f"{effect:.3g}"
+            table.add_row(label, known, f"{low:.3g} to {high:.3g}")
         show(table)
 
 

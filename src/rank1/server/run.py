@@ -145,6 +145,7 @@ def _bound(config: Config) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((config.host.strip("[]"), config.port))
+        listener.listen()  # of two at once, the later one hears of it here
     except OSError as error:
         listener.close()
         raise BackendError(

@@ -142,7 +142,7 @@ class Identification:
 
 
 def identify(
-    policies: Policy | Sequence[Policy],
+    policies: Policy | str | Sequence[Policy | str],
     problem: Problem,
     confidence: float = 0.95,
     tolerance: float = 0.0,

@@ -11,6 +11,7 @@ from rank1.errors import InputError, InputTypeError
 from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
+from rank1.settings import parse_policy
 from rank1.simulation.feedback import Feedback
 from rank1.simulation.plan import make_plan
 from rank1.simulation.result import Outcome, Result
@@ -32,7 +33,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def simulate(
-    policies: Policy | Sequence[Policy],
+    policies: Policy | str | Sequence[Policy | str],
     problem: Problem,
     n: int,
     runs: int = 20,
@@ -56,7 +57,8 @@ def simulate(
     Parameters
     ----------
     policies
-        A policy, or several with different names or settings.
+        A policy, or several with different names or settings; as values, or as text like
+        `"ucb1:confidence=2"`.
     problem
         What they play.
     n
@@ -149,12 +151,13 @@ def simulate(
     return result()
 
 
-def checked_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
+def checked_policies(policies: Policy | str | Sequence[Policy | str]) -> list[Policy]:
     """The policies as a list, if that is what they are and no two are the same."""
     if isinstance(policies, type):
         name = policies.__name__
         raise InputTypeError(f"policies must be policies, such as {name}(), got the class {name}")
-    given = [policies] if isinstance(policies, Policy) else list(policies)
+    named = [policies] if isinstance(policies, Policy | str) else list(policies)
+    given = [parse_policy(one) if isinstance(one, str) else one for one in named]
     if not given:
         raise InputError(
             "policies must name at least one policy, such as rank1.Rank1Elim(), got []"

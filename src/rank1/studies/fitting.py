@@ -119,15 +119,17 @@ def fit_of(memory: Memory, spec: Spec, now: float, B: int, seed: int) -> StudyFi
         p_value=p,
         repetitions=B,
         deviating=deviating,
-        advice=_advice(p, deviating, known, min(K, L)),
+        advice=_advice(p, deviating, known, min(K, L), found.degrees_of_freedom),
     )
 
 
-def _advice(p: float | None, deviating: list[Any], known: bool, lines: int) -> str:
+def _advice(p: float | None, deviating: list[Any], known: bool, lines: int, freedom: int) -> str:
     if lines == 1:
         return "A single line is of rank one whatever its means are: there is nothing to test."
     if not known or p is None:
         return "Nothing is reported yet, so there is nothing to fit."
+    if freedom == 0:
+        return "Too few pairs have reports: those that have fit any product, so nothing is tested."
     if p >= LEVEL:
         return (
             f"No sign against rank one (p = {p:.3g}): what assumes it may be used, the stopping "

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rank1.checks import shown
-from rank1.errors import FileError, InputError, Rank1Error
+from rank1.errors import FileError, InputError, InputTypeError, Rank1Error
 from rank1.studies.asking import check_reward
 from rank1.studies.desk import Desk, Work
 from rank1.studies.log import Event, Kind
@@ -76,21 +76,27 @@ def import_history(desk: Desk, history: History, key: str | None) -> int:
 
 def _rows(history: History) -> Iterable[tuple[Any, Any, Any]]:
     """Row, column and reward of each line."""
-    if not isinstance(history, str | os.PathLike):
-        for line in history:
-            try:
-                row, column, reward = line
-            except (TypeError, ValueError):
-                raise InputError(
-                    f"history must be a file or rows of (row, column, reward), got {shown(line)}"
-                ) from None
-            yield row, column, reward
+    if isinstance(history, str | os.PathLike):
+        yield from _lines(Path(history))
         return
+    asked = "history must be a file or rows of (row, column, reward)"
+    if not isinstance(history, Iterable) or hasattr(history, "columns"):
+        raise InputTypeError(f"{asked}, got {shown(history)}")
+    for line in history:
+        try:
+            row, column, reward = line
+        except (TypeError, ValueError):
+            raise InputError(f"{asked}, got {shown(line)}") from None
+        yield row, column, reward
+
+
+def _lines(path: Path) -> Iterable[tuple[Any, Any, Any]]:
+    """Those of a file."""
     import polars as pl
 
-    path = Path(history)
     readers = {
-        ".csv": lambda: pl.read_csv(path, schema_overrides={"row": pl.String, "column": pl.String}),
+        # Rewards as text: what they are mustn't be guessed from the first lines.
+        ".csv": lambda: pl.read_csv(path, schema_overrides=dict.fromkeys(COLUMNS, pl.String)),
         ".jsonl": lambda: pl.read_ndjson(path, infer_schema_length=None),
         ".parquet": lambda: pl.read_parquet(path),
     }
@@ -107,4 +113,16 @@ def _rows(history: History) -> Iterable[tuple[Any, Any, Any]]:
             f"missing: {', '.join(missing)}, there are: {', '.join(frame.columns)}"
         )
     for row, column, reward in frame.select(COLUMNS).iter_rows():
-        yield row, column, math.nan if reward is None else reward
+        yield row, column, _reward(reward)
+
+
+def _reward(given: Any) -> Any:
+    """A number where a file has one; else what it has, for the message."""
+    if given is None:
+        return math.nan
+    if not isinstance(given, str):
+        return given
+    try:
+        return float({"true": "1", "false": "0"}.get(given.strip().lower(), given))
+    except ValueError:
+        return given

@@ -34,7 +34,7 @@ MAX_SHOWN = 100_000
 
 
 def _opened(storage: Place) -> Storage:
-    return open_storage(storage) if isinstance(storage, str | os.PathLike) else storage
+    return storage if isinstance(storage, Storage) else open_storage(storage)
 
 
 class Study:

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,7 @@ class Transaction(Reader, Protocol):
         """Close the study, once."""
 
 
+@runtime_checkable
 class Storage(Protocol):
     """Where studies are kept. It can be used by many threads, by many processes, after a fork."""
 
