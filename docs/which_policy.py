@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "figures"
 SIZES = (3, 6, 12, 24)
 RATES = (0.01, 0.05, 0.25)
 LIFTS = (0.5, 0.2)
-#: Pulls after which a run ends: 14 times what most runs take.
+#: Pulls after which a run ends: over 6 times what half of the runs take where that is most.
 MOST = 50_000_000
 
 

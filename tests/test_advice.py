@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import rank1
 from rank1.advice.assumed import assumed_grid
+from rank1.settings import parse_policy
 from tests.test_cli import Output
 
 Capture = pytest.CaptureFixture[str]
@@ -117,6 +119,57 @@ def test_too_few_pulls_to_earn_anything() -> None:
     assert re.search(r"half of that takes it about [\d,]+ pulls", told.words[2])
 
 
+def test_no_verdict_on_pulls_that_were_not_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A horizon beyond the budget: what the first pulls don't bring, later ones may."""
+    monkeypatch.setattr("rank1.advice.asking.EARNING", 4 * 5 * 64)  # the first round
+    told = rank1.advise(8, 8, 1_000_000, 0.02, lifts=[0.3], policies=[rank1.UTS()])
+    assert {row["steps"] for row in told.figures} == {64}
+    assert max(row["gain"] for row in told.figures) < 0.1
+    assert told.policy == "uts"
+    assert "in the first 64 of 1,000,000 pulls no policy brings 10%" in told.words[1]
+    assert "can't be told in seconds" in told.words[1]
+    assert "Don't expect" not in str(told)
+    assert "half of that takes" not in str(told)
+
+
+def test_a_policy_that_earns_in_the_first_pulls_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rank1.advice.asking.EARNING", 4 * 5 * 3000)
+    told = rank1.advise(3, 2, 10**9, 0.4, lifts=[0.6], policies=[rank1.UTS()])
+    assert told.policy == "uts"
+    assert "going by the first 3,000 of 1,000,000,000 pulls" in told.words[1]
+
+
+@pytest.mark.parametrize("horizon", [2, 500, 10**12])
+@pytest.mark.parametrize("size", [2, 30])
+@pytest.mark.parametrize("names", [["uniform"], ["uniform", "uts"]])
+def test_earning_keeps_to_its_budget(
+    monkeypatch: pytest.MonkeyPatch, horizon: int, size: int, names: list[str]
+) -> None:
+    """Whatever the horizon, the grid and the number of policies."""
+    played = []
+
+    def counted(policy: object, problem: object, n: int, runs: int, *rest: Any, **more: Any) -> Any:
+        played.append(n * runs)
+        return simulate(policy, problem, n, runs, *rest, **more)  # type: ignore[arg-type]
+
+    simulate = rank1.simulate
+    monkeypatch.setattr("rank1.advice.asking.simulate", counted)
+    monkeypatch.setattr("rank1.advice.asking.EARNING", 12_000)
+    policies = [parse_policy(name) for name in names]
+    told = rank1.advise(size, size, horizon, 0.02, lifts=[0.3], policies=policies)
+    lines = 2 * size
+    assert 0 < sum(played) <= 12_000 * min(1, 40 / lines)
+    once_more = told.policy is None and bool(told.figures)
+    grids = len({(row["shape"], row["lift"]) for row in told.figures})
+    assert len(played) == len(told.figures) + grids * once_more
+
+
+def test_a_grid_of_many_pairs_has_fewer_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rank1.advice.asking.MANY_PAIRS", 5)
+    told = rank1.advise(3, 2, 100, 0.4, lifts=[0.6], policies=[rank1.UTS()])
+    assert {row["runs"] for row in told.figures} == {2}
+
+
 def test_a_run_that_was_cut_before_the_horizon_says_nothing_about_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -158,7 +211,10 @@ def test_words_and_a_table_for_a_person(capsys: Capture) -> None:
             "--lift must leave the best pair a mean of at most 1, got 0.6.*smaller",
         ),
         (["--confidence", "1"], "--confidence must be a number above 0 and below 1, got 1"),
+        (["--lift", "0.6"], "lifts must differ from each other, got 0.6 twice"),
         (["--policy", "utz"], "did you mean uts"),
+        (["--policy", "oracle"], r"must be ones that needn't know the answer, got Oracle\(\)"),
+        (["--policy", "uts", "--policy", "glm_ucb"], "needn't know the answer, got GLMUCB"),
         (["--runs", "0"], "--runs must be a whole number of at least 1, got 0"),
     ],
 )
@@ -167,3 +223,20 @@ def test_bad_input_is_told(capsys: Capture, options: list[str], message: str) ->
     assert ran.status == 2
     assert re.search(message, ran.err.replace("\n", " "))
     assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("lifts", "kind", "message"),
+    [
+        (0.5, rank1.InputTypeError, r"lifts must be a list of numbers, .*, got 0.5"),
+        (np.array(0.5), rank1.InputTypeError, r"lifts must be a list of numbers"),
+        ("0.5", rank1.InputTypeError, "lift must be a number .*, got '0'"),
+        ([], rank1.InputError, "lifts must be at least one number, got none"),
+        ([0.5, 0.2, 0.5], rank1.InputError, "lifts must differ from each other, got 0.5 twice"),
+        (None, rank1.InputError, "^rate must leave .* at most 1, got 0.95: with a lift of 0.2"),
+        ([0.5], rank1.InputError, "^lift must leave .* at most 1, got 0.5"),
+    ],
+)
+def test_bad_lifts_are_told(lifts: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        rank1.advise(3, 2, 100, 0.95, lifts=lifts)

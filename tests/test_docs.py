@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import rank1
@@ -98,3 +100,44 @@ def test_the_pulls_until_one_is_sure(tmp_path: Path) -> None:
     )  # fmt: skip
     assert run.stdout in (ROOT / "docs/which-policy.md").read_text()
     assert (tmp_path / "which-policy-find.png").exists()
+
+
+@pytest.mark.validate
+def test_who_earns_most_where(tmp_path: Path) -> None:
+    """The figures of the page are those of its sweep."""
+    text = " ".join((ROOT / "docs/which-policy.md").read_text().split())
+    out = tmp_path / "which-policy.parquet"
+    subprocess.run(
+        [
+            sys.executable, "-m", "rank1", "sweep", str(ROOT / "docs/which-policy.toml"),
+            "--store", str(tmp_path / "cells"), "--out", str(out),
+        ],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    regret: dict[tuple[int, float, int], dict[str, Any]] = {}
+    keys = ["K", "p_u", "n", "policy"]
+    for key, rows in pl.read_parquet(out).group_by(keys, maintain_order=True):
+        K, p_u, n, policy = key
+        values = rows["expected_regret"].to_numpy()
+        assert len(values) == 20
+        regret.setdefault((K, p_u, n), {})[str(policy)] = (
+            values.mean(), values.std(ddof=1) / len(values) ** 0.5
+        )  # fmt: skip
+    winners, clear = {}, 0
+    for square, means in regret.items():
+        first, second = sorted(means, key=lambda name: means[name][0])[:2]
+        winners[square] = first
+        gap = means[second][0] - means[first][0]
+        clear += first == "uts" and gap > 2 * math.hypot(means[first][1], means[second][1])
+    won = list(winners.values()).count("uts")
+    said = f"`uts` has the least regret in {won} of {len(winners)} squares, in {clear} of them"
+    assert said in text
+    others = [square for square in winners if winners[square] != "uts"]
+    assert [(K, n) for K, _, n in others] == [(32, 1000)] * 3
+    for square in others:
+        means = regret[square]
+        assert means[winners[square]][0] > 0.99 * means["uniform"][0]
+    for K in (4, 32):
+        (mean, error), (equal, _) = (regret[K, 0.2, 100_000][name] for name in ("uts", "uniform"))
+        size = f"{K}×{K}, where an equal split loses {equal:,.0f}"
+        assert f"{mean:,.0f} ± {error:,.0f} on {size}" in text

@@ -10,7 +10,7 @@ import numpy as np
 
 from rank1 import checks, notebook, theory
 from rank1.advice.assumed import assumed_grids
-from rank1.advice.words import about, earn_words, find_words, table_of
+from rank1.advice.words import about, earn_words, earner, find_words, table_of
 from rank1.errors import InputError
 from rank1.policies import Policy
 from rank1.problems import Bernoulli
@@ -32,9 +32,13 @@ FIND = ("top_two",)
 #: Asked as well where trying every pair first would take more than this share of the horizon.
 WITHOUT_FIRST_ROUND, SHARE = "uts:first_round=false", 0.1
 #: Pulls of a policy on one grid; fewer where there are more lines than so many, each is slower.
-SEARCH, EQUAL_SPLIT, EARNING = 3_000_000, 8_000_000, 1_500_000
+SEARCH, EQUAL_SPLIT = 3_000_000, 8_000_000
+#: Pulls for the goal "earn" altogether, of that many lines.
+EARNING = 24_000_000
 LINES = 40
 LEAST_RUNS, MOST_RUNS = 5, 40
+#: Of more pairs than so many a run takes long to begin: there are fewer.
+MANY_PAIRS, FEW_RUNS = 2**17, 2
 #: Pulls of TopTwo until it stops, as a multiple of the lower bound: in most runs, and at most.
 USUAL, MOST = 7, 14
 
@@ -69,7 +73,8 @@ class Advice:
         average of pulls that holds for every rule.
 
         For the goal "earn": `regret` and `reward` after `steps`, and `gain`: of what the best pair
-        would bring above an equal split, the share that the policy brings.
+        would bring above an equal split, the share that the policy brings. `steps` is less than
+        the horizon where that would take too long.
         """
         from rank1.frames import WholeFrame
 
@@ -121,7 +126,7 @@ def advise(
         How much better the best row and the best column may be than the second: 0.2 for 20%.
         Unless told 20% and 50%, as far as no mean exceeds 1.
     policies
-        Whom to ask; for each goal there are some.
+        Whom to ask; for each goal there are some. The fewer, the longer each can be simulated.
     runs
         Of each policy on each grid; as many as there is time for unless told.
     seed, jobs, progress
@@ -153,12 +158,20 @@ def advise(
     asked = [parse_policy(name) for name in names]
     if policies is not None:
         asked = checked_policies(policies)
+        for policy in asked:
+            if policy.needs_truth:
+                raise InputError(
+                    "policies must be ones that needn't know the answer, got "
+                    f"{checks.shown(policy)}"
+                )
     able, left_out = _able(asked, K, L, horizon)
     # Pulls until one may stop are told also where the horizon doesn't allow them.
     players = asked if goal == "find" else able
     if goal == "find":
         uniform = parse_policy("uniform")
         players = [*(policy for policy in asked if policy != uniform), uniform]
+    # The best of them may be played once more, for `_until_half`.
+    longest = _longest(K, L, len(grids) * (len(players) + 1))
     figures: list[dict[str, Any]] = []
     with Progress(progress, "simulations", len(grids) * len(players)) as bar:
         for grid in grids:
@@ -167,16 +180,23 @@ def advise(
                 if goal == "find":
                     rest = _searched(policy, grid.problem, horizon, confidence, runs, seed, jobs)
                 else:
-                    rest = _earned(policy, grid.problem, horizon, runs, seed, jobs)
+                    rest = _earned(policy, grid.problem, horizon, longest, runs, seed, jobs)
                 figures.append(given | rest)
                 bar.advance(1, f"{policy.label}, {grid.shape}, lift {grid.lift:.0%}")
     if goal == "find":
         chosen, words = find_words(grids, figures, able, horizon)
+    elif not able:
+        chosen, words = None, ["No policy that was asked can play this grid within the horizon."]
     else:
-        chosen, words = earn_words(
-            grids, figures, able, horizon,
-            lambda policy, grid: _until_half(policy, grid.problem, horizon, seed, jobs),
-        )  # fmt: skip
+        best, verdict = earner(figures, able, horizon)
+        halves: list[str] = []
+        if verdict == "nothing":
+            with Progress(progress, "pulls until half", len(grids)) as bar:
+                for grid in grids:
+                    halves.append(_until_half(best, grid.problem, horizon, longest, seed, jobs))
+                    bar.advance(1, f"{best.label}, {grid.shape}, lift {grid.lift:.0%}")
+        chosen = None if verdict == "nothing" else best.label
+        words = earn_words(grids, figures, best, verdict, horizon, halves)
     first = f"{K:,} × {L:,} pairs, {horizon:,} pulls, {rate:g} on average for a pull: "
     aim = f"to find the best pair with confidence {confidence:g}" if goal == "find" else "to earn"
     words = [f"{first}{aim}.", *words, *(f"Left out: {why}." for why in left_out.values())]
@@ -225,12 +245,20 @@ def _searched(
     }
 
 
+def _longest(K: int, L: int, plays: int) -> int:
+    """The most pulls of a run, so that `plays` of a policy on a grid take seconds altogether."""
+    return max(1, int(EARNING / plays * min(1.0, LINES / (K + L))) // LEAST_RUNS)
+
+
 def _earned(
-    policy: Policy, problem: Bernoulli, horizon: int, runs: int | None, seed: int, jobs: int
-) -> dict[str, Any]:
-    """Reward and regret of a policy."""
-    steps = min(horizon, EARNING // LEAST_RUNS)
-    whole = runs or int(np.clip(EARNING / steps, LEAST_RUNS, MOST_RUNS))
+    policy: Policy, problem: Bernoulli, horizon: int, longest: int,
+    runs: int | None, seed: int, jobs: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Reward and regret of a policy, in as many pulls of the horizon as there is time for."""
+    steps = min(horizon, longest)
+    whole = runs or FEW_RUNS
+    if runs is None and problem.K * problem.L <= MANY_PAIRS:
+        whole = int(np.clip(LEAST_RUNS * longest / steps, LEAST_RUNS, MOST_RUNS))
     result = simulate(policy, problem, steps, whole, seed, jobs, 1, shuffle=True)
     regret = mean_and_error(result.outcomes[0].expected[:, -1])
     lost, error = regret["mean"] or 0.0, regret["se"] or 0.0
@@ -248,13 +276,15 @@ def _earned(
     }
 
 
-def _until_half(policy: Policy, problem: Bernoulli, horizon: int, seed: int, jobs: int) -> str:
+def _until_half(
+    policy: Policy, problem: Bernoulli, horizon: int, longest: int, seed: int, jobs: int
+) -> str:
     """When a policy would have earned half of what can be gained, in words."""
-    n = max(EARNING // LEAST_RUNS, horizon)
-    steps = np.unique(np.geomspace(min(horizon, n), n, 60).astype(np.int64))
-    result = simulate(policy, problem, n, LEAST_RUNS, seed, jobs, steps.tolist(), shuffle=True)
+    steps = np.unique(np.geomspace(horizon, longest, 60).astype(np.int64))
+    runs = LEAST_RUNS if problem.K * problem.L <= MANY_PAIRS else FEW_RUNS
+    result = simulate(policy, problem, longest, runs, seed, jobs, steps.tolist(), shuffle=True)
     lost = result.outcomes[0].expected.mean(axis=0)
     half = lost <= 0.5 * steps * (problem.best_mean - problem.means.mean())
     if not half.any():
-        return f"half of that takes it more than {about(n)} pulls"
+        return f"half of that takes it more than {about(longest)} pulls"
     return f"half of that takes it about {about(int(steps[half.argmax()]))} pulls"

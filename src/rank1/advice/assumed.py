@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rank1 import checks
-from rank1.errors import InputError
+from rank1.errors import InputError, InputTypeError
 from rank1.problems import Bernoulli
 
 __all__ = ["LIFTS", "AssumedGrid", "assumed_grid", "assumed_grids"]
@@ -84,18 +84,35 @@ def assumed_grids(K: int, L: int, rate: float, lifts: Sequence[float] | None) ->
     """Grids of each lift, in the shapes that have no mean above 1."""
     shapes = ("spike", "stairs") if max(K, L) > 2 else ("spike",)  # two lines have no stairs
     found: list[AssumedGrid] = []
-    why = InputError("lifts must be at least one number, got none")
-    for lift in LIFTS if lifts is None else lifts:
-        lift = checks.number("lift", lift, 0, 100, above=True)
-        fitting = []
+    for lift in LIFTS if lifts is None else _checked_lifts(lifts):
+        fitting, why = [], None
         for shape in shapes:
             try:
                 fitting.append(assumed_grid(K, L, rate, lift, shape))
             except InputError as error:
                 why = error
-        if lifts is not None and not fitting:
+        if lifts is not None and not fitting and why:
             raise why
         found += fitting
     if not found:
-        raise why
+        raise InputError(
+            f"rate must leave the best pair a mean of at most 1, got {rate:g}: with a lift of "
+            f"{min(LIFTS):g} it would have more; take a smaller rate, or name smaller lifts"
+        )
+    return found
+
+
+def _checked_lifts(lifts: Sequence[float]) -> list[float]:
+    try:
+        given = list(lifts)
+    except TypeError:
+        raise InputTypeError(
+            f"lifts must be a list of numbers, such as [0.2, 0.5], got {checks.shown(lifts)}"
+        ) from None
+    found = [checks.number("lift", lift, 0, 100, above=True) for lift in given]
+    if not found:
+        raise InputError("lifts must be at least one number, got none")
+    for lift in found:
+        if found.count(lift) > 1:
+            raise InputError(f"lifts must differ from each other, got {lift:g} twice")
     return found

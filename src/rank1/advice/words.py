@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from rank1.advice.assumed import AssumedGrid
 from rank1.policies import Policy
 from rank1.studies.spec import DEFAULT_POLICY
 
-__all__ = ["about", "earn_words", "find_words", "share", "table_of"]
+__all__ = ["about", "earn_words", "earner", "find_words", "share", "table_of"]
 
 #: A policy that brings less than this share of what could be gained isn't worth having.
 WORTH = 0.1
@@ -73,43 +72,63 @@ def find_words(
     return best, [rest, *words]
 
 
+def earner(figures: list[dict[str, Any]], able: list[Policy], horizon: int) -> tuple[Policy, str]:
+    """The best for "earn", and the verdict on it.
+
+    The verdict is "worth" taking, "nothing" to be had by anybody, or "unknown" where the horizon
+    is longer than what was simulated, in which nobody got far.
+    """
+    best = _best_earner(figures, able)
+    mine = [row for row in figures if row["policy"] == best.label]
+    if max(row["gain"] - 2 * row["gain_se"] for row in mine) >= WORTH:  # not by luck
+        return best, "worth"
+    return best, "unknown" if mine[0]["steps"] < horizon else "nothing"
+
+
 def earn_words(
     grids: list[AssumedGrid],
     figures: list[dict[str, Any]],
-    able: list[Policy],
+    best: Policy,
+    verdict: str,
     horizon: int,
-    half: Callable[[Policy, AssumedGrid], str],
-) -> tuple[str | None, list[str]]:
-    """Whom to take for "earn", None where it isn't worth it, and why.
+    halves: list[str],
+) -> list[str]:
+    """Whom to take for "earn", or that it isn't worth it, and why.
 
-    `half` says when a policy would have brought half of what can be gained.
+    `halves` says, for each grid, when half of what can be gained would be had, if that is "nothing"
+    within the horizon.
     """
-    if not able:
-        return None, ["No policy that was asked can play this grid within the horizon."]
-    best = _best_earner(figures, able)
-    mine = [row for row in figures if row["policy"] == best.label]
-    worth = max(row["gain"] - 2 * row["gain_se"] for row in mine) >= WORTH  # not by luck
     words = []
-    for grid, rows in _by_grid(grids, figures):
+    for number, (grid, rows) in enumerate(_by_grid(grids, figures)):
         own = next(row for row in rows if row["policy"] == best.label)
         others = "".join(
             f", {row['policy']} {row['reward']:,.0f}" for row in rows if row is not own
         )
         short = "" if own["steps"] == horizon else f" in the first {own['steps']:,} pulls"
+        rest = f"; {halves[number]}" if halves else f" (expected regret {own['regret']:,.0f})"
         words.append(
             f"If {grid.words}: {best.label} earns {own['reward']:,.0f}{short}, an equal split "
             f"{own['equal_split']:,.0f}{others}. {best.label} brings {share(own['gain'])} of what "
-            "the best pair would bring above an equal split"
-            + (f" (expected regret {own['regret']:,.0f})." if worth else f"; {half(best, grid)}.")
+            f"the best pair would bring above an equal split{rest}."
         )
-    if worth:
-        return best.label, [f"Take {best.label}{_default(best.label, 'earn')}.", *words]
-    few = (
-        f"Don't expect to earn more than an equal split does: in {horizon:,} pulls no policy "
-        f"brings {WORTH:.0%} of what could be gained. Keep to what you have, or merge rows or "
-        "columns."
-    )
-    return None, [few, *words]
+    steps = figures[0]["steps"]
+    take = f"Take {best.label}{_default(best.label, 'earn')}"
+    if verdict == "worth":
+        part = f", going by the first {steps:,} of {horizon:,} pulls" if steps < horizon else ""
+        return [f"{take}{part}.", *words]
+    none = f"no policy brings {WORTH:.0%} of what could be gained"
+    if verdict == "unknown":
+        return [
+            f"{take}, unless you have the patience to simulate more: in the first {steps:,} of "
+            f"{horizon:,} pulls {none}, and what comes later can't be told in seconds; "
+            "`rank1.simulate` tells it.",
+            *words,
+        ]
+    return [
+        f"Don't expect to earn more than an equal split does: in {horizon:,} pulls {none}. "
+        "Keep to what you have, or merge rows or columns.",
+        *words,
+    ]
 
 
 def _best_earner(figures: list[dict[str, Any]], able: list[Policy]) -> Policy:
