@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,6 +152,13 @@ def test_pairs_that_somebody_else_chose(policy: str) -> None:
     play(study, 1)
     assert read(sampler, study).memory.book.imported.sum() == 9
     assert_same(sampler, sampler_of(policy), study)
+
+
+def test_the_page_names_policies_that_do_not_learn_from_others_pairs() -> None:
+    page = (Path(__file__).parents[1] / "docs/optuna.md").read_text()
+    (named,) = re.findall(r"by policies that learn from counts: all but (.*)\|", page)
+    without = {name for name, it in rank1.policies.POLICIES.items() if not it.counts}
+    assert set(re.findall("`(.*?)`", named)) == without - {"oracle"}  # which is refused
 
 
 def test_a_trial_that_is_tried_again_is_another_one() -> None:
