@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -90,6 +91,23 @@ def test_pulls_until_one_may_stop() -> None:
     html = shown(rank1.identify(rank1.TopTwo(), problem, runs=4))
     assert "4 of 4" in html
     assert html.count("<svg") == 1
+
+
+def test_what_is_read_in_a_picture_keeps_its_digits() -> None:
+    problem = rank1.spike(K=3, L=2, p_u=0.4, p_v=0.4, delta_u=0.5, delta_v=0.5)
+    found = rank1.identify(rank1.TopTwo(), problem, 0.999, n=2000, runs=2)
+    assert "confidence 0.999" in texts_of(shown(found))
+    policies = [rank1.UCB1(confidence=it) for it in (1.001, 1.009)]
+    html = shown(rank1.simulate(policies, problem, 500, 2))
+    texts = texts_of(html)
+    for policy in policies:
+        assert policy.label in texts
+    assert re.search(r' d="M \d+\.\d', html)
+    assert not re.search(r' (d|x|y|transform)="[^"]*\.\d{3}', html)
+
+
+def texts_of(html: str) -> str:
+    return "\n".join(re.findall("<text.*?</text>", html, re.DOTALL))
 
 
 def test_a_study_shows_what_it_found_and_writes_nothing(tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,6 @@ import numpy as np
 import optuna
 import pytest
 from optuna.samplers import BaseSampler
-from optuna.storages import InMemoryStorage, JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.testing.pytest_samplers import (
     BasicSamplerTestCase,
     RelativeSamplerTestCase,
@@ -24,70 +22,30 @@ from optuna.trial import TrialState
 
 import rank1
 from rank1.optuna import PairSampler
-from rank1.optuna.trials import KEY, Trials
+from rank1.optuna.trials import KEY
 from rank1.studies.spec import HORIZON
-
-ROWS, COLUMNS = ("a", "b", "c"), (10, 20, None, True)
-GRID: dict[str, optuna.distributions.BaseDistribution] = {
-    "row": optuna.distributions.CategoricalDistribution(ROWS),
-    "column": optuna.distributions.CategoricalDistribution(COLUMNS),
-}
-MEANS = np.outer([0.9, 0.5, 0.2], [0.3, 0.9, 0.5, 0.4])
-# Of the policies that can't do with unknown pulls, and of those that can.
-POLICIES = ["rank1elim", "ucb1"]
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(before)
-
-
-def sampler_of(policy: Any = "ucb1", seed: int = 1, **more: Any) -> PairSampler:
-    return PairSampler("row", "column", policy, seed=seed, **more)
-
-
-def study_of(sampler: BaseSampler, storage: Any = None, name: str = "s", **more: Any) -> Any:
-    more = {"direction": "maximize", **more}
-    return optuna.create_study(
-        storage=storage, sampler=sampler, study_name=name, load_if_exists=True, **more
-    )
-
-
-def place(trial: Any) -> tuple[int, int]:
-    return ROWS.index(trial.params["row"]), COLUMNS.index(trial.params["column"])
-
-
-def reward(trial: Any) -> float:
-    """0 or 1, the same for the same trial."""
-    return float(np.random.default_rng(trial.number).random() < MEANS[place(trial)])
-
-
-def play(study: Any, trials: int) -> None:
-    for _ in range(trials):
-        trial = study.ask(GRID)
-        study.tell(trial, reward(trial))
-
-
-def pairs(study: Any) -> list[tuple[int, int]]:
-    return [place(trial) for trial in study.trials]
-
-
-def read(sampler: PairSampler, study: Any) -> Trials:
-    with sampler._read(study) as trials:
-        return trials
-
-
-def assert_same(one: PairSampler, two: PairSampler, study: Any) -> None:
-    assert read(one, study).memory.differences(read(two, study).memory) == []
-
+from tests.optuna_support import (
+    COLUMNS,
+    GRID,
+    MEANS,
+    POLICIES,
+    ROWS,
+    assert_same,
+    pairs,
+    place,
+    play,
+    read,
+    reward,
+    sampler_of,
+    study_of,
+    suggest,
+)
+from tests.optuna_support import quiet as quiet
 
 # What it suggests
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [*POLICIES, "top_two", "uts"])
 def test_suggestions_are_those_of_the_policy(policy: str) -> None:
     study = study_of(sampler_of(policy))
     play(study, 200)
@@ -152,87 +110,6 @@ def test_other_parameters_are_for_the_other_sampler() -> None:
 # What it knows
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_restart_changes_nothing(policy: str) -> None:
-    through, again = study_of(sampler_of(policy)), study_of(sampler_of(policy))
-    for study in (through, again):
-        waiting: list[Any] = []
-        for step in range(80):
-            if study is again:
-                study.sampler = sampler_of(policy)
-            waiting.append(study.ask(GRID))
-            if step % 3:  # the newest, then the oldest: rewards are late and out of order
-                trial = waiting.pop(-(step % 2))
-                failed = [None, TrialState.FAIL, TrialState.PRUNED][min(step % 9, 2)]
-                study.tell(trial, None if failed else reward(trial), state=failed)
-    assert pairs(through) == pairs(again)
-    assert_same(through.sampler, again.sampler, again)
-    assert_same(through.sampler, sampler_of(policy), through)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_workers_know_the_same_whatever_they_have_seen_when(policy: str) -> None:
-    """Each worker looks at the study only sometimes, so that pulls cross."""
-    storage = InMemoryStorage()
-    workers = [study_of(sampler_of(policy), storage) for _ in range(3)]
-    play(workers[0], 1)
-    rng, waiting = np.random.default_rng(1), []
-    crossed = 0
-    for _ in range(150):
-        worker = workers[rng.integers(3)]
-        if rng.random() < 0.5:
-            trials = worker.sampler._trials_of(worker)
-            if not trials.grid or rng.random() < 0.5:
-                trials = read(worker.sampler, worker)
-            trial = worker.ask()
-            choice = trials.choose(trial.number, seed=1)
-            storage.set_trial_system_attr(trial._trial_id, KEY, choice.written)
-            for name, at in zip(GRID, choice.pull[:2], strict=True):
-                storage.set_trial_param(trial._trial_id, name, at, GRID[name])
-            waiting.append(trial.number)
-            crossed += choice.after < len(worker.trials) - 2
-        elif waiting:
-            number = waiting.pop(rng.integers(len(waiting)))
-            failed = TrialState.FAIL if rng.random() < 0.1 else None
-            value = None if failed else reward(worker.trials[number])
-            worker.tell(number, value, state=failed)
-    assert crossed > 10
-    fresh = sampler_of(policy)
-    for worker in workers:
-        assert_same(worker.sampler, fresh, worker)
-    memory = read(fresh, workers[0]).memory
-    told = [trial for trial in workers[0].trials if trial.state == TrialState.COMPLETE]
-    if policy == "ucb1":  # every reward counts
-        assert memory.book.counts.sum() == len(told)
-    else:  # none of two that were chosen for one place in a round
-        assert memory.book.counts.sum() < len(told)
-        state: Any = memory.state
-        stage = state.at[0].stage
-        assert state.C_row[stage].sum() + state.C_column[stage].sum() > 0
-
-
-def test_no_round_has_a_reward_too_many() -> None:
-    """Two workers that choose at once: rank1elim, whose sums stand for means, takes one of both."""
-    storage = InMemoryStorage()
-    one, two = (study_of(sampler_of("rank1elim", seed), storage) for seed in (1, 2))
-    play(one, 1)
-    for worker in (one, two):
-        read(worker.sampler, worker)
-    choices = []
-    for worker in (one, two):
-        trial = worker.ask()
-        choice = worker.sampler._trials.choose(trial.number, seed=1)
-        storage.set_trial_system_attr(trial._trial_id, KEY, choice.written)
-        for name, at in zip(GRID, choice.pull[:2], strict=True):
-            storage.set_trial_param(trial._trial_id, name, at, GRID[name])
-        choices.append(choice)
-        worker.tell(trial.number, 1.0)
-    assert choices[0].pull.tag == choices[1].pull.tag
-    state: Any = read(two.sampler, two).memory.state
-    assert state.C_row[0].tolist() == [1, 0, 0]
-    assert state.awaited[0] == 0
-
-
 def test_what_teaches_nothing() -> None:
     study = study_of(sampler_of())
     play(study, 5)
@@ -277,6 +154,13 @@ def test_pairs_that_somebody_else_chose(policy: str) -> None:
     assert_same(sampler, sampler_of(policy), study)
 
 
+def test_the_page_names_policies_that_do_not_learn_from_others_pairs() -> None:
+    page = (Path(__file__).parents[1] / "docs/optuna.md").read_text()
+    (named,) = re.findall(r"by policies that learn from counts: all but (.*)\|", page)
+    without = {name for name, it in rank1.policies.POLICIES.items() if not it.counts}
+    assert set(re.findall("`(.*?)`", named)) == without - {"oracle"}  # which is refused
+
+
 def test_a_trial_that_is_tried_again_is_another_one() -> None:
     study = study_of(sampler_of("rank1elim"))
     play(study, 2)
@@ -294,47 +178,6 @@ def test_a_trial_that_is_tried_again_is_another_one() -> None:
     assert read(study.sampler, study).memory.book.imported.sum() == 2
 
 
-def test_a_sampler_for_several_studies() -> None:
-    sampler, storage = sampler_of(), InMemoryStorage()
-    one, two = study_of(sampler, storage, "one"), study_of(sampler, storage, "two")
-    for _ in range(10):
-        play(one, 2)
-        play(two, 1)
-    assert read(sampler, one).memory.book.counts.sum() == 20
-    alone = study_of(sampler_of())
-    play(alone, 10)
-    assert pairs(two) == pairs(alone)
-
-
-def test_pickles_and_threads() -> None:
-    sampler = sampler_of()
-    study = study_of(sampler)
-    play(study, 5)
-    copy = pickle.loads(pickle.dumps(sampler))
-    assert_same(sampler, copy, study)
-    study.sampler = copy
-
-    def objective(trial: Any) -> float:
-        trial.suggest_categorical("row", ROWS)
-        trial.suggest_categorical("column", COLUMNS)
-        return reward(trial)
-
-    study.optimize(objective, n_trials=40, n_jobs=3)
-    assert read(copy, study).memory.book.counts.sum() == 45
-    assert_same(copy, sampler, study)
-
-
-def test_a_file_is_enough(tmp_path: Path) -> None:
-    kept, alone = [], study_of(sampler_of())
-    for _ in range(3):
-        storage = JournalStorage(JournalFileBackend(str(tmp_path / "log")))
-        study = study_of(sampler_of(), storage)
-        play(study, 8)
-        kept = pairs(study)
-    play(alone, 24)
-    assert kept == pairs(alone)
-
-
 def test_pruners_that_show_only_some_trials() -> None:
     """Hyperband's samplers are to see the trials of one bracket, another one each time."""
     study = study_of(sampler_of(), pruner=optuna.pruners.HyperbandPruner(1, 9))
@@ -342,18 +185,12 @@ def test_pruners_that_show_only_some_trials() -> None:
     def objective(trial: Any) -> float:
         trial.report(0.5, 1)
         trial.should_prune()  # or it makes no brackets
-        return _suggest(trial)
+        return suggest(trial)
 
     study.optimize(objective, n_trials=20)
     assert len(study.pruner._pruners) > 1
     assert read(study.sampler, study).memory.book.counts.sum() == 20
     assert_same(study.sampler, sampler_of(), study)
-
-
-def _suggest(trial: Any) -> float:
-    trial.suggest_categorical("row", ROWS)
-    trial.suggest_categorical("column", COLUMNS)
-    return reward(trial)
 
 
 # What it refuses
@@ -436,43 +273,3 @@ class TestOptunaCategorical:
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
         return lambda: PairSampler("x", "y", "ucb1", seed=1, reward_range=(-200, 200))
-
-
-# Two processes
-
-
-WORKER = """
-import sys
-sys.path.insert(0, {root!r})
-from tests import test_optuna as t
-import optuna
-optuna.logging.set_verbosity(optuna.logging.ERROR)
-study = t.study_of(t.sampler_of({policy!r}), t.storage_of({where!r}, {path!r}))
-study.optimize(t._suggest, n_trials=150)
-"""
-
-
-def storage_of(where: str, path: str) -> Any:
-    return f"sqlite:///{path}" if where == "sqlite" else JournalStorage(JournalFileBackend(path))
-
-
-@pytest.mark.validate
-@pytest.mark.parametrize("where", ["sqlite", "journal"])
-@pytest.mark.parametrize("policy", ["rank1elim", "ucb1", "top_two"])
-def test_processes_on_one_study(where: str, policy: str, tmp_path: Path) -> None:
-    path = str(tmp_path / "study")
-    sampler = sampler_of(policy)
-    study = study_of(sampler, storage_of(where, path))
-    play(study, 1)
-    code = WORKER.format(
-        root=str(Path(__file__).parent.parent), policy=policy, where=where, path=path
-    )
-    running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
-    play(study, 50)
-    assert [process.wait(300) for process in running] == [0, 0]
-    trials = study.trials
-    assert len(trials) == 351
-    counts = read(sampler, study).memory.book.counts.sum()
-    assert counts == 351 if policy != "rank1elim" else 100 < counts <= 351
-    assert_same(sampler, sampler_of(policy), study)
-    assert sampler.best(study)["row"] == "a"

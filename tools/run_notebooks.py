@@ -2,6 +2,7 @@
 
 python tools/run_notebooks.py                 run all, and write what they show into their files
 python tools/run_notebooks.py --check FILE …  run these, and write nothing: status 1 if a cell fails
+                                              or shows other words than those in its file
 
 Each runs in an empty folder of its own.
 """
@@ -9,6 +10,7 @@ Each runs in an empty folder of its own.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -54,6 +56,20 @@ def _is_volatile(output: Any) -> bool:
     )
 
 
+def words(notebook: Any) -> list[list[str]]:
+    """What each cell shows to be read, without pictures."""
+    return [
+        [output.get("text") or _without_pictures(output.data) for output in cell.get("outputs", [])]
+        for cell in notebook.cells
+    ]
+
+
+def _without_pictures(data: Any) -> str:
+    if "text/html" in data:
+        return re.sub(r"<svg.*?</svg>|<img [^>]*>", "", data["text/html"], flags=re.DOTALL)
+    return str(data.get("text/plain", ""))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run them; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -76,8 +92,15 @@ def main(arguments: list[str] | None = None) -> int:
             for output in cell.get("outputs", [])
         )
         print(f"{path.name}: {len(notebook.cells)} cells, {bars} bars of progress")
+        notebook = stripped(notebook)
         if not given.check:
-            nbformat.write(stripped(notebook), path)
+            nbformat.write(notebook, path)
+            continue
+        kept = words(nbformat.read(path, as_version=4))
+        for number, (old, new) in enumerate(zip(kept, words(notebook), strict=True)):
+            if old != new:
+                print(f"{path.name}: cell {number} shows {new}, not {old}", file=sys.stderr)
+                return 1
     return 0
 
 

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,11 @@ class Storm:
         self.failed = 0
         self._end = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, args=(*addresses[k % len(addresses)], timeout, k))
+            threading.Thread(
+                target=self._run,
+                args=(*addresses[k % len(addresses)], timeout, k),
+                daemon=True,  # or a test that fails would never end
+            )
             for k in range(clients)
         ]
         for thread in self._threads:
@@ -66,10 +70,15 @@ class Storm:
 
     def more(self, reports: int = 40, seconds: float = 60) -> None:
         """Wait until so many more reports were acknowledged, however slow the machine is."""
-        enough, end = len(self.told) + reports, time.monotonic() + seconds
-        while len(self.told) < enough and time.monotonic() < end:
+        enough = len(self.told) + reports
+        self.until(lambda: len(self.told) >= enough, seconds)
+
+    def until(self, happened: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait until something has happened, but not for ever."""
+        end = time.monotonic() + seconds
+        while not happened() and time.monotonic() < end:
             time.sleep(0.01)
-        assert len(self.told) >= enough
+        assert happened()
 
     def stop(self) -> None:
         self._end.set()
@@ -179,8 +188,7 @@ def test_two_servers_on_one_postgresql_and_one_is_killed(tmp_path: Path, server:
         storm.more()
         two.process.send_signal(signal.SIGKILL)
         storm.more()  # the other goes on
-        while not storm.failed:
-            time.sleep(0.01)
+        storm.until(lambda: storm.failed > 0)
         storm.stop()
     check(storm, place)
 

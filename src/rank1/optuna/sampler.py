@@ -137,11 +137,12 @@ class PairSampler(BaseSampler):
     ) -> dict[str, BaseDistribution]:
         """Row and column, once their choices are known."""
         self._raise_error_if_multi_objective(study)
-        trials = self._trials_of(study)
-        if not trials.grid:
+        with self._lock:
+            grid = self._trials_of(study).grid
+        if not grid:
             with self._read(study) as trials:
-                pass
-        return dict(zip(self._settings.names, trials.grid, strict=False))  # none, or both
+                grid = trials.grid
+        return dict(zip(self._settings.names, grid, strict=False))  # none, or both
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]

@@ -10,10 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.storages import JournalStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -203,7 +205,7 @@ class Trials:
         if not trial.state.is_finished():
             return found
         self.ended.add(trial.number)
-        at = trial.datetime_complete.timestamp() if trial.datetime_complete else 0.0
+        at = self._end_of(trial, choice)
         pair, reward = self._outcome(trial)
         if choice:
             at, chosen = max(at, choice.at), choice.pull[:2]
@@ -212,6 +214,23 @@ class Trials:
         if pair and not (choice and pair == chosen):  # another sampler or the user chose it
             found.append(Entry(at, True, trial.number, Kind.HISTORY, *pair, 1, reward))
         return found
+
+    def _end_of(self, trial: FrozenTrial, choice: Choice | None) -> float:
+        """When a trial ended, in seconds since 1970; the same for readers in all time zones."""
+        if not trial.datetime_complete:
+            return 0.0
+        at = self._seconds(trial.datetime_complete)
+        if choice and trial.datetime_start:
+            # A trial is chosen when it starts: so that tells the zone of the clock, which is one
+            # of quarters of an hour.
+            at -= 900 * round((self._seconds(trial.datetime_start) - choice.at) / 900)
+        return at
+
+    def _seconds(self, local: datetime) -> float:
+        """By the clock of the writer, in a zone that isn't told, as if it were UTC's."""
+        if isinstance(self.storage, JournalStorage):  # has converted it to the zone of the reader
+            return local.timestamp()
+        return local.replace(tzinfo=UTC).timestamp()
 
     def _choice(self, trial: FrozenTrial) -> Choice | None:
         written = trial.system_attrs.get(KEY)

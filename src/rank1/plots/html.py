@@ -152,8 +152,19 @@ def _drawn(figure: Any, description: str) -> str:
 
 
 def _short(drawn: str) -> str:
-    """An SVG element in half as many characters: a notebook keeps every one that it shows."""
+    """An SVG element in half as many characters: a notebook keeps every one that it shows.
+
+    Only within tags, and of numbers only coordinates: what is read stays as it is.
+    """
     drawn = re.sub(r'<g id="[^"]*">', "<g>", drawn)
-    drawn = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", drawn)
-    drawn = re.sub(r"(\d\.\d\d)\d+", r"\1", drawn)
+    drawn = re.sub(r"<[a-z][^<>]*>", _short_tag, drawn)
     return re.sub(r"\n\s*", " ", drawn)
+
+
+def _short_tag(tag: re.Match[str]) -> str:
+    short = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", tag[0])
+    return re.sub(
+        r'(?<= )(d|x|y|width|height|points|transform)="[^"]*"',
+        lambda it: re.sub(r"(\d\.\d\d)\d+", r"\1", it[0]),
+        short,
+    )
