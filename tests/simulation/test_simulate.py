@@ -347,7 +347,8 @@ def test_memory_does_not_grow_with_n() -> None:
         ({"runs": 1e12}, "runs must be .* at most 10000000, got 1000000000000"),
         ({"jobs": 100_000}, "jobs must be .* at most 1024, got 100000; -1 is for one on each core"),
         ({"policies": []}, "policies must name at least one policy"),
-        ({"policies": ["ucb"]}, "policies must be policies, .* got 'ucb'"),
+        ({"policies": ["ucb"]}, "policy must be one of .* got 'ucb'"),
+        ({"policies": [1]}, "policies must be policies, .* got 1"),
         ({"policies": [rank1.Uniform(), rank1.Uniform()]}, "got uniform twice"),
         ({"problem": "spike"}, "problem must be a Problem"),
     ],
@@ -355,3 +356,12 @@ def test_memory_does_not_grow_with_n() -> None:
 def test_bad_arguments(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         frame(**changes)
+
+
+def test_policies_may_be_named() -> None:
+    problem = rank1.spike(2, 2, 0.4, 0.4, 0.5, 0.5)
+    named = rank1.simulate(["ucb1:confidence=2", "uniform"], problem, 50, 2, seed=1)
+    given = rank1.simulate([rank1.UCB1(confidence=2), rank1.Uniform()], problem, 50, 2, seed=1)
+    assert named.to_frame().equals(given.to_frame())
+    alone = rank1.simulate("uniform", problem, 50, 2, seed=1)
+    assert [each.label for each in alone.outcomes] == ["uniform"]

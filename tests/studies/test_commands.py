@@ -139,3 +139,12 @@ def test_a_damaged_study_is_told_of(run: Run) -> None:
     found = run("doctor", "--json", status=1)
     assert not found["ok"]
     assert found["problems"]
+
+
+def test_a_reward_may_be_negative_and_a_study_retired(run: Run) -> None:
+    run("create", "neg", "--rows", "a,b", "--columns", "c,d", "--reward-range", "-1,1")
+    asked = run("ask", "neg", "--json")["suggestions"][0]["id"]
+    assert run("tell", "neg", asked, "-0.5", "--json")["reports"][0]["reward"] == -0.5
+    run("tell", "neg", asked, "--jsn", status=2)
+    assert run("retire", "neg", "--json") == {"name": "neg", "retired": True}
+    run("ask", "neg", status=2)

@@ -389,6 +389,44 @@ def test_fit_sees_a_pair_that_does_not_fit(create: Callable[..., Study]) -> None
     assert "Nothing is reported" in create("empty").fit().advice
 
 
+def test_rewards_of_a_file_are_not_guessed_from_its_first_lines(
+    create: Callable[..., Study], tmp_path: Path
+) -> None:
+    study = create(rows=["a", "b"], columns=["c", "d"])
+    for suffix, lines in {
+        "csv": ["row,column,reward", *["a,c,1"] * 150, "a,c,0.5", "b,d,true"],
+        "jsonl": [
+            *['{"row": "a", "column": "c", "reward": 1}'] * 2,
+            *['{"row": "a", "column": "c", "reward": 0.25}'],
+        ],
+    }.items():
+        file = tmp_path / f"good.{suffix}"
+        file.write_text("\n".join(lines))
+        assert study.import_history(file) == len(lines) - (suffix == "csv")
+    for suffix, lines in {
+        "csv": ["row,column,reward", "a,c,1", "b,d,oops"],
+        "jsonl": [f'{{"row": "a", "column": "c", "reward": {each}}}' for each in ("1", '"oops"')],
+    }.items():
+        file = tmp_path / f"bad.{suffix}"
+        file.write_text("\n".join(lines))
+        with pytest.raises(rank1.InputError, match=r"line 2 of the history: .* got 'oops'"):
+            study.import_history(file)
+    with pytest.raises(rank1.InputTypeError, match="history must be a file or rows"):
+        study.import_history(None)  # type: ignore[arg-type]
+    with pytest.raises(
+        rank1.InputTypeError, match="storage must be a file or an address, got None"
+    ):
+        Study.create("other", ["a"], ["b"], storage=None)  # type: ignore[arg-type]
+
+
+def test_a_fit_of_one_pair_tests_nothing(create: Callable[..., Study]) -> None:
+    study = create(rows=["a", "b"], columns=["c", "d"])
+    study.import_history([("a", "c", 1.0), ("a", "c", 0.0)])
+    found = study.fit(B=19)
+    assert found.degrees_of_freedom == 0
+    assert "nothing is tested" in found.advice
+
+
 def test_history_comes_in_once(create: Callable[..., Study], tmp_path: Path) -> None:
     study = create()
     play(study, 20)
