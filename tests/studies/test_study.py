@@ -413,9 +413,7 @@ def test_rewards_of_a_file_are_not_guessed_from_its_first_lines(
             study.import_history(file)
     with pytest.raises(rank1.InputTypeError, match="history must be a file or rows"):
         study.import_history(None)  # type: ignore[arg-type]
-    with pytest.raises(
-        rank1.InputTypeError, match="storage must be a file or an address, got None"
-    ):
+    with pytest.raises(rank1.InputTypeError, match="storage must be a file or an address"):
         Study.create("other", ["a"], ["b"], storage=None)  # type: ignore[arg-type]
 
 
