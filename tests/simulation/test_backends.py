@@ -144,6 +144,7 @@ def beside_an_innocent(policy: rank1.Policy, folder: Path, where: str) -> tuple[
     return failed, sum(map(len, todo.blocks))
 
 
+@pytest.mark.validate
 def test_a_cell_is_tried_again_after_its_process_died(tmp_path: Path) -> None:
     policy = Deadly(client=os.getpid(), folder=str(tmp_path), times=3)
     assert beside_an_innocent(policy, tmp_path, "local") == ([], 4)

@@ -18,6 +18,7 @@ def violations(policy: rank1.Policy, problem: rank1.RankOne, n: int, runs: int) 
 PROBLEM = rank1.spike(2, 2, 0.4, 0.4, 0.2, 0.2)
 
 
+@pytest.mark.validate
 def test_intervals_fail_as_rarely_as_lemma_1_says() -> None:
     n, runs = 150, 1000
     bound = 2 * (PROBLEM.K + PROBLEM.L) / n
