@@ -16,7 +16,7 @@ def lowest(project: dict[str, Any]) -> Iterator[str]:
         needed += group
     needed += project["dependency-groups"]["dev"]
     for requirement in sorted(set(needed)):
-        bound = re.match(r"([\w.-]+)>=([\w.]+)", requirement)
+        bound = re.match(r"([\w.-]+)(?:\[.*\])?>=([\w.]+)", requirement)
         if bound is None:
             raise SystemExit(f"pyproject.toml: {requirement!r} has no lower bound")
         yield "==".join(bound.groups())
