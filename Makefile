@@ -52,7 +52,7 @@ dist: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.toml RE
 	rm -rf .venv-box
 	$(PYTHON) -m venv .venv-box
 	.venv-box/bin/python -m pip install --quiet --upgrade pip
-	@wheel=$$(echo dist/*.whl); box=".venv-box/bin/python -m pip install --quiet pytest>=9.0 psutil"; \
+	@wheel=$$(echo dist/*.whl); box=".venv-box/bin/python -m pip install --quiet pytest>=9.0 hypothesis psutil"; \
 	if .venv-box/bin/python -m pip install --quiet --dry-run --no-deps --only-binary ray ray \
 	  2> .venv-box/why; then $$box "$$wheel[ray,studies]" && : > $@; \
 	else $$box "$$wheel[studies]" && \

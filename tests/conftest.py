@@ -6,6 +6,14 @@ import os
 import shutil
 from typing import Any
 
+from hypothesis import HealthCheck, settings
+
+# The same examples in every run, however slow the machine is.
+settings.register_profile(
+    "tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
+
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 

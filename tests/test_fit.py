@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -17,14 +17,12 @@ from rank1.fit import Fit, fit, fixed_design, p_value
 from tests.stopping.test_rule import tables
 
 Floats = NDArray[np.float64]
-exactly = settings(derandomize=True, deadline=None)
 
 
 def likelihood(s: Floats, f: Floats, means: Floats) -> float:
     return float((xlogy(s, means) + xlog1py(f, -means)).sum())
 
 
-@exactly
 @given(tables())
 def test_it_is_the_optimum(counts: tuple[Floats, Floats]) -> None:
     """The conditions of Karush, Kuhn and Tucker, which suffice for a concave function.
@@ -54,7 +52,6 @@ def test_it_is_the_optimum(counts: tuple[Floats, Floats]) -> None:
         assert (abs(total[inside]) < error).all()
 
 
-@exactly
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 4), st.sampled_from([5, 40, 3000]))
 def test_no_other_optimiser_finds_better(seed: int, K: int, L: int, size: int) -> None:
     rng = np.random.default_rng(seed)
@@ -77,7 +74,6 @@ def test_no_other_optimiser_finds_better(seed: int, K: int, L: int, size: int) -
     assert found.log_likelihood >= -other.fun * n.sum() - 1e-5
 
 
-@exactly
 @given(tables(), st.randoms())
 def test_names_of_lines_do_not_matter(counts: tuple[Floats, Floats], random: Any) -> None:
     s, f = counts
@@ -90,7 +86,6 @@ def test_names_of_lines_do_not_matter(counts: tuple[Floats, Floats], random: Any
     assert mixed.degrees_of_freedom == turned.degrees_of_freedom == found.degrees_of_freedom
 
 
-@exactly
 @given(tables())
 def test_deviance_and_its_parts(counts: tuple[Floats, Floats]) -> None:
     s, f = counts

@@ -43,7 +43,7 @@ def test_every_policy_has_a_literal_version() -> None:
 
 
 @EVERY_POLICY
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_late_unordered_and_missing_rewards(policy: Policy, data: st.DataObject) -> None:
     """As the check of that name, with examples that Hypothesis makes small."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -213,7 +213,6 @@ def test_twins_have_the_same_law_and_the_best_line_has_none(problem: Any) -> Non
                     np.testing.assert_array_equal(ours, theirs)
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.data())
 def test_twins_are_all_lines_of_a_mean_but_the_best(values: list[int], data: Any) -> None:
     best = data.draw(st.sampled_from([k for k, x in enumerate(values) if x == max(values)]))

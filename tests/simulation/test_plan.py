@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rank1
@@ -26,7 +26,6 @@ def series(policy: rank1.Policy = UNIFORM, n: int = 2000, problem: int = 0) -> S
     return Series.of(policy, PROBLEMS[problem], n, 4, seed=5)
 
 
-@settings(deadline=None)
 @given(
     start=st.integers(0, 1000),
     size=st.integers(1, 500),

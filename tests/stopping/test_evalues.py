@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import betaln, xlog1py, xlogy
@@ -18,7 +18,6 @@ largest_margin, log_e = entry(evalues.largest_margin), entry(evalues.log_e)
 likeliest = entry(evalues.likeliest)
 log_loss, log_price = entry(evalues.log_loss), entry(evalues.log_price)
 
-exactly = settings(derandomize=True, deadline=None)
 #: Counts and sums of rewards, small and large, among them nothing at all.
 amounts = st.one_of(
     st.integers(0, 60).map(float),
@@ -50,7 +49,6 @@ def least_q(null: int, margin: float, p: float) -> float:
     return math.sqrt(p * (p + margin)) if null == REACH else margin * p
 
 
-@exactly
 @given(pairs)
 def test_the_price_is_that_of_the_kt_mixture(pair: tuple[float, float]) -> None:
     s, f = pair
@@ -66,7 +64,6 @@ def test_the_price_joins_smoothly_where_the_series_begins() -> None:
             assert log_price(s, f) == pytest.approx(exact, abs=1e-8)
 
 
-@exactly
 @given(nulls, pairs, pairs)
 def test_the_likeliest_point_of_the_null(
     null: tuple[int, float], a: tuple[float, float], b: tuple[float, float]
@@ -95,7 +92,6 @@ def test_the_likeliest_point_of_the_null(
     assert found >= -searched.fun - 1e-9 * scale
 
 
-@exactly
 @given(pairs, pairs)
 def test_without_a_margin_it_is_the_formula(a: tuple[float, float], b: tuple[float, float]) -> None:
     assume(sum(a) > 0 and sum(b) > 0)
@@ -108,7 +104,6 @@ def test_without_a_margin_it_is_the_formula(a: tuple[float, float], b: tuple[flo
     assert log_e(RATIO, 1.0, *a, *b) == pytest.approx(formula, abs=1e-9 * (1 + s + f))
 
 
-@exactly
 @given(nulls, st.floats(0, 0.5), pairs, pairs)
 def test_a_smaller_null_is_easier_to_reject(
     null: tuple[int, float], more: float, a: tuple[float, float], b: tuple[float, float]
@@ -118,7 +113,6 @@ def test_a_smaller_null_is_easier_to_reject(
     assert larger >= less - 1e-9 * (1 + abs(less))
 
 
-@exactly
 @given(nulls, st.floats(0.5, 20), pairs, pairs)
 def test_the_largest_margin_is_where_rejection_begins(
     null: tuple[int, float], threshold: float, a: tuple[float, float], b: tuple[float, float]
@@ -135,7 +129,6 @@ def test_the_largest_margin_is_where_rejection_begins(
         assert log_e(kind, below, *a, *b) < threshold
 
 
-@exactly
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 1))
 def test_what_reach_is_about(u: float, v: float, w: float, p: float) -> None:
     """If neither neighbour is in the null, the pair beyond them is less than the margin above."""

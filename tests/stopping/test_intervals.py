@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import betaln, xlog1py, xlogy
@@ -17,7 +17,6 @@ from rank1.stopping.intervals import _means
 from tests.stopping.test_rule import tables
 
 Floats = NDArray[np.float64]
-exactly = settings(derandomize=True, deadline=None)
 
 
 def evidence(s: Floats, f: Floats, a: Any, b: Any, margin: float) -> float:
@@ -27,7 +26,6 @@ def evidence(s: Floats, f: Floats, a: Any, b: Any, margin: float) -> float:
 tolerances = st.sampled_from([0.0, 0.01, 0.1, 0.4])
 
 
-@exactly
 @given(tables(), st.sampled_from([0.5, 0.9, 0.95]), tolerances, st.booleans())
 def test_the_picture_shows_separation_exactly_where_the_rule_stops(
     counts: tuple[Floats, Floats], confidence: float, tolerance: float, rank_one: bool
@@ -42,7 +40,6 @@ def test_the_picture_shows_separation_exactly_where_the_rule_stops(
         assert (drawn.lower <= drawn.upper).all()
 
 
-@exactly
 @given(tables(), st.sampled_from([0.5, 0.9, 0.95]), tolerances)
 def test_a_compared_pair_is_out_exactly_where_its_e_value_says_so(
     counts: tuple[Floats, Floats], confidence: float, tolerance: float
@@ -58,7 +55,6 @@ def test_a_compared_pair_is_out_exactly_where_its_e_value_says_so(
                 assert drawn.out[b] == (value >= threshold)
 
 
-@exactly
 @given(tables(2), st.floats(0.3, 0.95))
 def test_ends_are_where_the_evidence_reaches_the_threshold(
     counts: tuple[Floats, Floats], confidence: float
@@ -85,7 +81,6 @@ def test_ends_are_where_the_evidence_reaches_the_threshold(
                 assert at[1] >= threshold - 1e-3
 
 
-@exactly
 @given(tables(2), tolerances)
 def test_beyond_the_row_and_the_column_rank_one_decides(
     counts: tuple[Floats, Floats], tolerance: float
@@ -102,7 +97,6 @@ def test_beyond_the_row_and_the_column_rank_one_decides(
             assert drawn.out[i, j] == stopping.verdict(s[small], f[small], level, tolerance).stop
 
 
-@exactly
 @given(tables(), st.sampled_from([0.5, 0.9, 0.95]))
 def test_effects_agree_too(counts: tuple[Floats, Floats], confidence: float) -> None:
     s, f = counts
@@ -132,7 +126,6 @@ def test_effects_by_the_definition() -> None:
     assert drawn.lower[0, 1] - 0.6 == pytest.approx((q - p)[kept].min(), abs=1e-3)
 
 
-@exactly
 @given(tables(), st.floats(0.1, 0.99))
 def test_mean_intervals_by_the_definition(counts: tuple[Floats, Floats], confidence: float) -> None:
     s, f = counts

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ import rank1
 from rank1 import stopping
 
 Floats = NDArray[np.float64]
-exactly = settings(derandomize=True, deadline=None)
 
 
 @st.composite
@@ -37,7 +36,6 @@ def log_e(s: Floats, f: Floats, a: tuple[int, int], b: tuple[int, int]) -> float
     return float(kt - xlogy(won, m) - xlog1py(lost, -m))
 
 
-@exactly
 @given(tables(), st.sampled_from([0.5, 0.9, 0.95, 0.999]), st.booleans())
 def test_the_rule_literally(counts: tuple[Floats, Floats], confidence: float, any_: bool) -> None:
     s, f = counts
@@ -65,7 +63,6 @@ def test_the_rule_literally(counts: tuple[Floats, Floats], confidence: float, an
         assert found.stop == (least >= threshold)
 
 
-@exactly
 @given(tables(), st.floats(0, 0.9), st.floats(0, 0.9), st.booleans())
 def test_cost_and_tolerance_agree(
     counts: tuple[Floats, Floats], one: float, other: float, rank_one: bool
@@ -80,7 +77,6 @@ def test_cost_and_tolerance_agree(
     assert 0 <= strict.cost <= 1
 
 
-@exactly
 @given(tables(), st.sampled_from([0.0, 0.05, 0.3]), st.booleans(), st.randoms())
 def test_names_of_lines_do_not_matter(
     counts: tuple[Floats, Floats], tolerance: float, rank_one: bool, random: Any

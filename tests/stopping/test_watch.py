@@ -16,7 +16,7 @@ from rank1.stopping.evalues import DIFFERENCE, log_e, log_loss, log_price
 from tests.stopping.play import play_until_stop, top_two
 
 Floats = NDArray[np.float64]
-exactly = settings(derandomize=True, deadline=None, max_examples=60)
+exactly = settings(max_examples=60)
 
 
 def spike(K: int, p: float, delta: float) -> Floats:

@@ -150,8 +150,6 @@ class AnyOrder(RuleBasedStateMachine):
 AnyOrder.TestCase.settings = settings(
     max_examples=15,
     stateful_step_count=25,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
 TestAnyOrder = AnyOrder.TestCase
@@ -184,7 +182,7 @@ def test_an_event_that_cannot_be_is_not_folded(bad: Event) -> None:
 
 
 @pytest.mark.parametrize("policy", LIVE)
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_the_order_of_reports_and_the_size_of_batches(policy: str, data: st.DataObject) -> None:
     """The same state however a log is cut; and for order-free policies in any order of reports."""

@@ -14,7 +14,7 @@ from rank1 import theory
 from rank1.fit import fit
 
 Floats = NDArray[np.float64]
-exactly = settings(derandomize=True, deadline=None, max_examples=40)
+exactly = settings(max_examples=40)
 sides = st.lists(st.integers(1, 99).map(lambda k: k / 100), min_size=1, max_size=5)
 
 

@@ -8,13 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import rank1
 from rank1 import theory
 
-exactly = settings(derandomize=True, deadline=None)
 #: Hundredths, so that ties happen and are exact.
 sides = st.lists(st.integers(0, 100).map(lambda k: k / 100), min_size=1, max_size=6)
 
@@ -32,7 +31,6 @@ def test_reference_values(K: int, theorem1: float, theorem2: float, theorem3: fl
     assert theory.lower_bound(gaussian) * math.log(n) == pytest.approx(theorem3, abs=0.005)
 
 
-@exactly
 @given(sides, sides, st.integers(1, 10**7))
 def test_theorem_1_literally(u: list[float], v: list[float], n: int) -> None:
     """As printed, in exact arithmetic; the minimum over no gaps is infinite."""
@@ -52,7 +50,6 @@ def test_theorem_1_literally(u: list[float], v: list[float], n: int) -> None:
     assert theory.upper_bound(rank1.Bernoulli(u, v), n) == sum(terms)
 
 
-@exactly
 @given(sides, sides, st.floats(0.05, 5))
 def test_theorems_2_and_3_literally(u: list[float], v: list[float], sigma: float) -> None:
     assume(u.count(max(u)) == v.count(max(v)) == 1)

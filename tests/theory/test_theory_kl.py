@@ -5,13 +5,12 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import rank1
 from rank1.theory import divergence, kl_bernoulli, kl_gaussian
 
-exactly = settings(derandomize=True, deadline=None)
 inside = st.floats(1e-30, 1 - 1e-16)
 unit = st.floats(0, 1)
 
@@ -29,13 +28,11 @@ def literal(p: float, q: float) -> float:
         return float(total)
 
 
-@exactly
 @given(inside, inside)
 def test_bernoulli_is_the_definition(p: float, q: float) -> None:
     assert kl_bernoulli(p, q) == pytest.approx(literal(p, q), rel=5e-15)
 
 
-@exactly
 @given(inside, st.floats(-1, 1), st.integers(0, 60))
 def test_bernoulli_where_the_arguments_nearly_agree(p: float, step: float, bits: int) -> None:
     q = p * (1 + step * 2.0**-bits)
@@ -61,7 +58,6 @@ def test_bernoulli_at_the_ends() -> None:
     assert kl_bernoulli(0.5, 5e-324) == pytest.approx(literal(0.5, 5e-324), rel=1e-14)
 
 
-@exactly
 @given(unit, unit)
 def test_bernoulli_is_a_divergence(p: float, q: float) -> None:
     d = kl_bernoulli(p, q)
@@ -111,7 +107,6 @@ alphas = st.lists(st.floats(1e-3, 1), min_size=3, max_size=3, unique=True).map(s
 lemma_means = st.floats(1e-3, 0.999)
 
 
-@exactly
 @given(lemma_means, lemma_means, alphas)
 def test_lemma_increasing(p: float, q: float, alpha: list[float]) -> None:
     assume(abs(p - q) > 1e-6)
@@ -119,7 +114,6 @@ def test_lemma_increasing(p: float, q: float, alpha: list[float]) -> None:
     assert kl_bernoulli(alpha[0] * p, alpha[0] * q) < kl_bernoulli(alpha[1] * p, alpha[1] * q)
 
 
-@exactly
 @given(lemma_means, lemma_means, alphas)
 def test_lemma_convex(p: float, q: float, alpha: list[float]) -> None:
     assume(abs(p - q) > 1e-6)
@@ -128,7 +122,6 @@ def test_lemma_convex(p: float, q: float, alpha: list[float]) -> None:
     assert middle <= (1 - weight) * low + weight * high + 1e-9 * high
 
 
-@exactly
 @given(lemma_means, lemma_means, st.floats(1e-3, 1))
 def test_lemma_consequence_of_which_the_proof_makes_use(p: float, q: float, alpha: float) -> None:
     assume(abs(p - q) > 1e-6)

@@ -14,7 +14,6 @@ from rank1 import theory
 from rank1.theory.alternatives import search
 from rank1.theory.graves_lai import _generate, _Programme
 
-exactly = settings(derandomize=True, deadline=None)
 Problem = rank1.RankOne
 
 
@@ -74,7 +73,6 @@ def told(problem: Problem, c: Any, model: theory.Model) -> float:
     )
 
 
-@exactly
 @given(problems())
 def test_the_relaxed_programme_is_solved_by_the_closed_form(problem: Problem) -> None:
     solved = theory.relaxed(problem)
@@ -88,7 +86,6 @@ def test_the_relaxed_programme_is_solved_by_the_closed_form(problem: Problem) ->
     assert solved.c[cross] == pytest.approx(closed, rel=1e-6)
 
 
-@exactly
 @given(problems())
 def test_the_full_programme_has_the_same_value(problem: Problem) -> None:
     solved = theory.graves_lai(problem)
@@ -96,7 +93,6 @@ def test_the_full_programme_has_the_same_value(problem: Problem) -> None:
     assert solved.violation < 1e-6
 
 
-@exactly
 @given(st.data())
 def test_the_papers_solution_tells_every_model_apart(data: st.DataObject) -> None:
     """Why: a line that overtakes is played with the other side's best one, which stays put."""
@@ -105,7 +101,6 @@ def test_the_papers_solution_tells_every_model_apart(data: st.DataObject) -> Non
     assert told(problem, theory.relaxed(problem).c, model) >= 1 - 1e-6
 
 
-@exactly
 @given(st.data())
 def test_any_models_give_a_lower_bound_and_more_give_a_larger_one(data: st.DataObject) -> None:
     problem = data.draw(problems(least=2, most=4))
@@ -120,7 +115,7 @@ def test_any_models_give_a_lower_bound_and_more_give_a_larger_one(data: st.DataO
         last = value
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.data())
 def test_generation_climbs_from_any_models_to_the_closed_form(data: st.DataObject) -> None:
     problem = data.draw(problems(least=2, most=4))

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
+import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.storages import JournalStorage
 from optuna.study import Study, StudyDirection
@@ -30,6 +31,8 @@ __all__ = ["KEY", "Choice", "Settings", "Trials", "categorical"]
 
 #: The system attribute of a trial whose pair a policy chose.
 KEY = "rank1:pull"
+#: Since Optuna 5 a journal has UTC, and what is read is in the zone of the reader.
+JOURNAL_CONVERTS = int(optuna.__version__.split(".")[0]) >= 5
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,7 @@ class Trials:
 
     def _seconds(self, local: datetime) -> float:
         """By the clock of the writer, in a zone that isn't told, as if it were UTC's."""
-        if isinstance(self.storage, JournalStorage):  # has converted it to the zone of the reader
+        if JOURNAL_CONVERTS and isinstance(self.storage, JournalStorage):
             return local.timestamp()
         return local.replace(tzinfo=UTC).timestamp()
 

@@ -171,7 +171,6 @@ def test_a_storage_is_a_list(new_place: Callable[[], str]) -> None:
         settings=settings(
             max_examples=12,
             stateful_step_count=25,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
