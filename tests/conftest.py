@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # The same examples in every run, however slow the machine is.
@@ -21,6 +23,25 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 #: Why the tests of the pages are skipped.
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """First all tests of one policy, then all of the next: they compile the same functions."""
+    from rank1.policies import POLICIES  # brings NumPy, for which the threads were set above
+
+    here = Path(__file__).parent
+
+    def policy(item: pytest.Item) -> str:
+        place = item.path.relative_to(here) if item.path.is_relative_to(here) else Path()
+        if place.parts[:1] not in (("policies",), ("studies",), ("test_golden.py",)):
+            return ""
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        names = [str(getattr(value, "name", value)).partition(":")[0] for value in parameters]
+        names.append(place.stem.removeprefix("test_"))
+        return next((name for name in names if name in POLICIES), "")
+
+    order = {item: policy(item) for item in items}
+    items.sort(key=lambda item: (order[item] == "", order[item]))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -13,18 +13,21 @@ from typing import Any
 import numba
 from numba.extending import overload, register_jitable
 
-__all__ = ["OPTIONS", "entry", "inlined", "jit", "method"]
+__all__ = ["HELPER", "OPTIONS", "entry", "inlined", "jit", "method"]
 
 # Without Numba's reference counts (which would take 20 times as long as the step itself) compiled
 # code can't allocate: a policy that did so in every step would not compile.
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
+# Functions are compiled again for each set of options of their callers: the fewer sets the better.
+HELPER: Any = {**OPTIONS, "no_cfunc_wrapper": True}
+
 #: For helper functions that compiled code calls; they are cached as part of their caller. Called
 #: from Python they are plain Python: the wrappers it takes to be more are a third of compiling.
-jit = register_jitable(no_cfunc_wrapper=True, **OPTIONS)
+jit = register_jitable(**HELPER)
 #: The same for what happens in every step: handing a state of many arrays to a function that isn't
 #: inlined costs more than the step itself.
-inlined = register_jitable(no_cfunc_wrapper=True, forceinline=True, **OPTIONS)
+inlined = register_jitable(**HELPER, forceinline=True)
 #: For functions that Python calls, too, and that are compiled there as well.
 entry = numba.njit(forceinline=True, **OPTIONS)
 
@@ -35,7 +38,7 @@ def method(name: str, *, inline: bool = True) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any) -> Any:
         return getattr(self, name)(*arguments)
 
-    options: Any = {"forceinline": inline, "no_cfunc_wrapper": True}
+    options = {**HELPER, "forceinline": True} if inline else HELPER
 
     @overload(call, strict=False, jit_options=options)
     def implementation(self: Any, *arguments: Any) -> Any:

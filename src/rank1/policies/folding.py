@@ -12,6 +12,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from rank1.compiled.dispatch import HELPER
 from rank1.policies.base import forget, load
 
 __all__ = ["COMPILED", "give_up", "learn_count", "load_tallies"]
@@ -33,14 +34,14 @@ def give_up(state: Any, row: int, column: int, tag: int) -> bool:
     return False
 
 
-@overload(learn_count, strict=False)
+@overload(learn_count, strict=False, jit_options=HELPER)
 def _learn_count(state: Any, row: int, column: int, count: int, total: float) -> Any:
     if hasattr(state.instance_class, "load"):
         return lambda state, row, column, count, total: load(state, row, column, count, total)
     return lambda state, row, column, count, total: None
 
 
-@overload(give_up, strict=False)
+@overload(give_up, strict=False, jit_options=HELPER)
 def _give_up(state: Any, row: int, column: int, tag: int) -> Any:
     if not hasattr(state.instance_class, "load"):
         return lambda state, row, column, tag: False
