@@ -10,6 +10,7 @@ __all__ = [
     "BackendError",
     "CancelledError",
     "ConflictError",
+    "DamagedError",
     "FileError",
     "FormatError",
     "InputError",
@@ -68,6 +69,10 @@ class StorageError(FileError):
     """
 
     again: bool = False
+
+
+class DamagedError(StorageError):
+    """What a study is kept in is damaged, or is something else: a backup is to be put there."""
 
 
 class FormatError(StorageError):

@@ -69,7 +69,8 @@ class Writer:
                 except queue.Empty:
                     break
             ended = job is None
-            if batch:
+            # Whose request was given up at the end of the service is told nothing any more.
+            if batch := [job for job in batch if not job[2].done()]:
                 self._write(batch)
 
     def _write(self, batch: list[_Job]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rank1 import checks
 from rank1.checks import shown
-from rank1.errors import FormatError, InputError, InputTypeError, StorageError
+from rank1.errors import DamagedError, FormatError, InputError, InputTypeError
 from rank1.policies import POLICIES, Known, Policy, State
 from rank1.settings import build, parse_policy
 from rank1.studies.log import Expiry, check_text
@@ -96,7 +96,7 @@ def read_spec(text: str | None) -> Spec:
             fields[name] = tuple(fields[name])
         return Spec(**fields)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StorageError(f"the study's specification can't be read: {error!r}") from None
+        raise DamagedError(f"the study's specification can't be read: {error!r}") from None
 
 
 def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, ...]:

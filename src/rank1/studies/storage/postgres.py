@@ -18,7 +18,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from rank1.errors import InputError, StorageError, UnknownStudyError
+from rank1.errors import DamagedError, InputError, StorageError, UnknownStudyError
 from rank1.studies.log import RECORD, Events, columns
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
@@ -107,9 +107,10 @@ class PostgresReader(SqlReader):
         try:
             return self.whole(study, after, columns(np.frombuffer(b"".join(raw), SENT)))
         except ValueError as error:
-            raise StorageError(
-                f"the log is damaged: {error}; restore a backup of the database"
-            ) from None
+            raise self.damaged(str(error)) from None
+
+    def damaged(self, what: str) -> Exception:
+        return DamagedError(f"the log is damaged: {what}; restore a backup of the database")
 
 
 class PostgresTransaction(PostgresReader, SqlTransaction):

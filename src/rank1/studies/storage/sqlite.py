@@ -56,7 +56,10 @@ class SqliteReader(SqlReader):
         try:
             return self.whole(study, after, columns(np.fromiter(rows, RECORD)))
         except (ValueError, TypeError, OverflowError) as error:  # garbage that looks like rows
-            raise apsw.CorruptError(str(error)) from None
+            raise self.damaged(str(error)) from None
+
+    def damaged(self, what: str) -> Exception:
+        return apsw.CorruptError(what)
 
 
 class SqliteTransaction(SqliteReader, SqlTransaction):
@@ -185,6 +188,9 @@ class SqliteStorage(SqlStorage):
                     raise StorageError(
                         f"another file has taken the place of {self.where!r} since it was opened"
                     )
+                if file.st_size < connection.size:  # it never becomes smaller
+                    raise apsw.CorruptError("it was cut short since it was opened")
+                connection.size = file.st_size
                 if begin != "BEGIN":
                     sqlite_file.check_writable(connection, file, self.where)
                 connection.execute(begin)
