@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import rank1
 from rank1.server.tokens import Tokens
@@ -70,13 +71,18 @@ class Storm:
             thread.join(60)
 
 
+def lines_of_study(study: rank1.Study) -> list[Any]:
+    """What an export has."""
+    return study._desk.look(lambda memory, log: list(lines_of(study._desk.study, memory, log)))
+
+
 def check(storm: Storm, place: str, exact: bool = False) -> None:
     """All that was acknowledged is stored, once; nothing else but what nobody heard of."""
     with rank1.Study.open("storm", place) as study:
         assert study.verify().ok
         with study._desk.storage.reading() as log:
             events = log.page(study._desk.study.id, limit=10**6)
-        lines = study._desk.look(lambda memory, log: list(lines_of(study._desk.study, memory, log)))
+        lines = lines_of_study(study)
     stored = {line["id"]: line for line in lines}
     assert len(stored) == len(lines)
     ids = [id for id, _, _ in storm.asked]

@@ -27,10 +27,12 @@ def test_the_database_is_killed_under_load(tmp_path: Path, server: Any, kills: i
         for _ in range(kills):
             storm.more()
             kill(server)
-            status, found = service.call("/readyz")
-            assert (status, found["type"]) == (503, "urn:rank1:problem:busy")
-            assert service.call("/healthz")[0] == 200
-            start(server)
+            try:
+                status, found = service.call("/readyz")
+                assert (status, found["type"]) == (503, "urn:rank1:problem:busy")
+                assert service.call("/healthz")[0] == 200
+            finally:
+                start(server)
             storm.more()  # without a restart of the service
             assert service.call("/readyz")[0] == 200
         storm.stop()

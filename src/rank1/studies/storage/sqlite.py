@@ -106,16 +106,19 @@ class SqliteStorage(SqlStorage):
         self.where = os.fspath(path)
         self.path = Path(os.path.realpath(path))
         self.patience = patience
+        self._was_there = False
         connect = functools.partial(sqlite_file.connect, self.path, self.where, patience)
         close = functools.partial(Connection.close, force=True)
         self._connections = Connections(connect, close, alone=True)
         weakref.finalize(self, self._connections.close)
 
     def prepare(self) -> None:
-        if os.path.exists(self.path):
+        # A file that was there and has gone isn't made anew: its studies are elsewhere.
+        if os.path.exists(self.path) or self._was_there:
             self._connections.give(self._connections.take())  # which looks whether it is ours
         else:
             sqlite_file.create(self.path, self.where)
+        self._was_there = True
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[SqliteReader]:
