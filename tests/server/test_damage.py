@@ -127,7 +127,12 @@ def test_a_file_that_is_damaged_while_it_is_served(tmp_path: Path, whole: bytes)
             assert "Traceback" not in str(found)
 
         assert service.call(at("spring", "/ask"), {})[0] == 201
-        with path.open("r+b") as file:  # the same file: the service has it open
+        os.truncate(path, len(whole) - PAGE)  # the same file: the service has it open
+        refused(at("spring", "/ask"), {})
+        with path.open("ab") as file:
+            file.write(whole[-PAGE:])
+        assert service.call(at("spring", "/ask"), {})[0] == 201
+        with path.open("r+b") as file:
             file.seek(5 * PAGE)
             file.write(random.Random(1).randbytes(len(whole) - 5 * PAGE))
         for what in ("/export", "/verification", "/view", "/history"):
