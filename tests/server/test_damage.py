@@ -129,8 +129,8 @@ def test_a_file_that_is_damaged_while_it_is_served(tmp_path: Path, whole: bytes)
         assert service.call(at("spring", "/ask"), {})[0] == 201
         os.truncate(path, len(whole) - PAGE)  # the same file: the service has it open
         refused(at("spring", "/ask"), {})
-        with path.open("ab") as file:
-            file.write(whole[-PAGE:])
+        with path.open("ab") as end:
+            end.write(whole[-PAGE:])
         assert service.call(at("spring", "/ask"), {})[0] == 201
         with path.open("r+b") as file:
             file.seek(5 * PAGE)

@@ -52,6 +52,7 @@ REMEDIES = {
 }
 
 _ASKED = re.compile(
+    r"(?:line \d+ of the history: )?"
     r"(?P<field>[\w\[\]]+)(?P<rest> must .*?)(?:, got (?P<value>.*?))?(?P<hint> \(did you .*\))?",
     re.S,
 )

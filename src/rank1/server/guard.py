@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import logging
@@ -44,6 +45,9 @@ _DECODED_LATER = "/v1/"
 #: What nobody gets without a token.
 _CLOSED = ("/v1/", "/metrics")
 
+#: A body that is so many times too large is still read to its end, and thrown away.
+PASSED_OVER = 16
+
 # A random number for each request would cost a system call, and with it the turn of the thread.
 _PROCESS, _numbers = secrets.token_hex(4), itertools.count(1)
 
@@ -84,6 +88,7 @@ class Guard:
         async def answer(message: Message) -> None:
             if limit.refused and not sent:
                 # The application takes any failure to read a body for bad JSON.
+                await limit.pass_over()
                 await refusal(limit.refused)(scope, receive, begin)
             elif not limit.refused:
                 await begin(message)
@@ -151,6 +156,7 @@ class _Limit:
         self._receive, self._most, self._patience = receive, guard.max_body, guard.patience
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         self._declared = int(length) if length.isdigit() else 0
+        self._waits = any(name == b"expect" for name, _ in scope["headers"])
         self._size, self._done = 0, False
         self.refused: Refused | None = None
 
@@ -172,6 +178,21 @@ class _Limit:
         self._done = not message.get("more_body", False)
         self._check(self._size)
         return message
+
+    async def pass_over(self) -> None:
+        """Read what is left of a body that was refused, but not without end.
+
+        Who is still sending when the connection is closed doesn't see the answer.
+        """
+        most = PASSED_OVER * self._most
+        if self._done or self._waits or self._declared > most:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                while self._size <= most and not self._done:
+                    message = await self._receive()
+                    self._size += len(message.get("body", b""))
+                    self._done = not message.get("more_body", False)
 
     def _check(self, size: int) -> None:
         if size > self._most:

@@ -180,7 +180,7 @@ class Memory:
             for name in change.retired[side]:
                 if name not in living or change.retired[side].count(name) > 1:
                     raise InputError(
-                        f"{side} to retire must be among {shown(sorted(living))}, got {shown(name)}"
+                        f"retire_{side} must be among {shown(sorted(living))}, got {shown(name)}"
                     )
             if len(change.retired[side]) == len(living) and not change.added[side]:
                 raise InputError(f"{side} must not all be retired: one at least has to live")

@@ -204,9 +204,8 @@ def check_grid(policy: Policy, K: int, L: int, horizon: int | None) -> None:
     if pairs > MAX_PAIRS and not policy.lines_only:
         others = [name for name, kind in POLICIES.items() if kind.lines_only]
         raise InputError(
-            f"a grid of {K:,} rows and {L:,} columns has {pairs:,} pairs, and {policy.name} keeps "
-            f"something for each: it takes at most {MAX_PAIRS:,}; "
-            f"{' and '.join(others)} take more"
+            f"rows must be fewer, or columns: {policy.name} keeps something for every pair, and "
+            f"takes at most {MAX_PAIRS:,} ({' and '.join(others)} take more), got {pairs:,}"
         )
     tries_all = policy.every_pair_first and getattr(policy, "first_round", True)
     if horizon is not None and tries_all and pairs > horizon:
