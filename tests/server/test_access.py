@@ -81,6 +81,23 @@ def test_the_file_of_tokens(tmp_path: Path) -> None:
         Tokens(tmp_path / "t.json").list()
 
 
+def test_tokens_that_can_not_be_read_let_nobody_in(tmp_path: Path) -> None:
+    file = tmp_path / "rank1-tokens.json"
+    token = Tokens(file).create("admin")
+    with served(tmp_path, token=token) as service:
+        assert service.call("/v1/studies")[0] == 200
+        kept = file.read_text()
+        file.write_text("{")
+        end = time.monotonic() + 10
+        while (found := service.call("/v1/studies"))[0] != 500:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert "rank1-tokens" not in str(found)
+        assert "rank1-tokens.json' can't be read" in (tmp_path / "log.jsonl").read_text()
+        file.write_text(kept)
+        assert service.call("/v1/studies")[0] == 200
+
+
 def test_tokens_on_the_command_line(tmp_path: Path) -> None:
     made = rank1("serve", "token", "create", "--role", "writer", "--study", "spring", cwd=tmp_path)
     text = made.stdout.strip()

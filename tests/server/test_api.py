@@ -88,6 +88,20 @@ def test_the_same_key_gives_the_same_answer(service: Served) -> None:
     assert totals == {"suggestions": 2, "reports": 1, "pending": 0, "expired": 0, "cancelled": 1}
 
 
+def test_a_list_of_asks_may_be_sent_again(service: Served) -> None:
+    create(service, "again")
+    body = {"asks": [{"unit": "u"}, {}, {}, {"key": "own"}]}
+    first = service.call(at("again", "/ask/batch"), body, Idempotency_Key="k")
+    assert first[0] == 201
+    assert len({each["suggestion"]["id"] for each in first[1]["results"]}) == 4
+    assert service.call(at("again", "/ask/batch"), body, Idempotency_Key="k") == first
+    other = service.call(at("again", "/ask/batch"), body, Idempotency_Key="other")[1]["results"]
+    assert [one == two for one, two in zip(first[1]["results"], other, strict=True)] == [
+        True, False, False, True
+    ]  # fmt: skip
+    assert service.call(at("again"))[1]["totals"]["suggestions"] == 6
+
+
 def test_a_key_is_for_one_request(service: Served) -> None:
     assert service.call("/v1/studies", {"name": "once", **GRID})[0] == 201
     given = service.call(at("once", "/ask/batch"), {"count": 6})[1]["results"]

@@ -94,6 +94,8 @@ def problem_of(error: Rank1Error) -> dict[str, Any]:
         detail = "the storage is damaged: nothing was stored; the log of the service says more"
     elif isinstance(error, errors.StorageError):
         detail = "the storage can't be used now; the log of the service says more"
+    elif isinstance(error, errors.FileError):
+        detail = "the service can't read one of its files; its log says which"
     elif isinstance(error, errors.StudyExistsError):
         detail = "there is a study of this name already"  # where it is kept is nobody's business
     field = value = None

@@ -77,7 +77,7 @@ def writing_routes(house: House, metrics: Metrics) -> APIRouter:
         def work(doing: Work) -> list[Any]:
             if asks is None:
                 return list(asking.suggest(doing, doing.spec, body.count or 1, key, None))
-            return [_each(doing, one) for one in asks]
+            return [_each(doing, one, _own(key, place, one)) for place, one in enumerate(asks)]
 
         given = await house.write(name, work)
         good = sum(not isinstance(one, Rank1Error) for one in given)
@@ -161,12 +161,23 @@ def _created(house: House, name: str, fields: dict[str, Any], key: str | None) -
     return about(house, name)
 
 
-def _each(doing: Work, one: models.AskOne) -> Any:
+def _own(key: str | None, place: int, one: models.AskOne) -> str | None:
+    """The key of one of many asks: its own, or one that the request's key stands for.
+
+    A unit needs none: while it waits for its reward it is given the same suggestion.
+    """
+    if key is None or one.key is not None or one.unit is not None:
+        return one.key
+    seal = hashlib.blake2b(f"{key}\0{place}".encode(), digest_size=16)
+    return f"batch {seal.hexdigest()}"
+
+
+def _each(doing: Work, one: models.AskOne, key: str | None) -> Any:
     """What is given, or the error of this one; after a failure of the storage nothing goes on."""
     before = doing.memory.seq
     ahead, doing.ahead = doing.ahead, False
     try:
-        return asking.suggest(doing, doing.spec, 1, one.key, one.unit)[0]
+        return asking.suggest(doing, doing.spec, 1, key, one.unit)[0]
     except Rank1Error as error:
         if doing.ahead or doing.memory.seq != before:
             raise

@@ -15,7 +15,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rank1.errors import Rank1Error
-from rank1.server.answers import Refused, refusal
+from rank1.server.answers import Refused, refusal, status_of
 from rank1.server.metrics import Metrics
 from rank1.server.tokens import Tokens
 
@@ -111,6 +111,8 @@ class Guard:
             self._authenticate(scope)
             await self.app(scope, limit.receive, answer)
         except Rank1Error as error:
+            if status_of(error) == 500:
+                log.error("%s: %s", type(error).__name__, error)
             if not sent:
                 await refusal(error)(scope, receive, answer)
         except Exception as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -45,13 +44,12 @@ class Desk:
 
     def transact(self, work: Callable[[Work], T]) -> T:
         """What `work` gives; it is stored when this returns, and not at all if it raises."""
-        end = time.monotonic() + self.storage.patience
         for left in reversed(range(TRIES)):
             try:
                 with self.turn:
                     return self._transact(work)
             except StorageError as error:
-                if not error.again or left == 0 or time.monotonic() > end:
+                if not error.again or error.waited or left == 0:
                     raise
         raise AssertionError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,14 +35,13 @@ def transact_together(jobs: Sequence[Job]) -> list[Any]:
     [1, 1]
     >>> study.close()
     """
-    end = time.monotonic() + jobs[0][0].storage.patience
     for left in reversed(range(TRIES)):
         try:
             return _together(jobs)
         except _Apart:
             return [_alone(desk, work) for desk, work in jobs]
         except StorageError as error:
-            if not error.again or left == 0 or time.monotonic() > end:
+            if not error.again or error.waited or left == 0:
                 return [error] * len(jobs)
         except Rank1Error:  # of the storage, when it was about to commit
             return [_alone(desk, work) for desk, work in jobs]

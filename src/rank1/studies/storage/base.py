@@ -114,8 +114,6 @@ class Storage(Protocol):
 
     #: As messages name it.
     where: str
-    #: Seconds that it waits for others, or for a server to come back.
-    patience: float
 
     def prepare(self) -> None:
         """Make the file or the tables unless they are there."""

@@ -228,13 +228,17 @@ class PostgresStorage(SqlStorage):
                 ends = _locked(connection, begin, studies)
                 self._was_there = True
                 return connection, ends
-            except psycopg.OperationalError:
+            except psycopg.OperationalError as error:
                 gone = connection is None or connection.closed
                 if connection is not None:
                     self._connections.drop(connection)
                 # Who has never reached the server gave a wrong address, or is early.
-                if not gone or not self._was_there or time.monotonic() > deadline:
+                if not gone or not self._was_there:
                     raise
+                if time.monotonic() > deadline:
+                    told = lost(self.where, error)
+                    told.waited = True
+                    raise told from error
                 self._connections.close()  # what waits there is as dead
                 time.sleep(0.01 * 2 ** min(attempt, 6) * random.uniform(0.5, 1.5))
             except BaseException:
