@@ -7,12 +7,14 @@ import os
 import signal
 import socket
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import rank1
@@ -204,6 +206,28 @@ def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
         storm.stop()
     check(storm, str(tmp_path / "rank1.db"))
     assert not os.path.exists(tmp_path / "rank1.db-wal")  # it was closed in good order
+
+
+@pytest.mark.validate
+def test_the_end_does_not_wait_for_a_storage_that_is_held(tmp_path: Path) -> None:
+    with stormy(tmp_path, "--drain", "1") as service:
+        assert service.call(at("storm", "/ask"), {}, Idempotency_Key="one")[0] == 201
+        other = apsw.Connection(str(tmp_path / "rank1.db"))
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(service.call, at("storm", "/ask"), {}, Idempotency_Key="two")
+            time.sleep(0.5)
+            began = time.monotonic()
+            service.process.send_signal(signal.SIGTERM)
+            status, found = waiting.result(30)
+            assert (status, found["detail"]) == (503, "the service is ending")
+        assert service.process.wait(30) == 0
+        assert time.monotonic() - began < 15
+        other.close()
+    with rank1.Study.open("storm", tmp_path / "rank1.db") as study:
+        assert study.verify().ok
+        assert study.totals()["suggestions"] == 1
+    assert "traceback" not in (tmp_path / "log.jsonl").read_text()
 
 
 def test_a_file_that_is_moved_away_is_a_503(tmp_path: Path) -> None:

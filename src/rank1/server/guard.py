@@ -115,6 +115,10 @@ class Guard:
                 log.error("%s: %s", type(error).__name__, error)
             if not sent:
                 await refusal(error)(scope, receive, answer)
+        except asyncio.CancelledError:  # the service ends, and this takes too long
+            if not sent:
+                ending = Refused(503, "the service is ending", "try again later")
+                await refusal(ending)(scope, receive, answer)
         except Exception as error:
             log.error("unexpected %r", error, exc_info=error, extra={"about": _about(scope)})
             if not sent:

@@ -186,11 +186,11 @@ class House:
 
     def close(self) -> None:
         """Write what waits, keep snapshots, and give back the storage."""
-        self.writer.close()
+        ended = self.writer.close()
         for pool in (self._probe, self._pool):
             pool.shutdown(cancel_futures=True)
         for desk in self._writing.values():
-            if not desk.keep_snapshot():
+            if not ended or not desk.keep_snapshot():
                 break  # each of the others would wait for the storage as long
         self.storage.close()
 

@@ -21,6 +21,8 @@ T = TypeVar("T")
 TOGETHER = 64
 #: Jobs that may wait; who comes then is told to come again.
 WAITING = 4096
+#: Seconds for what has begun at the end, when all requests have been answered.
+ENDING = 5.0
 
 _Job = tuple[Desk, Callable[[Work], Any], "asyncio.Future[Any]"]
 
@@ -49,11 +51,15 @@ class Writer:
         self._jobs.put((desk, work, future))
         return await future
 
-    def close(self) -> None:
-        """Do what is waiting, and end."""
+    def close(self) -> bool:
+        """Do what is waiting, and end; whether that is done.
+
+        It isn't where the storage is away. Nobody waits any more then, so nothing is lost.
+        """
         self._closed = True
         self._jobs.put(None)
-        self._thread.join()
+        self._thread.join(ENDING)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         ended = False
