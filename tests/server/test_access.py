@@ -32,7 +32,7 @@ def test_nobody_comes_in_without_a_token(service: Served) -> None:
 def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "rank1-tokens.json")
     admin, writer, reader = (tokens.create(role) for role in ("admin", "writer", "reader"))
-    only = tokens.create("writer", ["spring"])
+    only, later = tokens.create("writer", ["spring"]), tokens.create("reader", ["winter"])
     with served(tmp_path, "--access-log", token=admin) as service:
 
         def status(token: str, path: str, body: object = None) -> int:
@@ -51,6 +51,8 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
         assert status(only, at("autumn", "/ask"), {}) == 403
         assert status(only, at("autumn", "/best")) == 403
         assert status(only, "/metrics") == 403
+        missing, found = service.call(at("winter"), token=later)
+        assert (missing, found["detail"]) == (404, "there is no study 'winter'")
         _, listed = service.call("/v1/studies", token=only)
         assert [each["name"] for each in listed["studies"]] == ["spring"]
         # a revoked token is no good within a second or so

@@ -63,7 +63,9 @@ def test_the_same_key_gives_the_same_answer(service: Served) -> None:
     assert first[0] == 201
     assert service.call("/v1/studies", body, Idempotency_Key="make") == first
     assert service.call("/v1/studies", body, Idempotency_Key="other")[0] == 409
-    assert service.call("/v1/studies", body)[0] == 409
+    status, found = service.call("/v1/studies", body)
+    assert (status, found["title"]) == (409, "Study exists")
+    assert "rank1.db" not in str(found)
     one = service.call(at("keys", "/ask"), {}, Idempotency_Key="k")
     assert service.call(at("keys", "/ask"), {}, Idempotency_Key="k") == one
     report = {"id": one[1]["id"], "reward": 0}

@@ -96,8 +96,8 @@ def problem_of(error: Rank1Error) -> dict[str, Any]:
         detail = "the storage can't be used now; the log of the service says more"
     elif isinstance(error, errors.FileError):
         detail = "the service can't read one of its files; its log says which"
-    elif isinstance(error, errors.StudyExistsError):
-        detail = "there is a study of this name already"  # where it is kept is nobody's business
+    elif isinstance(error, errors.UnknownStudyError):
+        detail = detail.partition("; there are: ")[0]  # a token may not be for the others
     field = value = None
     remedy = next((text for kind, text in REMEDIES.items() if isinstance(error, kind)), None)
     if status == 422 and (match := _ASKED.fullmatch(detail)):

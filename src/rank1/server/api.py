@@ -23,7 +23,7 @@ from rank1.server.answers import answer, problem_of, status_of
 from rank1.server.house import House
 from rank1.server.metrics import Metrics
 from rank1.server.reading import about
-from rank1.studies import Study, asking
+from rank1.studies import asking
 from rank1.studies.desk import Work
 from rank1.studies.log import Event, Kind
 from rank1.studies.spec import labels_of, make_spec
@@ -153,11 +153,11 @@ def _created(house: House, name: str, fields: dict[str, Any], key: str | None) -
     try:
         house.create(name, **fields)
     except StudyExistsError:
-        if key is None or fields["seed"] is None:
-            raise
-        there: Study = house.study(name)
-        if make_spec(**fields).text != there.spec.text:
-            raise
+        again = key is not None and fields["seed"] is not None
+        if not again or make_spec(**fields).text != house.study(name).spec.text:
+            # Where it is kept is nobody's business.
+            told = f"there is a study {name!r}: open it, or take another name"
+            raise StudyExistsError(told) from None
     return about(house, name)
 
 
