@@ -166,9 +166,20 @@ def test_headers_of_every_answer(service: Served) -> None:
     link.close()
 
 
-def test_requests_of_one_token_are_counted(tmp_path: Path) -> None:
-    with served(tmp_path, "--rate", "5") as service:
+def test_requests_of_one_token_and_connections_are_counted(tmp_path: Path) -> None:
+    with served(tmp_path, "--rate", "5", "--connections", "3") as service:
         found = [service.call("/v1/studies")[0] for _ in range(12)]
         assert found[0] == 200
         assert 429 in found
         assert service.call("/healthz")[0] == 200
+        host, port = service.url.removeprefix("http://").split(":")
+        others = [socket.create_connection((host, int(port)), 30) for _ in range(3)]
+        end = time.monotonic() + 10
+        while (answer := service.call("/healthz"))[0] == 200:  # they aren't taken at once
+            assert time.monotonic() < end
+        assert answer[0] == 503
+        assert answer[1]["detail"] == "there are too many connections"
+        for link in others:
+            link.close()
+        while service.call("/healthz")[0] != 200:
+            assert time.monotonic() < end

@@ -71,6 +71,8 @@ class Guard:
         self.app, self.metrics, self.tokens = app, metrics, tokens
         self.rates, self.max_body = Rates(rate), max_body
         self.patience, self.access_log = patience, access_log
+        #: Whether there are more connections than there may be.
+        self.crowded: Callable[[], bool] = lambda: False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the beginning and the end of the service."""
@@ -108,6 +110,10 @@ class Guard:
             await send(message)
 
         try:
+            if self.crowded():
+                raise Refused(
+                    503, "there are too many connections", "try again", Connection="close"
+                )
             self._authenticate(scope)
             await self.app(scope, limit.receive, answer)
         except Rank1Error as error:
