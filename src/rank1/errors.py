@@ -10,6 +10,7 @@ __all__ = [
     "BackendError",
     "CancelledError",
     "ConflictError",
+    "DamagedError",
     "FileError",
     "FormatError",
     "InputError",
@@ -64,10 +65,17 @@ class StorageError(FileError):
     Attributes
     ----------
     again
-        Whether the same call may succeed at once: the connection was lost, and nothing was stored.
+        Whether the same call may succeed: the connection was lost, and nothing was stored.
+    waited
+        Whether the server was waited for in vain, so that another try at once is of no use.
     """
 
     again: bool = False
+    waited: bool = False
+
+
+class DamagedError(StorageError):
+    """What a study is kept in is damaged, or is something else: a backup is to be put there."""
 
 
 class FormatError(StorageError):

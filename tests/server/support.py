@@ -9,7 +9,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -57,10 +57,14 @@ class Served:
 
 @contextlib.contextmanager
 def served(
-    folder: Path, *flags: str, token: str | None = None, **environment: str
+    folder: Path,
+    *flags: str,
+    token: str | None = None,
+    program: Sequence[str] = ("-m", "rank1"),
+    **environment: str,
 ) -> Iterator[Served]:
     """`rank1 serve` on a free port."""
-    command = [sys.executable, "-m", "rank1", "serve", "--port", "0", *flags]
+    command = [sys.executable, *program, "serve", "--port", "0", *flags]
     with (folder / "log.jsonl").open("a") as errors:
         process = subprocess.Popen(
             command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=errors,

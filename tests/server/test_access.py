@@ -32,7 +32,7 @@ def test_nobody_comes_in_without_a_token(service: Served) -> None:
 def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "rank1-tokens.json")
     admin, writer, reader = (tokens.create(role) for role in ("admin", "writer", "reader"))
-    only = tokens.create("writer", ["spring"])
+    only, later = tokens.create("writer", ["spring"]), tokens.create("reader", ["winter"])
     with served(tmp_path, "--access-log", token=admin) as service:
 
         def status(token: str, path: str, body: object = None) -> int:
@@ -51,6 +51,8 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
         assert status(only, at("autumn", "/ask"), {}) == 403
         assert status(only, at("autumn", "/best")) == 403
         assert status(only, "/metrics") == 403
+        missing, found = service.call(at("winter"), token=later)
+        assert (missing, found["detail"]) == (404, "there is no study 'winter'")
         _, listed = service.call("/v1/studies", token=only)
         assert [each["name"] for each in listed["studies"]] == ["spring"]
         # a revoked token is no good within a second or so
@@ -79,6 +81,23 @@ def test_the_file_of_tokens(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("{")
     with pytest.raises(FileError, match="can't be read"):
         Tokens(tmp_path / "t.json").list()
+
+
+def test_tokens_that_can_not_be_read_let_nobody_in(tmp_path: Path) -> None:
+    file = tmp_path / "rank1-tokens.json"
+    token = Tokens(file).create("admin")
+    with served(tmp_path, token=token) as service:
+        assert service.call("/v1/studies")[0] == 200
+        kept = file.read_text()
+        file.write_text("{")
+        end = time.monotonic() + 10
+        while (found := service.call("/v1/studies"))[0] != 500:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert "rank1-tokens" not in str(found)
+        assert "rank1-tokens.json' can't be read" in (tmp_path / "log.jsonl").read_text()
+        file.write_text(kept)
+        assert service.call("/v1/studies")[0] == 200
 
 
 def test_tokens_on_the_command_line(tmp_path: Path) -> None:
@@ -147,9 +166,20 @@ def test_headers_of_every_answer(service: Served) -> None:
     link.close()
 
 
-def test_requests_of_one_token_are_counted(tmp_path: Path) -> None:
-    with served(tmp_path, "--rate", "5") as service:
+def test_requests_of_one_token_and_connections_are_counted(tmp_path: Path) -> None:
+    with served(tmp_path, "--rate", "5", "--connections", "3") as service:
         found = [service.call("/v1/studies")[0] for _ in range(12)]
         assert found[0] == 200
         assert 429 in found
         assert service.call("/healthz")[0] == 200
+        host, port = service.url.removeprefix("http://").split(":")
+        others = [socket.create_connection((host, int(port)), 30) for _ in range(3)]
+        end = time.monotonic() + 10
+        while (answer := service.call("/healthz"))[0] == 200:  # they aren't taken at once
+            assert time.monotonic() < end
+        assert answer[0] == 503
+        assert answer[1]["detail"] == "there are too many connections"
+        for link in others:
+            link.close()
+        while service.call("/healthz")[0] != 200:
+            assert time.monotonic() < end

@@ -3,6 +3,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+import rank1
 from tests.server.support import GRID, Served, at, call
 
 
@@ -60,7 +63,9 @@ def test_the_same_key_gives_the_same_answer(service: Served) -> None:
     assert first[0] == 201
     assert service.call("/v1/studies", body, Idempotency_Key="make") == first
     assert service.call("/v1/studies", body, Idempotency_Key="other")[0] == 409
-    assert service.call("/v1/studies", body)[0] == 409
+    status, found = service.call("/v1/studies", body)
+    assert (status, found["title"]) == (409, "Study exists")
+    assert "rank1.db" not in str(found)
     one = service.call(at("keys", "/ask"), {}, Idempotency_Key="k")
     assert service.call(at("keys", "/ask"), {}, Idempotency_Key="k") == one
     report = {"id": one[1]["id"], "reward": 0}
@@ -83,6 +88,20 @@ def test_the_same_key_gives_the_same_answer(service: Served) -> None:
         assert service.call(at("keys", "/cancel"), {"id": other["id"]})[0] == 200
     totals = service.call(at("keys"))[1]["totals"]
     assert totals == {"suggestions": 2, "reports": 1, "pending": 0, "expired": 0, "cancelled": 1}
+
+
+def test_a_list_of_asks_may_be_sent_again(service: Served) -> None:
+    create(service, "again")
+    body = {"asks": [{"unit": "u"}, {}, {}, {"key": "own"}]}
+    first = service.call(at("again", "/ask/batch"), body, Idempotency_Key="k")
+    assert first[0] == 201
+    assert len({each["suggestion"]["id"] for each in first[1]["results"]}) == 4
+    assert service.call(at("again", "/ask/batch"), body, Idempotency_Key="k") == first
+    other = service.call(at("again", "/ask/batch"), body, Idempotency_Key="other")[1]["results"]
+    assert [one == two for one, two in zip(first[1]["results"], other, strict=True)] == [
+        True, False, False, True
+    ]  # fmt: skip
+    assert service.call(at("again"))[1]["totals"]["suggestions"] == 6
 
 
 def test_a_key_is_for_one_request(service: Served) -> None:
@@ -129,6 +148,87 @@ def test_problems_name_field_value_and_remedy(service: Served) -> None:
     assert service.call("/v1/nothing")[0] == 404
     for field in ("type", "title", "status", "detail"):
         assert field in found
+
+
+MANY = [f"{k}" for k in range(4097)]
+NOT_A_REWARD = ("NaN", "Infinity", "-Infinity", "1e999", "3.5", "-1.001", "null", "[1]", '"much"')
+
+
+def test_what_is_no_reward_is_refused_by_name(service: Served) -> None:
+    create(service, "rewards", reward_range=[-1, 3])
+    _, asked = service.call(at("rewards", "/ask"), {})
+    for value in NOT_A_REWARD:
+        report = f'{{"id": "{asked["id"]}", "reward": {value}}}'
+        status, found = service.call(at("rewards", "/tell"), report.encode())
+        assert (status, found["type"], found["field"]) == (422, "urn:rank1:problem:input", "reward")
+        assert "number" in found["remedy"]
+        assert found["value"]
+        line = f'{{"rewards": [["a", "x", {value}]]}}'
+        status, found = service.call(at("rewards", "/imports"), line.encode())
+        assert (status, found["field"].split(".")[0][:6]) == (422, "reward")
+    batch = f'{{"reports": [{{"id": "{asked["id"]}", "reward": NaN}}]}}'.encode()
+    (result,) = service.call(at("rewards", "/tell/batch"), batch)[1]["results"]
+    assert (result["status"], result["problem"]["field"]) == (422, "reward")
+    assert service.call(at("rewards"))[1]["totals"]["pending"] == 1
+    assert service.call(at("rewards", "/best"))[1]["totals"]["reports"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ('{"confidence": NaN}', "confidence"),
+        ('{"tolerance": Infinity}', "tolerance"),
+        ('{"reward_window": 1e999}', "reward_window"),
+        ('{"reward_window": 9, "on_expiry": "default", "default_reward": 2}', "default_reward"),
+        ('{"horizon": NaN}', "horizon"),
+        ('{"horizon": 5}', "horizon"),
+        ('{"seed": -1}', "seed"),
+        ('{"forgetting": -Infinity}', "forgetting"),
+        ('{"reward_range": [NaN, 1]}', "reward_range[0]"),
+        ('{"reward_range": [0, Infinity]}', "reward_range[1]"),
+        ('{"reward_range": [1, 1]}', "reward_range"),
+        (json.dumps({"rows": MANY}), "rows"),
+        (json.dumps({"columns": MANY}), "columns"),
+        (json.dumps({"rows": MANY[:4096], "columns": MANY[:4096]}), "rows"),
+        (json.dumps({"rows": ["a", "x" * 257]}), "rows[1]"),
+        (json.dumps({"columns": ["x" * 1_000_000]}), "columns[0]"),
+        (json.dumps({"columns": ["x", "x"]}), "columns"),
+        (json.dumps({"name": "x" * 1_000_000}), "name"),
+    ],
+)
+def test_what_is_no_study_is_refused_by_name(service: Served, body: str, field: str) -> None:
+    text = json.dumps({"name": "none", **GRID})[:-1] + ", " + body[1:]  # the later one counts
+    status, found = service.call("/v1/studies", text.encode())
+    assert (status, found["type"], found["field"]) == (422, "urn:rank1:problem:input", field)
+    assert found["value"]
+    assert found["remedy"]
+    assert len(json.dumps(found)) < 3000
+    assert service.call(at("none"))[0] == 404
+
+
+def test_what_is_no_line_is_refused_by_name(service: Served) -> None:
+    create(service, "lines")
+    for change, field in (
+        ({"add_rows": MANY[:4094]}, "rows"),
+        ({"add_columns": ["y" * 300]}, "add_columns[0]"),
+        ({"retire_rows": ["nobody"]}, "retire_rows"),
+    ):
+        status, found = service.call(at("lines", "/revisions"), change)
+        assert (status, found["field"]) == (422, field)
+    assert service.call(at("lines", "/imports"), {"rewards": [["a", "q", 1]]})[1]["field"] == (
+        "column"
+    )
+    assert service.call(at("lines"))[1]["revision"] == 0
+
+
+def test_ten_megabytes_are_refused_where_the_client_sees_it(service: Served) -> None:
+    status, found = service.call("/v1/studies", {"name": "x" * 10_000_000, **GRID})
+    assert (status, found["title"]) == (413, "Body too large")
+    with (
+        rank1.Client(service.url, service.token) as client,
+        pytest.raises(rank1.BackendError, match="the body is larger than 4,194,304 bytes"),
+    ):
+        client.create("large", ["x" * 10_000_000], ["y"])
 
 
 def test_history_is_paged_and_filtered(service: Served) -> None:

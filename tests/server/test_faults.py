@@ -9,16 +9,16 @@ import socket
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import rank1
-from rank1.server.tokens import Tokens
-from rank1.studies.export import lines_of
-from rank1.studies.log import Kind
+from tests.server.storm import Storm, check, lines_of_study, stormy
 from tests.server.support import GRID, Served, at, served
 from tests.studies.conftest import new_schema
 from tests.studies.conftest import server as server  # a PostgreSQL server of our own
@@ -29,94 +29,6 @@ def free_port() -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return str(probe.getsockname()[1])
-
-
-class Storm:
-    """Clients that ask and tell until they are stopped, and note what was acknowledged."""
-
-    def __init__(self, addresses: list[tuple[str, str]], clients: int, timeout: float) -> None:
-        self.asked: list[tuple[str, str, str]] = []
-        self.told: dict[str, float] = {}
-        self.failed = 0
-        self._end = threading.Event()
-        self._threads = [
-            threading.Thread(
-                target=self._run,
-                args=(*addresses[k % len(addresses)], timeout, k),
-                daemon=True,  # or a test that fails would never end
-            )
-            for k in range(clients)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def _run(self, url: str, token: str, timeout: float, number: int) -> None:
-        step = 0
-        with rank1.Client(url, token, timeout) as client:
-            study = rank1.client.RemoteStudy(client, "storm")
-            while not self._end.is_set():
-                step += 1
-                with contextlib.suppress(rank1.StorageError):
-                    given = study.ask(count=3) if step % 4 == 0 else [study.ask()]
-                    self.asked += [(each.id, each.row, each.column) for each in given]
-                    for each in given:
-                        reward = float((step + number) % 2)
-                        study.tell(each.id, reward)
-                        if step % 5 == 0:
-                            study.tell(each.id, reward)  # again is as good as once
-                        self.told[each.id] = reward
-                    continue
-                self.failed += 1
-
-    def more(self, reports: int = 40, seconds: float = 60) -> None:
-        """Wait until so many more reports were acknowledged, however slow the machine is."""
-        enough = len(self.told) + reports
-        self.until(lambda: len(self.told) >= enough, seconds)
-
-    def until(self, happened: Callable[[], bool], seconds: float = 60) -> None:
-        """Wait until something has happened, but not for ever."""
-        end = time.monotonic() + seconds
-        while not happened() and time.monotonic() < end:
-            time.sleep(0.01)
-        assert happened()
-
-    def stop(self) -> None:
-        self._end.set()
-        for thread in self._threads:
-            thread.join(60)
-
-
-def check(storm: Storm, place: str, exact: bool = False) -> None:
-    """All that was acknowledged is stored, once; nothing else but what nobody heard of."""
-    with rank1.Study.open("storm", place) as study:
-        assert study.verify().ok
-        with study._desk.storage.reading() as log:
-            events = log.page(study._desk.study.id, limit=10**6)
-        lines = study._desk.look(lambda memory, log: list(lines_of(study._desk.study, memory, log)))
-    stored = {line["id"]: line for line in lines}
-    assert len(stored) == len(lines)
-    ids = [id for id, _, _ in storm.asked]
-    assert len(set(ids)) == len(ids), "a suggestion was given to two"
-    for id, row, column in storm.asked:
-        assert (stored[id]["row"], stored[id]["column"]) == (row, column)
-    for id, reward in storm.told.items():
-        assert stored[id]["reward"] == reward
-    reports = [event.suggestion for event in events if event.kind == Kind.REPORTED]
-    assert len(set(reports)) == len(reports), "a report counts twice"
-    places = [(event.key, event.position) for event in events if event.kind == Kind.SUGGESTED]
-    assert len(set(places)) == len(places), "a request was answered by two suggestions"
-    if exact:
-        assert set(stored) == set(ids)
-        assert len(reports) == len(storm.told)
-        assert storm.failed == 0
-
-
-@contextlib.contextmanager
-def stormy(folder: Path, *flags: str) -> Iterator[Served]:
-    token = Tokens(folder / "rank1-tokens.json").create("admin")
-    with served(folder, *flags, token=token) as service:
-        assert service.call("/v1/studies", {"name": "storm", **GRID})[0] == 201
-        yield service
 
 
 def test_eight_clients_at_once(tmp_path: Path) -> None:
@@ -193,6 +105,98 @@ def test_two_servers_on_one_postgresql_and_one_is_killed(tmp_path: Path, server:
     check(storm, place)
 
 
+@pytest.mark.parametrize(
+    ("times", "servers"), [(10, 1), pytest.param(1000, 2, marks=pytest.mark.validate)]
+)
+def test_the_same_report_from_eight_clients(tmp_path: Path, times: int, servers: int) -> None:
+    """Half of them with another value: one is applied, equals are told the same, others not."""
+    with stormy(tmp_path) as one, contextlib.ExitStack() as more:
+        others = [more.enter_context(served(tmp_path, token=one.token)) for _ in range(servers - 1)]
+        _, given = one.call(at("storm", "/ask/batch"), {"count": times})
+        ids = [each["suggestion"]["id"] for each in given["results"]]
+        together = threading.Barrier(8)
+
+        def tell(number: int) -> list[tuple[int, Any]]:
+            service = [one, *others][number % servers]
+            answers = []
+            for id in ids:
+                together.wait(60)
+                report = {"id": id, "reward": float(number // 4)}
+                answers.append(service.call(at("storm", "/tell"), report))
+            return answers
+
+        with ThreadPoolExecutor(8) as threads:
+            found = list(threads.map(tell, range(8)))
+        assert one.call(at("storm"))[1]["totals"]["reports"] == times
+    with rank1.Study.open("storm", tmp_path / "rank1.db") as study:
+        assert study.verify().ok
+        stored = {line["id"]: line["reward"] for line in lines_of_study(study)}
+    for id, *answers in zip(ids, *found, strict=True):
+        halves = answers[:4], answers[4:]
+        told = [half for half in halves if half[0][0] == 200]
+        assert len(told) == 1
+        assert told[0] == [told[0][0]] * 4
+        assert (told[0][0][1]["id"], told[0][0][1]["reward"]) == (id, stored[id])
+        (refused,) = [half for half in halves if half[0][0] != 200]
+        assert {(status, body["title"]) for status, body in refused} == {(409, "Conflict")}
+
+
+CLOCK = """
+import time
+from pathlib import Path
+from rank1.__main__ import main
+real = time.time
+time.time = lambda: real() + float(Path("ahead").read_text())
+main()
+"""
+
+
+def test_the_clock_jumps_by_a_day(tmp_path: Path) -> None:
+    day = 86_400
+    ahead = tmp_path / "ahead"
+    ahead.write_text("0")
+    with served(tmp_path, program=("-c", CLOCK)) as service:
+
+        def ask() -> list[str]:
+            _, given = service.call(at("jumps", "/ask/batch"), {"count": 5})
+            return [each["suggestion"]["id"] for each in given["results"]]
+
+        def tell(ids: list[str]) -> list[Any]:
+            reports = [{"id": id, "reward": 1.0} for id in ids]
+            _, found = service.call(at("jumps", "/tell/batch"), {"reports": reports})
+            assert {each["status"] for each in found["results"]} == {200}
+            return [each["report"]["late"] for each in found["results"]]
+
+        def totals(**expected: int) -> None:
+            found = service.call(at("jumps"))[1]["totals"]
+            assert {name: found[name] for name in expected} == expected
+
+        body = {"name": "jumps", **GRID, "reward_window": 3600}
+        assert service.call("/v1/studies", body)[0] == 201
+        first = ask()
+        ahead.write_text(f"{day}")
+        totals(suggestions=5, expired=5, pending=0)
+        ahead.write_text(f"{-day}")
+        second = ask()
+        totals(suggestions=10, expired=5, pending=5)
+        ahead.write_text("0")
+        totals(suggestions=10, expired=5, pending=5)
+        third = ask()
+        assert tell(first + second) == [True] * 5 + [False] * 5
+        ahead.write_text(f"{3 * day}")
+        totals(suggestions=15, reports=10, expired=5, pending=0)
+        ahead.write_text("0")
+        assert tell(third[:2] + first[:2]) == [True] * 4
+        totals(suggestions=15, reports=12, expired=3, pending=0)
+        _, found = service.call(at("jumps", "/history?limit=1000"))
+        assert [each["at"] for each in found["events"]] == sorted(
+            each["at"] for each in found["events"]
+        )
+        expired = [each["id"] for each in found["events"] if each["kind"] == "expired"]
+        assert sorted(expired) == sorted(first + third)
+        assert service.call(at("jumps", "/verification"))[1]["ok"]
+
+
 def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
     with stormy(tmp_path) as service:
         storm = Storm([(service.url, service.token)], 6, 0.5)
@@ -204,18 +208,46 @@ def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
     assert not os.path.exists(tmp_path / "rank1.db-wal")  # it was closed in good order
 
 
-def test_a_storage_that_fails_is_a_503(tmp_path: Path) -> None:
+@pytest.mark.validate
+def test_the_end_does_not_wait_for_a_storage_that_is_held(tmp_path: Path) -> None:
+    with stormy(tmp_path, "--drain", "1") as service:
+        assert service.call(at("storm", "/ask"), {}, Idempotency_Key="one")[0] == 201
+        other = apsw.Connection(str(tmp_path / "rank1.db"))
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(service.call, at("storm", "/ask"), {}, Idempotency_Key="two")
+            time.sleep(0.5)
+            began = time.monotonic()
+            service.process.send_signal(signal.SIGTERM)
+            status, found = waiting.result(30)
+            assert (status, found["detail"]) == (503, "the service is ending")
+        assert service.process.wait(30) == 0
+        assert time.monotonic() - began < 15
+        other.close()
+    with rank1.Study.open("storm", tmp_path / "rank1.db") as study:
+        assert study.verify().ok
+        assert study.totals()["suggestions"] == 1
+    assert "traceback" not in (tmp_path / "log.jsonl").read_text()
+
+
+def test_a_file_that_is_moved_away_is_a_503(tmp_path: Path) -> None:
     with stormy(tmp_path) as service:
-        assert service.call(at("storm", "/ask"), {})[0] == 201
-        (tmp_path / "rank1.db").rename(tmp_path / "gone.db")
-        (tmp_path / "rank1.db").write_text("not a database")
-        status, found = service.call(at("storm", "/ask"), {})
-        assert (status, found["title"]) == (503, "Storage")
-        assert str(tmp_path) not in str(found)
-        assert service.call("/readyz")[0] == 503
+        asked = service.call(at("storm", "/ask"), {}, Idempotency_Key="k")
+        assert asked[0] == 201
+        names = [path.name for path in tmp_path.glob("rank1.db*")]
+        (tmp_path / "away").mkdir()
+        for name in names:
+            (tmp_path / name).rename(tmp_path / "away" / name)
+        new = {"name": "storm", **GRID}
+        for path, body in ((at("storm", "/ask"), {}), ("/v1/studies", new), ("/readyz", None)):
+            status, found = service.call(path, body)
+            assert (status, found["type"]) == (503, "urn:rank1:problem:storage")
+            assert str(tmp_path) not in str(found)
         assert service.call("/healthz")[0] == 200
-        (tmp_path / "gone.db").rename(tmp_path / "rank1.db")
-        assert service.call(at("storm", "/ask"), {})[0] == 201
+        assert not list(tmp_path.glob("rank1.db*"))
+        for name in names:
+            (tmp_path / "away" / name).rename(tmp_path / name)
+        assert service.call(at("storm", "/ask"), {}, Idempotency_Key="k") == asked
 
 
 def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import psutil
 import psycopg
@@ -21,6 +22,7 @@ import pytest
 
 import rank1
 from rank1.studies.storage import Storage, open_storage
+from tests.studies.proxy import Proxy
 
 _numbers = itertools.count()
 
@@ -113,6 +115,19 @@ def new_schema(server: Any) -> str:
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())
     return f"{server.get_uri()}&options=-csearch_path%3D{name}"
+
+
+def proxy_to(server: Any) -> Proxy:
+    """A network between us and the server."""
+    (folder,) = parse_qs(urlsplit(server.get_uri()).query)["host"]
+    return Proxy(Path(folder, ".s.PGSQL.5432"))
+
+
+@pytest.fixture
+def proxy(server: Any) -> Iterator[Proxy]:
+    proxy = proxy_to(server)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

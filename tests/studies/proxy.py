@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -18,6 +19,8 @@ class Proxy:
 
     def __init__(self, socket_file: Path) -> None:
         self.cut: Callable[[bytes], str | None] = lambda data: None
+        #: How often a connection was cut.
+        self.cuts = 0
         self._socket_file = socket_file
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -43,6 +46,7 @@ class Proxy:
         try:
             while data := client.recv(1 << 16):
                 what = self.cut(data)
+                self.cuts += what is not None
                 if what == "client":
                     client.shutdown(socket.SHUT_RDWR)
                     return  # the server believes that the client is still there
@@ -79,3 +83,24 @@ class Proxy:
 def _shut(each: socket.socket) -> None:
     with contextlib.suppress(OSError):
         each.shutdown(socket.SHUT_RDWR)
+
+
+def through(proxy: Proxy, url: str) -> str:
+    """The same database, through the proxy."""
+    there = f"@127.0.0.1:{proxy.port}/postgres?sslmode=disable"
+    return re.sub(r"@/postgres\?host=[^&]*", there, url)
+
+
+def cut_at_commit(proxy: Proxy, what: str) -> None:
+    """Cut the connection at the next commit, once.
+
+    It must be new: a statement that was sent several times is later sent by a short name.
+    """
+
+    def cut(data: bytes) -> str | None:
+        if b"COMMIT" in data:
+            proxy.cut = lambda data: None
+            return what
+        return None
+
+    proxy.cut = cut

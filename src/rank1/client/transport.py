@@ -30,6 +30,8 @@ _CLASSES = {
     "urn:rank1:problem:conflict": ConflictError,
     "urn:rank1:problem:input-type": errors.InputTypeError,
     "urn:rank1:problem:input": InputError,
+    "urn:rank1:problem:damaged": errors.DamagedError,
+    "urn:rank1:problem:format": errors.FormatError,
 }
 
 
@@ -118,7 +120,7 @@ class Transport:
                 if status < 300:
                     return json.loads(data) if data else None
                 failure = error_of(status, _json(data))
-                if status not in AGAIN:
+                if status not in AGAIN or isinstance(failure, errors.DamagedError):
                     raise failure
             except (OSError, http.client.HTTPException) as error:
                 if isinstance(error, Rank1Error):

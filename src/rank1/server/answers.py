@@ -35,6 +35,7 @@ STATUS: dict[type[Exception], int] = {
     errors.ConflictError: 409,
     errors.InputTypeError: 422,
     errors.InputError: 422,
+    errors.DamagedError: 500,
     errors.StorageError: 503,
     errors.Rank1Error: 500,
 }
@@ -46,10 +47,12 @@ REMEDIES = {
     errors.StudyExistsError: "open it, or take another name",
     errors.CancelledError: "nothing is to be done: a cancelled suggestion takes no reward",
     errors.ConflictError: "what is on record stays; look at the history of the study",
+    errors.DamagedError: "who runs the service puts a backup in its place; its log says how",
     errors.StorageError: "try again later, with the same Idempotency-Key",
 }
 
 _ASKED = re.compile(
+    r"(?:line \d+ of the history: )?"
     r"(?P<field>[\w\[\]]+)(?P<rest> must .*?)(?:, got (?P<value>.*?))?(?P<hint> \(did you .*\))?",
     re.S,
 )
@@ -87,8 +90,14 @@ def problem_of(error: Rank1Error) -> dict[str, Any]:
     if isinstance(error, Refused):
         return problem(status, _TITLES.get(status, title), str(error), remedy=error.remedy)
     detail = str(error)
-    if isinstance(error, errors.StorageError):
+    if isinstance(error, errors.DamagedError):
+        detail = "the storage is damaged: nothing was stored; the log of the service says more"
+    elif isinstance(error, errors.StorageError):
         detail = "the storage can't be used now; the log of the service says more"
+    elif isinstance(error, errors.FileError):
+        detail = "the service can't read one of its files; its log says which"
+    elif isinstance(error, errors.UnknownStudyError):
+        detail = detail.partition("; there are: ")[0]  # a token may not be for the others
     field = value = None
     remedy = next((text for kind, text in REMEDIES.items() if isinstance(error, kind)), None)
     if status == 422 and (match := _ASKED.fullmatch(detail)):

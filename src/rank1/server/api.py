@@ -23,7 +23,7 @@ from rank1.server.answers import answer, problem_of, status_of
 from rank1.server.house import House
 from rank1.server.metrics import Metrics
 from rank1.server.reading import about
-from rank1.studies import Study, asking
+from rank1.studies import asking
 from rank1.studies.desk import Work
 from rank1.studies.log import Event, Kind
 from rank1.studies.spec import labels_of, make_spec
@@ -77,7 +77,7 @@ def writing_routes(house: House, metrics: Metrics) -> APIRouter:
         def work(doing: Work) -> list[Any]:
             if asks is None:
                 return list(asking.suggest(doing, doing.spec, body.count or 1, key, None))
-            return [_each(doing, one) for one in asks]
+            return [_each(doing, one, _own(key, place, one)) for place, one in enumerate(asks)]
 
         given = await house.write(name, work)
         good = sum(not isinstance(one, Rank1Error) for one in given)
@@ -153,20 +153,31 @@ def _created(house: House, name: str, fields: dict[str, Any], key: str | None) -
     try:
         house.create(name, **fields)
     except StudyExistsError:
-        if key is None or fields["seed"] is None:
-            raise
-        there: Study = house.study(name)
-        if make_spec(**fields).text != there.spec.text:
-            raise
+        again = key is not None and fields["seed"] is not None
+        if not again or make_spec(**fields).text != house.study(name).spec.text:
+            # Where it is kept is nobody's business.
+            told = f"there is a study {name!r}: open it, or take another name"
+            raise StudyExistsError(told) from None
     return about(house, name)
 
 
-def _each(doing: Work, one: models.AskOne) -> Any:
+def _own(key: str | None, place: int, one: models.AskOne) -> str | None:
+    """The key of one of many asks: its own, or one that the request's key stands for.
+
+    A unit needs none: while it waits for its reward it is given the same suggestion.
+    """
+    if key is None or one.key is not None or one.unit is not None:
+        return one.key
+    seal = hashlib.blake2b(f"{key}\0{place}".encode(), digest_size=16)
+    return f"batch {seal.hexdigest()}"
+
+
+def _each(doing: Work, one: models.AskOne, key: str | None) -> Any:
     """What is given, or the error of this one; after a failure of the storage nothing goes on."""
     before = doing.memory.seq
     ahead, doing.ahead = doing.ahead, False
     try:
-        return asking.suggest(doing, doing.spec, 1, one.key, one.unit)[0]
+        return asking.suggest(doing, doing.spec, 1, key, one.unit)[0]
     except Rank1Error as error:
         if doing.ahead or doing.memory.seq != before:
             raise

@@ -93,7 +93,7 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[House], Any] | N
     async def readyz() -> Response:
         if not app.state.ready:
             raise Refused(503, "the service is ending", "take another one")
-        await house.read(house.rows)
+        await house.ready()
         return answer({"status": "ready"})
 
     @app.get("/metrics", include_in_schema=False)
@@ -113,6 +113,10 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[House], Any] | N
         elif status_of(error) == 500:
             log.error("%s: %s", type(error).__name__, error)
         return refusal(error)
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> Response:
+        return refusal(Rank1Error("the service failed; its log says more"))  # the guard writes it
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import logging
@@ -14,7 +15,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rank1.errors import Rank1Error
-from rank1.server.answers import Refused, refusal
+from rank1.server.answers import Refused, refusal, status_of
 from rank1.server.metrics import Metrics
 from rank1.server.tokens import Tokens
 
@@ -44,6 +45,9 @@ _DECODED_LATER = "/v1/"
 #: What nobody gets without a token.
 _CLOSED = ("/v1/", "/metrics")
 
+#: A body that is so many times too large is still read to its end, and thrown away.
+PASSED_OVER = 16
+
 # A random number for each request would cost a system call, and with it the turn of the thread.
 _PROCESS, _numbers = secrets.token_hex(4), itertools.count(1)
 
@@ -67,6 +71,8 @@ class Guard:
         self.app, self.metrics, self.tokens = app, metrics, tokens
         self.rates, self.max_body = Rates(rate), max_body
         self.patience, self.access_log = patience, access_log
+        #: Whether there are more connections than there may be.
+        self.crowded: Callable[[], bool] = lambda: False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the beginning and the end of the service."""
@@ -84,6 +90,7 @@ class Guard:
         async def answer(message: Message) -> None:
             if limit.refused and not sent:
                 # The application takes any failure to read a body for bad JSON.
+                await limit.pass_over()
                 await refusal(limit.refused)(scope, receive, begin)
             elif not limit.refused:
                 await begin(message)
@@ -103,11 +110,21 @@ class Guard:
             await send(message)
 
         try:
+            if self.crowded():
+                raise Refused(
+                    503, "there are too many connections", "try again", Connection="close"
+                )
             self._authenticate(scope)
             await self.app(scope, limit.receive, answer)
         except Rank1Error as error:
+            if status_of(error) == 500:
+                log.error("%s: %s", type(error).__name__, error)
             if not sent:
                 await refusal(error)(scope, receive, answer)
+        except asyncio.CancelledError:  # the service ends, and this takes too long
+            if not sent:
+                ending = Refused(503, "the service is ending", "try again later")
+                await refusal(ending)(scope, receive, answer)
         except Exception as error:
             log.error("unexpected %r", error, exc_info=error, extra={"about": _about(scope)})
             if not sent:
@@ -151,6 +168,7 @@ class _Limit:
         self._receive, self._most, self._patience = receive, guard.max_body, guard.patience
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         self._declared = int(length) if length.isdigit() else 0
+        self._waits = any(name == b"expect" for name, _ in scope["headers"])
         self._size, self._done = 0, False
         self.refused: Refused | None = None
 
@@ -172,6 +190,21 @@ class _Limit:
         self._done = not message.get("more_body", False)
         self._check(self._size)
         return message
+
+    async def pass_over(self) -> None:
+        """Read what is left of a body that was refused, but not without end.
+
+        Who is still sending when the connection is closed doesn't see the answer.
+        """
+        most = PASSED_OVER * self._most
+        if self._done or self._waits or self._declared > most:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                while self._size <= most and not self._done:
+                    message = await self._receive()
+                    self._size += len(message.get("body", b""))
+                    self._done = not message.get("more_body", False)
 
     def _check(self, size: int) -> None:
         if size > self._most:

@@ -25,6 +25,8 @@ T = TypeVar("T")
 OPEN = 256
 #: Threads that read.
 READERS = 3
+#: Seconds within which a storage that is ready answers.
+PROMPT = 2.0
 
 
 class House:
@@ -37,10 +39,13 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         storage.prepare()
+        with storage.transaction() as log:  # what can't be read or written is refused at once
+            log.studies()
         # One for all studies: the more wait together, the more share a commit. With
         # several writers, PostgreSQL answered fewer requests.
         self.writer = Writer()
         self._pool = ThreadPoolExecutor(READERS, "rank1-reader")
+        self._probe = ThreadPoolExecutor(1, "rank1-probe")
         #: Held by what takes long.
         self._slow = threading.Lock()
         self._ending = threading.Event()
@@ -73,6 +78,17 @@ class House:
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
         """What a function gives, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+    async def ready(self) -> None:
+        """Look at the storage; Refused where that takes long. Who reads isn't waited for."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(PROMPT):
+                await loop.run_in_executor(self._probe, self.rows)
+        except TimeoutError:
+            raise Refused(
+                503, f"the storage hasn't answered for {PROMPT:g} seconds", "try again later"
+            ) from None
 
     async def read_slowly(self, function: Callable[[], T]) -> T:
         """The same for what takes long; one at a time, and the end doesn't wait for it."""
@@ -170,10 +186,12 @@ class House:
 
     def close(self) -> None:
         """Write what waits, keep snapshots, and give back the storage."""
-        self.writer.close()
-        self._pool.shutdown(cancel_futures=True)
+        ended = self.writer.close()
+        for pool in (self._probe, self._pool):
+            pool.shutdown(cancel_futures=True)
         for desk in self._writing.values():
-            desk.keep_snapshot()
+            if not ended or not desk.keep_snapshot():
+                break  # each of the others would wait for the storage as long
         self.storage.close()
 
 

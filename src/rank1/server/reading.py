@@ -146,10 +146,11 @@ def reading_routes(house: House) -> APIRouter:
     async def export(name: ReaderOf, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
         """A line for each suggestion, as a stream."""
         study = await house.read(house.row, name)
+        first = await house.read(_part, house, study, 0)  # who can't have it hears so at once
         media = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}[format]
         kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:60]
         return StreamingResponse(
-            _exported(house, study, format),
+            _exported(house, study, format, first),
             media_type=media,
             headers={"Content-Disposition": f'attachment; filename="rank1-{kept}.{format}"'},
         )
@@ -245,11 +246,16 @@ def _event_lines(
         yield line
 
 
-async def _exported(house: House, study: StudyRow, format: str) -> AsyncIterator[bytes]:
+_Part = tuple[list[dict[str, Any]], int]
+
+
+async def _exported(
+    house: House, study: StudyRow, format: str, part: _Part
+) -> AsyncIterator[bytes]:
     """Part by part, each as of its own moment: a slow reader holds nothing open."""
-    after, first = 0, True
+    first = True
     while True:
-        lines, after = await house.read(_part, house, study, after)
+        lines, after = part
         text = io.StringIO()
         if format == "csv":
             writer = csv.DictWriter(text, _COLUMNS)
@@ -260,10 +266,11 @@ async def _exported(house: House, study: StudyRow, format: str) -> AsyncIterator
             for line in lines:
                 text.write(json.dumps(line, ensure_ascii=False) + "\n")
         first = False
-        if part := text.getvalue():
-            yield part.encode()
+        if written := text.getvalue():
+            yield written.encode()
         if not after:
             return
+        part = await house.read(_part, house, study, after)
 
 
 _COLUMNS = (
@@ -271,10 +278,10 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _part(house: House, study: StudyRow, after: int) -> tuple[list[dict[str, Any]], int]:
+def _part(house: House, study: StudyRow, after: int) -> _Part:
     """Lines, and where to go on; 0 for nowhere."""
 
-    def look(memory: Memory, log: Reader) -> tuple[list[dict[str, Any]], int]:
+    def look(memory: Memory, log: Reader) -> _Part:
         page = log.page(study.id, after, PART, kinds=(Kind.SUGGESTED,))
         lines = list(page_lines(study, memory.labels, log, page))
         return lines, page[-1].seq if len(page) == PART else 0

@@ -64,12 +64,13 @@ def serve(
             date_header=False,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=max(1, round(config.drain)),
-            limit_concurrency=config.connections,
             backlog=1024,
             h11_max_incomplete_event_size=16 * 1024,
             lifespan="on",
         )
         server = _Server(settings, lambda: say(line), app.app.state.house.end_slow)
+        # uvicorn has such a limit, but its answer is no problem details.
+        app.crowded = lambda: len(server.server_state.connections) > config.connections
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
         log.info("ended")

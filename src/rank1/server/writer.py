@@ -21,6 +21,8 @@ T = TypeVar("T")
 TOGETHER = 64
 #: Jobs that may wait; who comes then is told to come again.
 WAITING = 4096
+#: Seconds for what has begun at the end, when all requests have been answered.
+ENDING = 5.0
 
 _Job = tuple[Desk, Callable[[Work], Any], "asyncio.Future[Any]"]
 
@@ -49,11 +51,15 @@ class Writer:
         self._jobs.put((desk, work, future))
         return await future
 
-    def close(self) -> None:
-        """Do what is waiting, and end."""
+    def close(self) -> bool:
+        """Do what is waiting, and end; whether that is done.
+
+        It isn't where the storage is away. Nobody waits any more then, so nothing is lost.
+        """
         self._closed = True
         self._jobs.put(None)
-        self._thread.join()
+        self._thread.join(ENDING)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         ended = False
@@ -69,7 +75,8 @@ class Writer:
                 except queue.Empty:
                     break
             ended = job is None
-            if batch:
+            # Whose request was given up at the end of the service is told nothing any more.
+            if batch := [job for job in batch if not job[2].done()]:
                 self._write(batch)
 
     def _write(self, batch: list[_Job]) -> None:

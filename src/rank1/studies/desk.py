@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from rank1.errors import Rank1Error, SnapshotError, StorageError
+from rank1.errors import DamagedError, Rank1Error, SnapshotError, StorageError
 from rank1.studies.log import Event, Expiry, Kind, as_events
 from rank1.studies.memory import Memory, layout_of
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
@@ -33,8 +32,7 @@ class Desk:
     def __init__(self, storage: Storage, study: StudyRow) -> None:
         self.storage, self.study = storage, study
         with storage.reading() as log:
-            (first,) = log.events(study.id, [1])
-        self.spec: Spec = read_spec(first.data)
+            self.spec: Spec = read_spec(self._texts(log)(1))
         self._memory: Memory | None = None
         #: Held by the thread that works on the study.
         self.turn = threading.RLock()
@@ -51,7 +49,7 @@ class Desk:
                 with self.turn:
                     return self._transact(work)
             except StorageError as error:
-                if not error.again or left == 0:
+                if not error.again or error.waited or left == 0:
                     raise
         raise AssertionError
 
@@ -116,8 +114,12 @@ class Desk:
 
     def _texts(self, log: Reader) -> Callable[[int], str | None]:
         def text_of(seq: int) -> str | None:
-            (event,) = log.events(self.study.id, [seq])
-            return event.data
+            for event in log.events(self.study.id, [seq]):
+                return event.data
+            raise DamagedError(
+                f"{self.storage.where!r} is damaged: event {seq} of {self.study.name!r} is "
+                "missing; put a backup in its place (`rank1 study backup` makes them)"
+            )
 
         return text_of
 
@@ -138,15 +140,21 @@ class Desk:
         with self.turn:
             self.storage.close()
 
-    def keep_snapshot(self) -> None:
-        """Keep what is known, so that the study is opened sooner; nothing is lost without."""
+    def keep_snapshot(self) -> bool:
+        """Keep what is known, so that the study is opened sooner; nothing is lost without.
+
+        Whether the storage took it.
+        """
         with self.turn:
             if self._memory is not None:
                 memory = self._memory
                 kept = Snapshot(memory.seq, layout_of(self.spec), memory.to_bytes())
                 # What was acknowledged is stored; the next snapshot may find room.
-                with contextlib.suppress(StorageError):
+                try:
                     self.storage.put_snapshot(self.study.id, kept)
+                except StorageError:
+                    return False
+            return True
 
 
 class Work:

@@ -46,8 +46,8 @@ def import_history(desk: Desk, history: History, key: str | None) -> int:
             for side, label in (("rows", row), ("columns", column)):
                 if label not in places[side]:
                     raise InputError(
-                        f"line {number} of the history has {shown(label)}, which is none of the "
-                        f"study's {side}"
+                        f"line {number} of the history: {side[:-1]} must be one of the study's, "
+                        f"got {shown(label)}"
                     )
             try:
                 value = check_reward(spec, reward)

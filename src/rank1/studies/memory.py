@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import rank1
 from rank1.checks import shown
 from rank1.compiled import kernel
-from rank1.errors import InputError, Rank1Error, SnapshotError, StorageError
+from rank1.errors import DamagedError, InputError, Rank1Error, SnapshotError
 from rank1.policies import Pull, State, restore, snapshot
 from rank1.policies.base import choose
 from rank1.policies.folding import load_tallies
@@ -99,7 +99,7 @@ class Memory:
                 at = self.book.at[0]
                 self.state = self.state.forget(int(at.row), int(at.column), int(at.tag))
             elif reason == fold.BAD:
-                raise StorageError(
+                raise DamagedError(
                     f"event {events.seq[place]} of the log is of a pair that isn't on the grid: "
                     "the storage is damaged; go back to a backup"
                 )
@@ -180,7 +180,7 @@ class Memory:
             for name in change.retired[side]:
                 if name not in living or change.retired[side].count(name) > 1:
                     raise InputError(
-                        f"{side} to retire must be among {shown(sorted(living))}, got {shown(name)}"
+                        f"retire_{side} must be among {shown(sorted(living))}, got {shown(name)}"
                     )
             if len(change.retired[side]) == len(living) and not change.added[side]:
                 raise InputError(f"{side} must not all be retired: one at least has to live")

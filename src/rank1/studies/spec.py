@@ -12,7 +12,7 @@ from typing import Any
 
 from rank1 import checks
 from rank1.checks import shown
-from rank1.errors import FormatError, InputError, InputTypeError, StorageError
+from rank1.errors import DamagedError, FormatError, InputError, InputTypeError
 from rank1.policies import POLICIES, Known, Policy, State
 from rank1.settings import build, parse_policy
 from rank1.studies.log import Expiry, check_text
@@ -96,7 +96,7 @@ def read_spec(text: str | None) -> Spec:
             fields[name] = tuple(fields[name])
         return Spec(**fields)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StorageError(f"the study's specification can't be read: {error!r}") from None
+        raise DamagedError(f"the study's specification can't be read: {error!r}") from None
 
 
 def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, ...]:
@@ -204,9 +204,8 @@ def check_grid(policy: Policy, K: int, L: int, horizon: int | None) -> None:
     if pairs > MAX_PAIRS and not policy.lines_only:
         others = [name for name, kind in POLICIES.items() if kind.lines_only]
         raise InputError(
-            f"a grid of {K:,} rows and {L:,} columns has {pairs:,} pairs, and {policy.name} keeps "
-            f"something for each: it takes at most {MAX_PAIRS:,}; "
-            f"{' and '.join(others)} take more"
+            f"rows must be fewer, or columns: {policy.name} keeps something for every pair, and "
+            f"takes at most {MAX_PAIRS:,} ({' and '.join(others)} take more), got {pairs:,}"
         )
     tries_all = policy.every_pair_first and getattr(policy, "first_round", True)
     if horizon is not None and tries_all and pairs > horizon:

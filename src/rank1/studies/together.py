@@ -41,7 +41,7 @@ def transact_together(jobs: Sequence[Job]) -> list[Any]:
         except _Apart:
             return [_alone(desk, work) for desk, work in jobs]
         except StorageError as error:
-            if not error.again or left == 0:
+            if not error.again or error.waited or left == 0:
                 return [error] * len(jobs)
         except Rank1Error:  # of the storage, when it was about to commit
             return [_alone(desk, work) for desk, work in jobs]

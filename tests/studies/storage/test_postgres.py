@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
@@ -20,7 +18,7 @@ from rank1.studies.log import Event, Kind
 from rank1.studies.storage import StudyRow, postgres_tables, sql
 from rank1.studies.storage.postgres import PostgresStorage
 from tests.studies.conftest import new_schema, while_killed
-from tests.studies.proxy import Proxy
+from tests.studies.proxy import Proxy, cut_at_commit, through
 from tests.studies.support import SPEC, append, reported, suggested
 
 
@@ -33,32 +31,6 @@ def url(server: Any) -> str:
 def storage(url: str) -> Iterator[PostgresStorage]:
     with PostgresStorage(url) as storage:
         yield storage
-
-
-@pytest.fixture
-def proxy(server: Any) -> Iterator[Proxy]:
-    (folder,) = parse_qs(urlsplit(server.get_uri()).query)["host"]
-    proxy = Proxy(Path(folder, ".s.PGSQL.5432"))
-    yield proxy
-    proxy.close()
-
-
-def through(proxy: Proxy, url: str) -> str:
-    """The same database, through the proxy."""
-    there = f"@127.0.0.1:{proxy.port}/postgres?sslmode=disable"
-    return re.sub(r"@/postgres\?host=[^&]*", there, url)
-
-
-def cut_at_commit(proxy: Proxy, what: str) -> None:
-    """Cut the connection at the next commit, once."""
-
-    def cut(data: bytes) -> str | None:
-        if b"COMMIT" in data:
-            proxy.cut = lambda data: None
-            return what
-        return None
-
-    proxy.cut = cut
 
 
 def last(url: str, name: str = "spring") -> int:

@@ -18,7 +18,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from rank1.errors import InputError, StorageError, UnknownStudyError
+from rank1.errors import DamagedError, InputError, StorageError, UnknownStudyError
 from rank1.studies.log import RECORD, Events, columns
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
@@ -107,9 +107,10 @@ class PostgresReader(SqlReader):
         try:
             return self.whole(study, after, columns(np.frombuffer(b"".join(raw), SENT)))
         except ValueError as error:
-            raise StorageError(
-                f"the log is damaged: {error}; restore a backup of the database"
-            ) from None
+            raise self.damaged(str(error)) from None
+
+    def damaged(self, what: str) -> Exception:
+        return DamagedError(f"the log is damaged: {what}; restore a backup of the database")
 
 
 class PostgresTransaction(PostgresReader, SqlTransaction):
@@ -227,13 +228,17 @@ class PostgresStorage(SqlStorage):
                 ends = _locked(connection, begin, studies)
                 self._was_there = True
                 return connection, ends
-            except psycopg.OperationalError:
+            except psycopg.OperationalError as error:
                 gone = connection is None or connection.closed
                 if connection is not None:
                     self._connections.drop(connection)
                 # Who has never reached the server gave a wrong address, or is early.
-                if not gone or not self._was_there or time.monotonic() > deadline:
+                if not gone or not self._was_there:
                     raise
+                if time.monotonic() > deadline:
+                    told = lost(self.where, error)
+                    told.waited = True
+                    raise told from error
                 self._connections.close()  # what waits there is as dead
                 time.sleep(0.01 * 2 ** min(attempt, 6) * random.uniform(0.5, 1.5))
             except BaseException:

@@ -85,6 +85,10 @@ class SqlReader:
         """What the database itself finds wrong with its files."""
         return []
 
+    def damaged(self, what: str) -> Exception:
+        """What to raise where the tables say what can't be."""
+        raise NotImplementedError
+
     def whole(self, study: int, after: int, events: Events) -> Events:
         """`events`, which must follow `after` without gaps; ValueError."""
         if events.size:
@@ -97,13 +101,18 @@ class SqlReader:
         return events
 
     def studies(self) -> list[StudyRow]:
-        return sorted((StudyRow(*row) for row in self.rows(STUDIES)), key=lambda row: row.name)
+        found = [StudyRow(*row) for row in self.rows(STUDIES)]
+        if not all(isinstance(row.name, str) for row in found):  # rows of another table
+            raise self.damaged("the table of studies has something else in it")
+        return sorted(found, key=lambda row: row.name)
 
     def study(self, name: str) -> StudyRow:
         check_text("name", name)
         for row in self.rows(f"{STUDIES} WHERE name = ?", name):
             return StudyRow(*row)
         names = [row.name for row in self.studies()]
+        if name in names:  # the index doesn't know of it
+            raise self.damaged(f"study {name!r} is there and can't be found")
         there = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
         raise UnknownStudyError(f"there is no study {name!r}; there are: {there or 'none yet'}")
 
@@ -192,7 +201,8 @@ class SqlTransaction(SqlReader):
 
     def create(self, name: str, spec: str) -> StudyRow:
         """A new study, whose log begins with its specification."""
-        if self.rows("SELECT 1 FROM rank1_studies WHERE name = ?", name):
+        # From the table itself: by an index that is damaged, a study could be there twice.
+        if self.rows("SELECT created FROM rank1_studies WHERE name || '' = ?", name):
             raise ConflictError(f"there is a study {name!r} already")
         uid = new_uid()
         while self.rows("SELECT 1 FROM rank1_studies WHERE uid = ?", uid):

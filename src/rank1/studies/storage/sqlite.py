@@ -56,7 +56,10 @@ class SqliteReader(SqlReader):
         try:
             return self.whole(study, after, columns(np.fromiter(rows, RECORD)))
         except (ValueError, TypeError, OverflowError) as error:  # garbage that looks like rows
-            raise apsw.CorruptError(str(error)) from None
+            raise self.damaged(str(error)) from None
+
+    def damaged(self, what: str) -> Exception:
+        return apsw.CorruptError(what)
 
 
 class SqliteTransaction(SqliteReader, SqlTransaction):
@@ -103,16 +106,19 @@ class SqliteStorage(SqlStorage):
         self.where = os.fspath(path)
         self.path = Path(os.path.realpath(path))
         self.patience = patience
+        self._was_there = False
         connect = functools.partial(sqlite_file.connect, self.path, self.where, patience)
         close = functools.partial(Connection.close, force=True)
         self._connections = Connections(connect, close, alone=True)
         weakref.finalize(self, self._connections.close)
 
     def prepare(self) -> None:
-        if os.path.exists(self.path):
+        # A file that was there and has gone isn't made anew: its studies are elsewhere.
+        if os.path.exists(self.path) or self._was_there:
             self._connections.give(self._connections.take())  # which looks whether it is ours
         else:
             sqlite_file.create(self.path, self.where)
+        self._was_there = True
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[SqliteReader]:
@@ -185,6 +191,9 @@ class SqliteStorage(SqlStorage):
                     raise StorageError(
                         f"another file has taken the place of {self.where!r} since it was opened"
                     )
+                if file.st_size < connection.size:  # it never becomes smaller
+                    raise apsw.CorruptError("it was cut short since it was opened")
+                connection.size = file.st_size
                 if begin != "BEGIN":
                     sqlite_file.check_writable(connection, file, self.where)
                 connection.execute(begin)

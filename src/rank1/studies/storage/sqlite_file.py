@@ -18,7 +18,7 @@ from pathlib import Path
 
 import apsw
 
-from rank1.errors import ConflictError, FormatError, StorageError
+from rank1.errors import ConflictError, DamagedError, FormatError, StorageError
 from rank1.studies.storage.connections import inherited
 
 __all__ = ["FORMAT", "connect", "create", "place", "translated"]
@@ -83,7 +83,7 @@ def translated(where: str, patience: float = 0.0) -> Iterator[None]:
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StorageError(
+        raise DamagedError(
             f"{where!r} is damaged, or isn't a database ({error}): {RESTORE}"
         ) from error
     except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError) as error:
@@ -132,6 +132,8 @@ class Connection(apsw.Connection):
     """A connection that knows which file it has open."""
 
     file: tuple[int, int]
+    #: How large it was when it was last looked at.
+    size: int
 
 
 def regular_file(path: Path, where: str) -> os.stat_result:
@@ -146,9 +148,9 @@ def regular_file(path: Path, where: str) -> os.stat_result:
         raise StorageError(f"can't open {where!r}: {error.strerror or error}; {RESTORE}") from None
     if not stat.S_ISREG(found.st_mode):
         what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
-        raise StorageError(f"{where!r} is {what}: name a file; {RESTORE}")
+        raise DamagedError(f"{where!r} is {what}: name a file; {RESTORE}")
     if found.st_size < 4096:
-        raise StorageError(
+        raise DamagedError(
             f"{where!r} has {found.st_size} bytes, too few for a file of rank1: {RESTORE}"
         )
     return found
@@ -196,7 +198,7 @@ def connect(path: Path, where: str, patience: float) -> Connection:
     with translated(where, patience):
         connection = Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            connection.file = file.st_dev, file.st_ino
+            connection.file, connection.size = (file.st_dev, file.st_ino), file.st_size
             connection.set_busy_handler(waiter(patience))
             for pragma, value in (
                 ("synchronous", "FULL"),

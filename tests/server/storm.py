@@ -1,0 +1,109 @@
+"""Clients that ask and tell a service without end; what they were told is compared with the log."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import rank1
+from rank1.server.tokens import Tokens
+from rank1.studies.export import lines_of
+from rank1.studies.log import Kind
+from tests.server.support import GRID, Served, served
+
+
+class Storm:
+    """Clients that ask and tell until they are stopped, and note what was acknowledged."""
+
+    def __init__(self, addresses: list[tuple[str, str]], clients: int, timeout: float) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+        self.told: dict[str, float] = {}
+        self.failed = 0
+        self._end = threading.Event()
+        self._threads = [
+            threading.Thread(
+                target=self._run,
+                args=(*addresses[k % len(addresses)], timeout, k),
+                daemon=True,  # or a test that fails would never end
+            )
+            for k in range(clients)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, url: str, token: str, timeout: float, number: int) -> None:
+        step = 0
+        with rank1.Client(url, token, timeout) as client:
+            study = rank1.client.RemoteStudy(client, "storm")
+            while not self._end.is_set():
+                step += 1
+                with contextlib.suppress(rank1.StorageError):
+                    given = study.ask(count=3) if step % 4 == 0 else [study.ask()]
+                    self.asked += [(each.id, each.row, each.column) for each in given]
+                    for each in given:
+                        reward = float((step + number) % 2)
+                        study.tell(each.id, reward)
+                        if step % 5 == 0:
+                            study.tell(each.id, reward)  # again is as good as once
+                        self.told[each.id] = reward
+                    continue
+                self.failed += 1
+
+    def more(self, reports: int = 40, seconds: float = 60) -> None:
+        """Wait until so many more reports were acknowledged, however slow the machine is."""
+        enough = len(self.told) + reports
+        self.until(lambda: len(self.told) >= enough, seconds)
+
+    def until(self, happened: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait until something has happened, but not for ever."""
+        end = time.monotonic() + seconds
+        while not happened() and time.monotonic() < end:
+            time.sleep(0.01)
+        assert happened()
+
+    def stop(self) -> None:
+        self._end.set()
+        for thread in self._threads:
+            thread.join(60)
+
+
+def lines_of_study(study: rank1.Study) -> list[Any]:
+    """What an export has."""
+    return study._desk.look(lambda memory, log: list(lines_of(study._desk.study, memory, log)))
+
+
+def check(storm: Storm, place: str, exact: bool = False) -> None:
+    """All that was acknowledged is stored, once; nothing else but what nobody heard of."""
+    with rank1.Study.open("storm", place) as study:
+        assert study.verify().ok
+        with study._desk.storage.reading() as log:
+            events = log.page(study._desk.study.id, limit=10**6)
+        lines = lines_of_study(study)
+    stored = {line["id"]: line for line in lines}
+    assert len(stored) == len(lines)
+    ids = [id for id, _, _ in storm.asked]
+    assert len(set(ids)) == len(ids), "a suggestion was given to two"
+    for id, row, column in storm.asked:
+        assert (stored[id]["row"], stored[id]["column"]) == (row, column)
+    for id, reward in storm.told.items():
+        assert stored[id]["reward"] == reward
+    reports = [event.suggestion for event in events if event.kind == Kind.REPORTED]
+    assert len(set(reports)) == len(reports), "a report counts twice"
+    places = [(event.key, event.position) for event in events if event.kind == Kind.SUGGESTED]
+    assert len(set(places)) == len(places), "a request was answered by two suggestions"
+    if exact:
+        assert set(stored) == set(ids)
+        assert len(reports) == len(storm.told)
+        assert storm.failed == 0
+
+
+@contextlib.contextmanager
+def stormy(folder: Path, *flags: str) -> Iterator[Served]:
+    token = Tokens(folder / "rank1-tokens.json").create("admin")
+    with served(folder, *flags, token=token) as service:
+        assert service.call("/v1/studies", {"name": "storm", **GRID})[0] == 201
+        yield service
