@@ -38,7 +38,7 @@ def method(name: str, *, inline: bool = True) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any) -> Any:
         return getattr(self, name)(*arguments)
 
-    options = {**HELPER, "forceinline": True} if inline else HELPER
+    options: Any = {**HELPER, "forceinline": True} if inline else HELPER
 
     @overload(call, strict=False, jit_options=options)
     def implementation(self: Any, *arguments: Any) -> Any:

@@ -220,7 +220,7 @@ def fold_events(
     K, L = book.counts.shape
     for e in range(begin, len(seqs)):
         # All of one type, for which the functions below are compiled once.
-        kind, row, column = kinds[e], np.int64(rows[e]), np.int64(columns[e])
+        kind, row, column = kinds[e], int(rows[e]), int(columns[e])
         # Nothing else keeps a damaged log from being written beside the arrays.
         if not (0 <= row < K and 0 <= column < L) or (kind == _HISTORY and tags[e] < 1):
             return e, BAD
