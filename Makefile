@@ -1,6 +1,8 @@
 # Every target sets up what it needs in .venv; Python 3.11 or later and make are enough.
 PYTHON ?= python3
 BIN := .venv/bin
+# What is never imported needn't be compiled to byte code: that takes half of the time.
+QUICKLY := --quiet --no-compile
 
 # The quick ones of what is computed: see `make test-fast`.
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
@@ -26,12 +28,15 @@ check: .venv/ready ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
+# Of the two processes each has neighbouring tests, which share compiled code ("worksteal"). What
+# has nothing to do with them goes on beside them, and is shown at the end.
 test: .venv/ready ## set up everything and test it
-	@$(MAKE) --no-print-directory .venv-box/ready > .venv/box.log 2>&1 & box=$$!; \
-	  $(MAKE) --no-print-directory check && $(BIN)/pytest -n 2 --dist worksteal -m "not validate"; \
-	  tests=$$?; wait $$box || cat .venv/box.log; exit $$tests
-	@$(MAKE) --no-print-directory test-box
+	@$(MAKE) --no-print-directory check > .venv/check.log 2>&1 & check=$$!; \
+	$(MAKE) --no-print-directory test-box > .venv/box.log 2>&1 & box=$$!; \
+	trap 'kill $$check $$box 2> /dev/null' INT TERM; \
+	$(BIN)/pytest -n 2 --dist worksteal -m "not validate"; failed=$$?; \
+	wait $$check || failed=1; wait $$box || failed=1; \
+	cat .venv/check.log .venv/box.log; exit $$failed
 
 test-fast: check ## for daily work: lint, types, and the quick tests of what is computed
 	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(FAST)
@@ -51,8 +56,8 @@ dist: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.toml RE
 .venv-box/ready: dist
 	rm -rf .venv-box
 	$(PYTHON) -m venv .venv-box
-	.venv-box/bin/python -m pip install --quiet --upgrade pip
-	@wheel=$$(echo dist/*.whl); box=".venv-box/bin/python -m pip install --quiet pytest>=9.0 hypothesis psutil"; \
+	.venv-box/bin/python -m pip install $(QUICKLY) --upgrade pip
+	@wheel=$$(echo dist/*.whl); box=".venv-box/bin/python -m pip install $(QUICKLY) pytest>=9.0 hypothesis psutil"; \
 	if .venv-box/bin/python -m pip install --quiet --dry-run --no-deps --only-binary ray ray \
 	  2> .venv-box/why; then $$box "$$wheel[ray,studies]" && : > $@; \
 	else $$box "$$wheel[studies]" && \
@@ -85,8 +90,8 @@ docs: .venv-docs/ready ## the site, into site/
 
 .venv-docs/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet --upgrade pip
-	.venv-docs/bin/python -m pip install --quiet --group docs
+	.venv-docs/bin/python -m pip install $(QUICKLY) --upgrade pip
+	.venv-docs/bin/python -m pip install $(QUICKLY) --group docs
 	touch $@
 
 docs-figures: .venv/ready ## draw the figures of the docs anew
@@ -96,15 +101,15 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or later is needed; name it with: make PYTHON=python3.12 …"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install $(QUICKLY) --upgrade pip
+	$(BIN)/python -m pip install $(QUICKLY) --editable . --group dev
 	touch $@
 
 .venv-oldest/ready: pyproject.toml tools/oldest.py
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) tools/oldest.py > .venv-oldest/constraints.txt
-	.venv-oldest/bin/python -m pip install --quiet --upgrade pip
-	.venv-oldest/bin/python -m pip install --quiet --editable . --group dev \
+	.venv-oldest/bin/python -m pip install $(QUICKLY) --upgrade pip
+	.venv-oldest/bin/python -m pip install $(QUICKLY) --editable . --group dev \
 	  --constraint .venv-oldest/constraints.txt
 	touch $@
 
