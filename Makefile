@@ -8,7 +8,7 @@ QUICKLY := --quiet --no-compile
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
   tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
-.PHONY: help paper serve check test test-fast test-box test-oldest bench compare validate release docs \
+.PHONY: help paper serve check test tests test-fast test-box test-oldest bench compare validate release docs \
   docs-figures clean
 
 help: ## this list
@@ -28,15 +28,16 @@ check: .venv/ready ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Of the two processes each has neighbouring tests, which share compiled code ("worksteal"). What
-# has nothing to do with them goes on beside them, and is shown at the end.
+# What has nothing to do with the tests goes on beside them, and is shown when it has ended.
 test: .venv/ready ## set up everything and test it
-	@$(MAKE) --no-print-directory check > .venv/check.log 2>&1 & check=$$!; \
-	$(MAKE) --no-print-directory test-box > .venv/box.log 2>&1 & box=$$!; \
-	trap 'kill $$check $$box 2> /dev/null' INT TERM; \
-	$(BIN)/pytest -n 2 --dist worksteal -m "not validate"; failed=$$?; \
-	wait $$check || failed=1; wait $$box || failed=1; \
-	cat .venv/check.log .venv/box.log; exit $$failed
+	@$(MAKE) --no-print-directory --jobs=3 tests beside-check beside-test-box
+
+# Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
+tests: .venv/ready
+	$(BIN)/pytest -n 2 --dist worksteal -m "not validate"
+
+beside-%: .venv/ready
+	@$(MAKE) --no-print-directory $* > .venv/$*.log 2>&1; end=$$?; cat .venv/$*.log; exit $$end
 
 test-fast: check ## for daily work: lint, types, and the quick tests of what is computed
 	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(FAST)

@@ -25,6 +25,7 @@ CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
 
 
+@pytest.hookimpl(trylast=True)  # when those that aren't wanted have gone
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """First all tests of one policy, then all of the next: they compile the same functions."""
     from rank1.policies import POLICIES  # brings NumPy, for which the threads were set above
@@ -40,8 +41,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         names.append(place.stem.removeprefix("test_"))
         return next((name for name in names if name in POLICIES), "")
 
-    order = {item: policy(item) for item in items}
-    items.sort(key=lambda item: (order[item] == "", order[item]))
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        groups.setdefault(policy(item), []).append(item)
+    others = groups.pop("", [])
+    # Two processes take one half of the list each, and begin with half of the policies.
+    half = len(items) // 2
+    first = [item for name in sorted(groups)[::2] for item in groups[name]]
+    second = [item for name in sorted(groups)[1::2] for item in groups[name]]
+    cut = max(half - len(first), 0)
+    items[:] = [*first, *others[:cut], *second, *others[cut:]]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -155,15 +155,20 @@ def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[st
         assert f"Example: rank1 {name}" in text
 
 
-def examples() -> list[list[str]]:
+def examples() -> list[Any]:
     import typer.main
 
     group: Any = typer.main.get_command(cli.app)
     texts = [command.epilog.removeprefix("Example: rank1 ") for command in group.commands.values()]
-    return [text.split() for text in texts]
+    slow = {"grids": pytest.mark.validate}  # many policies on problems of other types
+    return [
+        pytest.param(words, id=text, marks=slow.get(words[0], ()))
+        for text in texts
+        if (words := text.split())
+    ]
 
 
-@pytest.mark.parametrize("arguments", examples(), ids=" ".join)
+@pytest.mark.parametrize("arguments", examples())
 def test_the_examples_work(
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
