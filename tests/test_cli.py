@@ -506,7 +506,7 @@ def test_ctrl_c_ends_cleanly() -> None:
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )  # fmt: skip
-    time.sleep(8)  # compiling, or playing runs of which each takes seconds: either must end
+    time.sleep(4)  # compiling, or playing runs of which each takes seconds: either must end
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -11,8 +11,22 @@ from typing import Any
 
 import pytest
 
+from rank1.policies import POLICIES
 from rank1.studies.log import Event, Kind, nonces
 from rank1.studies.storage import Storage, StudyRow
+
+NAMES = [name for name in POLICIES if name not in ("oracle", "glm_ucb")]
+#: Those of most studies, one that works in stages, one to which the order of reports is nothing.
+#: Each takes seconds to compile; `make validate` has them all.
+USUAL = ("uts", "top_two", "rank1elim", "ucb1", "uniform")
+
+
+def marks(policy: str) -> list[pytest.MarkDecorator]:
+    """Of a test of this policy."""
+    return [] if policy in USUAL else [pytest.mark.validate]
+
+
+LIVE = [pytest.param(name, marks=marks(name)) for name in NAMES]
 
 SPEC = '{"rows": ["a", "b"], "columns": ["c", "d"]}'
 

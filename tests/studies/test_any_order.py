@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import rank1
 from rank1 import Study
-from rank1.policies import POLICIES
 from rank1.studies.log import Event, Kind, as_events
 from rank1.studies.memory import Memory
 from rank1.studies.spec import make_spec
 from rank1.studies.storage.sqlite import SqliteReader
+from tests.studies.support import LIVE, NAMES, USUAL
 
-LIVE = [name for name in POLICIES if name not in ("oracle", "glm_ucb")]
 ORDER_FREE = ["uniform", "thompson"]  # whose state doesn't depend on when rewards came
 
 _numbers = itertools.count()
@@ -31,6 +31,8 @@ _numbers = itertools.count()
 class AnyOrder(RuleBasedStateMachine):
     """A model of what became of each suggestion, beside the study."""
 
+    policies: Sequence[str] = USUAL
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory(prefix="rank1-order-")
@@ -38,10 +40,9 @@ class AnyOrder(RuleBasedStateMachine):
         self.real = SqliteReader.clock
         SqliteReader.clock = lambda _: self.time  # type: ignore
 
-    @initialize(
-        policy=st.sampled_from(LIVE), on_expiry=st.sampled_from(["drop", "default", "wait"])
-    )
-    def begin(self, policy: str, on_expiry: str) -> None:
+    @initialize(data=st.data(), on_expiry=st.sampled_from(["drop", "default", "wait"]))
+    def begin(self, data: st.DataObject, on_expiry: str) -> None:
+        policy = data.draw(st.sampled_from(self.policies))
         self.place = str(Path(self.folder.name, "rank1.db"))
         self.study = Study.create(
             "s", ["a", "b", "c"], ["d", "e"], policy=policy, storage=self.place, seed=1,
@@ -153,6 +154,16 @@ AnyOrder.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
 )
 TestAnyOrder = AnyOrder.TestCase
+
+
+class AnyPolicy(AnyOrder):
+    """The same with all of them."""
+
+    policies = NAMES
+
+
+AnyPolicy.TestCase.settings = settings(AnyOrder.TestCase.settings, max_examples=60)
+TestAnyPolicy = pytest.mark.validate(AnyPolicy.TestCase)
 
 
 def _memory(policy: str, **options: Any) -> Memory:

@@ -13,8 +13,12 @@ from rank1.studies.log import RECORD, Event, Kind, columns
 from rank1.studies.memory import Memory
 from rank1.studies.spec import read_spec
 from tests.studies.kept import kept
+from tests.studies.support import marks
 
-KEPT = list(kept())
+KEPT = [
+    pytest.param(case, events, id=title, marks=marks(case["policy"]))
+    for title, case, events in kept()
+]
 
 
 def folded(events: list[Event]) -> Memory:
@@ -25,7 +29,7 @@ def folded(events: list[Event]) -> Memory:
     return memory
 
 
-@pytest.mark.parametrize(("case", "events"), [k[1:] for k in KEPT], ids=[k[0] for k in KEPT])
+@pytest.mark.parametrize(("case", "events"), KEPT)
 def test_a_kept_log_is_folded(case: dict[str, Any], events: list[Event]) -> None:
     assert {event.kind for event in events} >= set(Kind) - {Kind.RETIRED}
     memory = folded(events)
@@ -37,7 +41,7 @@ def test_a_kept_log_is_folded(case: dict[str, Any], events: list[Event]) -> None
     memory.choose(np.random.default_rng(1), 100)
 
 
-@pytest.mark.parametrize(("case", "events"), [k[1:] for k in KEPT], ids=[k[0] for k in KEPT])
+@pytest.mark.parametrize(("case", "events"), KEPT)
 def test_it_is_folded_also_if_the_policy_would_choose_otherwise(
     case: dict[str, Any], events: list[Event]
 ) -> None:

@@ -12,14 +12,13 @@ import pytest
 
 import rank1
 from rank1 import Study
-from rank1.policies import POLICIES
 from rank1.studies.memory import layout_of
 from rank1.studies.storage.postgres import CLOCK, ENDS, PostgresReader, PostgresTransaction
 from rank1.studies.storage.sqlite import SqliteReader, SqliteTransaction
+from tests.studies.support import LIVE
 
 ROWS, COLUMNS = ["18-24", "25-34", "35+"], ["email", "push"]
 MEANS = np.outer([0.9, 0.5, 0.3], [0.8, 0.4])
-LIVE = {name: cls for name, cls in POLICIES.items() if name not in ("oracle", "glm_ucb")}
 
 
 class Clock:
