@@ -32,9 +32,10 @@ check: .venv/ready ## lint, format, types, layers
 test: .venv/ready ## set up everything and test it
 	@$(MAKE) --no-print-directory --jobs=3 tests beside-check beside-test-box
 
-# Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
+# Each process has neighbouring tests, which share compiled code ("worksteal"); now and then one waits,
+# so there is one more than most machines have cores for.
 tests: .venv/ready
-	$(BIN)/pytest -n 2 --dist worksteal -m "not validate"
+	$(BIN)/pytest -n 3 --dist worksteal -m "not validate"
 
 beside-%: .venv/ready
 	@$(MAKE) --no-print-directory $* > .venv/$*.log 2>&1; end=$$?; cat .venv/$*.log; exit $$end

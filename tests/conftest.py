@@ -45,12 +45,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         groups.setdefault(policy(item), []).append(item)
     others = groups.pop("", [])
-    # Two processes take one half of the list each, and begin with half of the policies.
-    half = len(items) // 2
-    first = [item for name in sorted(groups)[::2] for item in groups[name]]
-    second = [item for name in sorted(groups)[1::2] for item in groups[name]]
-    cut = max(half - len(first), 0)
-    items[:] = [*first, *others[:cut], *second, *others[cut:]]
+    # Of several processes each takes one part of the list, and begins with its share of policies.
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    size, items[:] = len(items) // count, []
+    for k in range(count):
+        items += (item for name in sorted(groups)[k::count] for item in groups[name])
+        missing = len(others) if k == count - 1 else max((k + 1) * size - len(items), 0)
+        items += others[:missing]
+        del others[:missing]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
