@@ -5,6 +5,7 @@ After a change that is meant to alter them: python -m tests.golden
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -21,32 +22,31 @@ PROBLEMS = {
 }
 
 
-def outcomes(name: str) -> dict[str, Any]:
-    """Regret and recommended pairs of a policy on each problem that it can play."""
-    policy = POLICIES[name]()
+def outcomes(name: str, title: str) -> dict[str, Any]:
+    """Regret and recommended pairs of a policy on one of the problems, if it can play it."""
+    policy, problem = POLICIES[name](), PROBLEMS[title]
     found: dict[str, Any] = {}
-    for title, problem in PROBLEMS.items():
-        stages = policy.eliminates or policy.has_rounds
-        methods = ("steps", "stages") if stages else ("steps",)
-        for method in methods:
-            try:
-                result = rank1.simulate(
-                    policy, problem, 2000, 3, seed=1, checkpoints=2, method=method
-                )
-            except ValueError:  # rewards outside [0, 1] are not for every policy
-                continue
-            outcome = result.outcomes[0]
-            found[f"{title}, {method}"] = {
-                "expected": outcome.expected.tolist(),
-                "realised": outcome.realised.tolist(),
-                "best_pairs": [list(pair) for pair in outcome.best_pairs],
-            }
+    stages = policy.eliminates or policy.has_rounds
+    methods = ("steps", "stages") if stages else ("steps",)
+    for method in methods:
+        try:
+            result = rank1.simulate(policy, problem, 2000, 3, seed=1, checkpoints=2, method=method)
+        except ValueError:  # rewards outside [0, 1] are not for every policy
+            continue
+        outcome = result.outcomes[0]
+        found[f"{title}, {method}"] = {
+            "expected": outcome.expected.tolist(),
+            "realised": outcome.realised.tolist(),
+            "best_pairs": [list(pair) for pair in outcome.best_pairs],
+        }
     return found
 
 
 def main() -> None:
     """Write the record anew."""
-    now = {name: outcomes(name) for name in POLICIES}
+    now: dict[str, Any] = {name: {} for name in POLICIES}
+    for name, title in itertools.product(POLICIES, PROBLEMS):
+        now[name] |= outcomes(name, title)
     FILE.write_text(json.dumps({"policies": now}, indent=1) + "\n")
 
 

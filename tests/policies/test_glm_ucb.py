@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.testing import play_plain
 from tests.policies.test_linucb import PROBLEMS, THREE_VALUES, name
-from tests.support import literal_of, play_policy
+from tests.support import literal_of, play_plain, play_policy
 
 
 @pytest.mark.parametrize("scale", [1, 0.01, 0.001])

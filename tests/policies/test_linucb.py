@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 import rank1
 from rank1.compiled import kernel
 from rank1.simulation.loop import play
-from rank1.testing import play_plain
 from rank1.testing.play import recorded
-from tests.support import literal_of, play_policy, start
+from tests.support import literal_of, play_plain, play_policy, start
 
 Floats = NDArray[np.float64]
 

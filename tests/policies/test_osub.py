@@ -7,9 +7,8 @@ import pytest
 
 import rank1
 from rank1.policies import Known, ask, tell
-from rank1.testing import play_compiled, play_plain
 from tests.policies.test_thompson import EVERY_PROBLEM
-from tests.support import literal_of, play_policy
+from tests.support import literal_of, play_compiled, play_plain, play_policy
 
 
 @pytest.mark.parametrize("policy", [rank1.OSUB(), rank1.OSUB(0.0), rank1.OSUB(level="leader")])

@@ -9,10 +9,9 @@ import pytest
 
 import rank1
 from rank1.policies import Known, Policy, Pull, ask, tell
-from rank1.testing import play_compiled, play_plain
 from tests.policies.late import assert_same_choices, fold_of, issue, load, state_bytes
 from tests.policies.test_thompson import EVERY_PROBLEM
-from tests.support import literal_of, play_policy, start
+from tests.support import literal_of, play_compiled, play_plain, play_policy, start
 
 BOTH = pytest.mark.parametrize("policy", [rank1.IMEDUB(), rank1.TopTwo()], ids=lambda p: p.name)
 

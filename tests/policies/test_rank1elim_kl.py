@@ -9,8 +9,7 @@ import pytest
 
 import rank1
 from rank1.policies.elimination import EliminationState
-from rank1.testing import play_plain
-from tests.support import literal_of, play_policy
+from tests.support import literal_of, play_plain, play_policy
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -8,8 +8,7 @@ import pytest
 import rank1
 from rank1.policies import ask, tell
 from rank1.policies.ucb1 import UCB1State
-from rank1.testing import play_compiled, play_plain
-from tests.support import literal_of, play_policy, start
+from tests.support import literal_of, play_compiled, play_plain, play_policy, start
 
 RNG = np.random.default_rng(5)
 PROBLEMS = {

@@ -17,10 +17,10 @@ from rank1.policies.base import choose
 from rank1.policies.unimodal import first_leader
 from rank1.policies.uts import first_of
 from rank1.settings import parse_policy
-from rank1.testing import check_policy, play_plain
+from rank1.testing import check_policy
 from tests.policies.test_betas import assert_frequencies, chances
-from tests.policies.test_thompson import EVERY_PROBLEM, assert_same_regret
-from tests.support import literal_of, play_policy
+from tests.policies.test_thompson import EVERY_PROBLEM, SOME_PROBLEMS, assert_same_regret
+from tests.support import literal_of, play_plain, play_policy
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def test_the_plain_way_makes_the_literal_choices(
     assert state.led.tolist() == literal.led.ravel().tolist()
 
 
-@EVERY_PROBLEM
+@SOME_PROBLEMS
 def test_regret_has_the_law_of_the_plain_way(problem: rank1.Problem) -> None:
     assert_same_regret(rank1.UTS(), PlainUTS(), problem)
 
