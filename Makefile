@@ -1,14 +1,14 @@
 # Every target sets up what it needs in .venv; Python 3.11 or later and make are enough.
 PYTHON ?= python3
 BIN := .venv/bin
-# What is never imported needn't be compiled to byte code: that takes half of the time.
+# Without compiling all to byte code, which takes half of the time: Python does it for what is imported.
 QUICKLY := --quiet --no-compile
 
 # The quick ones of what is computed: see `make test-fast`.
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
   tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
-.PHONY: help paper serve check test tests test-fast test-box test-oldest bench compare validate release docs \
+.PHONY: help paper serve check test tests test-fast test-box test-oldest dist bench compare validate release docs \
   docs-figures clean
 
 help: ## this list
@@ -38,7 +38,7 @@ tests: .venv/ready
 	$(BIN)/pytest -n 3 --dist worksteal -m "not validate"
 
 beside-%: .venv/ready
-	@$(MAKE) --no-print-directory $* > .venv/$*.log 2>&1; end=$$?; cat .venv/$*.log; exit $$end
+	@log=$$(mktemp); $(MAKE) --no-print-directory $* > $$log 2>&1; end=$$?; cat $$log; rm $$log; exit $$end
 
 test-fast: check ## for daily work: lint, types, and the quick tests of what is computed
 	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(FAST)
@@ -50,12 +50,15 @@ test-box: .venv-box/ready ## the wheel, in an environment of its own
 	.venv-box/bin/pytest tests/installed.py \
 	  $$(.venv-box/bin/python -c "import ray; print('tests/simulation/test_ray.py')" 2> /dev/null)
 
-dist: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md ## wheel and sdist
+dist: dist/.ready ## wheel and sdist
+
+dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation > .venv/build.log || { cat .venv/build.log; exit 1; }
 	$(BIN)/twine check --strict dist/*
+	touch $@
 
-.venv-box/ready: dist
+.venv-box/ready: dist/.ready
 	rm -rf .venv-box
 	$(PYTHON) -m venv .venv-box
 	.venv-box/bin/python -m pip install $(QUICKLY) --upgrade pip

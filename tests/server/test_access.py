@@ -167,7 +167,7 @@ def test_headers_of_every_answer(service: Served) -> None:
 
 
 def test_requests_of_one_token_and_connections_are_counted(tmp_path: Path) -> None:
-    with served(tmp_path, "--rate", "5", "--connections", "3") as service:
+    with served(tmp_path, "--rate", "1", "--connections", "3") as service:
         found = [service.call("/v1/studies")[0] for _ in range(12)]
         assert found[0] == 200
         assert 429 in found

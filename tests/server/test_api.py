@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+import threading
+from typing import Any, cast
 
 import pytest
 
 import rank1
+from rank1.server.answers import problem_of, status_of
+from rank1.server.writer import Writer
+from rank1.studies.desk import Desk
 from tests.server.support import GRID, Served, at, call
 
 
@@ -339,3 +344,42 @@ def test_health_readiness_and_metrics(service: Served) -> None:
     assert float(values["rank1_pending"]) >= 1
     assert any("rank1_request_seconds_bucket" in name for name in values)
     assert call(service.url, "/metrics")[0] == 401
+
+
+def test_a_format_of_a_later_version_is_nothing_to_try_again() -> None:
+    error = rank1.FormatError("a later version wrote it")
+    assert problem_of(error)["status"] == status_of(error) == 500
+    assert "newer version" in problem_of(error)["remedy"]
+
+
+def test_who_waits_hears_that_the_storage_was_waited_for_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each batch by itself would wait as long again."""
+    calls: list[int] = []
+    begun = threading.Event()
+
+    def away(jobs: list[Any]) -> list[Any]:
+        calls.append(len(jobs))
+        begun.wait(10)
+        error = rank1.StorageError("away")
+        error.waited = True
+        return [error] * len(jobs)
+
+    monkeypatch.setattr("rank1.server.writer.transact_together", away)
+
+    async def play() -> list[Any]:
+        writer, desk = Writer(), cast(Desk, None)
+        first = asyncio.ensure_future(writer.write(desk, lambda work: None))
+        while not calls:
+            await asyncio.sleep(0.01)
+        others = [asyncio.ensure_future(writer.write(desk, lambda work: None)) for _ in range(200)]
+        await asyncio.sleep(0)
+        begun.set()
+        told = await asyncio.gather(first, *others, return_exceptions=True)
+        assert writer.close()
+        return told
+
+    told = asyncio.run(play())
+    assert [type(each) for each in told] == [rank1.StorageError] * 201
+    assert calls == [1]

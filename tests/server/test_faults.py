@@ -154,7 +154,12 @@ main()
 def test_the_clock_jumps_by_a_day(tmp_path: Path) -> None:
     day = 86_400
     ahead = tmp_path / "ahead"
-    ahead.write_text("0")
+
+    def jump(seconds: int) -> None:  # all at once: the service looks at the clock all the time
+        (tmp_path / "next").write_text(f"{seconds}")
+        (tmp_path / "next").replace(ahead)
+
+    jump(0)
     with served(tmp_path, program=("-c", CLOCK)) as service:
 
         def ask() -> list[str]:
@@ -174,18 +179,18 @@ def test_the_clock_jumps_by_a_day(tmp_path: Path) -> None:
         body = {"name": "jumps", **GRID, "reward_window": 3600}
         assert service.call("/v1/studies", body)[0] == 201
         first = ask()
-        ahead.write_text(f"{day}")
+        jump(day)
         totals(suggestions=5, expired=5, pending=0)
-        ahead.write_text(f"{-day}")
+        jump(-day)
         second = ask()
         totals(suggestions=10, expired=5, pending=5)
-        ahead.write_text("0")
+        jump(0)
         totals(suggestions=10, expired=5, pending=5)
         third = ask()
         assert tell(first + second) == [True] * 5 + [False] * 5
-        ahead.write_text(f"{3 * day}")
+        jump(3 * day)
         totals(suggestions=15, reports=10, expired=5, pending=0)
-        ahead.write_text("0")
+        jump(0)
         assert tell(third[:2] + first[:2]) == [True] * 4
         totals(suggestions=15, reports=12, expired=3, pending=0)
         _, found = service.call(at("jumps", "/history?limit=1000"))
@@ -208,21 +213,22 @@ def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
     assert not os.path.exists(tmp_path / "rank1.db-wal")  # it was closed in good order
 
 
-@pytest.mark.validate
-def test_the_end_does_not_wait_for_a_storage_that_is_held(tmp_path: Path) -> None:
+@pytest.mark.parametrize("under_way", [False, pytest.param(True, marks=pytest.mark.validate)])
+def test_the_end_does_not_wait_for_a_storage_that_is_held(tmp_path: Path, under_way: bool) -> None:
+    """Neither for a request, nor to keep snapshots: the storage itself waits for half a minute."""
     with stormy(tmp_path, "--drain", "1") as service:
         assert service.call(at("storm", "/ask"), {}, Idempotency_Key="one")[0] == 201
         other = apsw.Connection(str(tmp_path / "rank1.db"))
         other.execute("BEGIN IMMEDIATE")
         with ThreadPoolExecutor(1) as thread:
-            waiting = thread.submit(service.call, at("storm", "/ask"), {}, Idempotency_Key="two")
-            time.sleep(0.5)
-            began = time.monotonic()
+            if under_way:
+                asked = thread.submit(service.call, at("storm", "/ask"), {}, Idempotency_Key="two")
+                time.sleep(0.5)
             service.process.send_signal(signal.SIGTERM)
-            status, found = waiting.result(30)
-            assert (status, found["detail"]) == (503, "the service is ending")
-        assert service.process.wait(30) == 0
-        assert time.monotonic() - began < 15
+            if under_way:
+                status, found = asked.result(30)
+                assert (status, found["detail"]) == (503, "the service is ending")
+            assert service.process.wait(20) == 0
         other.close()
     with rank1.Study.open("storm", tmp_path / "rank1.db") as study:
         assert study.verify().ok

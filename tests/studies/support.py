@@ -19,14 +19,7 @@ NAMES = [name for name in POLICIES if name not in ("oracle", "glm_ucb")]
 #: Those of most studies, one that works in stages, one to which the order of reports is nothing.
 #: Each takes seconds to compile; `make validate` has them all.
 USUAL = ("uts", "top_two", "rank1elim", "ucb1", "uniform")
-
-
-def marks(policy: str) -> list[pytest.MarkDecorator]:
-    """Of a test of this policy."""
-    return [] if policy in USUAL else [pytest.mark.validate]
-
-
-LIVE = [pytest.param(name, marks=marks(name)) for name in NAMES]
+LIVE = [pytest.param(name, marks=() if name in USUAL else pytest.mark.validate) for name in NAMES]
 
 SPEC = '{"rows": ["a", "b"], "columns": ["c", "d"]}'
 

@@ -13,12 +13,16 @@ from rank1.studies.log import RECORD, Event, Kind, columns
 from rank1.studies.memory import Memory
 from rank1.studies.spec import read_spec
 from tests.studies.kept import kept
-from tests.studies.support import marks
+from tests.studies.support import USUAL
 
-KEPT = [
-    pytest.param(case, events, id=title, marks=marks(case["policy"]))
-    for title, case, events in kept()
-]
+KEPT = list(kept())
+
+
+@pytest.fixture(autouse=True)
+def plain(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs are short: for most policies the code runs as it is, and needn't be compiled."""
+    if "case" in request.fixturenames and request.getfixturevalue("case")["policy"] not in USUAL:
+        monkeypatch.setattr("rank1.studies.memory.kernel", lambda function, *_: function)
 
 
 def folded(events: list[Event]) -> Memory:
@@ -29,7 +33,7 @@ def folded(events: list[Event]) -> Memory:
     return memory
 
 
-@pytest.mark.parametrize(("case", "events"), KEPT)
+@pytest.mark.parametrize(("case", "events"), [k[1:] for k in KEPT], ids=[k[0] for k in KEPT])
 def test_a_kept_log_is_folded(case: dict[str, Any], events: list[Event]) -> None:
     assert {event.kind for event in events} >= set(Kind) - {Kind.RETIRED}
     memory = folded(events)
@@ -41,7 +45,7 @@ def test_a_kept_log_is_folded(case: dict[str, Any], events: list[Event]) -> None
     memory.choose(np.random.default_rng(1), 100)
 
 
-@pytest.mark.parametrize(("case", "events"), KEPT)
+@pytest.mark.parametrize(("case", "events"), [k[1:] for k in KEPT], ids=[k[0] for k in KEPT])
 def test_it_is_folded_also_if_the_policy_would_choose_otherwise(
     case: dict[str, Any], events: list[Event]
 ) -> None:

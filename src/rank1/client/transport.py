@@ -45,6 +45,10 @@ def error_of(status: int, problem: Any) -> Rank1Error:
     return kind(words)
 
 
+#: Another try won't help.
+_FINAL = (errors.DamagedError, errors.FormatError)
+
+
 class Transport:
     """Connections to a service, one a thread; see `Client`."""
 
@@ -120,7 +124,7 @@ class Transport:
                 if status < 300:
                     return json.loads(data) if data else None
                 failure = error_of(status, _json(data))
-                if status not in AGAIN or isinstance(failure, errors.DamagedError):
+                if status not in AGAIN or isinstance(failure, _FINAL):
                     raise failure
             except (OSError, http.client.HTTPException) as error:
                 if isinstance(error, Rank1Error):

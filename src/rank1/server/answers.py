@@ -36,6 +36,7 @@ STATUS: dict[type[Exception], int] = {
     errors.InputTypeError: 422,
     errors.InputError: 422,
     errors.DamagedError: 500,
+    errors.FormatError: 500,
     errors.StorageError: 503,
     errors.Rank1Error: 500,
 }
@@ -48,6 +49,7 @@ REMEDIES = {
     errors.CancelledError: "nothing is to be done: a cancelled suggestion takes no reward",
     errors.ConflictError: "what is on record stays; look at the history of the study",
     errors.DamagedError: "who runs the service puts a backup in its place; its log says how",
+    errors.FormatError: "who runs the service takes a newer version of rank1",
     errors.StorageError: "try again later, with the same Idempotency-Key",
 }
 

@@ -124,7 +124,7 @@ class Guard:
         except asyncio.CancelledError:  # the service ends, and this takes too long
             if not sent:
                 ending = Refused(503, "the service is ending", "try again later")
-                await refusal(ending)(scope, receive, answer)
+                await refusal(ending)(scope, receive, begin)
         except Exception as error:
             log.error("unexpected %r", error, exc_info=error, extra={"about": _about(scope)})
             if not sent:
@@ -197,7 +197,8 @@ class _Limit:
         Who is still sending when the connection is closed doesn't see the answer.
         """
         most = PASSED_OVER * self._most
-        if self._done or self._waits or self._declared > most:
+        slow = self.refused is not None and self.refused.status != 413
+        if self._done or self._waits or slow or self._declared > most:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience):

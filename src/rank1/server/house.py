@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import queue
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 from rank1.server.answers import Refused
 from rank1.server.view import Views
-from rank1.server.writer import Writer
+from rank1.server.writer import ENDING, Writer
 from rank1.studies import Study
 from rank1.studies.desk import Desk, Work
 from rank1.studies.storage import Storage, StudyRow
@@ -44,8 +45,8 @@ class House:
         # One for all studies: the more wait together, the more share a commit. With
         # several writers, PostgreSQL answered fewer requests.
         self.writer = Writer()
-        self._pool = ThreadPoolExecutor(READERS, "rank1-reader")
-        self._probe = ThreadPoolExecutor(1, "rank1-probe")
+        self._pool = _Threads(READERS, "rank1-reader")
+        self._probe = _Threads(1, "rank1-probe")
         #: Held by what takes long.
         self._slow = threading.Lock()
         self._ending = threading.Event()
@@ -185,14 +186,58 @@ class House:
         }
 
     def close(self) -> None:
-        """Write what waits, keep snapshots, and give back the storage."""
+        """Write what waits, keep snapshots, and give back the storage; within ten seconds."""
         ended = self.writer.close()
-        for pool in (self._probe, self._pool):
-            pool.shutdown(cancel_futures=True)
-        for desk in self._writing.values():
-            if not ended or not desk.keep_snapshot():
-                break  # each of the others would wait for the storage as long
-        self.storage.close()
+
+        def leave() -> None:
+            for pool in (self._probe, self._pool):
+                pool.shutdown()
+            if ended:  # else each would wait for the storage; so would those after one that failed
+                all(desk.keep_snapshot() for desk in self._writing.values())
+            self.storage.close()
+
+        # Where the storage is away this would take longer than systemd waits.
+        last = threading.Thread(target=leave, name="rank1-end", daemon=True)
+        last.start()
+        last.join(ENDING)
+
+
+class _Threads(Executor):
+    """Threads that the end of the process doesn't wait for, as it does for a pool of Python's."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._run, name=name, daemon=True) for _ in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
+        """Call it when a thread is free."""
+        future: Future[T] = Future()
+
+        def job() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(function(*arguments, **named))
+            except BaseException as error:  # whoever waits must hear of it
+                future.set_exception(error)
+
+        self._jobs.put(job)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Do what was begun or waits, and end."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads if wait else ():
+            thread.join()
 
 
 def _kept(cache: OrderedDict[str, T], name: str, value: T) -> T:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from rank1.errors import StorageError
 from rank1.server.answers import Refused
 from rank1.studies.desk import Desk, Work
 from rank1.studies.together import transact_together
@@ -77,14 +78,28 @@ class Writer:
             ended = job is None
             # Whose request was given up at the end of the service is told nothing any more.
             if batch := [job for job in batch if not job[2].done()]:
-                self._write(batch)
+                answers = self._write(batch)
+                if all(isinstance(each, StorageError) and each.waited for each in answers):
+                    ended |= self._refuse(answers[0])
 
-    def _write(self, batch: list[_Job]) -> None:
+    def _refuse(self, error: BaseException) -> bool:
+        """The storage was waited for in vain: all who wait hear of it; whether it is the end."""
+        with contextlib.suppress(queue.Empty):
+            while (job := self._jobs.get_nowait()) is not None:
+                self._tell([job], [error])
+            return True
+        return False
+
+    def _write(self, batch: list[_Job]) -> list[Any]:
         try:
             answers = transact_together([(desk, work) for desk, work, _ in batch])
         except BaseException as error:  # whoever waits must hear of it
             answers = [error] * len(batch)
         self.commits += 1
+        self._tell(batch, answers)
+        return answers
+
+    def _tell(self, batch: list[_Job], answers: list[Any]) -> None:
         futures = [future for _, _, future in batch]
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             futures[0].get_loop().call_soon_threadsafe(_resolve, futures, answers)

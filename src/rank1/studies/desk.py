@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from rank1.errors import DamagedError, Rank1Error, SnapshotError, StorageError
+from rank1.errors import Rank1Error, SnapshotError, StorageError
 from rank1.studies.log import Event, Expiry, Kind, as_events
 from rank1.studies.memory import Memory, layout_of
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
@@ -116,10 +116,7 @@ class Desk:
         def text_of(seq: int) -> str | None:
             for event in log.events(self.study.id, [seq]):
                 return event.data
-            raise DamagedError(
-                f"{self.storage.where!r} is damaged: event {seq} of {self.study.name!r} is "
-                "missing; put a backup in its place (`rank1 study backup` makes them)"
-            )
+            raise log.damaged(f"event {seq} of {self.study.name!r} is missing")
 
         return text_of
 

@@ -689,3 +689,29 @@ def test_a_file_of_the_first_format(tmp_path: Path) -> None:
         with closing(apsw.Connection(str(tmp_path / "new.db"))) as connection:
             new = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
         assert new == schema
+
+
+def test_a_file_that_was_made_smaller_in_good_order(tmp_path: Path) -> None:
+    """By SQLite's VACUUM; a file that was cut short is another matter."""
+    path = tmp_path / "rank1.db"
+    storage = SqliteStorage(path)
+    storage.create("spring", SPEC)
+    other = apsw.Connection(str(path))
+    other.execute("CREATE TABLE more (x)")
+    other.execute("INSERT INTO more VALUES (zeroblob(1000000))")
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.stat().st_size
+    with storage.reading() as log:
+        assert len(log.studies()) == 1
+    other.execute("DROP TABLE more")
+    other.execute("VACUUM")
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.close()
+    assert path.stat().st_size < before
+    storage.create("summer", SPEC)
+    with storage.reading() as log:
+        assert [study.name for study in log.studies()] == ["spring", "summer"]
+    os.truncate(path, path.stat().st_size - 4096)
+    with pytest.raises(rank1.DamagedError, match="cut short"), storage.reading():
+        pass
+    storage.close()

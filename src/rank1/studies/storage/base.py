@@ -93,6 +93,9 @@ class Reader(Protocol):
     def snapshot(self, study: int, layout: str) -> Snapshot | None:
         """The newest snapshot of this layout that is whole and not ahead of the log."""
 
+    def damaged(self, what: str) -> Exception:
+        """What to raise, while reading, where the log says what can't be: a DamagedError."""
+
 
 class Transaction(Reader, Protocol):
     """Reads what is there, and adds to it; nobody else adds to the same studies meanwhile."""

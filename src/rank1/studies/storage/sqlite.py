@@ -106,16 +106,17 @@ class SqliteStorage(SqlStorage):
         self.where = os.fspath(path)
         self.path = Path(os.path.realpath(path))
         self.patience = patience
-        self._was_there = False
+        self._was_there, self._size = False, 0
         connect = functools.partial(sqlite_file.connect, self.path, self.where, patience)
         close = functools.partial(Connection.close, force=True)
         self._connections = Connections(connect, close, alone=True)
         weakref.finalize(self, self._connections.close)
 
     def prepare(self) -> None:
-        # A file that was there and has gone isn't made anew: its studies are elsewhere.
-        if os.path.exists(self.path) or self._was_there:
-            self._connections.give(self._connections.take())  # which looks whether it is ours
+        if os.path.exists(self.path):
+            self._connections.give(self._connections.take())  # a new one looks whether it is ours
+        elif self._was_there:  # its studies are elsewhere
+            raise StorageError(f"{self.where!r} was there and has gone: put it back")
         else:
             sqlite_file.create(self.path, self.where)
         self._was_there = True
@@ -191,9 +192,9 @@ class SqliteStorage(SqlStorage):
                     raise StorageError(
                         f"another file has taken the place of {self.where!r} since it was opened"
                     )
-                if file.st_size < connection.size:  # it never becomes smaller
+                if file.st_size < self._size and sqlite_file.is_cut_short(self.path):
                     raise apsw.CorruptError("it was cut short since it was opened")
-                connection.size = file.st_size
+                self._size = file.st_size
                 if begin != "BEGIN":
                     sqlite_file.check_writable(connection, file, self.where)
                 connection.execute(begin)

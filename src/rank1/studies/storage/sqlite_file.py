@@ -132,8 +132,6 @@ class Connection(apsw.Connection):
     """A connection that knows which file it has open."""
 
     file: tuple[int, int]
-    #: How large it was when it was last looked at.
-    size: int
 
 
 def regular_file(path: Path, where: str) -> os.stat_result:
@@ -154,6 +152,20 @@ def regular_file(path: Path, where: str) -> os.stat_result:
             f"{where!r} has {found.st_size} bytes, too few for a file of rank1: {RESTORE}"
         )
     return found
+
+
+def is_cut_short(path: Path) -> bool:
+    """Whether the file has fewer pages than its own header says.
+
+    For one that has become smaller, as it does by SQLite's VACUUM as well. While it grows, its
+    header may be ahead of it for a moment.
+    """
+    with open(path, "rb") as file:
+        header = file.read(100)
+        page = int.from_bytes(header[16:18]) or 1
+        return file.seek(0, os.SEEK_END) < (65536 if page == 1 else page) * int.from_bytes(
+            header[28:32]
+        )
 
 
 def check_writable(connection: Connection, file: os.stat_result, where: str) -> None:
@@ -198,7 +210,7 @@ def connect(path: Path, where: str, patience: float) -> Connection:
     with translated(where, patience):
         connection = Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            connection.file, connection.size = (file.st_dev, file.st_ino), file.st_size
+            connection.file = file.st_dev, file.st_ino
             connection.set_busy_handler(waiter(patience))
             for pragma, value in (
                 ("synchronous", "FULL"),
