@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,3 +171,16 @@ def test_an_answer_that_is_lost_is_asked_for_again(client: Client, service: Serv
     assert study.totals() == {
         "suggestions": 1, "reports": 1, "pending": 0, "expired": 0, "cancelled": 0
     }  # fmt: skip
+
+
+def test_a_fallback_needs_no_service_but_a_row_and_a_column() -> None:
+    with rank1.Client("http://127.0.0.1:1", "t") as client:
+        study = client.open("spring", look=False)
+        shown = study.ask(fallback=("a", "x"))
+        assert (shown.id, shown.row, shown.column) == ("", "a", "x")
+        bad: Any
+        for bad in ("ax", ("a",), ("a", 1), 3):
+            with pytest.raises(rank1.InputTypeError, match="fallback must be a row and a column"):
+                study.ask(fallback=bad)
+        with pytest.raises(rank1.InputError, match=r"timeout must be .* above 0, got -1"):
+            study.ask(fallback=("a", "x"), timeout=-1)

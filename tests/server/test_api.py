@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import urllib.error
+import urllib.request
 from typing import Any, cast
 
 import pytest
@@ -383,3 +385,29 @@ def test_who_waits_hears_that_the_storage_was_waited_for_in_vain(
     told = asyncio.run(play())
     assert [type(each) for each in told] == [rank1.StorageError] * 201
     assert calls == [1]
+
+
+def test_a_body_that_is_not_json_is_said_to_be_none(service: Served) -> None:
+    request = urllib.request.Request(
+        f"{service.url}/v1/studies",
+        b'{"name": ',
+        {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"},
+    )
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request, timeout=30)
+    with caught.value as answer:
+        found = json.load(answer)
+    assert (found["status"], found["field"]) == (422, "body")
+    assert found["detail"].startswith("body: must be JSON (")
+
+
+def test_rewards_whose_sums_would_overflow_are_refused(service: Served) -> None:
+    body = {"name": "huge", **GRID, "reward_range": [0, 1e308]}
+    status, found = service.call("/v1/studies", body)
+    assert (status, found["field"]) == (422, "reward_range")
+    create(service, "huge", reward_range=[0, 1e100])
+    for _ in range(6):
+        asked = service.call(at("huge", "/ask"), {})[1]
+        assert service.call(at("huge", "/tell"), {"id": asked["id"], "reward": 1e100})[0] == 200
+    assert service.call(at("huge", "/view"))[0] == 200
+    assert service.call(at("huge", "/best"))[0] == 200

@@ -46,6 +46,8 @@ def damaged(path: Path, whole: bytes, how: str) -> None:
         path.write_bytes(whole[:-PAGE])
     elif how == "a page of garbage":  # of the table of studies
         path.write_bytes(whole[:PAGE] + garbage[:PAGE] + whole[2 * PAGE :])
+    elif how == "the last page":
+        path.write_bytes(whole[:-PAGE] + garbage[:PAGE])
     elif how == "all but the first page":
         path.write_bytes(whole[:PAGE] + garbage[PAGE:])
     else:
@@ -57,7 +59,7 @@ def damaged(path: Path, whole: bytes, how: str) -> None:
     "how",
     [
         "directory", "text", "nothing", "cut", "cut by a page", "a page of garbage",
-        "all but the first page", "read-only",
+        "the last page", "all but the first page", "read-only",
     ],
 )  # fmt: skip
 def test_what_can_not_be_used_is_refused_at_the_start(

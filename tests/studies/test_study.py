@@ -424,6 +424,23 @@ def test_a_fit_of_one_pair_tests_nothing(create: Callable[..., Study]) -> None:
     assert "nothing is tested" in found.advice
 
 
+def test_a_key_is_for_one_request(create: Callable[..., Study]) -> None:
+    study = create()
+    asked = study.ask(key="asked", unit="alice")
+    for unit in ("bob", None):
+        with pytest.raises(rank1.ConflictError, match="'asked' was used for something else"):
+            study.ask(key="asked", unit=unit)
+    assert study.ask(key="asked", unit="alice") == asked
+    one, other = [("18-24", "email", 1.0)] * 2, [("18-24", "email", 0.0)]
+    assert study.import_history(one, key="known") == 2
+    assert study.import_history(one, key="known") == 2
+    for history, key in ((other, "known"), (one * 2, "known"), (one, "asked")):
+        with pytest.raises(rank1.ConflictError, match="was used for something else"):
+            study.import_history(history, key=key)
+    assert study.best().counts.sum() == 2
+    assert is_whole(study)
+
+
 def test_history_comes_in_once(create: Callable[..., Study], tmp_path: Path) -> None:
     study = create()
     play(study, 20)

@@ -51,8 +51,13 @@ class Client(Transport):
         self.post("/v1/studies", body, key=secrets.token_hex(16))
         return RemoteStudy(self, name)
 
-    def open(self, name: str) -> RemoteStudy:
-        """A study that is there; UnknownStudyError if it isn't."""
+    def open(self, name: str, *, look: bool = True) -> RemoteStudy:
+        """A study that is there; UnknownStudyError if it isn't.
+
+        With `look=False` it isn't looked for, and the service may be down: for a page that must
+        start all the same, and shows its fallback until the service is there.
+        """
         study = RemoteStudy(self, name)
-        study.about()
+        if look:
+            study.about()
         return study

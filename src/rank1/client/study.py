@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, overload
 from urllib.parse import quote
@@ -13,8 +13,9 @@ from urllib.parse import quote
 import numpy as np
 
 from rank1 import atomic
+from rank1.checks import shown
 from rank1.client.transport import Transport, error_of
-from rank1.errors import FileError, InputError, Rank1Error, StorageError
+from rank1.errors import FileError, InputError, InputTypeError, Rank1Error, StorageError
 from rank1.studies import Best, Replayed, Report, Suggestion, Verified
 from rank1.studies.history import History, _rows
 
@@ -129,8 +130,10 @@ class RemoteStudy:
             Seconds, for this call; a quarter of one where there is a fallback, unless told.
         """
         client = self._client
+        if timeout is not None and not timeout > 0:
+            raise InputError(f"timeout must be a number of seconds above 0, got {timeout}")
         if fallback is not None:
-            row, column = fallback
+            row, column = _pair(fallback)
             many = [Suggestion("", row, column, time.time(), None, unit, key)] * (count or 1)
             if time.monotonic() < client.silent_until:
                 return many[0] if count is None else many
@@ -273,3 +276,14 @@ class RemoteStudy:
 
 def _suggestion(fields: dict[str, Any]) -> Suggestion:
     return Suggestion(**fields)
+
+
+def _pair(fallback: Any) -> tuple[str, str]:
+    if not (
+        isinstance(fallback, Sequence)
+        and not isinstance(fallback, str)
+        and len(fallback) == 2
+        and all(isinstance(label, str) for label in fallback)
+    ):
+        raise InputTypeError(f"fallback must be a row and a column, got {shown(fallback)}")
+    return fallback[0], fallback[1]

@@ -98,6 +98,8 @@ def problem_of(error: Rank1Error) -> dict[str, Any]:
         detail = "the storage can't be used now; the log of the service says more"
     elif isinstance(error, errors.FileError):
         detail = "the service can't read one of its files; its log says which"
+    elif isinstance(error, errors.OtherStudyError):
+        detail = "the id is one of another study"
     elif isinstance(error, errors.UnknownStudyError):
         detail = detail.partition("; there are: ")[0]  # a token may not be for the others
     field = value = None
@@ -124,6 +126,10 @@ def validation(found: list[Mapping[str, Any]]) -> dict[str, Any]:
     faults = []
     for each in found[:20]:
         place = [str(part) for part in each["loc"]]
+        if each["type"] == "json_invalid":
+            reason = each.get("ctx", {}).get("error", each["msg"])
+            each = {"msg": f"must be JSON ({reason})", "input": "something else"}
+            place = place[:1]
         faults.append(
             {
                 "field": ".".join(place[1:]) or place[0],

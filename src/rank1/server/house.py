@@ -17,6 +17,7 @@ from rank1.server.writer import ENDING, Writer
 from rank1.studies import Study
 from rank1.studies.desk import Desk, Work
 from rank1.studies.storage import Storage, StudyRow
+from rank1.studies.storage.sqlite import SqliteStorage
 
 __all__ = ["House"]
 
@@ -26,6 +27,8 @@ T = TypeVar("T")
 OPEN = 256
 #: Threads that read.
 READERS = 3
+#: Bytes of a file that is read through at the start; it takes a second at most.
+SMALL = 2**26
 #: Seconds within which a storage that is ready answers.
 PROMPT = 2.0
 
@@ -42,6 +45,9 @@ class House:
         storage.prepare()
         with storage.transaction() as log:  # what can't be read or written is refused at once
             log.studies()
+            small = isinstance(storage, SqliteStorage) and storage.path.stat().st_size <= SMALL
+            if small and (found := log.damage()):
+                raise log.damaged("; ".join(found[:3]))
         # One for all studies: the more wait together, the more share a commit. With
         # several writers, PostgreSQL answered fewer requests.
         self.writer = Writer()

@@ -65,7 +65,7 @@ class Views:
         book = memory.book
         counts = book.counts
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = low + (high - low) * book.sums / counts
+            means = low + (high - low) * (book.sums / counts)
         out, pending = np.zeros(counts.shape, bool), np.zeros(counts.shape, np.int64)
         if (len(best.rows), len(best.columns)) == memory.shape:
             where = np.ix_(memory.living["rows"], memory.living["columns"])

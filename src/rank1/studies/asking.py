@@ -101,6 +101,8 @@ def suggest(
             "take a new key for another request"
         )
     if given:
+        if any(each.unit != unit for each in given):
+            raise key_used(key)
         return [_suggestion(work, spec, each) for each in given]
     if memory.book.at["retired"][0]:
         raise ConflictError(f"study {work.study.name!r} is retired: it gives no suggestions")

@@ -13,7 +13,7 @@ from typing import Any
 
 from rank1.checks import shown
 from rank1.errors import FileError, InputError, InputTypeError, Rank1Error
-from rank1.studies.asking import check_reward
+from rank1.studies.asking import check_reward, key_used, under_key
 from rank1.studies.desk import Desk, Work
 from rank1.studies.log import Event, Kind
 
@@ -34,9 +34,7 @@ def import_history(desk: Desk, history: History, key: str | None) -> int:
         key = f"history {seal.hexdigest()}"
 
     def work(doing: Work) -> int:
-        before = doing.log.with_key(doing.study.id, key)
-        if before:
-            return sum(each.tag for each in before)
+        before = under_key(doing, key, Kind.HISTORY)
         places = {
             side: {name: k for k, name in enumerate(names)}
             for side, names in doing.memory.labels.items()
@@ -56,6 +54,11 @@ def import_history(desk: Desk, history: History, key: str | None) -> int:
             counted[places["rows"][row], places["columns"][column], value] += 1
         if not counted:
             raise InputError("the history has no rewards")
+        if before:
+            stored = {(each.row, each.column, each.value): each.tag for each in before}
+            if stored != dict(counted):
+                raise key_used(key)
+            return len(given)
         if not doing.memory.policy.counts:
             warnings.warn(
                 f"{spec.policy} can't learn from rewards that it didn't ask for: the history "

@@ -42,6 +42,9 @@ HORIZON = 1_000_000
 
 _FORMAT = 1
 
+#: The largest reward there can be.
+LARGEST = 1e100
+
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
@@ -253,4 +256,8 @@ def range_of(reward_range: Any) -> tuple[float, float]:
     low, high = checks.number("reward_range[0]", low), checks.number("reward_range[1]", high)
     if not low < high or not math.isfinite(high - low):
         raise InputError(f"reward_range must be (low, high) with low < high, got {(low, high)}")
+    if max(-low, high) > LARGEST:
+        raise InputError(
+            f"reward_range must lie within ±{LARGEST:g}, or sums would overflow, got {(low, high)}"
+        )
     return low, high

@@ -93,6 +93,9 @@ class Reader(Protocol):
     def snapshot(self, study: int, layout: str) -> Snapshot | None:
         """The newest snapshot of this layout that is whole and not ahead of the log."""
 
+    def damage(self) -> list[str]:
+        """What the database itself finds wrong with its files."""
+
     def damaged(self, what: str) -> Exception:
         """What to raise, while reading, where the log says what can't be: a DamagedError."""
 
