@@ -28,14 +28,13 @@ check: .venv/ready ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# What has nothing to do with the tests goes on beside them, and is shown when it has ended.
 test: .venv/ready ## set up everything and test it
-	@$(MAKE) --no-print-directory --jobs=3 tests beside-check beside-test-box
+	@$(MAKE) --no-print-directory --jobs=2 beside-check beside-test-box
+	@$(MAKE) --no-print-directory tests
 
-# Each process has neighbouring tests, which share compiled code ("worksteal"); now and then one waits,
-# so there is one more than most machines have cores for.
+# Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready
-	$(BIN)/pytest -n 3 --dist worksteal -m "not validate"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not validate"
 
 beside-%: .venv/ready
 	@log=$$(mktemp); $(MAKE) --no-print-directory $* > $$log 2>&1; end=$$?; cat $$log; rm $$log; exit $$end
