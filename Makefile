@@ -28,9 +28,9 @@ check: .venv/ready ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# What has nothing to do with the tests goes on beside them, and is shown when it has ended.
 test: .venv/ready ## set up everything and test it
-	@$(MAKE) --no-print-directory --jobs=2 beside-check beside-test-box
-	@$(MAKE) --no-print-directory tests
+	@$(MAKE) --no-print-directory --jobs=3 tests beside-check beside-test-box
 
 # Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready

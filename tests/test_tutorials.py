@@ -64,6 +64,7 @@ def written(path: Path, *lines: str) -> Path:
     return path
 
 
+@pytest.mark.validate
 def test_a_kernel_shows_tables_and_bars_of_progress(tmp_path: Path) -> None:
     """In a notebook that is really run."""
     path = written(

@@ -34,6 +34,7 @@ def written(folder: Path) -> str:
 
 @pytest.mark.usefixtures("long_work")
 @pytest.mark.skipif(os.name == "nt", reason="the tests of processes need Unix")
+@pytest.mark.validate
 def test_same_bytes_on_every_backend(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

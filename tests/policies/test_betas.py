@@ -104,7 +104,7 @@ def assert_frequencies(winners: NDArray[np.int64], expected: NDArray[np.float64]
 
 @pytest.mark.parametrize(
     "quantile",
-    [1e-4, 0.5, None, *(pytest.param(q, marks=pytest.mark.validate) for q in (0.1, 0.99))],
+    [0.5, *(pytest.param(q, marks=pytest.mark.validate) for q in (1e-4, 0.1, 0.99, None))],
 )
 @pytest.mark.parametrize("name", STATES)
 def test_the_winner_has_its_exact_law_at_any_level(name: str, quantile: float | None) -> None:
@@ -159,6 +159,7 @@ def set_level(state: Any, x: float) -> None:
 
 
 @pytest.mark.parametrize("policy", [rank1.ThompsonSampling(), rank1.UTS()], ids=str)
+@pytest.mark.validate
 def test_rates_are_kept_up_to_date(policy: rank1.Policy) -> None:
     """At the end of runs of any length they are those of the posteriors at that time."""
     problem = rank1.spike(5, 7, 0.4, 0.6, 0.3, 0.2)

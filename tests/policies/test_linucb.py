@@ -81,6 +81,7 @@ def inverse_of(state: Any, ridge: float) -> Floats:
 
 
 @pytest.mark.parametrize("scale", [1, 1 / 3, 0.03, 0.01])
+@pytest.mark.validate
 def test_after_two_million_reports_nothing_has_drifted(scale: float) -> None:
     """At 0.01 one pair is played all the time, and the inverse is worst conditioned."""
     K, n = 16, 2_000_000

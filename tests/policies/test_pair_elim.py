@@ -20,7 +20,10 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(1), *(pytest.param(s, marks=pytest.mark.validate) for s in range(1, 2))],
+)
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: f"{p.description['name']}{p.K}x{p.L}")
 def test_makes_the_literal_choices(problem: rank1.Problem, seed: int) -> None:
     n = 80_000  # past 2^16, where a phase begins

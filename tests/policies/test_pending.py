@@ -55,7 +55,10 @@ def test_the_literal_version_is_the_same_in_plain_python(policy: Policy) -> None
     np.testing.assert_array_equal(pairs, expected)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(2), *(pytest.param(s, marks=pytest.mark.validate) for s in range(2, 6))],
+)
 @EVERY_PROBLEM
 @BOTH
 def test_makes_the_literal_choices_with_late_and_missing_rewards(

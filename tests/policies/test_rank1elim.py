@@ -108,7 +108,10 @@ class Watched:
         return int(state.at[0].stage)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(1), *(pytest.param(s, marks=pytest.mark.validate) for s in range(1, 4))],
+)
 @pytest.mark.parametrize("late", [1, 5, 40, 400])
 def test_a_stage_ends_with_all_its_rewards_however_late(late: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

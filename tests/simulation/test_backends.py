@@ -123,6 +123,7 @@ def dask_cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]
             yield address, [first, second]
 
 
+@pytest.mark.validate
 def test_a_dask_cluster_loses_a_worker_half_way(case: Case, tmp_path: Path) -> None:
     store = case.folder / "dask"
     with dask_cluster(tmp_path) as (address, workers), case.sweep("dask", "dask", address) as sweep:
@@ -194,6 +195,7 @@ def test_a_cluster_without_workers_is_told_and_ours_is_filled_again(
     assert calls == scaled
 
 
+@pytest.mark.validate
 def test_workers_end_with_a_sweep_that_is_killed(case: Case) -> None:
     store = case.folder / "orphans"
     with case.sweep("orphans", "local") as process:

@@ -191,7 +191,9 @@ unix = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a c
 
 
 @unix
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.validate)]
+)
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
     err = stopped(tmp_path, number, lambda _: cells(tmp_path) > 0)
     word = "Interrupted" if number == signal.SIGINT else "Terminated"
@@ -202,7 +204,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> Non
 
 
 @unix
-@pytest.mark.parametrize("backend", ["processes", "dask"])
+@pytest.mark.parametrize("backend", ["processes", pytest.param("dask", marks=pytest.mark.validate)])
 @pytest.mark.parametrize(
     "seconds", [0.15, *(pytest.param(each, marks=pytest.mark.validate) for each in (0.0, 0.5))]
 )
