@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from rank1 import testing
@@ -15,6 +17,14 @@ from rank1.simulation.known import known_of
 
 Pairs = NDArray[np.int64]
 Rewards = NDArray[np.float64]
+
+
+def few(values: Iterable[Any], count: int) -> list[Any]:
+    """The first of them for `make test`; `make validate` has the others."""
+    return [
+        pytest.param(value, marks=() if k < count else pytest.mark.validate)
+        for k, value in enumerate(values)
+    ]
 
 
 def alike(problem: Problem) -> Problem:

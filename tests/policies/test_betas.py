@@ -13,7 +13,7 @@ from scipy import special, stats
 import rank1
 from rank1.compiled import entry, kernel
 from rank1.policies import betas
-from tests.support import play_policy
+from tests.support import few, play_policy
 
 Arms = tuple[tuple[int, int], ...]
 
@@ -102,10 +102,7 @@ def assert_frequencies(winners: NDArray[np.int64], expected: NDArray[np.float64]
         assert stats.chisquare(observed, wanted).pvalue > 1e-4
 
 
-@pytest.mark.parametrize(
-    "quantile",
-    [0.5, *(pytest.param(q, marks=pytest.mark.validate) for q in (1e-4, 0.1, 0.99, None))],
-)
+@pytest.mark.parametrize("quantile", few([0.5, 1e-4, 0.1, 0.99, None], 1))
 @pytest.mark.parametrize("name", STATES)
 def test_the_winner_has_its_exact_law_at_any_level(name: str, quantile: float | None) -> None:
     arms = STATES[name]

@@ -11,7 +11,7 @@ import rank1
 from rank1.policies import Known, Policy, Pull, ask, tell
 from tests.policies.late import assert_same_choices, fold_of, issue, load, state_bytes
 from tests.policies.test_thompson import EVERY_PROBLEM
-from tests.support import literal_of, play_compiled, play_plain, play_policy, start
+from tests.support import few, literal_of, play_compiled, play_plain, play_policy, start
 
 BOTH = pytest.mark.parametrize("policy", [rank1.IMEDUB(), rank1.TopTwo()], ids=lambda p: p.name)
 
@@ -55,10 +55,7 @@ def test_the_literal_version_is_the_same_in_plain_python(policy: Policy) -> None
     np.testing.assert_array_equal(pairs, expected)
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [*range(2), *(pytest.param(s, marks=pytest.mark.validate) for s in range(2, 6))],
-)
+@pytest.mark.parametrize("seed", few(range(6), 2))
 @EVERY_PROBLEM
 @BOTH
 def test_makes_the_literal_choices_with_late_and_missing_rewards(

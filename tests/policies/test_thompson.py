@@ -13,7 +13,7 @@ import rank1
 from rank1.compiled import kernel
 from rank1.policies.base import Known, choose
 from tests.policies.test_betas import assert_frequencies, chances
-from tests.support import literal_of, play_plain, play_policy, start
+from tests.support import few, literal_of, play_plain, play_policy, start
 
 PROBLEMS = [
     rank1.spike(4, 6, 0.3, 0.5, 0.6, 0.45),
@@ -30,14 +30,10 @@ PROBLEMS = [
 EVERY_PROBLEM = pytest.mark.parametrize(
     "problem", PROBLEMS, ids=lambda problem: f"{problem.description['name']}{problem.K}x{problem.L}"
 )
-#: For what takes long; the last one is of another type, and so is compiled by itself.
+#: For what takes long.
 SOME_PROBLEMS = pytest.mark.parametrize(
     "problem",
-    [
-        PROBLEMS[0],
-        PROBLEMS[1],
-        *(pytest.param(p, marks=pytest.mark.validate) for p in PROBLEMS[2:]),
-    ],
+    few(PROBLEMS, 2),
     ids=lambda problem: f"{problem.description['name']}{problem.K}x{problem.L}",
 )
 
