@@ -6,7 +6,10 @@ import os
 import shutil
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from rank1.compiled import cache
 
 # The same examples in every run, however slow the machine is.
 settings.register_profile(
@@ -21,6 +24,21 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 #: Why the tests of the pages are skipped.
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled for a state or a law runs as it is written: a few thousand steps take less.
+
+    That compiled code does the same is what `tests/policies/test_contract.py` sees to.
+    """
+    compiled = cache._new_kernel
+    monkeypatch.setattr(cache, "_kernels", {})
+    monkeypatch.setattr(
+        cache,
+        "_new_kernel",
+        lambda function, given: function if given else compiled(function, given),
+    )
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

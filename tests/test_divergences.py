@@ -40,9 +40,8 @@ def test_upper_end_is_right_to_the_last_digits() -> None:
     rng = np.random.default_rng(1)
     for _ in range(150):
         T = int(10 ** rng.uniform(0, 9))
-        mean = rng.choice(
-            [rng.random(), 10 ** rng.uniform(-9, 0), 1 - 10 ** rng.uniform(-9, 0), int(0.7 * T) / T]
-        )
+        small = 10 ** rng.uniform(-9, 0)
+        mean = float(rng.choice([rng.random(), small, 1 - small, int(0.7 * T) / T]))
         budget = rng.uniform(0.1, 60) / T
         error = Decimal(float(kl_upper(mean, budget))) - exact_upper(mean, budget)
         assert abs(error) < 5e-16, (mean, budget)

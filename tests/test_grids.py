@@ -55,6 +55,7 @@ def test_a_policy_that_looks_at_one_line_only_can_be_trapped() -> None:
     assert [each["rank_one"] for each in told["stopping"]] == [True, False]
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     few = ("--runs", "2", "--n", "500", "--pulls", "500", "--replays", "9")
     ran = Output(capsys, "grids", "hillstrom_history", *few, "--json")

@@ -139,7 +139,7 @@ def test_a_new_figure_is_finished() -> None:
 
 def test_realised_regret_below_zero_is_in_the_frame() -> None:
     ax = rank1.simulate(rank1.Oracle(), SPIKE, 500, 2, seed=3).plot(regret="realised")
-    lowest = min(float(np.min(line.get_ydata())) for line in ax.lines)
+    lowest = min(np.asarray(line.get_ydata(), float).min() for line in ax.lines)
     assert ax.get_ylim()[0] <= min(0, lowest)
 
 
@@ -156,7 +156,7 @@ def test_given_axes_keep_what_their_owner_set() -> None:
     assert (ax.get_xlim(), ax.get_ylim()) == ((10, 500), (-3, 77))
     assert ax.xaxis.get_major_formatter() is ticks
     assert [spine.get_visible() for spine in ax.spines.values()] == spines
-    assert min(float(np.min(line.get_xdata())) for line in ax.lines) > 0
+    assert min(np.asarray(line.get_xdata(), float).min() for line in ax.lines) > 0
     figure.savefig(io.BytesIO())
 
 

@@ -15,7 +15,7 @@ from tests.support import literal_of, play_plain, play_policy
 @pytest.mark.parametrize("scale", [1, 0.01, 0.001])
 @pytest.mark.parametrize("problem", [p for p in PROBLEMS if p.sigma == 0], ids=name)
 def test_makes_the_choices_of_the_definition(problem: rank1.Problem, scale: float) -> None:
-    n = 2000
+    n = 1000
     policy = rank1.GLMUCB(scale, c_mu=0.1, step=0.7)
     literal = literal_of(policy, problem, n)
     expected, rewards = play_plain(literal, problem, n, seed=1)

@@ -46,7 +46,7 @@ def assert_posteriors(state: Any, literal: Any) -> None:
 def test_the_plain_way_makes_the_literal_choices(
     problem: rank1.Problem, policy: rank1.IdTS
 ) -> None:
-    n = 2000
+    n = 1000
     literal = literal_of(policy, problem, n)
     expected, rewards = play_plain(literal, problem, n, seed=3)
     pairs, got, state = play_policy(policy, problem, n, seed=3)

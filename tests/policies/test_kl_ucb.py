@@ -29,7 +29,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
 @pytest.mark.parametrize("c", [3.0, 0.0])
 def test_makes_the_choices_of_the_plain_argmax(problem: rank1.Problem, c: float) -> None:
-    n = 8_000 if problem.K * problem.L > 100 else 40_000
+    n = 4_000 if problem.K * problem.L > 100 else 15_000
     policy = rank1.KLUCB(c)
     literal = literal_of(policy, problem, n, bisect=False)
     expected, rewards = play_compiled(literal, problem, n, seed=1)

@@ -50,7 +50,7 @@ def name(problem: rank1.Problem) -> str:
 def test_makes_the_choices_of_the_definition(
     problem: rank1.Problem, settings: dict[str, Any]
 ) -> None:
-    n = 2000
+    n = 800
     policy = rank1.LinUCB(**settings)
     expected, rewards = play_plain(literal_of(policy, problem, n), problem, n, seed=1)
     pairs, got, _ = play_policy(policy, problem, n, seed=1)

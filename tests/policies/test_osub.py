@@ -23,9 +23,9 @@ def test_makes_the_literal_choices(problem: rank1.Problem, policy: rank1.OSUB) -
 
 def test_makes_the_literal_choices_for_long() -> None:
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
-    literal = literal_of(rank1.OSUB(), problem, 100_000)
-    expected, _ = play_compiled(literal, problem, 100_000, seed=4)
-    pairs, _, _ = play_policy(rank1.OSUB(), problem, 100_000, seed=4)
+    literal = literal_of(rank1.OSUB(), problem, 40_000)
+    expected, _ = play_compiled(literal, problem, 40_000, seed=4)
+    pairs, _, _ = play_policy(rank1.OSUB(), problem, 40_000, seed=4)
     np.testing.assert_array_equal(pairs, expected)
 
 

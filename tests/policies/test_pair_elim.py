@@ -21,7 +21,9 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize("seed", few(range(2), 1))
-@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: f"{p.description['name']}{p.K}x{p.L}")
+@pytest.mark.parametrize(
+    "problem", few(PROBLEMS, 4), ids=lambda p: f"{p.description['name']}{p.K}x{p.L}"
+)
 def test_makes_the_literal_choices(problem: rank1.Problem, seed: int) -> None:
     n = 80_000  # past 2^16, where a phase begins
     literal = literal_of(rank1.PairElim(), problem, n)

@@ -33,7 +33,7 @@ EVERY_PROBLEM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLE
 @EVERY_PROBLEM
 @pytest.mark.parametrize("confidence", [2.0, 1.5])
 def test_makes_the_choices_of_the_plain_argmax(problem: rank1.Problem, confidence: float) -> None:
-    n = 40_000 if problem.K * problem.L > 100 else 200_000
+    n = 20_000 if problem.K * problem.L > 100 else 80_000
     policy = rank1.UCB1(confidence)
     expected, rewards = play_compiled(literal_of(policy, problem, n), problem, n, seed=1)
     pairs, got, _ = play_policy(policy, problem, n, seed=1)

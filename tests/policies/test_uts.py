@@ -39,7 +39,7 @@ class PlainUTS(rank1.UTS):
 def test_the_plain_way_makes_the_literal_choices(
     problem: rank1.Problem, gamma: float, first_round: bool
 ) -> None:
-    n = 5000
+    n = 1500
     policy = PlainUTS(gamma, first_round)
     literal = literal_of(policy, problem, n)
     expected, rewards = play_plain(literal, problem, n, seed=3)

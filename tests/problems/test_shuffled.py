@@ -68,6 +68,7 @@ def test_everything_is_where_the_order_says(problem: rank1.Problem) -> None:
 
 
 @EVERY
+@pytest.mark.usefixtures("uncompiled")
 def test_draws_are_those_of_the_pair_itself(problem: rank1.Problem) -> None:
     shuffled = Shuffled(problem, np.random.default_rng(4))
     for row, column in product(range(problem.K), range(problem.L)):
@@ -96,6 +97,7 @@ def test_orders_are_uniform() -> None:
 
 
 @pytest.mark.parametrize("method", ["steps", "stages"])
+@pytest.mark.usefixtures("uncompiled")
 def test_runs_are_those_of_the_grid_in_that_order(method: str) -> None:
     """Without ties nothing tells the two apart, to the last bit."""
     u, v = np.array([0.1, 0.8, 0.5]), np.array([0.3, 0.9, 0.6, 0.2])

@@ -26,6 +26,7 @@ def test_intervals_fail_as_rarely_as_lemma_1_says() -> None:
     assert failed / runs <= bound + 4 * math.sqrt(bound * (1 - bound) / runs)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_narrower_intervals_fail_more_often_than_that() -> None:
     """The check above can fail: with a fifth of the radius it does."""
     n, runs = 150, 300

@@ -55,6 +55,7 @@ def test_the_end_of_a_run_does_not_depend_on_the_checkpoints() -> None:
     np.testing.assert_allclose(ends[2], ends[0], rtol=1e-12)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_every_pull_is_counted() -> None:
     """In the processes of all partners together as in those of single ones, and n in all."""
     n = 60_000

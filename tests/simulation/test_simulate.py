@@ -58,6 +58,7 @@ def test_names_and_labels_are_not_part_of_the_seed() -> None:
     assert not frame(problem=rank1.Bernoulli(PROBLEM.u, PROBLEM.v[::-1])).equals(frame())
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_equal_settings_are_one_policy() -> None:
     whole, fraction = rank1.Rank1Elim(1), rank1.Rank1Elim(np.float32(1.0))  # type: ignore[arg-type]
     assert whole.label == fraction.label == "rank1elim"
@@ -293,6 +294,7 @@ def test_checkpoints_may_be_a_number_of_any_type() -> None:
         assert frame(checkpoints=count).equals(frame(checkpoints=2))
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_the_document_says_how_runs_were_played(tmp_path: Path) -> None:
     policies = [rank1.Rank1Elim(), rank1.UTS()]
 

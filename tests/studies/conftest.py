@@ -23,8 +23,17 @@ import pytest
 import rank1
 from rank1.studies.storage import Storage, open_storage
 from tests.studies.proxy import Proxy
+from tests.studies.support import COMPILED, NAMES
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _few_are_compiled(request: pytest.FixtureRequest) -> None:
+    given = getattr(getattr(request.node, "callspec", None), "params", {})
+    policy = given.get("policy") or given.get("case", {}).get("policy")
+    if policy in NAMES and policy not in COMPILED:
+        request.getfixturevalue("uncompiled")
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,8 @@ from rank1.studies.spec import make_spec
 from rank1.studies.storage.sqlite import SqliteReader
 from tests.studies.support import LIVE, NAMES, USUAL
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 ORDER_FREE = ["uniform", "thompson"]  # whose state doesn't depend on when rewards came
 
 _numbers = itertools.count()

@@ -13,16 +13,8 @@ from rank1.studies.log import RECORD, Event, Kind, columns
 from rank1.studies.memory import Memory
 from rank1.studies.spec import read_spec
 from tests.studies.kept import kept
-from tests.studies.support import USUAL
 
 KEPT = list(kept())
-
-
-@pytest.fixture(autouse=True)
-def plain(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs are short: for most policies the code runs as it is, and needn't be compiled."""
-    if "case" in request.fixturenames and request.getfixturevalue("case")["policy"] not in USUAL:
-        monkeypatch.setattr("rank1.studies.memory.kernel", lambda function, *_: function)
 
 
 def folded(events: list[Event]) -> Memory:

@@ -14,6 +14,8 @@ from rank1.stopping.rule import rule_of
 from rank1.studies.log import Event, Expiry, Kind, as_events
 from tests.studies.test_any_order import _memory
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 WINDOW = 10.0
 
 

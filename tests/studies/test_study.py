@@ -184,11 +184,11 @@ def test_all_or_none_of_many_reports_are_stored(create: Callable[..., Study]) ->
     assert is_whole(study)
 
 
-@pytest.mark.parametrize("name", LIVE)
+@pytest.mark.parametrize("policy", LIVE)
 def test_every_policy_hands_out_a_thousand_before_any_report(
-    create: Callable[..., Study], name: str
+    create: Callable[..., Study], policy: str
 ) -> None:
-    study = create(policy=name)
+    study = create(policy=policy)
     given = study.ask(count=1000)
     rng = np.random.default_rng(1)
     rng.shuffle(given)
@@ -204,10 +204,10 @@ def test_every_policy_hands_out_a_thousand_before_any_report(
     assert is_whole(study)
 
 
-@pytest.mark.parametrize("name", LIVE)
+@pytest.mark.parametrize("policy", LIVE)
 @pytest.mark.parametrize("on_expiry", ["drop", "default", "wait"])
-def test_expiry(create: Callable[..., Study], clock: Clock, name: str, on_expiry: str) -> None:
-    study = create(policy=name, reward_window=60, on_expiry=on_expiry, default_reward=0.0)
+def test_expiry(create: Callable[..., Study], clock: Clock, policy: str, on_expiry: str) -> None:
+    study = create(policy=policy, reward_window=60, on_expiry=on_expiry, default_reward=0.0)
     rng = np.random.default_rng(1)
     for _ in range(10):
         given = study.ask(count=20)
@@ -252,7 +252,7 @@ def test_evidence_does_not_come_sooner_for_a_success(
     assert study.best().counts.sum() == 0
     clock.time += 2
     found = study.best()
-    assert (found.counts.sum(), found.rate) == (10, 0.4)
+    assert (float(found.counts.sum()), found.rate) == (10.0, 0.4)
     assert is_whole(study)
 
 
@@ -274,10 +274,10 @@ def test_nothing_is_lost_when_the_clock_jumps(create: Callable[..., Study], cloc
     assert is_whole(study)
 
 
-@pytest.mark.parametrize("name", LIVE)
+@pytest.mark.parametrize("policy", LIVE)
 @pytest.mark.filterwarnings("ignore:.*starts anew")
-def test_rows_and_columns_come_and_go(create: Callable[..., Study], name: str) -> None:
-    study = create(policy=name)
+def test_rows_and_columns_come_and_go(create: Callable[..., Study], policy: str) -> None:
+    study = create(policy=policy)
     play(study, 60)
     out = study.ask(count=10)
     before = study.best()
@@ -288,7 +288,7 @@ def test_rows_and_columns_come_and_go(create: Callable[..., Study], name: str) -
     np.testing.assert_array_equal(after.counts[:, :2], before.counts[:2])
     given = study.ask(count=100)
     assert {each.row for each in given} <= {"18-24", "25-34"}
-    if name != "linucb":  # which repeats itself until a reward comes
+    if policy != "linucb":  # which repeats itself until a reward comes
         assert {each.column for each in given} & {"sms", "post"}
     study.tell_many([(each.id, 0.0) for each in out + given])
     gone = sum(each.row == "35+" for each in out)

@@ -12,6 +12,8 @@ from rank1.studies.log import Event, Kind
 from rank1.studies.storage import open_storage
 from rank1.studies.together import transact_together
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 
 def ask(work: Work, key: str | None = None) -> Any:
     return asking.suggest(work, work.spec, 1, key, None)[0]

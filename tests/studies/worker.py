@@ -1,23 +1,16 @@
-"""What a process of its own does to a storage: `python -m tests.studies.worker JOB PLACE …`.
-
-Each line of its output is something that was acknowledged.
-"""
+"""What a process of its own does to a storage: it gives all that was acknowledged."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
+from typing import Any
 
 import rank1
 from rank1.studies.log import suggestion_id
 from rank1.studies.storage import Storage, StudyRow, open_storage
 from tests.studies.support import SPEC, reported, suggested
-
-
-def say(*words: object) -> None:
-    # One write, whole: a killed process must not leave half a line.
-    sys.stdout.write(" ".join(map(str, words)) + "\n")
-    sys.stdout.flush()
 
 
 def ask(storage: Storage, study: StudyRow, count: int) -> list[str]:
@@ -29,22 +22,21 @@ def ask(storage: Storage, study: StudyRow, count: int) -> list[str]:
     return [suggestion_id(study.uid, first + k, e.nonce) for k, e in enumerate(events)]
 
 
-def create(storage: Storage) -> None:
+def create(storage: Storage) -> Iterator[str]:
     try:
-        say("created", storage.create("spring", SPEC).uid)
+        yield storage.create("spring", SPEC).uid
     except rank1.StudyExistsError:
-        say("exists")
+        yield "exists"
 
 
-def asks(storage: Storage, times: str) -> None:
+def asks(storage: Storage, times: int) -> Iterator[str]:
     with storage.reading() as log:
         study = log.study("spring")
-    for k in range(int(times)):
-        for each in ask(storage, study, 1 + k % 3):
-            say(each)
+    for k in range(times):
+        yield from ask(storage, study, 1 + k % 3)
 
 
-def tells(storage: Storage, value: str) -> None:
+def tells(storage: Storage, value: float) -> Iterator[int]:
     """Report on every suggestion, as others do, too."""
     with storage.reading() as log:
         study = log.study("spring")
@@ -52,16 +44,16 @@ def tells(storage: Storage, value: str) -> None:
     for seq in pending:
         try:
             with storage.transaction(study.id) as log:
-                log.append(study.id, [reported(seq, float(value))])
-            say(seq)
+                log.append(study.id, [reported(seq, value)])
+            yield seq
         except rank1.ConflictError:
             pass
 
 
-JOBS: dict[str, Callable[..., None]] = {"create": create, "asks": asks, "tells": tells}
-
-if __name__ == "__main__":
-    job, place, *arguments = sys.argv[1:]
-    with_storage = open_storage(place)
-    JOBS[job](with_storage, *arguments)
-    with_storage.close()
+def work(
+    all_there: Barrier, end: Connection, job: Callable[..., Iterator[Any]], place: str, *given: Any
+) -> None:
+    all_there.wait()
+    storage = open_storage(place)
+    end.send(list(job(storage, *given)))
+    storage.close()

@@ -56,26 +56,27 @@ def _bytes(state: State) -> bytes:
     return b"".join(np.asarray(array).tobytes() for array in state._asdict().values())
 
 
-def _issue(state: State, pull: Pull) -> None:
-    kernel(_issued, state)(state, *pull)
+# Two functions to compile where four would do: most of the time is that of the state itself.
 
 
-def _issued(state: Any, row: int, column: int, tag: int) -> None:
-    issued(state, row, column, tag)
-
-
-def _take(state: Any, row: int, column: int, tag: int, reward: float) -> None:
-    """What a study does with a report."""
-    if expects(state, row, column, tag):
+def _tell_of(state: Any, row: int, column: int, tag: int, reward: float) -> None:
+    """What a study does with a report; without a reward the pull is handed out."""
+    if np.isnan(reward):
+        issued(state, row, column, tag)
+    elif expects(state, row, column, tag):
         update(state, row, column, tag, reward)
 
 
-def _load(state: Any, row: int, column: int, count: int, total: float) -> None:
-    load(state, row, column, count, total)
+def _load(state: Any, row: int, column: int, tag: int, count: int, total: float) -> None:
+    """Rewards by their number and sum; without any the pull is given back."""
+    if count > 0:
+        load(state, row, column, count, total)
+    else:
+        forget(state, row, column, tag)
 
 
-def _forget(state: Any, row: int, column: int, tag: int) -> None:
-    forget(state, row, column, tag)
+def _issue(state: State, pull: Pull) -> None:
+    kernel(_tell_of, state)(state, *pull, np.nan)
 
 
 def _ask(state: State, rng: np.random.Generator) -> Pull:
@@ -247,7 +248,7 @@ def takes_any_pull_that_it_is_told_of(policy: Policy, seed: int = 0) -> None:
             if rng.random() < 0.5:
                 _issue(state, pull)
             if rng.random() < 0.5:
-                kernel(_take, state)(state, *pull, rng.random())
+                kernel(_tell_of, state)(state, *pull, rng.random())
             if rng.random() < 0.2:
                 own = _ask(state, rng)
                 state = state.forget(*own) if rng.random() < 0.5 else state
@@ -269,7 +270,7 @@ def takes_counts_for_rewards(policy: Policy, seed: int = 0) -> None:
         for reward in [1.0] * int(won[pair]) + [0.0] * int(lost[pair]):
             tell(single, pull, reward)
     for pair in reversed(pairs):
-        kernel(_load, loaded)(loaded, *pair, int(won[pair] + lost[pair]), float(won[pair]))
+        kernel(_load, loaded)(loaded, *pair, 0, int(won[pair] + lost[pair]), float(won[pair]))
     expect(loaded.best() == (1, 1), f"(1, 1) is best, got {loaded.best()}")
     expect(single.best() == (1, 1), f"(1, 1) is best, got {single.best()}")
     for name, array in loaded._asdict().items():
@@ -281,8 +282,8 @@ def takes_counts_for_rewards(policy: Policy, seed: int = 0) -> None:
     expect((1, 1) in pairs_asked, f"the best of what was loaded should be asked for: {pairs_asked}")
     for pair in pairs:
         for total in (0.4, 0.4, 0.4, 0.4, 0.4):
-            kernel(_load, loaded)(loaded, *pair, 1, total)
-    kernel(_forget, loaded)(loaded, *_ask(loaded, rng))
+            kernel(_load, loaded)(loaded, *pair, 0, 1, total)
+    kernel(_load, loaded)(loaded, *_ask(loaded, rng), 0, 0.0)
     if hasattr(loaded, "successes"):
         more = loaded.successes.sum() - won.sum()
         expect(more == 12, f"30 rewards with a total of 12 must be 12 successes, got {more}")

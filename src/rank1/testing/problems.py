@@ -105,8 +105,8 @@ def has_a_geometry_that_fits_its_means(problem: Problem, seed: int = 0) -> None:
     pairs = problem.best_pairs
     expect(problem.best_pair == pairs[0], f"best_pair must be the first of {pairs}")
     for row, column in _pairs(problem, seed):
-        told, right = problem.is_best(row, column), (row, column) in pairs
-        expect(told == right, f"is_best{(row, column)} must be {right}, got {told}")
+        told, true = problem.is_best(row, column), (row, column) in pairs
+        expect(told == true, f"is_best{(row, column)} must be {true}, got {told}")
         close = np.isclose(means[row, column], best)
         expect(close or not right, f"{(row, column)} is not best with {means[row, column]}")
     columns, rows = np.array([0, L - 1]), np.array([0, 0])
@@ -224,7 +224,7 @@ def _check_sums(problem: Problem, row: int, column: int, count: int, seed: int) 
         same = abs(a.mean() - b.mean()) <= ERRORS * spread + 1e-9
         expect(same, f"{where}: mean {what} is {b.mean()} instead of {a.mean()}")
     if count > 1 and sums[:, 0].std() > 0 and sums[:, 1].std() > 0:
-        ours, theirs = (np.corrcoef(x.T)[0, 1] for x in (sums, added))
+        ours, theirs = (np.asarray(np.corrcoef(x.T))[0, 1] for x in (sums, added))
         same = abs(ours - theirs) < ERRORS * math.sqrt(2 / size)
         expect(same, f"{where}: reward and regret correlate by {ours} instead of {theirs}")
 

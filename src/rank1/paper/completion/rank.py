@@ -60,7 +60,7 @@ def leading(matrix: Floats, count: int) -> tuple[Floats, Floats, Floats]:
         return U, s, V
     if matrix.shape[0] <= DENSE_SIDE:
         # M = RᵀQᵀ: U and s come from the small factor alone, without forming Q.
-        R: Floats = np.linalg.qr(matrix.T, mode="r")  # type: ignore[assignment]
+        R: Floats = np.asarray(np.linalg.qr(matrix.T, mode="r"))
         U, s, _ = np.linalg.svd(R.T)
         U, s = U[:, :count], s[:count]
         # Its columns have lengths s; where s is 0, QR completes the basis.
