@@ -46,7 +46,7 @@ test-fast: check ## for daily work: lint, types, and the quick tests of what is 
 # every Python.
 test-box: .venv-box/ready ## the wheel, in an environment of its own
 	@cat $<
-	.venv-box/bin/pytest tests/installed.py \
+	.venv-box/bin/pytest -m "not validate" tests/installed.py \
 	  $$(.venv-box/bin/python -c "import ray; print('tests/simulation/test_ray.py')" 2> /dev/null)
 
 dist: dist/.ready ## wheel and sdist
@@ -75,8 +75,9 @@ release: test docs ## all that comes before an upload
 test-oldest: .venv-oldest/ready ## the tests with the oldest packages that are allowed
 	.venv-oldest/bin/pytest -n 2 -m "not validate" -W ignore::DeprecationWarning
 
-validate: .venv/ready ## the slow statistical checks
+validate: .venv/ready .venv-box/ready ## the slow statistical checks
 	$(BIN)/pytest -n 2 -m validate tests
+	if [ ! -s .venv-box/ready ]; then .venv-box/bin/pytest -m validate tests/simulation/test_ray.py; fi
 
 bench: .venv/ready ## speed, beside others'
 	for file in benchmarks/bench_*.py; do \

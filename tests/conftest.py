@@ -26,6 +26,22 @@ CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
 
 
+#: Of two processes the first begins with these, which compile most; the other with the rest. A
+#: process compiles a function once, whatever calls it, but it can't take it over from the other.
+FIRST = ("src", "tests/policies", "tests/simulation", "tests/paper", "tests/stopping")
+#: These need what the first process compiles meanwhile.
+LAST = ("tests/studies", "tests/test_")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        if item.nodeid.startswith(FIRST):
+            return 0
+        return 2 if item.nodeid.startswith(LAST) else 1
+
+    items.sort(key=place)
+
+
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is compiled for a state or a law runs as it is written: a few thousand steps take less.

@@ -360,10 +360,11 @@ def test_paper_prints_the_numbers_of_what_it_was_told(
     figure = ["--runs", "2", "--n", "500"]
     policies, settings = regrets("figure3", *figure)
     assert (settings["sigma"], settings["scale"], settings["block_seed"]) == (0.98, "unit", 1)
-    for option, value in (("sigma", 0.5), ("scale", "fifths"), ("block-seed", 2)):
-        other, now = regrets("figure3", *figure, f"--{option}", str(value))
-        assert now == settings | {option.replace("-", "_"): value}
-        assert other[0]["expected_regret"] != policies[0]["expected_regret"]
+    changed = {"sigma": 0.5, "scale": "fifths", "block_seed": 2}
+    options = ["--sigma", "0.5", "--scale", "fifths", "--block-seed", "2"]
+    other, now = regrets("figure3", *figure, *options)
+    assert now == settings | changed
+    assert other[0]["expected_regret"] != policies[0]["expected_regret"]
 
 
 @pytest.mark.parametrize(
@@ -407,14 +408,15 @@ def shell(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
     ("line", "status", "err"),
     [
         ("rank1 policies >&-", 0, ""),
-        ("rank1 policies >&- 2>&-", 0, ""),
         ("rank1 policies 2>&- >/dev/null", 0, ""),
-        ("rank1 policies <&- >/dev/null", 0, ""),
-        ("rank1 policies | head -1 >/dev/null; exit ${PIPESTATUS[1]}", 0, ""),
         ("rank1 policies --json | true; exit ${PIPESTATUS[1]}", 0, ""),
         ("rank1 policies --json >/dev/full", 2, "Error: [Errno 28] No space left on device\n"),
         ("rank1 table no.parquet >&-", 2,
          "Error: path must name a file of results, got 'no.parquet'\n"),
+        pytest.param("rank1 policies >&- 2>&-", 0, "", marks=pytest.mark.validate),
+        pytest.param("rank1 policies <&- >/dev/null", 0, "", marks=pytest.mark.validate),
+        pytest.param("rank1 policies | head -1 >/dev/null; exit ${PIPESTATUS[1]}", 0, "",
+                     marks=pytest.mark.validate),
     ],
 )  # fmt: skip
 def test_an_output_that_is_closed_or_full(line: str, status: int, err: str, tmp_path: Path) -> None:
@@ -506,7 +508,7 @@ def test_ctrl_c_ends_cleanly() -> None:
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )  # fmt: skip
-    time.sleep(4)  # compiling, or playing runs of which each takes seconds: either must end
+    time.sleep(2)  # compiling, or playing runs of which each takes seconds: either must end
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130

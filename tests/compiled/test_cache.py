@@ -159,7 +159,7 @@ def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
         "    def on_end(self, e): pass\n"
         "event.register('numba:compile', Listener())\n"
         "problem = rank1.spike(2, 2, 0.4, 0.4, 0.5, 0.5)\n"
-        "rank1.simulate([rank1.UCB1(), rank1.Uniform()], problem, 100, 1)\n"
+        "rank1.simulate(rank1.Uniform(), problem, 100, 1)\n"
         "print(len(seen))"
     )
     compiled = []

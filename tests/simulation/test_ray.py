@@ -1,4 +1,4 @@
-"""Ray: the same bytes though a worker is killed, and signals. `make test` has it in .venv-ray."""
+"""Ray: the same bytes though a worker is killed, and signals. `make test` has it in .venv-box."""
 
 from __future__ import annotations
 
@@ -37,7 +37,13 @@ def test_a_worker_is_killed_half_way(tmp_path: Path) -> None:
     assert paths[2].read_bytes() == (tmp_path / "alone.parquet").read_bytes()
 
 
-@pytest.mark.parametrize(("number", "word"), [(signal.SIGTERM, "Term"), (signal.SIGINT, "Interr")])
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [
+        (signal.SIGTERM, "Term"),
+        pytest.param(signal.SIGINT, "Interr", marks=pytest.mark.validate),
+    ],
+)
 def test_a_stop_says_how_to_go_on(tmp_path: Path, number: signal.Signals, word: str) -> None:
     (tmp_path / "grid.toml").write_text(LONG.replace("n = 3", "n = 30"))
     command = ["-m", "rank1", "sweep", "grid.toml", "--backend", "ray", "--jobs", "2"]

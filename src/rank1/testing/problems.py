@@ -108,7 +108,7 @@ def has_a_geometry_that_fits_its_means(problem: Problem, seed: int = 0) -> None:
         told, true = problem.is_best(row, column), (row, column) in pairs
         expect(told == true, f"is_best{(row, column)} must be {true}, got {told}")
         close = np.isclose(means[row, column], best)
-        expect(close or not right, f"{(row, column)} is not best with {means[row, column]}")
+        expect(close or not true, f"{(row, column)} is not best with {means[row, column]}")
     columns, rows = np.array([0, L - 1]), np.array([0, 0])
     expect(
         np.allclose(problem.row_means(columns), means[:, columns].mean(axis=1)),
