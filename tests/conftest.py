@@ -30,7 +30,7 @@ BROWSER_MISSING = "there is no chromium (apt install chromium)"
 #: process compiles a function once, whatever calls it, but it can't take it over from the other.
 FIRST = ("src", "tests/policies", "tests/simulation", "tests/paper", "tests/stopping")
 #: These need what the first process compiles meanwhile.
-LAST = ("tests/studies", "tests/test_")
+LAST = ("tests/server", "tests/studies", "tests/test_")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
