@@ -22,6 +22,26 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_the_code_of_a_tutorial_runs(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that it asserts holds; in a notebook, and with what it shows, `make validate` runs it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    scope: dict[str, Any] = {"__name__": "tutorial"}
+    checked = 0
+    for cell in json.loads(path.read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            source = "".join(cell["source"])
+            if file := re.match(r"%%writefile (\S+)\n", source):
+                (tmp_path / file[1]).write_text(source[file.end() :])
+            else:
+                exec(compile(source, path.name, "exec"), scope)
+                checked += len(re.findall(r"^assert ", source, re.MULTILINE))
+    assert checked >= 5
+
+
 @pytest.mark.validate
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs_and_shows_what_is_kept(path: Path) -> None:

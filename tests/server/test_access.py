@@ -14,6 +14,7 @@ from rank1.errors import FileError, InputError
 from rank1.server.guard import CSP
 from rank1.server.tokens import Tokens
 from tests.server.support import GRID, Served, at, call, served
+from tests.test_cli import Output
 
 
 def rank1(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -100,20 +101,26 @@ def test_tokens_that_can_not_be_read_let_nobody_in(tmp_path: Path) -> None:
         assert service.call("/v1/studies")[0] == 200
 
 
-def test_tokens_on_the_command_line(tmp_path: Path) -> None:
-    made = rank1("serve", "token", "create", "--role", "writer", "--study", "spring", cwd=tmp_path)
-    text = made.stdout.strip()
+def test_tokens_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def tokens(*arguments: str) -> Output:
+        return Output(capsys, "serve", "token", *arguments)
+
+    text = tokens("create", "--role", "writer", "--study", "spring").out.strip()
     token = Tokens(tmp_path / "rank1-tokens.json").find(text)
     assert token is not None
     assert (token.role, token.studies) == ("writer", ("spring",))
-    listed = json.loads(rank1("serve", "token", "list", "--json", cwd=tmp_path).stdout)
+    listed = json.loads(tokens("list", "--json").out)
     assert [each["id"] for each in listed["tokens"]] == [token.id]
     assert text.split("_", 2)[2] not in str(listed)
-    assert rank1("serve", "token", "revoke", token.id, cwd=tmp_path).returncode == 0
-    assert "none yet" not in rank1("serve", "token", "list", cwd=tmp_path).stdout
-    failed = rank1("serve", "token", "revoke", token.id, cwd=tmp_path)
-    assert failed.returncode == 2
-    assert "Traceback" not in failed.stderr
+    assert tokens("revoke", token.id).status == 0
+    assert "none yet" not in tokens("list").out
+    failed = tokens("revoke", token.id)
+    assert failed.status == 2
+    assert "Traceback" not in failed.err
 
 
 def test_an_open_address_needs_tokens(tmp_path: Path) -> None:
