@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rank1.errors import FileError, InputError
+from rank1.server.config import Config, read_config
 from rank1.server.guard import CSP
 from rank1.server.tokens import Tokens
 from tests.server.support import GRID, Served, at, call, served
@@ -121,6 +122,19 @@ def test_tokens_on_the_command_line(
     failed = tokens("revoke", token.id)
     assert failed.status == 2
     assert "Traceback" not in failed.err
+
+
+@pytest.mark.parametrize("name", ["PROT", "HOSTS", "ACCESSLOG", "MAX_BODDY", "CONFG", "port"])
+def test_a_slip_in_the_environment_is_told(name: str) -> None:
+    with pytest.raises(InputError, match=rf"RANK1_SERVE_{name} is not .*did you mean RANK1_SERVE_"):
+        read_config({}, environment={f"RANK1_SERVE_{name}": "1"})
+
+
+def test_a_cluster_may_have_names_of_its_own() -> None:
+    """What Kubernetes tells all that run beside a service called rank1-serve."""
+    names = "SERVICE_HOST", "SERVICE_PORT", "PORT_8000_TCP", "PORT_8000_TCP_PROTO"
+    found = read_config({}, environment={f"RANK1_SERVE_{name}": "tcp://10.0.0.1" for name in names})
+    assert found == Config()
 
 
 def test_an_open_address_needs_tokens(tmp_path: Path) -> None:

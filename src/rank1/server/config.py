@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import ipaddress
 import os
 import tomllib
@@ -76,6 +77,7 @@ def read_config(
     ... # doctest: +ELLIPSIS
     Config(host='127.0.0.1', port=9000, ..., rate=9.0, ...)
     """
+    _refuse_slips(environment)
     file = file or environment.get(f"{_PREFIX}CONFIG")
     values: dict[str, Any] = {}
     if file:
@@ -86,6 +88,20 @@ def read_config(
             values[name] = _from_text(name, text)
     values.update({name: value for name, value in flags.items() if value is not None})
     return _checked(values)
+
+
+def _refuse_slips(environment: Mapping[str, str]) -> None:
+    """A setting that is nearly written as one of ours isn't passed over.
+
+    Others of this prefix may be: a cluster gives names of its own, RANK1_SERVE_SERVICE_HOST and so
+    on, to all that run beside a service called rank1-serve.
+    """
+    known = [_PREFIX + name.upper() for name in (*_FIELDS, "config")]
+    for name in environment:
+        if not name.startswith(_PREFIX) or name in known:
+            continue
+        if close := difflib.get_close_matches(name.upper(), known, 1, cutoff=0.9):
+            raise InputError(f"{name} is not a setting of the service (did you mean {close[0]}?)")
 
 
 def _from_file(path: Path) -> dict[str, Any]:
