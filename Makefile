@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Without compiling all to byte code, which takes half of the time: Python does it for what is imported.
 QUICKLY := --quiet --no-compile
+# And keeps it, whatever the environment says: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The quick ones of what is computed: see `make test-fast`.
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
