@@ -25,7 +25,6 @@ CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 #: Why the tests of the pages are skipped.
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
 
-
 #: Of two processes the first begins with these, which compile most; the other with the rest. A
 #: process compiles a function once, whatever calls it, but it can't take it over from the other.
 FIRST = ("src", "tests/policies", "tests/simulation", "tests/paper", "tests/stopping")
@@ -43,11 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is compiled for a state or a law runs as it is written: a few thousand steps take less.
 
-    That compiled code does the same is what `tests/policies/test_contract.py` sees to.
+    That compiled code does the same is what `tests/policies/test_contract.py` sees to, and tests of
+    `make validate` are compiled.
     """
+    if request.node.get_closest_marker("validate"):
+        return
     compiled = cache._new_kernel
     monkeypatch.setattr(cache, "_kernels", {})
     monkeypatch.setattr(
