@@ -151,6 +151,13 @@ def test_log_beta_does_not_drift() -> None:
     assert abs(state.log_beta[1] - exact[1]) < 1e-12
 
 
+def test_an_arm_far_above_the_level_is_simply_drawn() -> None:
+    """Also in plain Python, where an exponential that is too large is an error."""
+    s, f, x = 900, 5, 0.01
+    rate = betas.rate(s, f, special.betaln(1 + s, 1 + f), x, np.log(x), np.log1p(-x))
+    assert rate == np.inf
+
+
 def set_level(state: Any, x: float) -> None:
     betas.set_level(state, x)
 

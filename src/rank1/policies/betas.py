@@ -38,6 +38,7 @@ rounding has left over, for the next time.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,9 @@ __all__ = [
     "start_betas",
     "uniform_tag",
 ]
+
+#: The exponential of anything more is no number: an error where code isn't compiled.
+OVERFLOWS = math.log(sys.float_info.max)
 
 #: What a state's `level` holds.
 LEVEL = record(
@@ -134,6 +138,8 @@ def load_counts(state: Any, k: int, trials: int, total: float) -> None:
 def rate(s: int, f: int, log_beta: float, x: float, log_x: float, log_rest: float) -> float:
     """−log(1 − p); infinite where the arm is simply drawn."""
     z = s * (1.0 - x) / x - f  # h′(x)·(1 − x)
+    if z > OVERFLOWS:
+        return math.inf
     p = math.exp(s * log_x + f * log_rest - log_beta) * (1.0 - x)
     if z != 0.0:
         p *= math.expm1(z) / z
