@@ -51,7 +51,8 @@ def test_an_id_is_text() -> None:
 def test_nonces_differ() -> None:
     # 1,000 of 2^20: about half a pair meets; ten do with a probability of about 1e-11
     assert len(set(nonces(1000))) > 990
-    assert len({new_uid() for _ in range(1000)}) == 1000
+    # and of 2^30, one pair in one of 2,000 such trials
+    assert len({new_uid() for _ in range(1000)}) > 997
 
 
 @given(st.text())

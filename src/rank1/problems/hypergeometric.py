@@ -101,7 +101,7 @@ def inverted(population: int, marked: int, sample: int, rng: np.random.Generator
 
 @jit
 def from_ratio(population: int, marked: int, sample: int, rng: np.random.Generator) -> int:
-    """Ratio of uniforms, with Stadlober's region around the probabilities."""
+    """Ratio of uniforms, with Stadlober's region around the probabilities; sample ≤ marked."""
     N, M, n = float(population), float(marked), float(sample)
     mean = n * (M / N)
     variance = mean * (1.0 - M / N) * ((N - n) / (N - 1.0))
