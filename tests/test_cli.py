@@ -360,11 +360,10 @@ def test_paper_prints_the_numbers_of_what_it_was_told(
     figure = ["--runs", "2", "--n", "500"]
     policies, settings = regrets("figure3", *figure)
     assert (settings["sigma"], settings["scale"], settings["block_seed"]) == (0.98, "unit", 1)
-    changed = {"sigma": 0.5, "scale": "fifths", "block_seed": 2}
-    options = ["--sigma", "0.5", "--scale", "fifths", "--block-seed", "2"]
-    other, now = regrets("figure3", *figure, *options)
-    assert now == settings | changed
-    assert other[0]["expected_regret"] != policies[0]["expected_regret"]
+    for option, value in (("sigma", 0.5), ("scale", "fifths"), ("block-seed", 2)):
+        other, now = regrets("figure3", *figure, f"--{option}", str(value))
+        assert now == settings | {option.replace("-", "_"): value}
+        assert other[0]["expected_regret"] != policies[0]["expected_regret"]
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 
 import rank1
 from tests.policies.test_linucb import PROBLEMS, THREE_VALUES, name
-from tests.support import literal_of, play_plain, play_policy
+from tests.support import few, literal_of, play_plain, play_policy
 
 
+@pytest.mark.parametrize("n", few([1000, 2000], 1))
 @pytest.mark.parametrize("scale", [1, 0.01, 0.001])
 @pytest.mark.parametrize("problem", [p for p in PROBLEMS if p.sigma == 0], ids=name)
-def test_makes_the_choices_of_the_definition(problem: rank1.Problem, scale: float) -> None:
-    n = 1000
+def test_makes_the_choices_of_the_definition(problem: rank1.Problem, scale: float, n: int) -> None:
     policy = rank1.GLMUCB(scale, c_mu=0.1, step=0.7)
     literal = literal_of(policy, problem, n)
     expected, rewards = play_plain(literal, problem, n, seed=1)

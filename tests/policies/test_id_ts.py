@@ -14,7 +14,7 @@ from rank1.policies import Known
 from rank1.policies.id_ts import exp_digamma
 from rank1.testing import check_policy
 from tests.policies.test_thompson import EVERY_PROBLEM, SOME_PROBLEMS, assert_same_regret
-from tests.support import literal_of, play_plain, play_policy
+from tests.support import few, literal_of, play_plain, play_policy
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ def assert_posteriors(state: Any, literal: Any) -> None:
         np.testing.assert_allclose(1 + ours, theirs, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n", few([1000, 2000], 1))
 @pytest.mark.parametrize(
     "policy",
     [PlainIdTS("incremental"), rank1.IdTS("variational"), rank1.IdTS("variational", passes=1)],
@@ -44,9 +45,8 @@ def assert_posteriors(state: Any, literal: Any) -> None:
 )
 @EVERY_PROBLEM
 def test_the_plain_way_makes_the_literal_choices(
-    problem: rank1.Problem, policy: rank1.IdTS
+    problem: rank1.Problem, policy: rank1.IdTS, n: int
 ) -> None:
-    n = 1000
     literal = literal_of(policy, problem, n)
     expected, rewards = play_plain(literal, problem, n, seed=3)
     pairs, got, state = play_policy(policy, problem, n, seed=3)

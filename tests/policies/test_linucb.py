@@ -13,7 +13,7 @@ import rank1
 from rank1.compiled import kernel
 from rank1.simulation.loop import play
 from rank1.testing.play import recorded
-from tests.support import literal_of, play_plain, play_policy, start
+from tests.support import few, literal_of, play_plain, play_policy, start
 
 Floats = NDArray[np.float64]
 
@@ -45,12 +45,12 @@ def name(problem: rank1.Problem) -> str:
     return f"{problem.description['name']}{problem.K}x{problem.L}"
 
 
+@pytest.mark.parametrize("n", few([800, 2000], 1))
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("problem", PROBLEMS, ids=name)
 def test_makes_the_choices_of_the_definition(
-    problem: rank1.Problem, settings: dict[str, Any]
+    problem: rank1.Problem, settings: dict[str, Any], n: int
 ) -> None:
-    n = 800
     policy = rank1.LinUCB(**settings)
     expected, rewards = play_plain(literal_of(policy, problem, n), problem, n, seed=1)
     pairs, got, _ = play_policy(policy, problem, n, seed=1)

@@ -8,7 +8,7 @@ import pytest
 import rank1
 from rank1.policies import Known, ask, tell
 from tests.policies.test_thompson import EVERY_PROBLEM
-from tests.support import literal_of, play_compiled, play_plain, play_policy
+from tests.support import few, literal_of, play_compiled, play_plain, play_policy
 
 
 @pytest.mark.parametrize("policy", [rank1.OSUB(), rank1.OSUB(0.0), rank1.OSUB(level="leader")])
@@ -21,11 +21,12 @@ def test_makes_the_literal_choices(problem: rank1.Problem, policy: rank1.OSUB) -
     np.testing.assert_array_equal(got, rewards)
 
 
-def test_makes_the_literal_choices_for_long() -> None:
+@pytest.mark.parametrize("n", few([40_000, 100_000], 1))
+def test_makes_the_literal_choices_for_long(n: int) -> None:
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
-    literal = literal_of(rank1.OSUB(), problem, 40_000)
-    expected, _ = play_compiled(literal, problem, 40_000, seed=4)
-    pairs, _, _ = play_policy(rank1.OSUB(), problem, 40_000, seed=4)
+    literal = literal_of(rank1.OSUB(), problem, n)
+    expected, _ = play_compiled(literal, problem, n, seed=4)
+    pairs, _, _ = play_policy(rank1.OSUB(), problem, n, seed=4)
     np.testing.assert_array_equal(pairs, expected)
 
 

@@ -20,7 +20,7 @@ from rank1.settings import parse_policy
 from rank1.testing import check_policy
 from tests.policies.test_betas import assert_frequencies, chances
 from tests.policies.test_thompson import EVERY_PROBLEM, SOME_PROBLEMS, assert_same_regret
-from tests.support import literal_of, play_plain, play_policy
+from tests.support import few, literal_of, play_plain, play_policy
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class PlainUTS(rank1.UTS):
         return state
 
 
+@pytest.mark.parametrize("n", few([1500, 5000], 1))
 @pytest.mark.parametrize("first_round", [True, False])
 @pytest.mark.parametrize("gamma", [2, 5, math.inf])
 @EVERY_PROBLEM
 def test_the_plain_way_makes_the_literal_choices(
-    problem: rank1.Problem, gamma: float, first_round: bool
+    problem: rank1.Problem, gamma: float, first_round: bool, n: int
 ) -> None:
-    n = 1500
     policy = PlainUTS(gamma, first_round)
     literal = literal_of(policy, problem, n)
     expected, rewards = play_plain(literal, problem, n, seed=3)

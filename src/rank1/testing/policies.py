@@ -56,7 +56,7 @@ def _bytes(state: State) -> bytes:
     return b"".join(np.asarray(array).tobytes() for array in state._asdict().values())
 
 
-# Two functions to compile where four would do: most of the time is that of the state itself.
+# Two functions and not four: compiling each takes long for its state, however little it does.
 
 
 def _tell_of(state: Any, row: int, column: int, tag: int, reward: float) -> None:
