@@ -30,15 +30,18 @@ check: .venv/ready ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# What has nothing to do with the tests goes on beside them, and is shown when it has ended.
-test: .venv/ready ## set up everything and test it
+# Both environments are made at once; then what has nothing to do with the tests goes on beside
+# them, and is shown when it has ended.
+test: ## set up everything and test it
 	@$(MAKE) --no-print-directory --jobs=3 tests beside-check beside-test-box
 
 # Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready
 	$(BIN)/pytest -n 2 --dist worksteal -m "not validate"
 
-beside-%: .venv/ready
+beside-check: .venv/ready
+beside-test-box: .venv-box/ready
+beside-%:
 	@log=$$(mktemp); $(MAKE) --no-print-directory $* > $$log 2>&1; end=$$?; cat $$log; rm $$log; exit $$end
 
 test-fast: check ## for daily work: lint, types, and the quick tests of what is computed
@@ -59,15 +62,19 @@ dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.
 	$(BIN)/twine check --strict dist/*
 	touch $@
 
-.venv-box/ready: dist/.ready
+# What the wheel needs is there before the wheel is: installed from the source, which it replaces.
+.venv-box/filled: pyproject.toml
 	rm -rf .venv-box
 	$(PYTHON) -m venv .venv-box
-	.venv-box/bin/python -m pip install $(QUICKLY) --upgrade pip
-	@wheel=$$(echo dist/*.whl); box=".venv-box/bin/python -m pip install $(QUICKLY) pytest>=9.0 hypothesis psutil"; \
+	@box=".venv-box/bin/python -m pip install $(QUICKLY) pytest>=9.0 hypothesis psutil"; \
 	if .venv-box/bin/python -m pip install --quiet --dry-run --no-deps --only-binary ray ray \
-	  2> .venv-box/why; then $$box "$$wheel[ray,studies]" && : > $@; \
-	else $$box "$$wheel[studies]" && \
+	  2> .venv-box/why; then $$box ".[ray,studies]" && : > $@; \
+	else $$box ".[studies]" && \
 	  echo "Ray is left out: it has no package for this Python ($$(tail -1 .venv-box/why))" > $@; fi
+
+.venv-box/ready: .venv-box/filled dist/.ready
+	.venv-box/bin/python -m pip install $(QUICKLY) --force-reinstall --no-deps dist/*.whl
+	cp $< $@
 
 release: test docs ## all that comes before an upload
 	$(BIN)/python tools/release.py

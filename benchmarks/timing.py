@@ -11,7 +11,7 @@ import numpy as np
 import rank1
 from rank1.compiled import kernel
 from rank1.literal import LITERAL
-from rank1.simulation.loop import play
+from rank1.simulation.loop import play, room_for_curve
 
 #: Makes what plays, from what it is told: a policy's `start`, or one of `rank1.literal`.
 Start = Callable[[rank1.Known], Any]
@@ -37,8 +37,8 @@ def ns_a_step(start: Start, K: int, n: int, repeats: int = 3, steps: int | None 
 
     def work() -> None:
         state, rng = start(rank1.Known(K, K, n)), np.random.default_rng(1)
-        curve, totals = np.zeros((1, 2)), np.zeros(2)
-        kernel(play, state, law)(state, law, rng, K, K, 0, many, np.array([n]), curve, totals)
+        marks, curve, totals = np.array([n]), room_for_curve(1), np.zeros(2)
+        kernel(play, state, law)(state, law, rng, K, K, 0, many, marks, curve, totals)
 
     return cpu_seconds(work, repeats) / many * 1e9
 

@@ -39,6 +39,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return 2 if item.nodeid.startswith(LAST) else 1
 
     items.sort(key=place)
+    for item in items:
+        # pytest doesn't let single parameters ask for a fixture.
+        if item.get_closest_marker("uncompiled") and isinstance(item, pytest.Function):
+            item.fixturenames = [*item.fixturenames, "uncompiled"]
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rank1 import testing
 from rank1.literal import LITERAL
 from rank1.policies import Policy
 from rank1.problems import Bernoulli, Categorical, Problem
 from rank1.simulation.known import known_of
+from rank1.testing import play_compiled
 
 Pairs = NDArray[np.int64]
 Rewards = NDArray[np.float64]
@@ -27,19 +27,24 @@ def few(values: Iterable[Any], count: int) -> list[Any]:
     ]
 
 
+def each_compiled_once(problems: Iterable[Problem]) -> list[Any]:
+    """Those of other laws than the paper's run as they are written: each law is compiled anew.
+
+    In `make validate` they are compiled, too.
+    """
+    return [
+        pytest.param(
+            problem, marks=() if isinstance(problem, Bernoulli) else pytest.mark.uncompiled
+        )
+        for problem in problems
+    ]
+
+
 def alike(problem: Problem) -> Problem:
-    """The same grid with rewards of a type that all have here: each type is compiled by itself."""
+    """The same grid with rewards of a type that all have in a test: each type is compiled anew."""
     if not isinstance(problem, Bernoulli):
         return problem
     return Categorical([0.0, 1.0], np.stack([1 - problem.means, problem.means], axis=-1))
-
-
-def play_compiled(state: Any, problem: Problem, n: int, seed: int) -> tuple[Pairs, Rewards]:
-    return testing.play_compiled(state, alike(problem), n, seed)
-
-
-def play_plain(literal: Any, problem: Problem, n: int, seed: int) -> tuple[Pairs, Rewards]:
-    return testing.play_plain(literal, alike(problem), n, seed)
 
 
 def start(policy: Policy, problem: Problem, n: int) -> Any:

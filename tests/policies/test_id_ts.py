@@ -12,9 +12,9 @@ from scipy.special import digamma
 import rank1
 from rank1.policies import Known
 from rank1.policies.id_ts import exp_digamma
-from rank1.testing import check_policy
+from rank1.testing import check_policy, play_plain
 from tests.policies.test_thompson import EVERY_PROBLEM, SOME_PROBLEMS, assert_same_regret
-from tests.support import few, literal_of, play_plain, play_policy
+from tests.support import few, literal_of, play_policy
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ import pytest
 
 import rank1
 from rank1.policies import ask, tell
-from tests.support import literal_of, play_compiled, play_plain, play_policy, start
+from rank1.testing import play_compiled, play_plain
+from tests.support import alike, literal_of, play_policy, start
 
 RNG = np.random.default_rng(5)
-PROBLEMS = {
+PROBLEMS: dict[str, rank1.Problem] = {
     "spike": rank1.spike(4, 6, 0.3, 0.5, 0.6, 0.45),
     "ties": rank1.Bernoulli([0.9, 0.9, 0.1], [0.8, 0.2, 0.8, 0.1]),
     "one pair": rank1.Bernoulli([0.5], [0.5]),
@@ -24,6 +25,7 @@ PROBLEMS = {
     "near 1": rank1.Categorical([0.9, 0.97, 1.0], np.full((5, 6, 3), 1 / 3)),
     "many": rank1.spike(20, 17, 0.7, 0.7, 0.2, 0.2),
 }
+PROBLEMS = {name: alike(problem) for name, problem in PROBLEMS.items()}
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
@@ -57,7 +59,7 @@ def test_plain_argmax_is_the_same_in_plain_python() -> None:
 @pytest.mark.validate
 @pytest.mark.parametrize(("K", "n"), [(4, 1_000_000), (32, 30_000)])
 def test_makes_the_choices_of_the_plain_argmax_over_long_runs(K: int, n: int) -> None:
-    problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
+    problem = alike(rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2))
     literal = literal_of(rank1.KLUCB(), problem, n, bisect=False)
     expected, _ = play_compiled(literal, problem, n, seed=3)
     pairs, _, _ = play_policy(rank1.KLUCB(), problem, n, seed=3)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 import rank1
 from rank1.compiled import kernel
-from rank1.simulation.loop import play
-from rank1.testing.play import recorded
-from tests.support import few, literal_of, play_plain, play_policy, start
+from rank1.simulation.loop import play, room_for_curve
+from rank1.testing import play_plain
+from tests.support import each_compiled_once, few, literal_of, play_policy, start
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def name(problem: rank1.Problem) -> str:
 
 @pytest.mark.parametrize("n", few([800, 2000], 1))
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("problem", PROBLEMS, ids=name)
+@pytest.mark.parametrize("problem", each_compiled_once(PROBLEMS), ids=name)
 def test_makes_the_choices_of_the_definition(
     problem: rank1.Problem, settings: dict[str, Any], n: int
 ) -> None:
@@ -87,14 +87,15 @@ def test_after_two_million_reports_nothing_has_drifted(scale: float) -> None:
     K, n = 16, 2_000_000
     problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
     state = start(rank1.LinUCB(confidence_scale=scale), problem, n)
-    law = recorded(problem, n)
+    law, every, curve = problem.law, np.arange(1, n + 1), room_for_curve(n)
     loop, rng = kernel(play, state, law), np.random.default_rng(1)
     counts, sums = np.zeros((K, K)), np.zeros((K, K))
     t = 0
     for stop in [*range(100, 2000, 100), *range(12_345, n, 12_345), n]:
-        loop(state, law, rng, K, K, t, stop, np.array([n]), np.zeros((1, 2)), np.zeros(2))
-        np.add.at(counts, tuple(law.pairs[t:stop].T), 1)
-        np.add.at(sums, tuple(law.pairs[t:stop].T), law.rewards[t:stop])
+        loop(state, law, rng, K, K, t, stop, every, curve, np.zeros(2))
+        pairs = tuple(curve[t:stop, 2:4].astype(np.int64).T)
+        np.add.at(counts, pairs, 1)
+        np.add.at(sums, pairs, curve[t:stop, 4])
         t = stop
         V = np.diag(1 + np.concatenate([counts.sum(axis=1), counts.sum(axis=0)]))
         V[:K, K:], V[K:, :K] = counts, counts.T

@@ -7,7 +7,8 @@ import pytest
 
 import rank1
 from rank1.policies.pair_elim import side_of
-from tests.support import few, literal_of, play_plain, play_policy, start
+from rank1.testing import play_plain
+from tests.support import few, literal_of, play_policy, start
 
 PROBLEMS = [
     rank1.spike(4, 6, 0.3, 0.5, 0.6, 0.45),

@@ -10,7 +10,8 @@ import pytest
 import rank1
 from rank1.literal.rank1elim import LiteralRank1Elim
 from rank1.policies.elimination import EliminationState, round_of, side_of, stage_of
-from tests.support import few, literal_of, play_plain, play_policy, start
+from rank1.testing import play_plain
+from tests.support import few, literal_of, play_policy, start
 
 THREE_VALUES = rank1.Categorical(
     [0.0, 0.5, 1.0], np.random.default_rng(5).dirichlet([1, 1, 1], size=(3, 5))

@@ -9,19 +9,23 @@ import pytest
 
 import rank1
 from rank1.policies.elimination import EliminationState
-from tests.support import few, literal_of, play_plain, play_policy
+from rank1.testing import play_plain
+from tests.support import few, literal_of, play_policy
 
 
 @pytest.mark.parametrize("seed", few(range(2), 1))
 @pytest.mark.parametrize(
     "problem",
-    [
-        rank1.spike(4, 6, 0.3, 0.5, 0.6, 0.45),
-        rank1.spike(3, 3, 0.0, 0.0, 0.9, 0.9),  # means of 0, where KL intervals are narrow
-        rank1.Bernoulli([1.0, 0.3], [1.0, 0.2, 1.0]),
-        rank1.Bernoulli([0.7], [0.9, 0.2]),
-        rank1.Categorical([0.0, 0.3, 1.0], np.random.default_rng(5).dirichlet([1, 1, 1], (3, 2))),
-    ],
+    few(
+        [
+            rank1.spike(4, 6, 0.3, 0.5, 0.6, 0.45),
+            rank1.spike(3, 3, 0.0, 0.0, 0.9, 0.9),  # means of 0, where KL intervals are narrow
+            rank1.Bernoulli([1.0, 0.3], [1.0, 0.2, 1.0]),
+            rank1.Bernoulli([0.7], [0.9, 0.2]),
+            rank1.Categorical([0, 0.3, 1], np.random.default_rng(5).dirichlet([1, 1, 1], (3, 2))),
+        ],
+        4,
+    ),
     ids=lambda problem: f"{problem.description['name']}{problem.K}x{problem.L}",
 )
 @pytest.mark.parametrize(

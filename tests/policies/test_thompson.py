@@ -12,8 +12,9 @@ from scipy import stats
 import rank1
 from rank1.compiled import kernel
 from rank1.policies.base import Known, choose
+from rank1.testing import play_plain
 from tests.policies.test_betas import assert_frequencies, chances
-from tests.support import few, literal_of, play_plain, play_policy, start
+from tests.support import alike, each_compiled_once, few, literal_of, play_policy, start
 
 PROBLEMS = [
     rank1.spike(4, 6, 0.3, 0.5, 0.6, 0.45),
@@ -27,8 +28,13 @@ PROBLEMS = [
         [0.0, 0.25, 1.0], np.random.default_rng(5).dirichlet([1, 1, 1], size=(3, 5))
     ),  # the Bernoulli trick
 ]
+ALIKE = pytest.mark.parametrize(
+    "problem", [*map(alike, PROBLEMS)], ids=lambda problem: f"{problem.K}x{problem.L}"
+)
 EVERY_PROBLEM = pytest.mark.parametrize(
-    "problem", PROBLEMS, ids=lambda problem: f"{problem.description['name']}{problem.K}x{problem.L}"
+    "problem",
+    each_compiled_once(PROBLEMS),
+    ids=lambda problem: f"{problem.description['name']}{problem.K}x{problem.L}",
 )
 #: For what takes long.
 SOME_PROBLEMS = pytest.mark.parametrize(

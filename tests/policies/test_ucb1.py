@@ -8,10 +8,11 @@ import pytest
 import rank1
 from rank1.policies import ask, tell
 from rank1.policies.ucb1 import UCB1State
-from tests.support import literal_of, play_compiled, play_plain, play_policy, start
+from rank1.testing import play_compiled, play_plain
+from tests.support import alike, literal_of, play_policy, start
 
 RNG = np.random.default_rng(5)
-PROBLEMS = {
+PROBLEMS: dict[str, rank1.Problem] = {
     "spike": rank1.spike(4, 6, 0.3, 0.5, 0.6, 0.45),
     "ties": rank1.Bernoulli([0.9, 0.9, 0.1], [0.8, 0.2, 0.8, 0.1]),
     "one pair": rank1.Bernoulli([0.5], [0.5]),
@@ -27,6 +28,7 @@ PROBLEMS = {
     "gaussian": rank1.Gaussian([0.9, 0.4, 0.9], [0.1, 0.8], sigma=2.0),
     "many": rank1.spike(40, 33, 0.7, 0.7, 0.2, 0.2),
 }
+PROBLEMS = {name: alike(problem) for name, problem in PROBLEMS.items()}
 EVERY_PROBLEM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
 
 
@@ -52,7 +54,7 @@ def test_plain_argmax_is_the_same_in_plain_python() -> None:
 @pytest.mark.validate
 @pytest.mark.parametrize(("K", "n"), [(8, 2_000_000), (16, 2_000_000), (64, 300_000)])
 def test_makes_the_choices_of_the_plain_argmax_over_long_runs(K: int, n: int) -> None:
-    problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
+    problem = alike(rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2))
     expected, _ = play_compiled(literal_of(rank1.UCB1(), problem, n), problem, n, seed=3)
     pairs, _, _ = play_policy(rank1.UCB1(), problem, n, seed=3)
     np.testing.assert_array_equal(pairs, expected)

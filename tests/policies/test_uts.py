@@ -17,10 +17,10 @@ from rank1.policies.base import choose
 from rank1.policies.unimodal import first_leader
 from rank1.policies.uts import first_of
 from rank1.settings import parse_policy
-from rank1.testing import check_policy
+from rank1.testing import check_policy, play_plain
 from tests.policies.test_betas import assert_frequencies, chances
 from tests.policies.test_thompson import EVERY_PROBLEM, SOME_PROBLEMS, assert_same_regret
-from tests.support import few, literal_of, play_plain, play_policy
+from tests.support import few, literal_of, play_policy
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rank1.compiled import kernel
 from rank1.errors import InputError
 from rank1.policies.base import Policy, Records, choose, expects, record, update
 from rank1.policies.folding import give_up, learn_count, load_tallies
-from rank1.simulation.loop import draw, gap, note, refuse
+from rank1.simulation.loop import draw, gap, note, refuse, room_for_curve
 
 if TYPE_CHECKING:
     from rank1.problems.base import Problem
@@ -214,4 +214,4 @@ def play_late_run(
 def compile_late(series: Series, problem: Problem, rng: np.random.Generator) -> None:
     """Have the loop ready."""
     shorter = replace(series, n=1, checkpoints=np.array([1]))
-    play_late_run(shorter, problem, problem.law, rng, np.zeros((1, 2)), 1, lambda: False)
+    play_late_run(shorter, problem, problem.law, rng, room_for_curve(1), 1, lambda: False)

@@ -11,7 +11,7 @@ from rank1.compiled import inlined, method
 from rank1.errors import InputError
 from rank1.policies.base import choose, update
 
-__all__ = ["draw", "gap", "note", "play", "refuse", "step"]
+__all__ = ["draw", "gap", "note", "play", "refuse", "room_for_curve", "step"]
 
 draw = method("draw")
 gap = method("gap")
@@ -20,21 +20,21 @@ gap = method("gap")
 @inlined
 def step(
     state: Any, law: Any, rng: np.random.Generator, K: int, L: int, totals: NDArray[np.float64]
-) -> tuple[bool, int, int]:
+) -> tuple[bool, int, int, float]:
     """One step: the policy's random numbers are drawn first, then the reward's.
 
-    Returns whether the pull lies on the grid, and the pull. One that doesn't is not played: neither
-    law nor state would notice, and both would read and write beside their arrays.
+    Returns whether the pull lies on the grid, the pull, and its reward. One that doesn't is not
+    played: neither law nor state would notice, and both would read and write beside their arrays.
     """
     row, column, tag = choose(state, rng)
     # As unsigned numbers negative ones are large, so that one comparison does for two.
     if np.uint64(row) >= np.uint64(K) or np.uint64(column) >= np.uint64(L):
-        return False, row, column
+        return False, row, column, 0.0
     reward, regret = draw(law, row, column, rng)
     update(state, row, column, tag, reward)
     totals[0] += gap(law, row, column)
     totals[1] += regret
-    return True, row, column
+    return True, row, column, reward
 
 
 def play(
@@ -51,6 +51,8 @@ def play(
 ) -> tuple[int, int, int]:
     """Steps t … stop - 1; the totals of regret go into `curve` at the checkpoints on the way.
 
+    So do row, column and reward of the step at the checkpoint; see `room_for_curve`.
+
     Returns the step that was reached. If that isn't `stop`, the policy's pull lay outside the grid
     and wasn't played; it is returned, too, for `refuse`.
     """
@@ -58,14 +60,27 @@ def play(
     while checkpoints[mark] <= t:
         mark += 1
     while t < stop:
-        inside, row, column = step(state, law, rng, K, L, totals)
+        inside, row, column, reward = step(state, law, rng, K, L, totals)
         if not inside:
             return t, row, column
         t += 1
         if t == checkpoints[mark]:
             note(curve, mark, totals)
+            curve[mark, 2], curve[mark, 3], curve[mark, 4] = row, column, reward
             mark += 1
     return t, 0, 0
+
+
+def room_for_curve(checkpoints: int) -> NDArray[np.float64]:
+    """A line for each checkpoint: expected and realised regret so far, row, column and reward.
+
+    What `play` alone fills in, row, column and reward, costs nothing here and shows every step to
+    who has a checkpoint at each.
+
+    >>> room_for_curve(3).shape
+    (3, 5)
+    """
+    return np.zeros((checkpoints, 5))
 
 
 @inlined

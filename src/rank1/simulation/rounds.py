@@ -71,7 +71,7 @@ def play_rounds(
         if rounds < WORTH:  # play a round, or what is left of one, pull by pull
             again = True
             while again and t < n:
-                inside, row, column = step(state, law, rng, K, L, totals)
+                inside, row, column, _ = step(state, law, rng, K, L, totals)
                 if not inside:
                     return t, row, column
                 t += 1

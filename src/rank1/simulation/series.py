@@ -25,7 +25,7 @@ from rank1.simulation.block import Block
 from rank1.simulation.feedback import AT_ONCE, Feedback, compile_late, play_late, play_late_run
 from rank1.simulation.known import known_of
 from rank1.simulation.loop import play as play_steps
-from rank1.simulation.loop import refuse
+from rank1.simulation.loop import refuse, room_for_curve
 from rank1.simulation.rounds import play_rounds
 from rank1.simulation.stages import play_stages, room_for
 
@@ -248,7 +248,7 @@ class Series:
             with generator(self.seed_of(run, SHUFFLE)) as rng:
                 problem = Shuffled(problem, rng)
         state, law = self.start(problem), problem.law
-        curve = np.zeros((len(self.checkpoints), 2))
+        curve = room_for_curve(len(self.checkpoints))
         with generator(self.seed_of(run)) as rng, generator(self.seed_of(run, SPLIT)) as splitter:
             # Whole stages take no time, and can't be cut anywhere.
             chunk = self.n if self.method == "stages" else problem.block or CHUNK
@@ -270,7 +270,7 @@ class Series:
         pair = state.best()
         if isinstance(problem, Shuffled):
             pair = problem.pair(*pair)
-        return Run(curve, pair, state, problem)
+        return Run(curve[:, :2], pair, state, problem)
 
     def start(self, problem: Problem) -> Any:
         """The policy's state before the first step."""
@@ -299,7 +299,7 @@ class Series:
         """Have the kernel ready, so that compiling isn't counted as playing."""
         with generator(np.random.SeedSequence(0)) as rng, held_back():
             problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
-            state, curve = self.start(problem), np.zeros((len(self.checkpoints), 2))
+            state, curve = self.start(problem), room_for_curve(len(self.checkpoints))
             if self.feedback != AT_ONCE:
                 compile_late(self, problem, rng)
             else:

@@ -83,7 +83,7 @@ def play_stages(
         if at.side == 0 and at.place == 0:
             rounds = min(state.n_stage[at.stage] - at.rounds, (n - t) // size)
         if rounds == 0:  # less than a round is left
-            inside, row, column = step(state, law, rng, K, L, totals)
+            inside, row, column, _ = step(state, law, rng, K, L, totals)
             if not inside:
                 return t, row, column
             t += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,42 +10,12 @@ from numpy.typing import NDArray
 from rank1.compiled import kernel
 from rank1.literal import Literal
 from rank1.problems.base import Problem
-from rank1.simulation.loop import draw, gap, play
+from rank1.simulation.loop import play, room_for_curve
 
-__all__ = ["Recorded", "play_compiled", "play_plain"]
+__all__ = ["play_compiled", "play_plain"]
 
 Pairs = NDArray[np.int64]
 Rewards = NDArray[np.float64]
-
-
-class Recorded(NamedTuple):
-    """A law that writes down every pull and reward."""
-
-    law: Any
-    pairs: Pairs
-    rewards: Rewards
-    used: NDArray[np.int64]
-
-    def gap(self, row: int, column: int) -> float:
-        """The expected regret of one pull."""
-        return gap(self.law, row, column)
-
-    def draw(self, row: int, column: int, rng: np.random.Generator) -> tuple[float, float]:
-        """One reward and its realised regret."""
-        reward, regret = draw(self.law, row, column, rng)
-        t = self.used[0]
-        self.used[0] += 1
-        self.pairs[t, 0] = row
-        self.pairs[t, 1] = column
-        self.rewards[t] = reward
-        return reward, regret
-
-
-def recorded(problem: Problem, n: int) -> Recorded:
-    """The problem's law, with room to write down n pulls."""
-    if problem.block is not None:
-        raise ValueError("problem must be one whose rewards are drawn by compiled code")
-    return Recorded(problem.law, np.zeros((n, 2), np.int64), np.zeros(n), np.zeros(1, np.int64))
 
 
 def play_compiled(state: Any, problem: Problem, n: int, seed: int) -> tuple[Pairs, Rewards]:
@@ -61,11 +31,12 @@ def play_compiled(state: Any, problem: Problem, n: int, seed: int) -> tuple[Pair
     >>> pairs.tolist(), rewards.tolist()
     ([[0, 0], [1, 0], [0, 0]], [1.0, 0.0, 1.0])
     """
-    law = recorded(problem, n)
-    steps, curve, totals = np.array([n]), np.zeros((1, 2)), np.zeros(2)
-    rng = np.random.default_rng(seed)
-    kernel(play, state, law)(state, law, rng, problem.K, problem.L, 0, n, steps, curve, totals)
-    return law.pairs, law.rewards
+    if problem.block is not None:
+        raise ValueError("problem must be one whose rewards are drawn by compiled code")
+    K, L, law, rng = problem.K, problem.L, problem.law, np.random.default_rng(seed)
+    every, curve, totals = np.arange(1, n + 1), room_for_curve(n), np.zeros(2)
+    kernel(play, state, law)(state, law, rng, K, L, 0, n, every, curve, totals)
+    return curve[:, 2:4].astype(np.int64), curve[:, 4]
 
 
 def play_plain(literal: Literal, problem: Problem, n: int, seed: int) -> tuple[Pairs, Rewards]:

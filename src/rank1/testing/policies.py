@@ -15,8 +15,8 @@ from rank1.policies.base import expects, forget, issued, load, update
 from rank1.problems import Bernoulli, Problem
 from rank1.simulation import simulate
 from rank1.simulation.known import known_of
-from rank1.simulation.loop import play
 from rank1.testing.expect import expect, run_checks
+from rank1.testing.play import play_compiled
 
 __all__ = ["POLICY_CHECKS", "check_policy"]
 
@@ -196,19 +196,17 @@ def goes_on_past_the_horizon(policy: Policy, seed: int = 0) -> None:
 
 def makes_the_choices_of_the_loop(policy: Policy, seed: int = 0) -> None:
     """Asked one pull at a time, it makes the choices of the simulation's loop."""
-    n, law = 300, PROBLEM.law
-    last, curve, totals = _start(policy, n), np.zeros((n, 2)), np.zeros(2)
-    rng, every = np.random.default_rng(seed), np.arange(1, n + 1)
-    kernel(play, last, law)(last, law, rng, PROBLEM.K, PROBLEM.L, 0, n, every, curve, totals)
-    state, rng = _start(policy, n), np.random.default_rng(seed)
-    expected = realised = 0.0
+    n = 300
+    last, state = _start(policy, n), _start(policy, n)
+    pairs, rewards = play_compiled(last, PROBLEM, n, seed)
+    rng = np.random.default_rng(seed)
     for t in range(n):
         pull = _ask(state, rng)
-        reward, regret = law.draw(pull.row, pull.column, rng)
-        # No two pairs have the same expected regret.
-        expected, realised = expected + law.gap(pull.row, pull.column), realised + regret
-        expect(expected == curve[t, 0], f"step {t}: asked for {pull}, but in the loop another pair")
-        expect(realised == curve[t, 1], f"step {t}: it drew other random numbers than in the loop")
+        row, column = pairs[t].tolist()
+        same = (pull.row, pull.column) == (row, column)
+        expect(same, f"step {t}: asked for {pull}, but in the loop for ({row}, {column})")
+        reward, _ = PROBLEM.law.draw(row, column, rng)
+        expect(reward == rewards[t], f"step {t}: it drew other random numbers than in the loop")
         tell(state, pull, reward)
     expect(_bytes(state) == _bytes(last), "the states differ after the same run")
 
