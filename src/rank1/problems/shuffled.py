@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from rank1.compiled import method
 from rank1.problems.base import Floats, Problem
+from rank1.problems.bernoulli import BernoulliLaw
+from rank1.problems.gaussian import GaussianLaw
 
 __all__ = ["Shuffled"]
 
@@ -72,7 +74,7 @@ class Shuffled(Problem):
     Parameters
     ----------
     problem
-        Any problem. Its law isn't copied, so that a new order for each run costs little.
+        Any problem. Nothing of size K×L is copied, so that a new order for each run costs little.
     rng
         Draws the order.
 
@@ -163,8 +165,11 @@ class Shuffled(Problem):
         return self.problem.has_tallies
 
     @property
-    def law(self) -> ShuffledLaw:
-        """The compiled side of the problem."""
+    def law(self) -> Any:
+        """The compiled side of the problem: of its own type where all that it has is two factors.
+
+        What is compiled for the problem will do then; the random numbers are the same either way.
+        """
         law = self.problem.law
         twins = [np.empty(0, np.int64)] * 2
         if self.has_tallies:
@@ -172,11 +177,18 @@ class Shuffled(Problem):
                 inverse(self.rows)[law.row_twin[self.rows]],
                 inverse(self.columns)[law.column_twin[self.columns]],
             ]
-        return ShuffledLaw(law, self.rows, self.columns, *twins)
+        if not isinstance(law, BernoulliLaw | GaussianLaw):
+            return ShuffledLaw(law, self.rows, self.columns, *twins)
+        row, column = self.best_pair
+        return law._replace(
+            u=law.u[self.rows], v=law.v[self.columns], best_row=row, best_column=column,
+            row_twin=twins[0], column_twin=twins[1],
+        )  # fmt: skip
 
-    def refill(self, law: ShuffledLaw, rng: np.random.Generator) -> None:
+    def refill(self, law: Any, rng: np.random.Generator) -> None:
         """Draw what the law within needs for the next `block` steps."""
-        self.problem.refill(law.law, rng)
+        if isinstance(law, ShuffledLaw):
+            self.problem.refill(law.law, rng)
 
 
 def inverse(order: Ints) -> Ints:
