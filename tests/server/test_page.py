@@ -140,7 +140,7 @@ def test_what_is_wrong_is_said(page: Page, service: Served) -> None:
 
 def test_a_study_of_128_rows_and_columns(page: Page, service: Served) -> None:
     lines = [f"line {k}" for k in range(128)]
-    make(service, "large", 2000, rows=lines, columns=lines, policy="thompson")
+    make(service, "large", 2000, rows=lines, columns=lines)
     open_study(page, service, "large")
     expect(page.locator("#grid .main-svg").first).to_be_visible()
     took = page.evaluate(
