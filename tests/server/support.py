@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import urllib.error
@@ -13,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from tests.forked import Command
 
 GRID = {"rows": ["a", "b", "c"], "columns": ["x", "y"]}
 
@@ -48,7 +49,7 @@ def at(name: str, rest: str = "") -> str:
 class Served:
     """A running service in a process of its own."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, token: str) -> None:
+    def __init__(self, process: Any, url: str, token: str) -> None:
         self.process, self.url, self.token = process, url, token
 
     def call(self, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
@@ -60,20 +61,23 @@ def served(
     folder: Path,
     *flags: str,
     token: str | None = None,
-    program: Sequence[str] = ("-m", "rank1"),
-    **environment: str,
+    program: Sequence[str] | None = None,
 ) -> Iterator[Served]:
-    """`rank1 serve` on a free port."""
-    command = [sys.executable, *program, "serve", "--port", "0", *flags]
-    with (folder / "log.jsonl").open("a") as errors:
-        process = subprocess.Popen(
-            command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=errors,
-            env={**os.environ, **environment},
-        )  # fmt: skip
+    """`rank1 serve` on a free port; with a `program`, by Python's arguments for it."""
+    command = "serve", "--port", "0", *flags
+    log = folder / "log.jsonl"
+    process: Any
+    if program is None:
+        process = Command(*command, cwd=folder, stderr=log)
+    else:
+        with log.open("a") as errors:
+            process = subprocess.Popen(
+                [sys.executable, *program, *command],
+                cwd=folder, text=True, stdout=subprocess.PIPE, stderr=errors,
+            )  # fmt: skip
     try:
-        assert process.stdout is not None
         line = process.stdout.readline()
-        assert "http://" in line, (line, (folder / "log.jsonl").read_text()[-3000:])
+        assert "http://" in line, (line, log.read_text()[-3000:])
         url, _, rest = line.split("http://")[1].partition("/")
         lent = rest.removeprefix("#token=").split(" ")[0]
         yield Served(process, f"http://{url}", token or lent)
@@ -81,5 +85,4 @@ def served(
         if process.poll() is None:
             process.terminate()
         process.wait(30)
-        assert process.stdout is not None
         process.stdout.close()

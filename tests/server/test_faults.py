@@ -66,7 +66,6 @@ def test_a_server_that_is_killed_under_load(tmp_path: Path) -> None:
 
 def stack(folder: Path, port: str, service: Served) -> Any:
     """Another process in the place of one that was killed."""
-    assert service.process.stdout is not None
     service.process.stdout.close()
     keeper = served(folder, "--port", port, token=service.token)
     again = keeper.__enter__()

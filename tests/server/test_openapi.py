@@ -48,7 +48,7 @@ def test_no_request_is_a_server_error(service: Served, examples: int) -> None:
             seen.setdefault(case.operation.label, set()).add(answer.status_code)
 
     for found in described.get_all_operations():
-        operation: Any = found.ok()  # type: ignore[union-attr]
+        operation: Any = found.ok()
         for mode in GenerationMode:
             strategy = operation.as_strategy(generation_mode=mode)
             settings(HOW, max_examples=examples)(given(case=strategy)(send))()

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from typing import Any
 
 import pytest
 
 from rank1.studies.log import Kind, read_id
 from rank1.studies.storage import Storage
+from tests.forked import PROCESSES
 from tests.studies.support import SPEC, append, python, suggested
 from tests.studies.worker import asks, create, tells, work
 
 #: Processes at once; the kills of `make validate` have more to say.
 MANY = 4
-
-
-#: What the processes need is imported once, and they are forked from there.
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.studies.worker"])
 
 
 def together(*jobs: Any) -> list[list[Any]]:

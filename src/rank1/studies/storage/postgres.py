@@ -45,10 +45,11 @@ READ = """
         || int4send("column") || int8send(tag) || int8send(suggestion) || float8send(value)
         || int4send(nonce), '')
     FROM (SELECT * FROM rank1_events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?) AS e"""
-SENT = np.dtype([
+_FIELDS: Any = [  # as what they are, they keep mypy busy for seconds
     (name, np.dtype(np.int16 if name == "kind" else RECORD[name]).newbyteorder(">"))
     for name in RECORD.fields or ()
-])  # fmt: skip
+]
+SENT = np.dtype(_FIELDS)
 # An own statement after that of the lock: it sees what was committed while it waited.
 LOCK = "SELECT id FROM rank1_studies WHERE id = ANY(%s::int4[]) ORDER BY id FOR NO KEY UPDATE"
 #: Of each study the seq and time of its last event, and the time now.
