@@ -16,27 +16,24 @@ __all__ = ["Rank1ElimKL"]
 
 
 class KLEliminationState(EliminationState):
-    """`width` is the divergence that an interval reaches to on either side."""
+    """`width` is the divergence that an interval reaches to on either side, or negative.
+
+    Then the level is that of the time at which the stage ends. Compiled code is the same for both.
+    """
 
     __slots__ = ()
 
     def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
-        """All q with n_ℓ·kl(mean, q) ≤ log n + 3·log log n."""
+        """All q with n_ℓ·kl(mean, q) ≤ log n + 3·log log n.
+
+        Or with N·kl(mean, q) ≤ log t + log log t, where N counts each cell once more.
+        """
         divergence = self.width[stage]
-        return 1.0 - kl_upper(1.0 - mean, divergence), kl_upper(mean, divergence)
-
-
-class KLTimeState(EliminationState):
-    """With the level of the time at which a stage ends; `width` isn't used."""
-
-    __slots__ = ()
-
-    def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
-        """All q with N·kl(mean, q) ≤ log t + log log t, where N counts each cell once more."""
-        length = self.n_stage[stage]
-        count = length + partners
-        mean *= length / count
-        divergence = kl_level(self.at[0].reported, 1.0) / count
+        if divergence < 0.0:
+            length = self.n_stage[stage]
+            count = length + partners
+            mean *= length / count
+            divergence = kl_level(self.at[0].reported, 1.0) / count
         return 1.0 - kl_upper(1.0 - mean, divergence), kl_upper(mean, divergence)
 
 
@@ -77,6 +74,7 @@ class Rank1ElimKL(Policy):
     name = "rank1elim_kl"
     lines_only = True
     eliminates = True
+    layout = 2
     later: ClassVar[tuple[str, ...]] = ("level", "shrink")
     level: str = "horizon"
     shrink: float = 2.0
@@ -101,6 +99,5 @@ class Rank1ElimKL(Policy):
         level = log_n + 3 * max(0.0, math.log(log_n)) if log_n > 0 else 0.0
         if self.level == "scaled":
             level = 1.1 * log_n
-        width = [level / length for length in n_stage]
-        kind = KLTimeState if self.level == "time" else KLEliminationState
-        return start_elimination(kind, known, n_stage, width)
+        width = [-1.0 if self.level == "time" else level / length for length in n_stage]
+        return start_elimination(KLEliminationState, known, n_stage, width)
