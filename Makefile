@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
   tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
-.PHONY: help paper serve check test tests test-fast test-box test-oldest dist bench compare validate release docs \
+.PHONY: help paper serve check test tests served test-fast test-box test-oldest dist bench compare validate release docs \
   docs-figures clean
 
 help: ## this list
@@ -33,13 +33,17 @@ check: .venv/ready ## lint, format, types, layers
 # Both environments are made at once; then what has nothing to do with the tests goes on beside
 # them, and is shown when it has ended.
 test: ## set up everything and test it
-	@$(MAKE) --no-print-directory --jobs=3 tests beside-check beside-test-box
+	@$(MAKE) --no-print-directory --jobs=4 tests beside-served beside-check beside-test-box
 
 # Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready
-	$(BIN)/pytest -n 2 --dist worksteal -m "not validate"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" --ignore tests/server
 
-beside-check: .venv/ready
+# These wait most of the time: for browsers, databases and servers.
+served: .venv/ready
+	$(BIN)/pytest -m "not validate" tests/server
+
+beside-served beside-check: .venv/ready
 beside-test-box: .venv-box/ready
 beside-%:
 	@log=$$(mktemp); $(MAKE) --no-print-directory $* > $$log 2>&1; end=$$?; cat $$log; rm $$log; exit $$end
