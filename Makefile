@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
   tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
-.PHONY: help paper serve check test tests served test-fast test-box test-oldest dist bench compare validate release docs \
+.PHONY: help paper serve check test tests beside served test-fast test-box test-oldest dist bench compare validate release docs \
   docs-figures clean
 
 help: ## this list
@@ -30,10 +30,10 @@ check: .venv/ready ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Both environments are made at once; then what has nothing to do with the tests goes on beside
-# them, and is shown when it has ended.
+# Both environments are made at once; then the rest goes on beside most of the tests, and each part
+# of it is shown when it has ended.
 test: ## set up everything and test it
-	@$(MAKE) --no-print-directory --jobs=4 tests beside-served beside-check beside-test-box
+	@$(MAKE) --no-print-directory --jobs=2 tests beside
 
 # Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready
@@ -43,10 +43,10 @@ tests: .venv/ready
 served: .venv/ready
 	$(BIN)/pytest -m "not validate" tests/server
 
-beside-served beside-check: .venv/ready
-beside-test-box: .venv-box/ready
-beside-%:
-	@log=$$(mktemp); $(MAKE) --no-print-directory $* > $$log 2>&1; end=$$?; cat $$log; rm $$log; exit $$end
+beside: .venv/ready .venv-box/ready
+	@log=$$(mktemp); end=0; for part in check served test-box; do \
+	  $(MAKE) --no-print-directory $$part > $$log 2>&1 || end=1; cat $$log; done; \
+	rm $$log; exit $$end
 
 test-fast: check ## for daily work: lint, types, and the quick tests of what is computed
 	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(FAST)

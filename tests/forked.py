@@ -7,23 +7,44 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import warnings
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
-__all__ = ["PROCESSES", "Command"]
+__all__ = ["PROCESSES", "Command", "python"]
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.studies.worker", "rank1.cli", "rank1.server.run"])
+PROCESSES.set_forkserver_preload(
+    [
+        "pytest",
+        "tests.studies.worker",
+        "rank1.cli",
+        "rank1.server.run",
+        "rank1.simulation",
+        "joblib",
+    ]
+)
+
+
+def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """As `python -c`, with what it says."""
+    with tempfile.NamedTemporaryFile() as file:
+        process = Command(*arguments, cwd=Path.cwd(), stderr=Path(file.name), code=code)
+        with process.stdout:
+            said = process.stdout.read()
+        end = process.wait(600)
+        errors = Path(file.name).read_text()
+    return subprocess.CompletedProcess([code, *arguments], end, said, errors)
 
 
 class Command:
-    """The command `rank1`, with as much of `subprocess.Popen` as tests of it need."""
+    """The command `rank1`, or some code, with as much of `subprocess.Popen` as tests need."""
 
-    def __init__(self, *arguments: str, cwd: Path, stderr: Path) -> None:
+    def __init__(self, *arguments: str, cwd: Path, stderr: Path, code: str | None = None) -> None:
         here, there = PROCESSES.Pipe(duplex=False)
-        given = arguments, str(cwd), str(stderr), dict(os.environ), there
-        self._process = PROCESSES.Process(target=_run, args=given, daemon=True)
+        given = code, arguments, str(cwd), str(stderr), dict(os.environ), there
+        self._process = PROCESSES.Process(target=_run, args=given)
         self._process.start()
         there.close()
         self.stdout = os.fdopen(os.dup(here.fileno()), encoding="utf-8")
@@ -51,15 +72,25 @@ class Command:
 
 
 def _run(
-    arguments: tuple[str, ...], cwd: str, stderr: str, environment: dict[str, str], out: Connection
-) -> Any:
+    code: str | None,
+    arguments: tuple[str, ...],
+    cwd: str,
+    stderr: str,
+    environment: dict[str, str],
+    out: Connection,
+) -> None:
     from rank1.__main__ import main
 
     os.dup2(out.fileno(), 1)
+    out.close()
     os.dup2(os.open(stderr, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
     sys.stdout, sys.stderr = (os.fdopen(file, "w", encoding="utf-8") for file in (1, 2))
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["rank1", *arguments]
-    main()
+    if code is None:
+        main()
+        return
+    warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads
+    exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})

@@ -66,7 +66,9 @@ def test_data_is_there() -> None:
 
 
 def test_a_study(tmp_path: Path) -> None:
-    with rank1.Study.create("s", ["a", "b"], ["x", "y"], storage=tmp_path / "s.db") as study:
+    with rank1.Study.create(
+        "s", ["a", "b"], ["x", "y"], storage=tmp_path / "s.db", policy="uniform"
+    ) as study:
         study.tell(study.ask().id, 1.0)
         assert study.verify().ok
 

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from numba.core import event
 
 import rank1
+from rank1.compiled import kernel
 from rank1.literal import LITERAL
 from rank1.policies import POLICIES, Known, Policy, Pull, ask, tell
 from rank1.policies.base import Records, label_of
 from rank1.simulation.known import known_of
-from rank1.testing import POLICY_CHECKS, check_policy
+from rank1.testing import POLICY_CHECKS, check_policy, policies
 from tests.support import start
 
 PROBLEM = rank1.Bernoulli([0.9, 0.2, 0.5], [0.3, 0.8])
@@ -34,8 +35,24 @@ EVERY_POLICY = pytest.mark.parametrize(
 
 @pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
 @EVERY_POLICY
-def test_contract(policy: Policy, check: Callable[[Policy], None]) -> None:
+def test_contract(
+    policy: Policy, check: Callable[[Policy], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What studies need besides is compiled for two policies, and for all in `make validate`."""
+    if policy.name not in ("uts", "rank1elim"):
+        plain = {policies._tell_of, policies._load}
+        monkeypatch.setattr(
+            policies, "kernel", lambda f, *given: f if f in plain else kernel(f, *given)
+        )
     check(policy)
+
+
+@pytest.mark.validate
+@EVERY_POLICY
+def test_what_studies_need_compiles(policy: Policy) -> None:
+    policies.is_the_same_when_it_is_folded(policy)
+    policies.takes_any_pull_that_it_is_told_of(policy)
+    policies.takes_counts_for_rewards(policy)
 
 
 def test_every_policy_has_a_literal_version() -> None:

@@ -8,12 +8,12 @@ import pytest
 import rank1
 from rank1.policies import Known, ask, tell
 from rank1.testing import play_compiled, play_plain
-from tests.policies.test_thompson import ALIKE
-from tests.support import alike, few, literal_of, play_policy
+from tests.policies.test_thompson import MOST_PROBLEMS
+from tests.support import few, literal_of, play_policy
 
 
 @pytest.mark.parametrize("policy", [rank1.OSUB(), rank1.OSUB(0.0), rank1.OSUB(level="leader")])
-@ALIKE
+@MOST_PROBLEMS
 def test_makes_the_literal_choices(problem: rank1.Problem, policy: rank1.OSUB) -> None:
     n = 10_000
     expected, rewards = play_compiled(literal_of(policy, problem, n), problem, n, seed=3)
@@ -24,7 +24,7 @@ def test_makes_the_literal_choices(problem: rank1.Problem, policy: rank1.OSUB) -
 
 @pytest.mark.parametrize("n", few([40_000, 100_000], 1))
 def test_makes_the_literal_choices_for_long(n: int) -> None:
-    problem = alike(rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2))
+    problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
     literal = literal_of(rank1.OSUB(), problem, n)
     expected, _ = play_compiled(literal, problem, n, seed=4)
     pairs, _, _ = play_policy(rank1.OSUB(), problem, n, seed=4)
@@ -32,7 +32,7 @@ def test_makes_the_literal_choices_for_long(n: int) -> None:
 
 
 def test_the_literal_version_is_the_same_in_plain_python() -> None:
-    problem, n = alike(rank1.spike(3, 4, 0.5, 0.5, 0.3, 0.3)), 1_000
+    problem, n = rank1.spike(3, 4, 0.5, 0.5, 0.3, 0.3), 1_000
     expected, _ = play_plain(literal_of(rank1.OSUB(), problem, n), problem, n, seed=2)
     pairs, _, _ = play_policy(rank1.OSUB(), problem, n, seed=2)
     np.testing.assert_array_equal(pairs, expected)

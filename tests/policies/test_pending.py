@@ -11,8 +11,8 @@ import rank1
 from rank1.policies import Known, Policy, Pull, ask, tell
 from rank1.testing import play_compiled, play_plain
 from tests.policies.late import assert_same_choices, fold_of, issue, load, state_bytes
-from tests.policies.test_thompson import ALIKE, EVERY_PROBLEM
-from tests.support import alike, few, literal_of, play_policy, start
+from tests.policies.test_thompson import EVERY_PROBLEM, MOST_PROBLEMS
+from tests.support import few, literal_of, play_policy, start
 
 BOTH = pytest.mark.parametrize("policy", [rank1.IMEDUB(), rank1.TopTwo()], ids=lambda p: p.name)
 
@@ -22,7 +22,7 @@ BOTH = pytest.mark.parametrize("policy", [rank1.IMEDUB(), rank1.TopTwo()], ids=l
     [rank1.IMEDUB(), rank1.TopTwo(), rank1.TopTwo(share=0.5), rank1.TopTwo(share=0.93)],
     ids=lambda p: p.label,
 )
-@ALIKE
+@MOST_PROBLEMS
 def test_makes_the_literal_choices(policy: Policy, problem: rank1.Problem) -> None:
     n = 10_000
     expected, rewards = play_compiled(literal_of(policy, problem, n), problem, n, seed=3)
@@ -34,7 +34,7 @@ def test_makes_the_literal_choices(policy: Policy, problem: rank1.Problem) -> No
 @pytest.mark.parametrize("K", [8, 20])
 @BOTH
 def test_makes_the_literal_choices_for_long(policy: Policy, K: int) -> None:
-    problem, n = alike(rank1.spike(K, K, 0.5, 0.5, 0.2, 0.2)), 200_000
+    problem, n = rank1.spike(K, K, 0.5, 0.5, 0.2, 0.2), 200_000
     expected, _ = play_compiled(literal_of(policy, problem, n), problem, n, seed=4)
     pairs, _, _ = play_policy(policy, problem, n, seed=4)
     np.testing.assert_array_equal(pairs, expected)
@@ -42,8 +42,7 @@ def test_makes_the_literal_choices_for_long(policy: Policy, K: int) -> None:
 
 @BOTH
 def test_makes_the_literal_choices_where_leaders_keep_changing(policy: Policy) -> None:
-    grid = rank1.Bernoulli([0.5, 0.49, 0.5], [0.8, 0.8, 0.79, 0.8])
-    problem, n = alike(grid), 50_000
+    problem, n = rank1.Bernoulli([0.5, 0.49, 0.5], [0.8, 0.8, 0.79, 0.8]), 50_000
     expected, _ = play_compiled(literal_of(policy, problem, n), problem, n, seed=5)
     pairs, _, _ = play_policy(policy, problem, n, seed=5)
     np.testing.assert_array_equal(pairs, expected)
@@ -51,7 +50,7 @@ def test_makes_the_literal_choices_where_leaders_keep_changing(policy: Policy) -
 
 @BOTH
 def test_the_literal_version_is_the_same_in_plain_python(policy: Policy) -> None:
-    problem, n = alike(rank1.spike(3, 4, 0.5, 0.5, 0.3, 0.3)), 1_000
+    problem, n = rank1.spike(3, 4, 0.5, 0.5, 0.3, 0.3), 1_000
     expected, _ = play_plain(literal_of(policy, problem, n), problem, n, seed=2)
     pairs, _, _ = play_policy(policy, problem, n, seed=2)
     np.testing.assert_array_equal(pairs, expected)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ import rank1
 from rank1.simulation import store as store_module
 from rank1.simulation.block import missing_runs
 from rank1.simulation.store import Store
-from tests.simulation.support import ENVIRONMENT
+from tests.forked import python
 from tests.simulation.test_block import block
 
 KEY = hashlib.sha256(b"a series").hexdigest()
@@ -239,10 +237,7 @@ except rank1.Rank1Error as error:
 
 def as_nobody(folder: Path, **arguments: Any) -> str:
     """Play with a store, as somebody whom permissions concern."""
-    done = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, folder, repr(arguments)],
-        env=ENVIRONMENT, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    done = python(AS_NOBODY, str(folder), repr(arguments))
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -23,6 +23,7 @@ import rank1
 from rank1.studies.log import Event, Kind
 from rank1.studies.storage import Snapshot, sql, sqlite_file
 from rank1.studies.storage.sqlite import SqliteStorage
+from tests import forked
 from tests.studies.storage.test_contract import EVERYTHING, OUTCOMES, same
 from tests.studies.support import SPEC, append, python, reported, suggested
 
@@ -209,7 +210,7 @@ def open_folder() -> Iterator[Path]:
 
 
 def as_stranger(path: Path) -> list[str]:
-    run = python("-c", STRANGER, str(path))
+    run = forked.python(STRANGER, str(path))
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()
 
@@ -312,7 +313,7 @@ print("goes on")
 
 
 def disk_full(path: Path, how: str) -> None:
-    run = python("-c", FULL, str(path), how)
+    run = forked.python(FULL, str(path), how)
     assert run.returncode == 0, run.stderr
     told, stored, end = run.stdout.splitlines()
     if how == "disk":
@@ -360,7 +361,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def left_over(tmp_path: Path) -> Path:
     """The file of a process that was killed, with its -wal and -shm."""
     path = tmp_path / "rank1.db"
-    assert python("-c", KILLED, str(path)).returncode == -9
+    assert forked.python(KILLED, str(path)).returncode == -9
     assert Path(f"{path}-wal").stat().st_size > 0
     return path
 
@@ -550,7 +551,7 @@ except rank1.StorageError as error:
 
 def test_no_room_for_a_backup(tmp_path: Path) -> None:
     path = filled(tmp_path / "rank1.db")
-    run = python("-c", COPY, str(path), str(tmp_path / "copy.db"))
+    run = forked.python(COPY, str(path), str(tmp_path / "copy.db"))
     assert f"no room to write the copy '{tmp_path / 'copy.db'}'" in run.stdout, run.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["rank1.db"]
 
