@@ -10,7 +10,10 @@ unexport PYTHONDONTWRITEBYTECODE
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
   tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
-.PHONY: help paper serve check test tests beside served test-fast test-box test-oldest dist bench compare validate release docs \
+# These wait most of the time: for browsers, databases and servers.
+LIVE := tests/server tests/studies tests/test_client.py tests/test_examples.py
+
+.PHONY: help paper serve check test tests tests-live beside test-fast test-box test-oldest dist bench compare validate release docs \
   docs-figures clean
 
 help: ## this list
@@ -37,14 +40,13 @@ test: ## set up everything and test it
 
 # Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready
-	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" --ignore tests/server
+	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(addprefix --ignore ,$(LIVE))
 
-# These wait most of the time: for browsers, databases and servers.
-served: .venv/ready
-	$(BIN)/pytest -m "not validate" tests/server
+tests-live: .venv/ready
+	$(BIN)/pytest -m "not validate" $(LIVE)
 
-beside: .venv/ready .venv-box/ready
-	@log=$$(mktemp); end=0; for part in check served test-box; do \
+beside: .venv/ready .venv-box/filled
+	@log=$$(mktemp); end=0; for part in check tests-live test-box; do \
 	  $(MAKE) --no-print-directory $$part > $$log 2>&1 || end=1; cat $$log; done; \
 	rm $$log; exit $$end
 
