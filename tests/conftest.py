@@ -27,7 +27,11 @@ BROWSER_MISSING = "there is no chromium (apt install chromium)"
 
 #: Of two processes the first begins with these, which compile most; the other with the rest. A
 #: process compiles a function once, whatever calls it, but it can't take it over from the other.
-FIRST = ("src", "tests/policies", "tests/simulation", "tests/paper", "tests/stopping")
+FIRST = (
+    "tests/policies", "tests/simulation", "tests/paper", "tests/compiled/test_generators",
+    "tests/plots/test_regret", "tests/problems/test_shuffled", "tests/test_advice",
+    "tests/test_docs", "tests/test_gallery", "tests/test_grids",
+)  # fmt: skip
 #: These need what the first process compiles meanwhile.
 LAST = ("tests/server", "tests/studies", "tests/test_")
 

@@ -168,8 +168,8 @@ def test_a_problem_of_ones_own_needs_means_a_law_and_a_description() -> None:
     problem = Own(0.1)
     assert (problem.K, problem.L, problem.best_pair) == (2, 2, (0, 0))
     assert not problem.has_tallies
-    result = rank1.simulate([rank1.Rank1Elim(), rank1.UCB1()], problem, 2000, 2)
-    assert result.summary()["found"].to_list() == [1.0, 1.0]
+    result = rank1.simulate(rank1.Rank1Elim(), problem, 2000, 2)
+    assert result.summary()["found"].to_list() == [1.0]
     with pytest.raises(rank1.InputTypeError, match="Problem has no law"):
         _ = rank1.Problem().law
     with pytest.raises(rank1.InputTypeError, match="Problem has no means"):

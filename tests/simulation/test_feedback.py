@@ -19,7 +19,7 @@ SLOW = pytest.mark.validate
 EVERY_POLICY = pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in ("uniform", "uts", "rank1elim") else SLOW)
+        pytest.param(name, marks=() if name in ("uniform", "uts") else SLOW)
         for name in POLICIES
         if name != "oracle"
     ],

@@ -118,7 +118,7 @@ def test_bad_input_is_told(run: Run, arguments: list[str], message: str) -> None
 
 def test_a_wide_grid_is_drawn_in_shades(run: Run) -> None:
     Path("names.txt").write_text("\n".join(f"line {k}" for k in range(30)))
-    run("create", "wide", "--rows", "a,b", "--columns", "@names.txt", "--policy", "uniform")
+    run("create", "wide", "--rows", "a,b", "--columns", "@names.txt")
     given = run("ask", "wide", "--count", "200", "--json")["suggestions"]
     words = [w for e in given for w in (e["id"], "1" if e["row"] == "b" else "0")]
     run("tell", "wide", *words)

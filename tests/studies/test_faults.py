@@ -54,7 +54,7 @@ def ask_for_ever(study: Study, asked: list[str]) -> None:
 
 
 def test_a_file_may_grow_no_more_and_then_may_again(tmp_path: Path) -> None:
-    study = Study.create("full", *GRID, storage=tmp_path / "rank1.db", policy="ucb1")
+    study = Study.create("full", *GRID, storage=tmp_path / "rank1.db", policy="uts")
     asked = [each.id for each in study.ask(count=100)]
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
