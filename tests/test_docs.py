@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import json
 import math
 import re
@@ -40,9 +41,9 @@ def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch:
     """In somebody's own module."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
     code, trial = blocks
-    (tmp_path / "mine.py").write_text(code)
+    (tmp_path / "contributed.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
-    import mine  # type: ignore[import-not-found]
+    mine: Any = importlib.import_module("contributed")
 
     problem = rank1.Bernoulli([0.1, 0.9], [0.8, 0.2])
     result = rank1.simulate(mine.EpsilonGreedy(0.2), problem, 5000, 2, seed=1)
