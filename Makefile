@@ -10,10 +10,10 @@ unexport PYTHONDONTWRITEBYTECODE
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
   tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
-# These wait most of the time: for browsers, databases and servers.
-LIVE := tests/server tests/studies/storage tests/test_client.py tests/test_examples.py
+# These wait most of the time: for browsers, databases, servers and signals.
+WAITING := tests/server tests/studies/storage tests/test_client.py tests/test_examples.py tests/test_cli.py
 
-.PHONY: help paper serve check test tests tests-live beside test-fast test-box test-oldest dist bench compare validate release docs \
+.PHONY: help paper serve check test tests tests-waiting beside test-fast test-box test-oldest dist bench compare validate release docs \
   docs-figures clean
 
 help: ## this list
@@ -40,13 +40,13 @@ test: ## set up everything and test it
 
 # Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready
-	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(addprefix --ignore ,$(LIVE))
+	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(WAITING:%=--ignore %)
 
-tests-live: .venv/ready
-	$(BIN)/pytest -m "not validate" $(LIVE)
+tests-waiting: .venv/ready
+	$(BIN)/pytest -m "not validate" $(WAITING)
 
 beside: .venv/ready .venv-box/filled
-	@log=$$(mktemp); end=0; for part in check tests-live test-box; do \
+	@log=$$(mktemp); end=0; for part in check tests-waiting test-box; do \
 	  $(MAKE) --no-print-directory $$part > $$log 2>&1 || end=1; cat $$log; done; \
 	rm $$log; exit $$end
 
