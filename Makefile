@@ -92,6 +92,7 @@ test-oldest: .venv-oldest/ready ## the tests with the oldest packages that are a
 
 validate: .venv/ready .venv-box/ready ## the slow statistical checks
 	$(BIN)/pytest -n 2 -m validate tests
+	HYPOTHESIS_PROFILE=many $(BIN)/pytest -n 2 -m "hypothesis and not validate" tests
 	if [ ! -s .venv-box/ready ]; then .venv-box/bin/pytest -m validate tests/simulation/test_ray.py; fi
 
 bench: .venv/ready ## speed, beside others'

@@ -11,11 +11,16 @@ from hypothesis import HealthCheck, settings
 
 from rank1.compiled import cache
 
-# The same examples in every run, however slow the machine is.
-settings.register_profile(
-    "tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("tests")
+# The same examples in every run, however slow the machine is; `make validate` has more of them.
+for profile, examples in (("few", 50), ("many", 300)):
+    settings.register_profile(
+        profile,
+        derandomize=True,
+        deadline=None,
+        max_examples=examples,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")

@@ -155,7 +155,9 @@ def test_a_cell_is_tried_again_after_its_process_died(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("local", "its process died 4 times: out of memory?"),
+        pytest.param(
+            "local", "its process died 4 times: out of memory?", marks=pytest.mark.validate
+        ),
         pytest.param("dask", "KilledWorker: ", marks=pytest.mark.validate),
     ],
 )

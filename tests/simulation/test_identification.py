@@ -15,7 +15,7 @@ import rank1
 from rank1 import stopping
 from rank1.policies import ask, tell
 from rank1.simulation.search import Search
-from tests.support import start
+from tests.support import few, start
 
 PROBLEM = rank1.spike(3, 4, 0.4, 0.4, 0.5, 0.5)
 BOTH = [rank1.TopTwo(), rank1.Uniform()]
@@ -65,7 +65,7 @@ def test_top_two_needs_a_twelfth_at_16() -> None:
 @pytest.mark.parametrize(
     "runs", [200, pytest.param(2000, marks=pytest.mark.validate)], ids=lambda runs: f"{runs} runs"
 )
-@pytest.mark.parametrize("confidence", [0.95, 0.5])
+@pytest.mark.parametrize("confidence", few([0.95, 0.5], 1))
 def test_wrong_stops_on_a_near_tie(confidence: float, runs: int) -> None:
     """With a look after every pull: 0 and 4 of 2,000, where 100 and 1,000 are allowed."""
     problem = rank1.Bernoulli([0.9, 0.86], [0.9, 0.86])  # gaps of 0.036

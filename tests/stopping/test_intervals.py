@@ -145,6 +145,7 @@ def test_mean_intervals_by_the_definition(counts: tuple[Floats, Floats], confide
     assert (upper[f == 0] == 1).all()
 
 
+@pytest.mark.validate
 def test_mean_intervals_hold_at_all_times() -> None:
     """400 runs of 1,000 reports with a look at each: misses stay within 20%, four errors above."""
     rng = np.random.default_rng(3)

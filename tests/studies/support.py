@@ -16,9 +16,8 @@ from rank1.studies.log import Event, Kind, nonces
 from rank1.studies.storage import Storage, StudyRow
 
 NAMES = [name for name in POLICIES if name not in ("oracle", "glm_ucb")]
-#: Those of most studies, one that works in stages, one to which the order of reports is nothing.
-#: `make validate` has them all.
-USUAL = ("uts", "top_two", "rank1elim", "ucb1", "uniform")
+#: Those of most studies, and one that works in stages; `make validate` has them all.
+USUAL = ("uts", "top_two", "rank1elim")
 #: Each takes seconds to compile: a test of one policy runs others as they are written.
 COMPILED = ("uts",)
 LIVE = [pytest.param(name, marks=() if name in USUAL else pytest.mark.validate) for name in NAMES]
