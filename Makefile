@@ -11,7 +11,7 @@ FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_go
   tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
 # These wait most of the time: for browsers, databases, servers and signals.
-WAITING := tests/server tests/studies/storage tests/test_client.py tests/test_examples.py tests/test_cli.py
+WAITING := tests/studies/storage tests/test_cli.py tests/test_client.py tests/test_examples.py tests/server
 
 .PHONY: help paper serve check test tests tests-waiting beside test-fast test-box test-oldest dist bench compare validate release docs \
   docs-figures clean

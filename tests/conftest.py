@@ -30,22 +30,21 @@ CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 #: Why the tests of the pages are skipped.
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
 
-#: Of two processes the first begins with these, which compile most; the other with the rest. A
-#: process compiles a function once, whatever calls it, but it can't take it over from the other.
-FIRST = (
-    "tests/policies", "tests/simulation", "tests/paper", "tests/compiled/test_generators",
-    "tests/plots/test_regret", "tests/problems/test_shuffled", "tests/test_advice",
-    "tests/test_docs", "tests/test_gallery", "tests/test_grids",
+#: Of two processes the first begins with the first of these, which compile most; the other in the
+#: middle, with what a study needs. A process compiles a function once, whatever calls it, but it
+#: can't take it over from another; what is kept in the cache it can, so that servers come last.
+ORDER = (
+    "tests/test_docs", "tests/test_advice", "tests/test_grids", "tests/test_gallery",
+    "tests/plots/test_regret", "tests/compiled/test_generators", "tests/problems/test_shuffled",
+    "tests/policies", "tests/paper", "tests/simulation", "tests/studies", "", "tests/test_",
+    "tests/server",
 )  # fmt: skip
-#: These need what the first process compiles meanwhile.
-LAST = ("tests/server", "tests/studies", "tests/test_")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
-        if item.nodeid.startswith(FIRST):
-            return 0
-        return 2 if item.nodeid.startswith(LAST) else 1
+        found = [k for k, name in enumerate(ORDER) if name and item.nodeid.startswith(name)]
+        return found[0] if found else ORDER.index("")
 
     items.sort(key=place)
     for item in items:
