@@ -73,6 +73,7 @@ def test_an_equal_split_alone_can_be_asked() -> None:
     assert {row["policy"] for row in told.figures} == {"uniform"}
 
 
+@pytest.mark.validate
 def test_more_pairs_than_pulls() -> None:
     """Policies that try every pair first are left out, as studies refuse them."""
     told = rank1.advise(8, 8, 30, goal="find", **SHORT)  # type: ignore[arg-type]

@@ -39,6 +39,7 @@ def test_local_maxima() -> None:
     assert grids.local_maxima(problem) == [(0, 1), (1, 0)]
 
 
+@pytest.mark.validate
 def test_a_policy_that_looks_at_one_line_only_can_be_trapped() -> None:
     """Two pairs are best in their row and column; from the lesser one UTS sees nothing better."""
     means = np.full((8, 8), 0.1)

@@ -135,6 +135,7 @@ def test_what_lies_within_an_argument_counts(sources: Sources, folder: Path) -> 
     assert len(kept(folder)) == 2
 
 
+@pytest.mark.validate
 def test_a_damaged_cache_is_compiled_anew(tmp_path: Path) -> None:
     code = "import rank1; s = rank1.Uniform().start(rank1.Known(2, 2, 9)); "
     code += "import numpy; print(rank1.ask(s, numpy.random.default_rng(1)).tag)"

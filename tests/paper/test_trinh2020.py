@@ -150,6 +150,7 @@ def test_values_off_the_figures_are_seen() -> None:
     assert verdict(claim) == "holds in part"
 
 
+@pytest.mark.validate
 def test_the_page_has_a_part_for_each_paper(
     document: dict[str, Any], documents: dict[str, dict[str, Any]], options: Options
 ) -> None:

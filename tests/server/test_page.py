@@ -139,6 +139,7 @@ def test_what_is_wrong_is_said(page: Page, service: Served) -> None:
     expect(page.locator("#status")).to_contain_text("there is no study 'nowhere'")
 
 
+@pytest.mark.validate
 def test_a_study_of_128_rows_and_columns(page: Page, service: Served) -> None:
     lines = [f"line {k}" for k in range(128)]
     make(service, "large", 2000, rows=lines, columns=lines)

@@ -25,7 +25,7 @@ NUMBERS = ["run", "step", "expected_regret", "realised_regret"]
 
 #: Cells of a tenth of a second or so; all of it takes some seconds.
 LONG = """
-n = 2_000_000
+n = 1_000_000
 runs = 24
 checkpoints = 5
 [[problem]]

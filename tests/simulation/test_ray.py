@@ -45,7 +45,7 @@ def test_a_worker_is_killed_half_way(tmp_path: Path) -> None:
     ],
 )
 def test_a_stop_says_how_to_go_on(tmp_path: Path, number: signal.Signals, word: str) -> None:
-    (tmp_path / "grid.toml").write_text(LONG.replace("n = 2", "n = 30"))
+    (tmp_path / "grid.toml").write_text(LONG.replace("n = 1", "n = 30"))
     command = ["-m", "rank1", "sweep", "grid.toml", "--backend", "ray", "--jobs", "2"]
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path}
     with started(*command, **quiet) as sweep:

@@ -168,7 +168,7 @@ def test_a_cell_that_raises(
 
 def stopped(folder: Path, number: signal.Signals, when: Callable[[int], Any], *more: str) -> str:
     """What a long sweep with two jobs writes to standard error if a signal comes at some time."""
-    (folder / "grid.toml").write_text(LONG.replace("n = 2", "n = 30"))
+    (folder / "grid.toml").write_text(LONG.replace("n = 1", "n = 30"))
     command = ["-m", "rank1", "sweep", "grid.toml", "--jobs", "2", *more]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with started(*command, cwd=folder, **pipes) as process:
