@@ -1,6 +1,8 @@
 # Every target sets up what it needs in .venv; Python 3.11 or later and make are enough.
 PYTHON ?= python3
 BIN := .venv/bin
+SUPPORTED = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "Python 3.11 or later is needed; name it with: make PYTHON=python3.12 …"; exit 1; }
 # Without compiling all to byte code, which takes half of the time: Python does it for what is imported.
 QUICKLY := --quiet --no-compile
 # And keeps it, whatever the environment says: the tests start hundreds of processes.
@@ -34,9 +36,10 @@ check: .venv/ready ## lint, format, types, layers
 	$(BIN)/lint-imports --no-cache
 
 # Both environments are made at once; then the rest goes on beside most of the tests, and each part
-# of it is shown when it has ended.
+# of it is shown when it has ended. Whatever fails, all the others are tried.
 test: ## set up everything and test it
-	@$(MAKE) --no-print-directory --jobs=2 tests beside
+	-@$(MAKE) --no-print-directory --jobs=2 --keep-going .venv/ready .venv-box/filled
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going tests beside
 
 # Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready
@@ -45,7 +48,7 @@ tests: .venv/ready
 tests-waiting: .venv/ready
 	$(BIN)/pytest -m "not validate" $(WAITING)
 
-beside: .venv/ready .venv-box/filled
+beside: .venv/ready
 	@log=$$(mktemp); end=0; for part in check tests-waiting test-box; do \
 	  $(MAKE) --no-print-directory $$part > $$log 2>&1 || end=1; cat $$log; done; \
 	rm $$log; exit $$end
@@ -70,19 +73,21 @@ dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.
 
 # What the wheel needs is there before the wheel is: installed from the source, which it replaces.
 .venv-box/filled: pyproject.toml
+	@$(SUPPORTED)
 	rm -rf .venv-box
 	$(PYTHON) -m venv .venv-box
 	@box=".venv-box/bin/python -m pip install $(QUICKLY) pytest>=9.0 hypothesis psutil"; \
-	if .venv-box/bin/python -m pip install --quiet --dry-run --no-deps --only-binary ray ray \
+	if .venv-box/bin/python -m pip install --quiet --disable-pip-version-check --dry-run --no-deps --only-binary ray ray \
 	  2> .venv-box/why; then $$box ".[ray,studies]" && : > $@; \
 	else $$box ".[studies]" && \
 	  echo "Ray is left out: it has no package for this Python ($$(tail -1 .venv-box/why))" > $@; fi
 
 .venv-box/ready: .venv-box/filled dist/.ready
 	.venv-box/bin/python -m pip install $(QUICKLY) --force-reinstall --no-deps dist/*.whl
+	.venv-box/bin/python -m pip install $(QUICKLY) "$$(echo dist/*.whl)[studies]"
 	cp $< $@
 
-release: test docs ## all that comes before an upload
+release: test validate docs ## all that comes before an upload
 	$(BIN)/python tools/release.py
 
 # The tests again, with the lowest version of everything that pyproject.toml allows. That old code
@@ -90,8 +95,8 @@ release: test docs ## all that comes before an upload
 test-oldest: .venv-oldest/ready ## the tests with the oldest packages that are allowed
 	.venv-oldest/bin/pytest -n 2 -m "not validate" -W ignore::DeprecationWarning
 
-validate: .venv/ready .venv-box/ready ## the slow statistical checks
-	$(BIN)/pytest -n 2 -m validate tests
+validate: .venv/ready .venv-box/ready ## what takes long: statistics, and rarer ways to fail
+	HYPOTHESIS_PROFILE=many $(BIN)/pytest -n 2 -m validate tests
 	HYPOTHESIS_PROFILE=many $(BIN)/pytest -n 2 -m "hypothesis and not validate" tests
 	if [ ! -s .venv-box/ready ]; then .venv-box/bin/pytest -m validate tests/simulation/test_ray.py; fi
 
@@ -119,8 +124,7 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 	$(BIN)/python docs/figures.py
 
 .venv/ready: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Python 3.11 or later is needed; name it with: make PYTHON=python3.12 …"; exit 1; }
+	@$(SUPPORTED)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install $(QUICKLY) --upgrade pip
 	$(BIN)/python -m pip install $(QUICKLY) --editable . --group dev

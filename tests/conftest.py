@@ -32,7 +32,8 @@ BROWSER_MISSING = "there is no chromium (apt install chromium)"
 
 #: Of two processes the first begins with the first of these, which compile most; the other in the
 #: middle, with what a study needs. A process compiles a function once, whatever calls it, but it
-#: can't take it over from another; what is kept in the cache it can, so that servers come last.
+#: can't take it over from another. What is in the cache it can: the tests of servers, which are
+#: processes of their own, come last.
 ORDER = (
     "tests/test_docs", "tests/test_advice", "tests/test_grids", "tests/test_gallery",
     "tests/plots/test_regret", "tests/compiled/test_generators", "tests/problems/test_shuffled",
@@ -47,18 +48,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return found[0] if found else ORDER.index("")
 
     items.sort(key=place)
-    for item in items:
-        # pytest doesn't let single parameters ask for a fixture.
-        if item.get_closest_marker("uncompiled") and isinstance(item, pytest.Function):
-            item.fixturenames = [*item.fixturenames, "uncompiled"]
+
+
+@pytest.fixture(autouse=True)
+def _marked(request: pytest.FixtureRequest) -> None:
+    """Single parameters can't ask for a fixture, but they can have a mark."""
+    if request.node.get_closest_marker("uncompiled"):
+        request.getfixturevalue("uncompiled")
 
 
 @pytest.fixture
 def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is compiled for a state or a law runs as it is written: a few thousand steps take less.
 
-    That compiled code does the same is what `tests/policies/test_contract.py` sees to, and tests of
-    `make validate` are compiled.
+    That compiled code makes the same choices is what `tests/policies/test_contract.py` sees to, and
+    tests of `make validate` are compiled.
     """
     if request.node.get_closest_marker("validate"):
         return

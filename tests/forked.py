@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -31,9 +32,12 @@ def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """As `python -c`, with what it says."""
     with tempfile.NamedTemporaryFile() as file:
         process = Command(*arguments, cwd=Path.cwd(), stderr=Path(file.name), code=code)
+        late = threading.Timer(300, process.kill)
+        late.start()
         with process.stdout:
             said = process.stdout.read()
-        end = process.wait(600)
+        end = process.wait(60)
+        late.cancel()
         errors = Path(file.name).read_text()
     return subprocess.CompletedProcess([code, *arguments], end, said, errors)
 
@@ -44,7 +48,7 @@ class Command:
     def __init__(self, *arguments: str, cwd: Path, stderr: Path, code: str | None = None) -> None:
         here, there = PROCESSES.Pipe(duplex=False)
         given = code, arguments, str(cwd), str(stderr), dict(os.environ), there
-        self._process = PROCESSES.Process(target=_run, args=given)
+        self._process = PROCESSES.Process(target=_run, args=given, daemon=True)
         self._process.start()
         there.close()
         self.stdout = os.fdopen(os.dup(here.fileno()), encoding="utf-8")
@@ -64,9 +68,13 @@ class Command:
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
     def wait(self, timeout: float) -> int:
         self._process.join(timeout)
         if self._process.exitcode is None:
+            self.kill()
             raise subprocess.TimeoutExpired("rank1", timeout)
         return self._process.exitcode
 

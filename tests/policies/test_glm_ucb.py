@@ -10,13 +10,13 @@ import pytest
 import rank1
 from rank1.testing import play_plain
 from tests.policies.test_linucb import PROBLEMS, THREE_VALUES, name
-from tests.support import each_compiled_once, few, literal_of, play_policy
+from tests.support import few, literal_of, others_uncompiled, play_policy
 
 
 @pytest.mark.parametrize("n", few([1000, 2000], 1))
 @pytest.mark.parametrize("scale", [1, 0.01, 0.001])
 @pytest.mark.parametrize(
-    "problem", each_compiled_once(p for p in PROBLEMS if p.sigma == 0), ids=name
+    "problem", others_uncompiled(p for p in PROBLEMS if p.sigma == 0), ids=name
 )
 def test_makes_the_choices_of_the_definition(problem: rank1.Problem, scale: float, n: int) -> None:
     policy = rank1.GLMUCB(scale, c_mu=0.1, step=0.7)
@@ -33,7 +33,7 @@ def test_makes_the_choices_of_the_definition(problem: rank1.Problem, scale: floa
 
 
 @pytest.mark.parametrize(
-    "problem", each_compiled_once([PROBLEMS[0], PROBLEMS[4], THREE_VALUES]), ids=name
+    "problem", others_uncompiled([PROBLEMS[0], PROBLEMS[4], THREE_VALUES]), ids=name
 )
 def test_every_choice_has_the_largest_index(problem: rank1.Problem) -> None:
     n = 10_000

@@ -13,7 +13,7 @@ import rank1
 from rank1.compiled import kernel
 from rank1.simulation.loop import play, room_for_curve
 from rank1.testing import play_plain
-from tests.support import each_compiled_once, few, literal_of, play_policy, start
+from tests.support import few, literal_of, others_uncompiled, play_policy, start
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def name(problem: rank1.Problem) -> str:
 
 @pytest.mark.parametrize("n", few([800, 2000], 1))
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("problem", each_compiled_once(PROBLEMS), ids=name)
+@pytest.mark.parametrize("problem", others_uncompiled(PROBLEMS), ids=name)
 def test_makes_the_choices_of_the_definition(
     problem: rank1.Problem, settings: dict[str, Any], n: int
 ) -> None:

@@ -14,7 +14,7 @@ from rank1.compiled import kernel
 from rank1.policies.base import Known, choose
 from rank1.testing import play_plain
 from tests.policies.test_betas import assert_frequencies, chances
-from tests.support import each_compiled_once, few, literal_of, play_policy, start
+from tests.support import few, literal_of, others_uncompiled, play_policy, start
 
 PROBLEMS = [
     rank1.spike(4, 6, 0.3, 0.5, 0.6, 0.45),
@@ -30,7 +30,7 @@ PROBLEMS = [
 ]
 EVERY_PROBLEM = pytest.mark.parametrize(
     "problem",
-    each_compiled_once(PROBLEMS),
+    others_uncompiled(PROBLEMS),
     ids=lambda problem: f"{problem.description['name']}{problem.K}x{problem.L}",
 )
 #: For what is compiled twice: a law that the other has not is for `make validate`.

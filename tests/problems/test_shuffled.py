@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
 import rank1
 from rank1.compiled import kernel
+from rank1.problems.bernoulli import BernoulliLaw
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation import Series
 from tests.problems.support import draws, tallies
@@ -67,6 +69,12 @@ def test_everything_is_where_the_order_says(problem: rank1.Problem) -> None:
     assert shuffled.has_tallies == problem.has_tallies
 
 
+@pytest.mark.parametrize("problem", [EXAMPLES["spike"], EXAMPLES["gaussian"]], ids=["B", "N"])
+def test_what_is_compiled_for_a_problem_of_two_factors_will_do(problem: rank1.Problem) -> None:
+    typeof: Any = numba.typeof
+    assert typeof(Shuffled(problem, np.random.default_rng(4)).law) == typeof(problem.law)
+
+
 @EVERY
 @pytest.mark.usefixtures("uncompiled")
 def test_draws_are_those_of_the_pair_itself(problem: rank1.Problem) -> None:
@@ -80,6 +88,40 @@ def test_draws_are_those_of_the_pair_itself(problem: rank1.Problem) -> None:
                 tallies(shuffled, row, column, 50, [20, 20], 20, 3),
                 tallies(problem, *pair, 50, [20, 20], 20, 3),
             )
+
+
+class ByNumber(BernoulliLaw):
+    """Its gaps depend on the row's own number."""
+
+    def gap(self, row: int, column: int) -> float:
+        return float(row)
+
+
+class Strange(rank1.Bernoulli):
+    @property
+    def law(self) -> ByNumber:
+        return ByNumber(*super().law)
+
+
+class Drifting(rank1.Bernoulli):
+    """Would have other means after each block."""
+
+    block = 10
+
+    def refill(self, law: Any, rng: np.random.Generator) -> None:
+        self.refilled = law
+
+
+def test_a_law_of_ones_own_and_one_that_changes_are_left_as_they_are() -> None:
+    """What is known of the paper's law holds neither for what is made from it, nor for long."""
+    u, v = [0.1, 0.8, 0.5], [0.3, 0.9]
+    shuffled = in_order(Strange(u, v), [2, 0, 1], [1, 0])
+    assert [shuffled.law.gap(row, 0) for row in range(3)] == [2, 0, 1]
+    drifting = Drifting(u, v)
+    turned = in_order(drifting, [2, 0, 1], [1, 0])
+    law = turned.law
+    turned.refill(law, np.random.default_rng(1))
+    assert drifting.refilled is law.law is drifting.law
 
 
 def test_labels_move_with_their_lines() -> None:

@@ -35,6 +35,7 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "rank1-tokens.json")
     admin, writer, reader = (tokens.create(role) for role in ("admin", "writer", "reader"))
     only, later = tokens.create("writer", ["spring"]), tokens.create("reader", ["winter"])
+    # as users start it, in a process of its own
     with served(tmp_path, "--access-log", token=admin, program=("-m", "rank1")) as service:
 
         def status(token: str, path: str, body: object = None) -> int:

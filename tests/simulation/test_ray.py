@@ -15,7 +15,7 @@ from rank1.simulation.backends import Setup, backend
 from rank1.simulation.store import Store
 from rank1.sweeps import read_grid, write_sweep
 from rank1.sweeps.play import plan
-from tests.simulation.support import DRIVER, LONG, cells, started, wait_for
+from tests.simulation.support import DRIVER, ENDLESS, LONG, cells, started, wait_for
 
 pytest.importorskip("ray")
 
@@ -45,7 +45,7 @@ def test_a_worker_is_killed_half_way(tmp_path: Path) -> None:
     ],
 )
 def test_a_stop_says_how_to_go_on(tmp_path: Path, number: signal.Signals, word: str) -> None:
-    (tmp_path / "grid.toml").write_text(LONG.replace("n = 1", "n = 30"))
+    (tmp_path / "grid.toml").write_text(ENDLESS)
     command = ["-m", "rank1", "sweep", "grid.toml", "--backend", "ray", "--jobs", "2"]
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path}
     with started(*command, **quiet) as sweep:

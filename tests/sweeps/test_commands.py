@@ -26,7 +26,7 @@ from rank1.simulation.backends import threads
 from rank1.sweeps import read_grid, read_sweep
 from rank1.sweeps.plots import plot_lines, plot_winners
 from rank1.sweeps.summary import summary, winners
-from tests.simulation.support import LONG, NUMBERS, cells, simulated, started, wait_for
+from tests.simulation.support import ENDLESS, NUMBERS, cells, simulated, started, wait_for
 from tests.test_cli import SIMULATE, Output
 
 GRID = """
@@ -168,7 +168,7 @@ def test_a_cell_that_raises(
 
 def stopped(folder: Path, number: signal.Signals, when: Callable[[int], Any], *more: str) -> str:
     """What a long sweep with two jobs writes to standard error if a signal comes at some time."""
-    (folder / "grid.toml").write_text(LONG.replace("n = 1", "n = 30"))
+    (folder / "grid.toml").write_text(ENDLESS)
     command = ["-m", "rank1", "sweep", "grid.toml", "--jobs", "2", *more]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with started(*command, cwd=folder, **pipes) as process:

@@ -177,13 +177,20 @@ class Shuffled(Problem):
                 inverse(self.rows)[law.row_twin[self.rows]],
                 inverse(self.columns)[law.column_twin[self.columns]],
             ]
-        if not isinstance(law, BernoulliLaw | GaussianLaw):
+        fixed = self.block is None and type(self.problem).refill is Problem.refill
+        if not fixed or type(law) not in (BernoulliLaw, GaussianLaw):
             return ShuffledLaw(law, self.rows, self.columns, *twins)
-        row, column = self.best_pair
+        u, v = law.u[self.rows], law.v[self.columns]
+        for new, old in ((u, law.u), (v, law.v)):  # what may be written to is of another type
+            new.flags.writeable = old.flags.writeable
         return law._replace(
-            u=law.u[self.rows], v=law.v[self.columns], best_row=row, best_column=column,
-            row_twin=twins[0], column_twin=twins[1],
-        )  # fmt: skip
+            u=u,
+            v=v,
+            best_row=int(inverse(self.rows)[law.best_row]),
+            best_column=int(inverse(self.columns)[law.best_column]),
+            row_twin=twins[0],
+            column_twin=twins[1],
+        )
 
     def refill(self, law: Any, rng: np.random.Generator) -> None:
         """Draw what the law within needs for the next `block` steps."""

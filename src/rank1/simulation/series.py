@@ -270,7 +270,7 @@ class Series:
         pair = state.best()
         if isinstance(problem, Shuffled):
             pair = problem.pair(*pair)
-        return Run(curve[:, :2], pair, state, problem)
+        return Run(curve[:, :2].copy(), pair, state, problem)
 
     def start(self, problem: Problem) -> Any:
         """The policy's state before the first step."""

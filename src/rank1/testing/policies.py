@@ -352,7 +352,7 @@ def finds_the_best_pair(policy: Policy, seed: int = 0) -> None:
 
 def learns_from_late_rewards(policy: Policy, seed: int = 0) -> None:
     """With rewards of 20 pulls at a time, last first, every tenth missing, it learns the same."""
-    problem, n = Bernoulli([1.0, 0.2], [0.1, 1.0]), 6_000
+    problem, n = Bernoulli([1.0, 0.2], [0.1, 1.0]), 12_000
     state, rng = _start(policy, n, problem), np.random.default_rng(seed)
     for batch in range(n // 20):
         pulls = [_ask(state, rng) for _ in range(20)]

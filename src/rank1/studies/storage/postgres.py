@@ -45,7 +45,7 @@ READ = """
         || int4send("column") || int8send(tag) || int8send(suggestion) || float8send(value)
         || int4send(nonce), '')
     FROM (SELECT * FROM rank1_events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?) AS e"""
-_FIELDS: Any = [  # as what they are, they keep mypy busy for seconds
+_FIELDS: Any = [  # NumPy's types for such a list are beyond mypy
     (name, np.dtype(np.int16 if name == "kind" else RECORD[name]).newbyteorder(">"))
     for name in RECORD.fields or ()
 ]
