@@ -23,9 +23,9 @@ ROOT = Path(__file__).parent.parent.parent
 PROBLEMS = [rank1.spike(4, 3, 0.5, 0.4, delta, 0.5) for delta in (0.2, 0.4)]
 NUMBERS = ["run", "step", "expected_regret", "realised_regret"]
 
-#: Cells of a tenth of a second or so; all of it takes a second or two.
+#: Cells of a tenth of a second or so; all of it takes some seconds: less is not worth processes.
 LONG = """
-n = 1_000_000
+n = 3_000_000
 runs = 24
 checkpoints = 5
 [[problem]]
@@ -43,7 +43,7 @@ name = "rank1elim"
 """
 
 #: The same, but nobody waits for its end.
-ENDLESS = LONG.replace("n = 1_000_000", "n = 30_000_000")
+ENDLESS = LONG.replace("n = 3_000_000", "n = 30_000_000")
 
 #: rank1 sweep with smaller cells: GRID STORE OUT BACKEND [ADDRESS]
 DRIVER = """
