@@ -74,8 +74,8 @@ def play(
 def room_for_curve(checkpoints: int) -> NDArray[np.float64]:
     """A line for each checkpoint: expected and realised regret so far, row, column and reward.
 
-    What `play` alone fills in, row, column and reward, costs nothing here and shows every step to
-    who has a checkpoint at each.
+    What `play` alone fills in, row, column and reward, is written at checkpoints only, and shows
+    every step to who has a checkpoint at each.
 
     >>> room_for_curve(3).shape
     (3, 5)
