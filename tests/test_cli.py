@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -334,18 +335,23 @@ def test_paper_hands_on_what_it_was_told(
     assert seen == [default._replace(**options, command=command)]
 
 
-def test_paper_prints_the_numbers_of_what_it_was_told(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The seed, runs and n are those of the runs; sigma and scale those of the ratings."""
-    monkeypatch.setattr("rank1.paper.figure3.NAMES", ["rank1elim"])
+Regrets = Callable[..., Any]
 
-    def regrets(artefact: str, *arguments: str) -> Any:
+
+@pytest.fixture
+def regrets(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Regrets:
+    """What the command writes of an artefact's numbers."""
+
+    def call(artefact: str, *arguments: str) -> Any:
         out = str(tmp_path / str(len(list(tmp_path.iterdir()))))
         ran = Output(capsys, "paper", artefact, "--out", out, *arguments, "--json")
         document = json.loads(ran.out)
         return document.get("cells") or [document["policies"], document["problem"]["settings"]]
 
+    return call
+
+
+def test_table1_has_the_seed_runs_and_n_that_it_was_told(regrets: Regrets) -> None:
     table = ["--runs", "2", "--n", "1000"]
     first = regrets("table1", *table)
     assert regrets("table1", *table) == first
@@ -357,6 +363,13 @@ def test_paper_prints_the_numbers_of_what_it_was_told(
         n, runs, seed = (int(arguments[name]) for name in ("--n", "--runs", "--seed"))
         result = rank1.simulate(rank1.Rank1Elim(), problem, n, runs, seed, checkpoints=1)
         assert found[0]["regret"]["mean"] == result.outcomes[0].realised[:, -1].mean()
+
+
+@pytest.mark.validate
+def test_figure3_has_the_ratings_that_it_was_told(
+    regrets: Regrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rank1.paper.figure3.NAMES", ["rank1elim"])
     figure = ["--runs", "2", "--n", "500"]
     policies, settings = regrets("figure3", *figure)
     assert (settings["sigma"], settings["scale"], settings["block_seed"]) == (0.98, "unit", 1)

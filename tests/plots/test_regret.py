@@ -41,6 +41,7 @@ def of(lines: dict[str, Any], start: str) -> Any:
     return found
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize(
     ("problem", "name"),
     [(SPIKE, "Theorem 2"), (rank1.Gaussian(SPIKE.u, SPIKE.v, sigma=0.5), "Theorem 3")],
@@ -100,6 +101,7 @@ def test_the_upper_bound_is_drawn_where_it_fits() -> None:
     ],
     ids=repr,
 )
+@pytest.mark.uncompiled
 def test_what_does_not_apply_is_said(
     problem: rank1.Problem, notes: list[str], tmp_path: Path
 ) -> None:

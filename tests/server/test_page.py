@@ -87,17 +87,12 @@ def test_create_ask_tell_and_see_the_number_change(page: Page, service: Served) 
     expect(page.locator("#try-status")).to_have_text("a × x brought 1.")
     expect(page.locator("#log tbody tr").first).to_contain_text("reported")
     assert service.call(at("by hand"))[1]["totals"]["reports"] == 1
+    # It updates while one looks.
+    service.call(at("by hand", "/ask/batch"), {"count": 7})
+    expect(page.locator("#n-suggestions")).to_have_text("8")
 
 
-def test_it_updates_while_one_looks(page: Page, service: Served) -> None:
-    make(service, "live")
-    open_study(page, service, "live")
-    expect(page.locator("#n-suggestions")).to_have_text("0")
-    service.call(at("live", "/ask/batch"), {"count": 7})
-    expect(page.locator("#n-suggestions")).to_have_text("7")
-
-
-def test_retire_a_row_by_keyboard(page: Page, service: Served) -> None:
+def test_retire_a_row_by_keyboard_and_take_the_log_along(page: Page, service: Served) -> None:
     make(service, "rows", 30)
     open_study(page, service, "rows")
     page.get_by_label("Retire a row or a column").select_option(label="b")
@@ -115,6 +110,10 @@ def test_retire_a_row_by_keyboard(page: Page, service: Served) -> None:
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator("#log tbody tr")).to_have_count(1)
     expect(page.locator("#log tbody tr")).to_contain_text("retire rows: b")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="CSV").click()
+    assert waiting.value.suggested_filename == "rank1-rows.csv"
+    assert len(waiting.value.path().read_text().splitlines()) == 31
 
 
 def test_a_wrong_token(page: Page, service: Served) -> None:
@@ -200,12 +199,3 @@ def test_every_control_has_a_name(page: Page, service: Served) -> None:
         )
         assert nameless == []
         assert page.locator("h1").count() == 1
-
-
-def test_exports_are_files(page: Page, service: Served) -> None:
-    make(service, "export", 5)
-    open_study(page, service, "export")
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="CSV").click()
-    assert waiting.value.suggested_filename == "rank1-export.csv"
-    assert len(waiting.value.path().read_text().splitlines()) == 6

@@ -83,6 +83,7 @@ def test_a_worker_of_this_machine_is_killed(case: Case) -> None:
     assert (case.folder / "worker.parquet").read_bytes() == case.bytes
 
 
+@pytest.mark.validate
 def test_the_sweep_itself_is_killed_and_resumed(case: Case) -> None:
     store = case.folder / "whole"
     with case.sweep("whole", "local") as process:

@@ -37,13 +37,8 @@ def test_a_worker_is_killed_half_way(tmp_path: Path) -> None:
     assert paths[2].read_bytes() == (tmp_path / "alone.parquet").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("number", "word"),
-    [
-        (signal.SIGTERM, "Term"),
-        pytest.param(signal.SIGINT, "Interr", marks=pytest.mark.validate),
-    ],
-)
+@pytest.mark.validate
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGTERM, "Term"), (signal.SIGINT, "Interr")])
 def test_a_stop_says_how_to_go_on(tmp_path: Path, number: signal.Signals, word: str) -> None:
     (tmp_path / "grid.toml").write_text(ENDLESS)
     command = ["-m", "rank1", "sweep", "grid.toml", "--backend", "ray", "--jobs", "2"]

@@ -46,6 +46,7 @@ def create(run: Run, *more: str) -> Any:
     return run("create", "spring", *grid, "--seed", "1", "--json", *more)
 
 
+@pytest.mark.uncompiled
 def test_a_study_from_beginning_to_end(run: Run) -> None:
     made = create(run)
     assert (made["policy"], made["rows"]) == ("uts", ["18-24", "25-34"])
@@ -82,6 +83,7 @@ def test_a_study_from_beginning_to_end(run: Run) -> None:
     assert run("doctor", "--storage", "copy.db", "--json")["studies"][0]["reports"] == 4
 
 
+@pytest.mark.uncompiled
 def test_the_examples_work(run: Run) -> None:
     group: Any = typer.main.get_command(cli.app)
     commands = group.commands["study"].commands

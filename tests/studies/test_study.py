@@ -345,6 +345,7 @@ def test_rewards_in_a_range_are_scaled(create: Callable[..., Study]) -> None:
         study.tell(study.ask().id, 4)
 
 
+@pytest.mark.uncompiled
 def test_best_agrees_with_the_rule(create: Callable[..., Study]) -> None:
     """Separation in the picture, and the rule's verdict, at every look."""
     study = create(policy="uniform", rows=["a", "b"], columns=["c", "d"], confidence=0.9)
@@ -495,6 +496,7 @@ def test_export(create: Callable[..., Study], tmp_path: Path, clock: Clock, endi
     assert lines[out.id]["reward"] is None
 
 
+@pytest.mark.uncompiled
 def test_replay_under_another_policy(create: Callable[..., Study]) -> None:
     study = create(policy="uniform")
     with pytest.raises(ValueError, match="nothing to replay"):
@@ -571,6 +573,7 @@ def test_what_cannot_work_is_refused(
         create(**options)
 
 
+@pytest.mark.uncompiled
 def test_large_grids_are_for_policies_of_lines(create: Callable[..., Study]) -> None:
     names = [f"line {k}" for k in range(4096)]
     with pytest.raises(ValueError, match=r"thompson keeps .*rank1elim and .*got 16,777,216"):
