@@ -15,6 +15,12 @@ FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_go
 # These wait most of the time: for browsers, databases, servers and signals.
 WAITING := tests/studies/storage tests/test_cli.py tests/test_client.py tests/test_examples.py tests/server
 
+# One after the other, whatever --jobs says: they share environments. What may go on side by side does so
+# in a make of its own.
+ifeq ($(MAKELEVEL),0)
+.NOTPARALLEL:
+endif
+
 .PHONY: help paper serve check test tests tests-waiting beside test-fast test-box test-oldest dist bench compare validate release docs \
   docs-figures clean
 
@@ -38,6 +44,7 @@ check: .venv/ready ## lint, format, types, layers
 # Both environments are made at once; then the rest goes on beside most of the tests, and each part
 # of it is shown when it has ended. Whatever fails, all the others are tried.
 test: ## set up everything and test it
+	@$(SUPPORTED)
 	-@$(MAKE) --no-print-directory --jobs=2 --keep-going .venv/ready .venv-box/filled
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going tests beside
 

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from rank1.compiled import cache
 
-# The same examples in every run, however slow the machine is; `make validate` has more of them.
+# The same examples in every run, however slow the machine is. `make validate` has more of them,
+# except in tests that say how many.
 for profile, examples in (("few", 50), ("many", 300)):
     settings.register_profile(
         profile,
@@ -62,7 +63,7 @@ def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """What is compiled for a state or a law runs as it is written: a few thousand steps take less.
 
     That compiled code makes the same choices is what `tests/policies/test_contract.py` sees to, and
-    tests of `make validate` are compiled.
+    tests that are for `make validate` alone are compiled.
     """
     if request.node.get_closest_marker("validate"):
         return

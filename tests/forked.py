@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import warnings
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -34,10 +35,12 @@ def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         process = Command(*arguments, cwd=Path.cwd(), stderr=Path(file.name), code=code)
         late = threading.Timer(300, process.kill)
         late.start()
-        with process.stdout:
-            said = process.stdout.read()
-        end = process.wait(60)
-        late.cancel()
+        try:
+            with process.stdout:
+                said = process.stdout.read()
+            end = process.wait(60)
+        finally:
+            late.cancel()
         errors = Path(file.name).read_text()
     return subprocess.CompletedProcess([code, *arguments], end, said, errors)
 
@@ -63,7 +66,8 @@ class Command:
 
     def send_signal(self, number: signal.Signals) -> None:
         assert self._process.pid is not None
-        os.kill(self._process.pid, number)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(self._process.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)

@@ -60,6 +60,6 @@ def literal_of(policy: Policy, problem: Problem, n: int, **more: Any) -> Any:
 
 
 def play_policy(policy: Policy, problem: Problem, n: int, seed: int) -> tuple[Pairs, Rewards, Any]:
-    """Pairs, rewards and the last state of a run through the compiled loop."""
+    """Pairs, rewards and the last state of a run through the loop of `rank1.simulate`."""
     state = start(policy, problem, n)
     return *play_compiled(state, problem, n, seed), state

@@ -33,7 +33,7 @@ EVERY_PROBLEM = pytest.mark.parametrize(
     others_uncompiled(PROBLEMS),
     ids=lambda problem: f"{problem.description['name']}{problem.K}x{problem.L}",
 )
-#: For what is compiled twice: a law that the other has not is for `make validate`.
+#: For what is compiled twice: the problem with a law of its own is for `make validate`.
 MOST_PROBLEMS = pytest.mark.parametrize(
     "problem",
     few(PROBLEMS, 7),

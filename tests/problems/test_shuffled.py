@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -12,15 +13,19 @@ import pytest
 import rank1
 from rank1.compiled import kernel
 from rank1.problems.bernoulli import BernoulliLaw
-from rank1.problems.shuffled import Shuffled
+from rank1.problems.shuffled import Shuffled, ShuffledLaw
 from rank1.simulation import Series
 from tests.problems.support import draws, tallies
 from tests.problems.test_contract import EXAMPLES, Own
+from tests.support import alike
 
 PROBLEMS = EXAMPLES | {
     "own": Own(0.1),
     "ties": rank1.Bernoulli([0.6, 0.9, 0.6, 0.9, 0.1], [0.7, 0.2, 0.7]),
 }
+Kind = Callable[[rank1.Problem], rank1.Problem]
+#: A law of the problem's own type, and one behind a shuffled law.
+KINDS = pytest.mark.parametrize("kind", [lambda problem: problem, alike], ids=["own", "behind"])
 EVERY = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 
 
@@ -139,13 +144,14 @@ def test_orders_are_uniform() -> None:
 
 
 @pytest.mark.parametrize("method", ["steps", "stages"])
+@KINDS
 @pytest.mark.usefixtures("uncompiled")
-def test_runs_are_those_of_the_grid_in_that_order(method: str) -> None:
+def test_runs_are_those_of_the_grid_in_that_order(method: str, kind: Kind) -> None:
     """Without ties nothing tells the two apart, to the last bit."""
     u, v = np.array([0.1, 0.8, 0.5]), np.array([0.3, 0.9, 0.6, 0.2])
     rows, columns = [2, 0, 1], [3, 1, 0, 2]
-    shuffled = in_order(rank1.Bernoulli(u, v), rows, columns)
-    plain = rank1.Bernoulli(u[rows], v[columns])
+    shuffled = in_order(kind(rank1.Bernoulli(u, v)), rows, columns)
+    plain = kind(rank1.Bernoulli(u[rows], v[columns]))
     policy, steps = rank1.Rank1Elim(0.6), np.array([10, 500, 5000])
     for run in range(2):
         ours, theirs = (
@@ -169,10 +175,11 @@ def test_twins_stay_together() -> None:
             np.testing.assert_array_equal(order[twin], inner[order])
 
 
-def test_stages_of_a_shuffled_problem_have_the_law_of_its_steps() -> None:
+@KINDS
+def test_stages_of_a_shuffled_problem_have_the_law_of_its_steps(kind: Kind) -> None:
     """Mean and variance of realised regret at two checkpoints, within 4.5 standard errors."""
     policy, steps = rank1.Rank1Elim(0.6), np.array([700, 3000])
-    problem = PROBLEMS["ties"]
+    problem = kind(PROBLEMS["ties"])
     curves = {}
     for method in ("steps", "stages"):
         seed = 1 if method == "steps" else 2
@@ -191,7 +198,8 @@ def test_compiled_code_is_kept_apart_by_the_law_within() -> None:
         pass
 
     rng = np.random.default_rng(1)
-    laws = [Shuffled(problem, rng).law for problem in (PROBLEMS["own"], PROBLEMS["ties"])]
+    laws = [Shuffled(problem, rng).law for problem in (PROBLEMS["own"], PROBLEMS["categorical"])]
+    assert [type(law) for law in laws] == [ShuffledLaw, ShuffledLaw]
     assert kernel(nothing, laws[0]) is not kernel(nothing, laws[1])
     assert kernel(nothing, laws[0]) is kernel(nothing, Shuffled(Own(0.3), rng).law)
 

@@ -21,7 +21,8 @@ from rank1.studies.log import Event, Kind, as_events
 from rank1.studies.memory import Memory
 from rank1.studies.spec import make_spec
 from rank1.studies.storage.sqlite import SqliteReader
-from tests.studies.support import LIVE, NAMES, USUAL
+from tests.studies.support import NAMES, USUAL
+from tests.support import few
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -194,7 +195,7 @@ def test_an_event_that_cannot_be_is_not_folded(bad: Event) -> None:
         memory.fold(as_events([Event(Kind.CREATED), bad], 1, 0.0), lambda seq: None)
 
 
-@pytest.mark.parametrize("policy", LIVE)
+@pytest.mark.parametrize("policy", few(dict.fromkeys(["uniform", *USUAL, *NAMES]), 4))
 @settings(max_examples=20)
 @given(data=st.data())
 def test_the_order_of_reports_and_the_size_of_batches(policy: str, data: st.DataObject) -> None:
