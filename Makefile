@@ -122,6 +122,7 @@ docs: .venv-docs/ready ## the site, into site/
 	@echo "site/index.html"
 
 .venv-docs/ready: pyproject.toml
+	@$(SUPPORTED)
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install $(QUICKLY) --upgrade pip
 	.venv-docs/bin/python -m pip install $(QUICKLY) --group docs
@@ -138,6 +139,7 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 	touch $@
 
 .venv-oldest/ready: pyproject.toml tools/oldest.py
+	@$(SUPPORTED)
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) tools/oldest.py > .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install $(QUICKLY) --upgrade pip
@@ -146,4 +148,4 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 	touch $@
 
 clean: ## remove what make has made
-	rm -rf .venv .venv-box .venv-docs .venv-oldest dist .mypy_cache .ruff_cache report site
+	rm -rf .venv .venv-box .venv-docs .venv-oldest dist .mypy_cache .ruff_cache report report-quick site

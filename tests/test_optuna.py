@@ -64,7 +64,15 @@ def test_suggestions_are_those_of_the_policy(policy: str) -> None:
 def test_the_best_pair_and_when_to_stop() -> None:
     sampler = sampler_of("ucb1", reward_range=(0, 2))
     study = study_of(sampler)
-    with pytest.raises(rank1.InputError, match="no trial of the study has suggested both row and"):
+    message = "no trial of the study has suggested both row and column yet; suggested so far: "
+    with pytest.raises(rank1.InputError, match=message + "nothing"):
+        sampler.best(study)
+    other = study_of(sampler)
+    play(other, 1)
+    with pytest.raises(rank1.InputError, match=r"both rows and column yet; .*: column, row"):
+        PairSampler("rows", "column").best(other)
+    study.tell(study.ask(GRID), state=TrialState.PRUNED)
+    with pytest.raises(rank1.InputError, match="no trial of the study has ended with a value yet"):
         sampler.best(study)
     for _ in range(60):
         trial = study.ask(GRID)

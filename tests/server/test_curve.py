@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rank1.fit.pooled import mean_of_all
 from rank1.server.curve import POINTS, Curve
 from rank1.studies.log import Event, Events, Kind, as_events
 
@@ -17,7 +18,7 @@ def events(first: int, rows: list[int], values: list[float]) -> Events:
 def test_the_points_are_those_of_a_plain_count() -> None:
     rng = np.random.default_rng(1)
     rows, values = rng.integers(0, 5, 5000).tolist(), rng.random(5000).tolist()
-    whole, parts = Curve(), Curve()
+    whole, parts = Curve(-1, 2), Curve(-1, 2)
     whole.take(events(1, rows, values))
     place = 0
     while place < 5000:
@@ -32,11 +33,11 @@ def test_the_points_are_those_of_a_plain_count() -> None:
         found["reports"], found["rate"], found["equal_split"], strict=True
     ):
         np.testing.assert_allclose(rate, np.mean(values[:count]))
-        by_pair = [
-            np.mean([v for r, v in zip(rows[:count], values[:count], strict=True) if r == row])
-            for row in sorted(set(rows[:count]))
-        ]
-        np.testing.assert_allclose(equal, np.mean(by_pair))
+        won, counts = np.zeros((2, 5, 2))
+        for row, value in zip(rows[:count], values[:count], strict=True):
+            counts[row, row % 2] += 1
+            won[row, row % 2] += (value + 1) / 3
+        np.testing.assert_allclose(equal, 3 * mean_of_all(won, counts - won) - 1, rtol=1e-3)
 
 
 def test_an_empty_curve() -> None:

@@ -55,7 +55,7 @@ def _verdicts(found: Any) -> None:
     show(f"on any grid: {found.any_grid_reason}")
     if found.leader is not None:
         show(
-            f"{found.rate:.4g} a reward so far, where an equal split would have brought "
+            f"{found.rate:.4g} a reward so far, where an equal split would have brought about "
             f"{found.equal_split:.4g}"
         )
 

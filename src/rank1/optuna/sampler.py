@@ -112,6 +112,8 @@ class PairSampler(BaseSampler):
         Not the pair of `study.best_trial`, which had the luckiest trial.
         """
         with self._read(study) as trials:
+            if not trials.memory.evidence(0.0)[0].any():
+                raise InputError("no trial of the study has ended with a value yet")
             return self._choices(trials, trials.memory.state.best())
 
     def verdict(

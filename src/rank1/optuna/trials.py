@@ -143,8 +143,13 @@ class Trials:
     def memory(self) -> Memory:
         """What the trials have taught, once the grid is known."""
         if self._memory is None:
+            trials = self.storage.get_all_trials(self.study, deepcopy=False)
+            seen = sorted({name for trial in trials for name in trial.params})
             names = " and ".join(self.settings.names)
-            raise InputError(f"no trial of the study has suggested both {names} yet")
+            raise InputError(
+                f"no trial of the study has suggested both {names} yet; "
+                f"suggested so far: {', '.join(seen) or 'nothing'}"
+            )
         return self._memory
 
     def read(self, space: Sequence[BaseDistribution] = ()) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.fit.pooled import mean_of_all
 from rank1.studies.log import Events, Kind
 
 __all__ = ["Curve"]
@@ -18,7 +19,7 @@ POINTS = 240
 class Curve:
     """Points of the average reward so far, made from the events of a log as they come.
 
-    The equal split is the average over the pairs that were tried of each pair's own average.
+    The equal split is an estimate: `rank1.fit.pooled` has how it is made.
 
     Examples
     --------
@@ -29,7 +30,8 @@ class Curve:
     {'reports': [1], 'at': [7.0], 'rate': [0.5], 'equal_split': [0.5]}
     """
 
-    def __init__(self) -> None:
+    def __init__(self, low: float = 0.0, high: float = 1.0) -> None:
+        self._low, self._width = low, high - low
         self.seq = 0
         self._every = 1
         self._count, self._sum = 0, 0.0
@@ -48,6 +50,9 @@ class Curve:
         rows, columns = events.row[told], events.column[told]
         values, at = events.value[told], events.at[told]
         self._make_room(int(rows.max()) + 1, int(columns.max()) + 1)
+        while (self._count + len(told)) // self._every > POINTS:
+            self._every *= 2
+        self._points = [each for each in self._points if each[0] % self._every == 0]
         begin = 0
         while begin < len(told):
             end = min(len(told), begin + self._every - self._count % self._every)
@@ -61,12 +66,9 @@ class Curve:
             begin = end
 
     def _add(self, at: float) -> None:
-        tried = self._counts > 0
-        equal = float((self._sums[tried] / self._counts[tried]).mean())
+        won = np.clip((self._sums - self._low * self._counts) / self._width, 0, self._counts)
+        equal = self._low + self._width * mean_of_all(won, self._counts - won)
         self._points.append((self._count, at, self._sum / self._count, equal))
-        if len(self._points) > POINTS:
-            self._every *= 2
-            self._points = [each for each in self._points if each[0] % self._every == 0]
 
     def _make_room(self, K: int, L: int) -> None:
         old = self._counts.shape

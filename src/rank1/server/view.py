@@ -29,7 +29,7 @@ class Views:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._curve = Curve()
+        self._curve = Curve(*study.spec.reward_range)
         self._lock = threading.Lock()
         self._kept: tuple[str, bytes, bytes] | None = None
         self._next = 0.0

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import notebook, stopping
+from rank1.fit.pooled import mean_of_all
 from rank1.studies.asking import counts_of
 from rank1.studies.memory import Memory
 from rank1.studies.spec import Spec
@@ -50,7 +51,7 @@ class Best:
     #: u[i]/u[leader's row]: estimate, lower and upper end, K×3; L×3 for columns.
     row_effects: Floats
     column_effects: Floats
-    #: Average reward so far, and what playing all pairs alike would have given.
+    #: Average reward so far, and an estimate of what playing all pairs alike would have given.
     rate: float
     equal_split: float
     #: May one stop, assuming rank one and not assuming it; the reasons, in words.
@@ -161,7 +162,6 @@ def best_of(memory: Memory, spec: Spec, now: float) -> Best:
             )
         return _in_units(one, width).reason_with(name)
 
-    tried = counts > 0
     may_stop = spec.forgetting is None
     at = ruled.leader
     return Best(
@@ -182,7 +182,7 @@ def best_of(memory: Memory, spec: Spec, now: float) -> Best:
         row_effects=effects.rows,
         column_effects=effects.columns,
         rate=float(low + width * won.sum() / total) if total else math.nan,
-        equal_split=float(low + width * means[tried].mean()) if total else math.nan,
+        equal_split=low + width * mean_of_all(won, lost),
         stop=ruled.stop and may_stop,
         reason=reason(ruled),
         any_grid_stop=any_grid.stop and may_stop,

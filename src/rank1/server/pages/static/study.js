@@ -40,7 +40,7 @@ function show() {
     return group;
   }));
   words("curve-words", view.rate === null ? "Nothing is reported yet."
-    : `${number(view.rate)} a report so far; showing all pairs alike would have brought ${number(view.equal_split)}.`);
+    : `${number(view.rate)} a report so far; showing all pairs alike would have brought about ${number(view.equal_split)}.`);
   showPairs();
   draw();
   const now = JSON.stringify([view.rows.map((r) => [r.label, r.retired]), view.columns.map((c) => [c.label, c.retired])]);

@@ -1,0 +1,68 @@
+"""What all pairs bring on average, though a policy has tried some of them rarely."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["mean_of_all"]
+
+Floats = NDArray[np.float64]
+
+#: Bounds of the logit of the pairs' common mean, and of the logarithm of how alike they are.
+BOUNDS = ((-20.0, 20.0), (-2.0, 14.0))
+
+
+def mean_of_all(successes: ArrayLike, failures: ArrayLike) -> float:
+    """Estimate the average of all pairs' means, where a policy chose how often each was tried.
+
+    The average of the pairs' own averages would be too low: a policy leaves pairs that had bad
+    luck, and they never make up for it. So each pair's mean is taken as drawn from a beta
+    distribution, the one that makes the counts likeliest (the beta-binomial model), and is
+    estimated given its counts; the likelihood doesn't depend on why a pair was tried. Pairs without
+    data have the distribution's mean. Where few pairs are much better than all others, no beta
+    distribution fits, and the estimate is too high.
+
+    Examples
+    --------
+    Three pairs alike, one of which was left after two failures:
+
+    >>> print(f"{mean_of_all([50, 51, 0], [50, 49, 2]):.3f}")
+    0.500
+    """
+    won = np.asarray(successes, np.float64).ravel()
+    lost = np.asarray(failures, np.float64).ravel()
+    total = won.sum() + lost.sum()
+    if total <= 0:
+        return float("nan")
+    rate = won.sum() / total
+    if rate <= 0 or rate >= 1:
+        return float(rate)
+    mean, size = _prior(won, lost, rate)
+    return float(((won + mean * size) / (won + lost + size)).mean())
+
+
+def _prior(won: Floats, lost: Floats, rate: float) -> tuple[float, float]:
+    """Mean and size (α + β) of the likeliest beta distribution."""
+    from scipy.optimize import minimize
+    from scipy.special import betaln, expit, logit, psi
+
+    # Many pairs have the same counts. As complex numbers they are sorted faster than as columns.
+    different, times = np.unique(won + 1j * lost, return_counts=True)
+    a, b = different.real, different.imag
+
+    def loss(x: Floats) -> tuple[float, Floats]:
+        mean, size = expit(x[0]), np.exp(x[1])
+        alpha, beta = mean * size, (1 - mean) * size
+        value = times @ (betaln(a + alpha, b + beta) - betaln(alpha, beta))
+        common = psi(size) - psi(a + b + size)
+        by_alpha = times @ (psi(a + alpha) - psi(alpha) + common)
+        by_beta = times @ (psi(b + beta) - psi(beta) + common)
+        slope = (by_alpha - by_beta) * size * mean * (1 - mean), by_alpha * alpha + by_beta * beta
+        return -value, -np.array(slope)
+
+    begin = [logit(rate), 3.0]
+    found: Any = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=BOUNDS)
+    return float(expit(found.x[0])), float(np.exp(found.x[1]))
