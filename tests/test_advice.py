@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import rank1
 from rank1.advice.assumed import assumed_grid
+from rank1.advice.words import table_of
 from rank1.settings import parse_policy
 from tests.test_cli import Output
 
@@ -65,6 +66,17 @@ def test_a_horizon_that_is_too_short_to_find_is_said_with_the_pulls_it_takes() -
     assert "20 pulls are too few" in told.words[1]
     assert all(row["median"] > 20 for row in told.figures)
     assert re.search(r"half of the runs of top_two stop within [\d,]+ pulls", str(told))
+
+
+def test_a_policy_for_another_goal_is_not_the_fault_of_the_horizon() -> None:
+    told = rank1.advise(2, 2, 5000, 0.3, "find", lifts=[0.5], policies=[rank1.UTS()], runs=4)
+    assert "grids that were simulated for uts; others weren't asked." in told.words[1]
+
+
+def test_what_was_given_up_before_the_horizon_is_not_called_never() -> None:
+    told = rank1.advise(4, 4, 10**12, 1e-9, "find", lifts=[0.5], runs=1)
+    assert all(row["given_up"] for row in told.figures)
+    assert all("≥ 0%" in line for line in table_of("find", told.figures)[1])
 
 
 def test_an_equal_split_alone_can_be_asked() -> None:

@@ -69,8 +69,9 @@ class Advice:
         For the goal "find": `within` is the share of runs that stopped within the horizon,
         `wrong` the number of those that stopped at a pair which isn't best, `median` and `p90` are
         pulls until they stopped; `cut` and `cut_p90` say that fewer than half of them, or 90%, did
-        within `most` pulls, after which a run is given up. `at_least` is the lower bound on the
-        average of pulls that holds for every rule.
+        within `most` pulls, after which a run is given up. `given_up` says that some were before
+        the horizon: `within` is a lower bound then. `at_least` is the lower bound on the average of
+        pulls that holds for every rule.
 
         For the goal "earn": `regret` and `reward` after `steps`, and `gain`: of what the best pair
         would bring above an equal split, the share that the policy brings. `steps` is less than
@@ -240,6 +241,7 @@ def _searched(
         "p90": float(np.quantile(each.pulls, 0.9)),
         "cut": share < 0.5,
         "cut_p90": share < 0.9,
+        "given_up": cut < horizon and share < 1,
         "most": cut,
         "at_least": least,
     }

@@ -53,10 +53,12 @@ def find_words(
             )
         words.append(f"If {grid.words}: {_pulls(mine)}; {_equal_pulls(equal)}. {told}")
     if best is None or not (enough or unknown):
+        made = any(policy.name == DEFAULT_POLICY["find"] for policy in able)
+        asked = "" if made else f" for {' and '.join(labels)}; others weren't asked"
         few = (
             f"Don't expect to find it: {horizon:,} pulls are too few on all grids that were "
-            "simulated. Plan for the pulls below, merge rows or columns, be content with less "
-            "confidence, or measure something that happens more often. If the aim is to earn "
+            f"simulated{asked}. Plan for the pulls below, merge rows or columns, be content with "
+            "less confidence, or measure something that happens more often. If the aim is to earn "
             "meanwhile, ask for that."
         )
         return None, [few, *words]
@@ -155,7 +157,8 @@ def table_of(goal: str, figures: list[dict[str, Any]]) -> tuple[list[str], list[
                 f"{'> ' if row[cut] else ''}{row[name]:,.0f}"
                 for name, cut in (("median", "cut"), ("p90", "cut_p90"))
             ]
-            cells += [f"{row['within']:.0%}", *pulls, str(row["wrong"])]
+            within = f"{'≥ ' if row['given_up'] else ''}{row['within']:.0%}"
+            cells += [within, *pulls, str(row["wrong"])]
         else:
             regret = f"{row['regret']:,.0f} ± {row['regret_se']:,.0f}"
             cells += [f"{row['steps']:,}", regret, f"{row['reward']:,.0f}", share(row["gain"])]
