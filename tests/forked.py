@@ -25,6 +25,7 @@ PROCESSES.set_forkserver_preload(
         "rank1.server.run",
         "rank1.simulation",
         "joblib",
+        "scipy.optimize",
     ]
 )
 
