@@ -3,9 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUPPORTED = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "Python 3.11 or later is needed; name it with: make PYTHON=python3.12 …"; exit 1; }
-# Without compiling all to byte code, which takes half of the time: Python does it for what is imported.
-QUICKLY := --quiet --no-compile
-# And keeps it, whatever the environment says: the tests start hundreds of processes.
+INSTALL := sh tools/install.sh
+# Python keeps what it compiled to byte code, whatever the environment says: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
 # The quick ones of what is computed: see `make test-fast`.
@@ -83,15 +82,15 @@ dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.
 	@$(SUPPORTED)
 	rm -rf .venv-box
 	$(PYTHON) -m venv .venv-box
-	@box=".venv-box/bin/python -m pip install $(QUICKLY) pytest>=9.0 hypothesis psutil"; \
+	@box="$(INSTALL) .venv-box pytest>=9.0 hypothesis psutil"; \
 	if .venv-box/bin/python -m pip install --quiet --disable-pip-version-check --dry-run --no-deps --only-binary ray ray \
 	  2> .venv-box/why; then $$box ".[ray,studies]" && : > $@; \
 	else $$box ".[studies]" && \
 	  echo "Ray is left out: it has no package for this Python ($$(tail -1 .venv-box/why))" > $@; fi
 
 .venv-box/ready: .venv-box/filled dist/.ready
-	.venv-box/bin/python -m pip install $(QUICKLY) --force-reinstall --no-deps dist/*.whl
-	.venv-box/bin/python -m pip install $(QUICKLY) "$$(echo dist/*.whl)[studies]"
+	.venv-box/bin/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
+	.venv-box/bin/python -m pip install --quiet "$$(echo dist/*.whl)[studies]"
 	cp $< $@
 
 release: test validate docs ## all that comes before an upload
@@ -124,8 +123,7 @@ docs: .venv-docs/ready ## the site, into site/
 .venv-docs/ready: pyproject.toml
 	@$(SUPPORTED)
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install $(QUICKLY) --upgrade pip
-	.venv-docs/bin/python -m pip install $(QUICKLY) --group docs
+	$(INSTALL) .venv-docs --group docs
 	touch $@
 
 docs-figures: .venv/ready ## draw the figures of the docs anew
@@ -134,17 +132,14 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 .venv/ready: pyproject.toml
 	@$(SUPPORTED)
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install $(QUICKLY) --upgrade pip
-	$(BIN)/python -m pip install $(QUICKLY) --editable . --group dev
+	$(INSTALL) .venv --editable . --group dev
 	touch $@
 
 .venv-oldest/ready: pyproject.toml tools/oldest.py
 	@$(SUPPORTED)
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) tools/oldest.py > .venv-oldest/constraints.txt
-	.venv-oldest/bin/python -m pip install $(QUICKLY) --upgrade pip
-	.venv-oldest/bin/python -m pip install $(QUICKLY) --editable . --group dev \
-	  --constraint .venv-oldest/constraints.txt
+	$(INSTALL) .venv-oldest --editable . --group dev --constraint .venv-oldest/constraints.txt
 	touch $@
 
 clean: ## remove what make has made
