@@ -42,6 +42,9 @@ from tests.optuna_support import (
 )
 from tests.optuna_support import quiet as quiet
 
+#: Hundreds of trials take less time than compiling; docs/optuna.md runs compiled.
+pytestmark = pytest.mark.uncompiled
+
 # What it suggests
 
 

@@ -33,6 +33,9 @@ from tests.optuna_support import (
 )
 from tests.optuna_support import quiet as quiet
 
+#: As in tests/test_optuna.py.
+pytestmark = pytest.mark.uncompiled
+
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_restart_changes_nothing(policy: str) -> None:

@@ -61,7 +61,7 @@ def test_every_policy_plays_on(name: str) -> None:
 
 def test_delay_is_the_mean_number_of_steps() -> None:
     """Rewards on their way: 50 on average, with a variance of 25; four standard errors."""
-    out = 2000 - learned("thompson", 200, 2000, Feedback(delay=50.0))
+    out = 2000 - learned("uts", 200, 2000, Feedback(delay=50.0))
     assert out.mean() == pytest.approx(50, abs=4 * 5 / np.sqrt(200))
     assert out.std() == pytest.approx(5, rel=0.25)
 
