@@ -77,7 +77,8 @@ dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.
 	$(BIN)/twine check --strict dist/*
 	touch $@
 
-# What the wheel needs is there before the wheel is: installed from the source, which it replaces.
+# What the wheel needs is there before the wheel is: installed from the source, which it replaces. The
+# wheel itself is installed as users do it.
 .venv-box/filled: pyproject.toml
 	@$(SUPPORTED)
 	rm -rf .venv-box

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from itertools import filterfalse
 from typing import Any
 
 import pytest
@@ -33,32 +32,24 @@ CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
 
 #: Of two processes the first begins with the first of these, which compile most; the other in the
-#: middle of all, with what compiles little. A process compiles a function once, whatever calls it,
-#: but it can't take it over from another. What is in the cache it can: the tests of servers, which
-#: are processes of their own, come last.
+#: middle, with what compiles little. A process compiles a function once, whatever calls it, but it
+#: can't take it over from another. What is in the cache it can: the tests of servers, which are
+#: processes of their own, come last.
 ORDER = (
     "tests/test_docs", "tests/test_advice", "tests/test_grids", "tests/test_gallery",
     "tests/plots/test_regret", "tests/compiled/test_generators", "tests/problems/test_shuffled",
-    "tests/simulation/test_stages", "tests/policies", "tests/simulation", "tests/paper",
-    "tests/studies", "", "tests/test_", "tests/server",
+    "tests/simulation/test_stages", "tests/policies", "tests/simulation",
+    "tests/problems", "tests/compiled", "tests/stopping", "tests/sweeps", "tests/theory",
+    "tests/studies", "", "tests/paper", "tests/test_", "tests/server",
 )  # fmt: skip
-MIDDLE = ("tests/theory", "tests/sweeps", "tests/compiled", "tests/problems", "tests/stopping")
 
 
-@pytest.hookimpl(trylast=True)  # when it is known which tests are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
         found = [k for k, name in enumerate(ORDER) if name and item.nodeid.startswith(name)]
         return found[0] if found else ORDER.index("")
 
-    def light(item: pytest.Item) -> bool:
-        return ORDER[place(item)] == "" and item.nodeid.startswith(MIDDLE)
-
-    others = sorted(filterfalse(light, items), key=place)
-    middle = min(len(items) // 2, len(others))
-    while 0 < middle < len(others) and others[middle].path == others[middle - 1].path:
-        middle -= 1  # files are not torn apart, nor what their tests share
-    items[:] = others[:middle] + list(filter(light, items)) + others[middle:]
+    items.sort(key=place)
 
 
 @pytest.fixture(autouse=True)

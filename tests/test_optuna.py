@@ -41,14 +41,17 @@ from tests.optuna_support import (
     suggest,
 )
 from tests.optuna_support import quiet as quiet
+from tests.support import few
 
-#: Hundreds of trials take less time than compiling; docs/optuna.md runs compiled.
+#: Hundreds of trials take less time than compiling.
 pytestmark = pytest.mark.uncompiled
+
+NAMES = [*POLICIES, "top_two", "uts"]
 
 # What it suggests
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, "top_two", "uts"])
+@pytest.mark.parametrize("policy", [*NAMES, *few(NAMES, 0)])  # the latter are compiled
 def test_suggestions_are_those_of_the_policy(policy: str) -> None:
     study = study_of(sampler_of(policy))
     play(study, 200)

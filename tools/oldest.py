@@ -1,4 +1,4 @@
-"""The lowest versions that pyproject.toml allows, as constraints for pip: `make test-oldest`."""
+"""The lowest versions that pyproject.toml allows, as constraints: `make test-oldest`."""
 
 from __future__ import annotations
 

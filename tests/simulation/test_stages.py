@@ -19,15 +19,14 @@ from scipy import stats
 
 import rank1
 from rank1.simulation.series import Series, checkpoints_of
-from tests.support import few
+from tests.support import few, others_uncompiled
 
 RUNS = 1500
 N = 6000
 #: Twice in the first round, in the middle of rounds and stages, two steps in a row, and the end.
 STEPS = np.array([2, 5, 7, 403, 1000, 1001, 2501, 3000, N])
 
-#: Stages are compiled for each law, which takes seconds: other laws than the paper's wait for
-#: `make validate`.
+#: Stages are compiled for each law, which takes seconds: the last waits for `make validate`.
 PROBLEMS = [
     rank1.spike(4, 3, 0.2, 0.3, 0.75, 0.6),
     rank1.Bernoulli([0.9, 0.4, 0.4, 0.9, 0.1], [1.0, 0.3, 0.55]),  # ties, and a certain column
@@ -74,7 +73,7 @@ def assert_same_frequencies(a: list[Any], b: list[Any]) -> None:
 
 
 @pytest.fixture(
-    scope="module", params=few(PROBLEMS, 2), ids=lambda p: f"{p.description['name']}{p.K}x{p.L}"
+    scope="module", params=few(PROBLEMS, 3), ids=lambda p: f"{p.description['name']}{p.K}x{p.L}"
 )
 def both(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     return played(request.param, "steps"), played(request.param, "stages")
@@ -152,7 +151,7 @@ def test_more_columns_than_rounds() -> None:
 CHECKPOINTS: list[Any] = [1, 10, 100, 1000, [1], [5, 6, 7, 5999], range(1, 3001), range(1, N + 1)]
 
 
-@pytest.mark.parametrize("problem", few(PROBLEMS, 2), ids=repr)
+@pytest.mark.parametrize("problem", others_uncompiled(PROBLEMS), ids=repr)
 def test_the_end_does_not_depend_on_the_checkpoints(problem: rank1.Problem) -> None:
     assert_checkpoints_do_not_count(problem, rank1.Rank1Elim(0.6))
 
