@@ -1,7 +1,7 @@
 # Every target sets up what it needs in .venv; Python 3.11 or later and make are enough.
 PYTHON ?= python3
 BIN := .venv/bin
-SUPPORTED = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+SUPPORTED = "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "Python 3.11 or later is needed; name it with: make PYTHON=python3.12 …"; exit 1; }
 INSTALL := sh tools/install.sh
 # Python keeps what it compiled to byte code, whatever the environment says: the tests start hundreds of processes.
@@ -82,7 +82,7 @@ dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.
 .venv-box/filled: pyproject.toml
 	@$(SUPPORTED)
 	rm -rf .venv-box
-	$(PYTHON) -m venv .venv-box
+	"$(PYTHON)" -m venv .venv-box
 	@box="$(INSTALL) .venv-box pytest>=9.0 hypothesis psutil"; \
 	if .venv-box/bin/python -m pip install --quiet --disable-pip-version-check --dry-run --no-deps --only-binary ray ray \
 	  2> .venv-box/why; then $$box ".[ray,studies]" && : > $@; \
@@ -123,7 +123,7 @@ docs: .venv-docs/ready ## the site, into site/
 
 .venv-docs/ready: pyproject.toml
 	@$(SUPPORTED)
-	$(PYTHON) -m venv .venv-docs
+	"$(PYTHON)" -m venv .venv-docs
 	$(INSTALL) .venv-docs --group docs
 	touch $@
 
@@ -132,14 +132,14 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 
 .venv/ready: pyproject.toml
 	@$(SUPPORTED)
-	$(PYTHON) -m venv .venv
+	"$(PYTHON)" -m venv .venv
 	$(INSTALL) .venv --editable . --group dev
 	touch $@
 
 .venv-oldest/ready: pyproject.toml tools/oldest.py
 	@$(SUPPORTED)
-	$(PYTHON) -m venv .venv-oldest
-	$(PYTHON) tools/oldest.py > .venv-oldest/constraints.txt
+	"$(PYTHON)" -m venv .venv-oldest
+	"$(PYTHON)" tools/oldest.py > .venv-oldest/constraints.txt
 	$(INSTALL) .venv-oldest --editable . --group dev --constraint .venv-oldest/constraints.txt
 	touch $@
 

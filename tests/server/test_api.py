@@ -399,6 +399,7 @@ def test_a_body_that_is_not_json_is_said_to_be_none(service: Served) -> None:
         found = json.load(answer)
     assert (found["status"], found["field"]) == (422, "body")
     assert found["detail"].startswith("body: must be JSON (")
+    assert found["value"] == repr('{"name": ')
 
 
 def test_rewards_whose_sums_would_overflow_are_refused(service: Served) -> None:

@@ -121,14 +121,14 @@ _TITLES = {
 }
 
 
-def validation(found: list[Mapping[str, Any]]) -> dict[str, Any]:
+def validation(found: list[Mapping[str, Any]], body: Any) -> dict[str, Any]:
     """Problem details of a body or parameter that has the wrong shape."""
     faults = []
     for each in found[:20]:
         place = [str(part) for part in each["loc"]]
         if each["type"] == "json_invalid":
             reason = each.get("ctx", {}).get("error", each["msg"])
-            each = {"msg": f"must be JSON ({reason})", "input": "something else"}
+            each = {"msg": f"must be JSON ({reason})", "input": body}
             place = place[:1]
         faults.append(
             {

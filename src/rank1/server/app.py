@@ -120,7 +120,7 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[House], Any] | N
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return answer(validation(list(error.errors())), 422)
+        return answer(validation(list(error.errors()), error.body), 422)
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
