@@ -39,7 +39,8 @@ def call(
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read() or b"null")
+        with error:
+            return error.code, json.loads(error.read() or b"null")
 
 
 def at(name: str, rest: str = "") -> str:

@@ -60,9 +60,10 @@ def test_a_database_that_stays_away(tmp_path: Path, server: Any) -> None:
                     ),
                     timeout=100,
                 )  # fmt: skip
-            assert caught.value.code == 503
-            assert caught.value.headers["Retry-After"] == "1"
-            found = str(caught.value.read(), "utf-8")
+            with caught.value as error:
+                found = str(error.read(), "utf-8")
+            assert error.code == 503
+            assert error.headers["Retry-After"] == "1"
             assert "urn:rank1:problem:storage" in found
             assert "Traceback" not in found
         finally:

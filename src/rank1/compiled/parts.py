@@ -69,6 +69,7 @@ _NOISE = frozenset(
     [
         *("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__"),
         *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
+        *("__classdictcell__", "__conditional_annotations__"),  # Python 3.14's, for annotations
         *("__firstlineno__", "__static_attributes__", "__abstractmethods__", "_abc_impl"),
         *("__parameters__", "__orig_bases__", "__type_params__", "__match_args__"),
         *("__dataclass_fields__", "__dataclass_params__", "__slotnames__"),

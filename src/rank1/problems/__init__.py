@@ -26,8 +26,7 @@ from rank1.problems.rank_one import RankOne as RankOne
 PROBLEMS: dict[str, _Callable[..., Problem]] = {
     _re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower(): value
     for name, value in list(vars().items())
-    if _inspect.isfunction(value)
-    or (
-        (_inspect.isclass(value) and issubclass(value, Problem)) and value not in (Problem, RankOne)
-    )
+    if not name.startswith("_")
+    and value not in (Problem, RankOne)
+    and (_inspect.isfunction(value) or (_inspect.isclass(value) and issubclass(value, Problem)))
 }
