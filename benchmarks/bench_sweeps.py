@@ -48,13 +48,13 @@ def sweep(grid: Grid, folder: Path, jobs: int) -> tuple[float, Cost]:
     store = Store(folder / f"cells-{jobs}")
 
     def everything() -> Any:
-        todo = plan(grid, store)
-        assert todo.play("processes", jobs) == []
-        write_sweep(folder / "result.parquet", grid, todo)
-        return todo
+        planned = plan(grid, store)
+        assert planned.play("processes", jobs) == []
+        write_sweep(folder / "result.parquet", grid, planned)
+        return planned
 
-    todo, cost = timed(everything)
-    return todo.whole(0).seconds, cost
+    planned, cost = timed(everything)
+    return planned.whole(0).seconds, cost
 
 
 def hand_out(folder: Path) -> None:
@@ -102,8 +102,8 @@ def large_store(folder: Path, problems: int, policies: int, cells: int) -> None:
     plan(Grid(grid.problems[:1], grid.policies[:1], grid.n, 1, 2, 20), None)  # compiles
     # The last cell is missing, as if the sweep had been stopped there.
     os.unlink(store.path(keys[-1], range(4 * cells - 4, 4 * cells)))
-    todo, cost = timed(lambda: plan(grid, store))
-    assert len(todo.cells) == 1
+    planned, cost = timed(lambda: plan(grid, store))
+    assert len(planned.cells) == 1
     total = len(keys) * cells
     print(f"{total:,} cells, {cells} of each of {len(keys):,} series")
     print(f"  kept, each:                           {put.cpu / total * 1e6:8.0f} µs of CPU")

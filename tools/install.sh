@@ -1,6 +1,6 @@
-# install.sh ENVIRONMENT WHAT…: installs by uv, which is three times as quick, or else by pip.
-# Where pip was told of an index in place of the public one, or of none, pip does it: uv wouldn't know.
-# Nothing is compiled to byte code, which takes half of pip's time: Python does it for what is imported.
+# install.sh ENVIRONMENT WHAT…: installs by uv, which is much quicker, or else by pip.
+# Where pip was told of an index in place of the public one, of none, of a proxy or of constraints, pip does it:
+# uv wouldn't know. Nothing is compiled to byte code: Python does that for what is imported.
 set -eu
 trap 'exit 130' INT
 trap 'exit 143' TERM
