@@ -9,20 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rank1.errors import InputError, InputTypeError
+from rank1.errors import InputError, InputTypeError, shown
 
-__all__ = ["boolean", "integer", "jobs", "number", "one_of", "vector"]
+__all__ = ["boolean", "integer", "jobs", "number", "one_of", "shown", "vector"]
 
 #: The largest step count: counters are 64-bit, and a double counts exactly up to 2**53.
 MAX_STEPS = 2**53
 #: More threads or processes than any machine has use for.
 MAX_JOBS = 1024
-
-
-def shown(value: Any) -> str:
-    """A value as an error message shows it, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _is_real(value: Any) -> bool:
@@ -40,14 +34,14 @@ def integer(name: str, value: Any, low: int, high: int | None = MAX_STEPS) -> in
     ...
     rank1.InputError: runs must be a whole number of at least 1, got 0
     """
-    asked = f"{name} must be a whole number of at least {low}"
+    asked = f"a whole number of at least {low}"
     if not _is_real(value):
-        raise InputTypeError(f"{asked}, got {shown(value)}")
+        raise InputTypeError(name, value, asked)
     if high is not None and (high < MAX_STEPS or high < value < math.inf):
         asked += f" and at most {high}"
     whole = isinstance(value, int | np.integer) or (math.isfinite(value) and int(value) == value)
     if not whole or value < low or (high is not None and value > high):
-        raise InputError(f"{asked}, got {shown(value)}")
+        raise InputError(name, value, asked)
     return int(value)
 
 
@@ -60,7 +54,7 @@ def boolean(name: str, value: Any) -> bool:
     rank1.InputTypeError: first_round must be true or false, got 'no'
     """
     if not isinstance(value, bool):
-        raise InputTypeError(f"{name} must be true or false, got {shown(value)}")
+        raise InputTypeError(name, value, "true or false")
     return value
 
 
@@ -72,8 +66,9 @@ def jobs(name: str, value: Any) -> int:
         return int(joblib.cpu_count())
     try:
         return integer(name, value, 1, MAX_JOBS)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{error}; -1 is for one on each core") from None
+    except (InputError, InputTypeError) as error:
+        error.hint = "-1 is for one on each core"
+        raise
 
 
 def number(
@@ -97,14 +92,14 @@ def number(
         parts.append(f"above {low:g}" if above else f"of at least {low:g}")
     if high < math.inf:
         parts.append(f"below {high:g}" if below else f"at most {high:g}")
-    asked = " ".join([f"{name} must be a number", " and ".join(parts)]).rstrip()
+    asked = " ".join(["a number", " and ".join(parts)]).rstrip()
     if not _is_real(value):
-        raise InputTypeError(f"{asked}, got {shown(value)}")
+        raise InputTypeError(name, value, asked)
     if isinstance(value, int) and abs(value) > 2**1000:  # too large for a float
-        raise InputError(f"{asked}, got {shown(value)}")
+        raise InputError(name, value, asked)
     edge = (above and value == low) or (below and value == high)
     if not math.isfinite(value) or not low <= value <= high or edge:
-        raise InputError(f"{asked}, got {shown(value)}")
+        raise InputError(name, value, asked)
     return float(value)
 
 
@@ -121,13 +116,14 @@ def vector(
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputTypeError(f"{name} must be a list of numbers, got {shown(values)}") from None
+        raise InputTypeError(name, values, "a list of numbers") from None
     if array.ndim != 1 or array.size == 0:
-        raise InputError(f"{name} must be a list of at least one number, got {shown(values)}")
+        raise InputError(name, values, "a list of at least one number")
     bad = ~((array >= low) & (array <= high))  # catches NaN too
     if bad.any():
         at = int(bad.argmax())
-        raise InputError(f"{name}[{at}] must be a number in [{low:g}, {high:g}], got {array[at]}")
+        asked = f"a number in [{low:g}, {high:g}]"
+        raise InputError(f"{name}[{at}]", float(array[at]), asked)
     array.setflags(write=False)
     return array
 
@@ -138,7 +134,7 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     >>> one_of("policy", "rank1elm", ["rank1elim", "uts"])
     Traceback (most recent call last):
     ...
-    rank1.InputError: policy must be one of rank1elim, uts, got 'rank1elm' (did you mean rank1elim?)
+    rank1.InputError: policy must be one of rank1elim, uts, got 'rank1elm': did you mean rank1elim?
     """
     import difflib
 
@@ -146,5 +142,5 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     if isinstance(value, str) and value in known:  # of an array, `in` makes no sense
         return value
     close = difflib.get_close_matches(str(value), known, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    raise InputError(f"{name} must be one of {', '.join(known)}, got {shown(value)}{hint}")
+    hint = f"did you mean {close[0]}?" if close else None
+    raise InputError(name, value, f"one of {', '.join(known)}", hint)

@@ -1,10 +1,14 @@
-"""Everything that rank1 raises on purpose, under one roof.
+"""Everything that rank1 raises on purpose. Errors are data: fields first, one sentence from them.
 
 Each class is also the built-in exception that fits, so that code which knows nothing of rank1 can
-catch it; a service maps the classes to its own answers.
+catch it. A service or a command line reads the fields (`argument`, `value`, `expected`, `hint`,
+`context`, `problem`) and never takes a sentence apart.
 """
 
 from __future__ import annotations
+
+import copy
+from typing import Any, Self
 
 __all__ = [
     "BackendError",
@@ -18,6 +22,7 @@ __all__ = [
     "MissingPackageError",
     "NoDigest",
     "OtherStudyError",
+    "PolicyError",
     "Rank1Error",
     "SnapshotError",
     "StorageError",
@@ -27,16 +32,136 @@ __all__ = [
 ]
 
 
+def shown(value: Any) -> str:
+    """A value as an error message shows it, shortened where it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 class Rank1Error(Exception):
-    """Anything that rank1 refuses or can't do; the message says what would be right."""
+    """Anything that rank1 refuses or can't do.
+
+    Parameters
+    ----------
+    problem
+        What is wrong, as a sentence without a full stop.
+    hint
+        What to do about it.
+    facts
+        Anything else a caller may want to read, kept as attributes: `where`, `study`, `id`.
+
+    Examples
+    --------
+    >>> error = StorageError("there is no file 'a.db'", "create a study first", where="a.db")
+    >>> str(error), error.where
+    ("there is no file 'a.db': create a study first", 'a.db')
+    """
+
+    problem: str = ""
+    hint: str | None = None
+    #: Where the error was met, such as "line 3 of the history"; see `within`.
+    context: str | None = None
+
+    def __init__(self, problem: str, hint: str | None = None, **facts: Any) -> None:
+        super().__init__()
+        self.problem, self.hint = problem, hint
+        vars(self).update(facts)
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, without the context."""
+        return f"{self.problem}: {self.hint}" if self.hint else self.problem
+
+    def within(self, context: str) -> Self:
+        """The same error, met in this context.
+
+        >>> str(InputError("n", 0, "a whole number").within("line 3"))
+        'line 3: n must be a whole number, got 0'
+        """
+        outer = copy.copy(self)
+        outer.context = f"{context}: {self.context}" if self.context else context
+        return outer
+
+    def __str__(self) -> str:
+        return f"{self.context}: {self.sentence}" if self.context else self.sentence
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), vars(self))
 
 
-class InputError(Rank1Error, ValueError):
-    """An argument has a value that can't be; the message names it, the value and what can."""
+def _restored(cls: type[Rank1Error], fields: dict[str, Any]) -> Rank1Error:
+    """An error that was pickled or copied."""
+    error = cls.__new__(cls)
+    vars(error).update(fields)
+    return error
 
 
-class InputTypeError(Rank1Error, TypeError):
+class _Argument(Rank1Error):
+    """An argument that can't be accepted.
+
+    Parameters
+    ----------
+    argument
+        Its name.
+    value
+        Its value.
+    expected
+        What it must be: "a whole number of at least 1".
+    hint
+        What to do about it, where `expected` doesn't say it all.
+    got
+        How the sentence shows the value; default: its `repr`, shortened.
+    """
+
+    argument: str
+    value: Any
+    expected: str
+    got: str
+
+    def __init__(
+        self,
+        argument: str,
+        value: Any = None,
+        expected: str = "",  # TRANSITION: a whole sentence as the only argument; goes at the end
+        hint: str | None = None,
+        *,
+        got: str | None = None,
+        **facts: Any,
+    ) -> None:
+        Exception.__init__(self)
+        self.argument, self.value, self.expected, self.hint = argument, value, expected, hint
+        self.got = shown(value) if got is None else got
+        vars(self).update(facts)
+
+    @property
+    def sentence(self) -> str:
+        """What must be, what was given, and the hint."""
+        if not self.expected:
+            return self.argument
+        text = f"{self.argument} must be {self.expected}, got {self.got}"
+        return f"{text}: {self.hint}" if self.hint else text
+
+
+class InputError(_Argument, ValueError):
+    """An argument has a value that can't be accepted.
+
+    >>> error = InputError("runs", 0, "a whole number of at least 1")
+    >>> error.argument, error.value, error.expected, error.hint
+    ('runs', 0, 'a whole number of at least 1', None)
+    >>> str(error)
+    'runs must be a whole number of at least 1, got 0'
+    """
+
+
+class InputTypeError(_Argument, TypeError):
     """An argument is of the wrong type."""
+
+
+class PolicyError(Rank1Error, TypeError):
+    """A policy's code has a mistake: which policy, method, file and line, and what is wrong."""
 
 
 class FileError(Rank1Error, OSError):
@@ -44,15 +169,15 @@ class FileError(Rank1Error, OSError):
 
 
 class BackendError(Rank1Error, ValueError, RuntimeError):
-    """Where runs should be played, they can't be: a package, a cluster or a worker is missing."""
+    """Runs can't be played where they should be: a package, a cluster or a worker is missing."""
 
 
 class MissingPackageError(Rank1Error, ImportError):
-    """A part of rank1 needs a package that isn't installed; the message says how to get it."""
+    """A part of rank1 needs a package that isn't installed; the hint says how to get it."""
 
 
 class NoDigest(Rank1Error, TypeError):  # noqa: N818
-    """There is no telling what something depends on, so nothing made with it can be kept."""
+    """It can't be found out what something depends on, so nothing made with it can be kept."""
 
 
 class SnapshotError(Rank1Error, ValueError):
@@ -60,14 +185,14 @@ class SnapshotError(Rank1Error, ValueError):
 
 
 class StorageError(FileError):
-    """What a study is kept in can't be read or written; nothing was acknowledged.
+    """A study's storage can't be read or written; nothing was acknowledged.
 
     Attributes
     ----------
     again
         Whether the same call may succeed: the connection was lost, and nothing was stored.
     waited
-        Whether the server was waited for in vain, so that another try at once is of no use.
+        Whether a timeout has passed already, so that an immediate retry won't help.
     """
 
     again: bool = False
@@ -75,11 +200,11 @@ class StorageError(FileError):
 
 
 class DamagedError(StorageError):
-    """What a study is kept in is damaged, or is something else: a backup is to be put there."""
+    """A study's storage is damaged, or is something else: restore a backup."""
 
 
 class FormatError(StorageError):
-    """What a study is kept in was written by a later version of rank1."""
+    """A study's storage was written by a later version of rank1."""
 
 
 class UnknownStudyError(Rank1Error, LookupError):
