@@ -88,39 +88,37 @@ def moments(problem: rank1.Problem, arm: int) -> tuple[Floats, Floats]:
     Reward R and best reward B: in a model of factors R = U·V and B = U*·V*, where a factor that is
     shared is the same; Gaussian noise and categorical values are independent.
     """
-    (row, column), (best_row, best_column) = divmod(arm, problem.L), problem.best_pair
+    best_arm, is_best = problem.best_arm, arm == problem.best_arm
+    r, b = problem.means.ravel()[arm], problem.best_mean
     if isinstance(problem, rank1.Categorical):
-        own, best = problem.probabilities[row, column], problem.probabilities[best_row, best_column]
-        r, b = problem.means[row, column], problem.best_mean
-        rr, bb, rb = own @ problem.values**2, best @ problem.values**2, r * b
-        if (row, column) == problem.best_pair:
-            rb = rr
+        flat = problem.probabilities.reshape(-1, len(problem.values))
+        rr, bb = flat[arm] @ problem.values**2, flat[best_arm] @ problem.values**2
+        rb = rr if is_best else r * b
+    elif isinstance(problem, rank1.Means):
+        rr, bb, rb = r, b, r if is_best else r * b
+    elif isinstance(problem, rank1.Gaussian):
+        rr, bb = r**2 + problem.sigma**2, b**2 + problem.sigma**2
+        rb = rr if is_best else r * b
     else:
         assert isinstance(problem, rank1.RankOne)
-        u, v = problem.u, problem.v
-        r, b = u[row] * v[column], u[best_row] * v[best_column]
-        if isinstance(problem, rank1.Gaussian):
-            rr, bb = r**2 + problem.sigma**2, b**2 + problem.sigma**2
-            rb = rr if (row, column) == problem.best_pair else r * b
-        else:
-            uu, vv = second_moments(problem)
-            rr, bb = uu[row] * vv[column], uu[best_row] * vv[best_column]
-            shared_u = uu[row] if row == best_row else u[row] * u[best_row]
-            shared_v = vv[column] if column == best_column else v[column] * v[best_column]
-            rb = shared_u * shared_v
+        rr = bb = rb = 1.0
+        levels, best_levels = problem.grid.levels(arm), problem.grid.levels(best_arm)
+        sides = zip(problem.factors, second_moments(problem), levels, best_levels, strict=True)
+        for factor, square, level, best in sides:
+            rr, bb = rr * square[level], bb * square[best]
+            rb *= square[level] if level == best else factor[level] * factor[best]
     mean = np.array([r, b - r])
     cross = rb - rr - r * (b - r)
     regret = bb - 2 * rb + rr - (b - r) ** 2
     return mean, np.array([[rr - r * r, cross], [cross, regret]])
 
 
-def second_moments(problem: Any) -> tuple[Floats, Floats]:
-    """E U² and E V² of the factors."""
-    if isinstance(problem, rank1.Bernoulli):
-        return problem.u, problem.v  # zeros and ones are their own squares
-    return tuple(
-        np.array([_square(law) for law in side]) for side in (problem.u_law, problem.v_law)
-    )  # type: ignore[return-value]
+def second_moments(problem: Any) -> list[Floats]:
+    """E X² of the factors of each side."""
+    if isinstance(problem, rank1.Product):
+        return problem.factors  # zeros and ones are their own squares
+    sides = problem.u_law, problem.v_law
+    return [np.array([_square(law) for law in side]) for side in sides]
 
 
 def _square(law: Any) -> float:
