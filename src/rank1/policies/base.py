@@ -269,13 +269,16 @@ class Policy:
     most_arms: ClassVar[int] = MAX_KEPT
     #: To be raised when an array of its state changes its meaning: older snapshots are refused.
     layout: ClassVar[int] = 1
-    #: How its runs are played many pulls at a time, on problems whose law can draw sums.
-    leaps: ClassVar[Leaps | None] = None
 
     @property
     def needs_truth(self) -> bool:
         """Whether `start` reads `Known.truth`, so that only simulations can play it."""
         return False
+
+    @property
+    def leaps(self) -> Leaps | None:
+        """How its runs are played many pulls at a time, on problems whose law can draw sums."""
+        return None
 
     def start(self, known: Known) -> State:
         """The state before the first step."""
@@ -342,6 +345,11 @@ class Policy:
         return {name: _plain(value) for name, value in values.items()}
 
     @property
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from their defaults."""
+        return _changed(self.settings, type(self))
+
+    @property
     def label(self) -> str:
         """The name with every setting that isn't the default, as the command line takes it."""
         return label_of(self.name, self.settings, type(self))
@@ -363,14 +371,18 @@ def label_of(name: str, settings: Mapping[str, Any], cls: type[Policy] | None = 
     >>> label_of("mine", {"a": 2.0, "b": "wide"})
     'mine:a=2,b=wide'
     """
+    shown = [f"{key}={setting_text(value)}" for key, value in _changed(settings, cls).items()]
+    return name + (":" + ",".join(shown) if shown else "")
+
+
+def _changed(settings: Mapping[str, Any], cls: type[Policy] | None) -> dict[str, Any]:
     fields = dataclasses.fields(cls) if cls else ()
     defaults = {field.name: _plain(field.default) for field in fields}
-    shown = [
-        f"{key}={setting_text(value)}"
+    return {
+        key: value
         for key, value in settings.items()
         if key not in defaults or value != defaults[key]
-    ]
-    return name + (":" + ",".join(shown) if shown else "")
+    }
 
 
 def _plain(value: Any) -> Any:
