@@ -13,8 +13,8 @@ from rank1 import checks
 from rank1.compiled import inlined, jit
 from rank1.errors import InputError, InputTypeError
 from rank1.grid import MAX_KEPT, MAX_SIDES, Grid, product_text
-from rank1.problems.base import Floats, Problem
 from rank1.hypergeometric import hypergeometric
+from rank1.problems.base import Floats, Problem
 
 __all__ = ["ArmsLaw", "Means", "binomial", "draw_joint", "split_joint", "tally_joint"]
 

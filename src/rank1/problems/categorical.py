@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from rank1 import checks
 from rank1.compiled import jit
 from rank1.errors import InputError, InputTypeError
+from rank1.hypergeometric import hypergeometric
 from rank1.problems.arms import binomial
 from rank1.problems.base import Floats, Problem
-from rank1.hypergeometric import hypergeometric
 
 __all__ = ["Categorical"]
 
