@@ -1,16 +1,16 @@
 """Which of many scores is the largest, while x only grows: a kinetic tournament.
 
-Every pair is a leaf with a score, intercept + slope·x. Four leaves meet in a match, the winners of
+Every arm is a leaf with a score, intercept + slope·x. Four leaves meet in a match, the winners of
 four matches meet in the next, up to the root. A match notes until which x its winner surely stays
 ahead: two scores cross at most once, so with the gap to the best of the others and the steepest
 slope among them that is x + gap / (steepest − slope of the winner). A new score replays the
-log₄(pairs) matches on its way up; as x grows, only matches past their `until` are replayed.
+log₄(arms) matches on its way up; as x grows, only matches past their `until` are replayed.
 
 The arrays, all of them level after level from the leaves to the root:
 
 - `intercept`, `slope`: of a node's winner; −∞ and 0 where there is no score yet,
 - `until`: up to this x the matches here and below need not be played again,
-- `winner`: the name of the leaf that won,
+- `winner`: the leaf that won,
 - `close`: whether, in a match here or below, another score came within `margin` of the winner's.
   Scores of the same intercept and slope don't count: of these the lowest leaf wins, always,
 - `offset`: where each level begins.
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit
 
-__all__ = ["next_above", "put", "refresh", "root_of", "start_tournament"]
+__all__ = ["next_above", "put", "refresh", "root_of", "start_kinetic"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,9 +43,9 @@ Unsigned = NDArray[np.uint64]
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 
 
-def start_tournament(names: Ints) -> tuple[Floats, Floats, Floats, Ints, Bools, Unsigned]:
+def start_kinetic(leaves: int) -> tuple[Floats, Floats, Floats, Ints, Bools, Unsigned]:
     """Intercept, slope, until, winner, close and offset before there is a score."""
-    offset, nodes, width = [0], len(names), len(names)
+    offset, nodes, width = [0], leaves, leaves
     while width > 1:
         nodes += -nodes % 4  # every match has four places; some stay empty
         offset.append(nodes)
@@ -55,7 +55,7 @@ def start_tournament(names: Ints) -> tuple[Floats, Floats, Floats, Ints, Bools, 
         np.full(nodes, -np.inf),
         np.zeros(nodes),
         np.full(nodes, np.inf),
-        np.pad(names, (0, nodes - len(names))),
+        np.pad(np.arange(leaves), (0, nodes - leaves)),
         np.zeros(nodes, np.bool_),
         np.array(offset, np.uint64),
     )

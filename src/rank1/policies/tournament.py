@@ -1,78 +1,76 @@
-"""What UTS and OSUB share: the leader among all pairs, by a tournament over their means.
+"""Which of many numbers is the largest, while one of them changes at a time.
 
-Pairs are numbered in row-major order. In a policy's state, leaf `leaves + k` of `top` has the mean
-of pair k, and node m the larger of the means of its children 2m and 2m + 1; `ties[m]` is how many
-pairs below m have the mean `top[m]`. A pair with no report has mean −∞ and isn't counted. A new
-mean changes only the nodes above its leaf, so a step costs log₂(K·L), not K·L.
+In two arrays, leaf `leaves + k` of `top` has the number of k, and node m the larger one of its
+children 2m and 2m + 1. `ties[m]` is how many below m have the number `top[m]`; or, where `fewest`
+is true, the least of a second number that these have. What has no number yet is −∞, and isn't
+counted. A new number changes only the nodes above its leaf: a step costs log₂(leaves).
 
-Means are quotients of doubles, correctly rounded: equal ones are always seen as such, and those of
-0/1 rewards are never equal by rounding alone before a run has 2²⁶ steps.
+Averages are quotients of doubles, correctly rounded: equal ones are always seen as such, and those
+of 0/1 rewards are never equal by rounding alone before a run has 2²⁶ steps.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit
 
-__all__ = [
-    "best_reported",
-    "first_leader",
-    "report_mean",
-    "start_unimodal",
-    "tied_leader",
-]
+__all__ = ["fewest_winner", "leaves_of", "put", "replay_all", "start_tournament", "winner"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
-def start_unimodal(pairs: int, mean: float = -math.inf) -> dict[str, NDArray[Any]]:
-    """The fields for so many pairs, none of which has a report.
-
-    With another mean than −∞, each of them counts as having it until it has a report.
-    """
-    leaves = 1 << (pairs - 1).bit_length()
+def start_tournament(size: int, value: float = -math.inf) -> tuple[Floats, Ints]:
+    """`top` and `ties`, where each of `size` leaves has the same number."""
+    leaves = 1 << (size - 1).bit_length()
     top, ties = np.full(2 * leaves, -math.inf), np.zeros(2 * leaves, np.int64)
-    if mean > -math.inf:
-        top[leaves : leaves + pairs] = mean
-        ties[leaves : leaves + pairs] = 1
-        for node in range(leaves - 1, 0, -1):
-            top[node] = max(top[2 * node], top[2 * node + 1])
-            ties[node] = ties[2 * node] + ties[2 * node + 1]
-    return {"top": top, "ties": ties}
+    top[leaves : leaves + size] = value
+    ties[leaves : leaves + size] = value > -math.inf
+    replay_all(top, ties)
+    return top, ties
 
 
 @inlined
-def report_mean(state: Any, k: int, mean: float) -> None:
-    """Pair k has a new mean."""
-    top, ties = state.top, state.ties
+def put(top: Floats, ties: Ints, k: int, value: float, second: int = 1, fewest: bool = False) -> None:
+    """Leaf k has a new number."""
     node = len(top) // 2 + k
-    top[node] = mean
-    ties[node] = 1
+    top[node], ties[node] = value, second
+    best, count = value, second
     while node > 1:
-        best, count = top[node], ties[node]
         other = top[node ^ 1]
         if other > best:
             best, count = other, ties[node ^ 1]
         elif other == best:
-            count += ties[node ^ 1]
+            count = min(count, ties[node ^ 1]) if fewest else count + ties[node ^ 1]
         node >>= 1
         if top[node] == best and ties[node] == count:
             return
-        top[node] = best
-        ties[node] = count
+        top[node], ties[node] = best, count
 
 
 @jit
-def tied_leader(top: NDArray[np.float64], ties: NDArray[np.int64], place: int) -> int:
-    """Of the pairs with the largest mean, in row-major order, the one at this place."""
-    leaves = len(top) // 2
+def replay_all(top: Floats, ties: Ints) -> None:
+    """All leaves have new numbers."""
+    for node in range(len(top) // 2 - 1, 0, -1):
+        left, right = top[2 * node], top[2 * node + 1]
+        top[node] = left if left >= right else right
+        ties[node] = (ties[2 * node] if left >= right else 0) + (
+            ties[2 * node + 1] if right >= left else 0
+        )
+
+
+@jit
+def winner(top: Floats, ties: Ints, place: int = 0) -> int:
+    """Of those with the largest number, in ascending order, the one at this place."""
+    leaves, best = len(top) // 2, top[1]
     node = 1
     while node < leaves:
         node *= 2
-        if top[node] < top[1]:
+        if top[node] < best:
             node += 1
         elif place >= ties[node]:
             place -= ties[node]
@@ -80,12 +78,18 @@ def tied_leader(top: NDArray[np.float64], ties: NDArray[np.int64], place: int) -
     return node - leaves
 
 
-def first_leader(state: Any) -> int:
-    """The first of the pairs with the largest mean; the first pair when nothing is known."""
-    return int(state.top[len(state.top) // 2 :].argmax())
+@jit
+def fewest_winner(top: Floats, fewest: Ints) -> int:
+    """Of those with the largest number and then the least second one, the first."""
+    leaves, best, least = len(top) // 2, top[1], fewest[1]
+    node = 1
+    while node < leaves:
+        node *= 2
+        if top[node] < best or fewest[node] > least:
+            node += 1
+    return node - leaves
 
 
-def best_reported(state: Any, reported: NDArray[np.bool_]) -> int:
-    """The same among the pairs with a report."""
-    means = state.top[len(state.top) // 2 :][: len(reported)]
-    return int(np.where(reported, means, -math.inf).argmax())
+def leaves_of(top: Floats, size: int) -> Floats:
+    """The numbers."""
+    return top[len(top) // 2 :][:size]
