@@ -152,7 +152,7 @@ def parse_policy(text: str) -> Policy:
     from rank1.policies import POLICIES
 
     name, _, rest = text.partition(":")
-    if name not in POLICIES and (imported := re.fullmatch("([^:]+:[^:=]+):?(.*)", text)):
+    if name not in POLICIES and (imported := re.fullmatch("([^:]+:[^:=]+)(?::(.*))?", text)):
         name, rest = imported.groups()
     settings = parse_settings(rest.split(",") if rest else [], f"settings of {name}")
     return make_policy(name, settings)
