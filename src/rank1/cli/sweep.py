@@ -15,7 +15,7 @@ from rank1.cli.options import Address, Backend, Jobs, Json
 from rank1.errors import InputError
 
 if TYPE_CHECKING:
-    from rank1.simulation.backends import RunCell, Failure
+    from rank1.simulation.backends import Failure, RunCell
     from rank1.simulation.plan import Plan
     from rank1.sweeps import Grid
 
