@@ -143,14 +143,8 @@ class EliminationState(_Arrays, Simple):
         at = self.at[0]
         if at.given_back > 0 and take_back(self, arm, tag):
             return
-        line, partner, lines, count = (
-            line_of(self, arm, 0),
-            line_of(self, arm, 1),
-            self.rows,
-            at.rows,
-        )
-        if side_of(tag) == 1:
-            line, partner, lines, count = partner, line, self.columns, at.columns
+        line, partner = line_of(self, arm, side_of(tag)), line_of(self, arm, 1 - side_of(tag))
+        lines, count = (self.rows, at.rows) if side_of(tag) == 0 else (self.columns, at.columns)
         fits = tag == make_tag(at.side, at.issuing, at.rounds) and lines[at.place] == line
         if fits and (at.partner < 0 or at.partner == partner):
             at.partner = partner
