@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import method
+from rank1.compiled import method, record
 from rank1.errors import InputError, InputTypeError
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "State",
     "Truth",
     "label_of",
-    "record",
     "require_truth",
     "require_unit_rewards",
     "setting_text",
@@ -41,27 +40,8 @@ load = method("load")
 expects = method("expects")
 forget = method("forget")
 
-#: An array of one record, whose entries have names; see `record`.
+#: An array of one record, whose entries have names; see `rank1.compiled.record`.
 Records = NDArray[Any]
-
-
-def record(*names: str, **types: type) -> np.dtype[Any]:
-    """A type for scalars that a state keeps: whole numbers, and others by their type.
-
-    Compiled code and Python both read `state.at[0].stage`.
-
-    >>> at = np.zeros(1, record("stage", "place", radius=float))
-    >>> at[0].stage += 2
-    >>> int(at[0].stage), float(at[0].radius)
-    (2, 0.0)
-    """
-    fields = dict.fromkeys(names, np.int64) | types
-    for name in fields:
-        if hasattr(np.record, name):  # in Python the method would hide the entry
-            raise InputError(
-                f"an entry must not be called {name}, like a method of NumPy's records"
-            )
-    return np.dtype((np.record, list(fields.items())))
 
 
 class Truth(NamedTuple):

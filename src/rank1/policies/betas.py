@@ -44,8 +44,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit
-from rank1.policies.base import record
+from rank1.compiled import inlined, jit, record
 
 __all__ = [
     "CACHES",

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit
+from rank1.compiled import inlined, jit, record
 from rank1.divergences import kl
-from rank1.policies.base import Records, record
+from rank1.policies.base import Records
 
 __all__ = ["AROUND", "challenger", "start_challengers", "touch"]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit, kernel, method
-from rank1.policies.base import Known, Records, record
+from rank1.compiled import inlined, jit, kernel, method, record
+from rank1.policies.base import Known, Records
 
 __all__ = ["EliminationState", "start_elimination"]
 

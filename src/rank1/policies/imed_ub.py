@@ -9,9 +9,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit
+from rank1.compiled import inlined, jit, record
 from rank1.divergences import kl
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.policies.base import Known, Policy, Records, require_unit_rewards
 from rank1.policies.pending import (
     SHARED,
     add_pull,

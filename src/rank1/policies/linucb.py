@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rank1 import checks
-from rank1.policies.base import Known, Policy, record
+from rank1.compiled import record
+from rank1.policies.base import Known, Policy
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
 __all__ = ["LinUCB"]

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined
+from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.policies.base import Known, Policy, Records, require_unit_rewards
 from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again, mark_begun, note_first
 from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
 

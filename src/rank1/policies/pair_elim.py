@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.compiled import inlined, jit, record
+from rank1.policies.base import Known, Policy, Records, require_unit_rewards
 
 __all__ = ["PairElim"]
 

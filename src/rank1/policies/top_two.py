@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.compiled import inlined, record
+from rank1.policies.base import Known, Policy, Records, require_unit_rewards
 from rank1.policies.challengers import AROUND, challenger, start_challengers, touch
 from rank1.policies.pending import (
     SHARED,

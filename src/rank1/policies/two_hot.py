@@ -25,8 +25,8 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import jit
-from rank1.policies.base import Known, Records, record
+from rank1.compiled import jit, record
+from rank1.policies.base import Known, Records
 
 __all__ = ["TwoHotState", "absorb", "pick", "start_two_hot"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined, jit
-from rank1.policies.base import Known, Policy, Records, record
+from rank1.compiled import inlined, jit, record
+from rank1.policies.base import Known, Policy, Records
 from rank1.policies.every_pair_once import (
     SHARED,
     best_mean,

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined, jit
+from rank1.compiled import inlined, jit, record
 from rank1.errors import InputError, InputTypeError
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.policies.base import Known, Policy, Records, require_unit_rewards
 from rank1.policies.betas import (
     CACHES,
     UNIFORM_BITS,

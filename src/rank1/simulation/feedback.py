@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import kernel
+from rank1.compiled import kernel, record
 from rank1.errors import InputError
-from rank1.policies.base import Policy, Records, choose, expects, record, update
+from rank1.policies.base import Policy, Records, choose, expects, update
 from rank1.policies.folding import give_up, learn_count, load_tallies
 from rank1.simulation.loop import draw, gap, note, refuse, room_for_curve
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import digest, generator, kernel
+from rank1.compiled import generator, kernel
 from rank1.interrupts import held_back
 from rank1.policies.base import choose, update
 from rank1.problems.shuffled import Shuffled
@@ -65,11 +64,9 @@ class Search(Series):
     #: Whether the rule may assume that the grid has rank one.
     rank_one: bool = True
 
-    def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
-        """The key, where `take` may remember what it has taken a digest of."""
-        code = take(digest, play_search), take(digest, start_watch)
-        rule = self.confidence, self.tolerance, self.rank_one, code
-        return hashlib.sha256(repr((super().key_by(take), rule)).encode()).hexdigest()
+    def _depends_on(self) -> tuple[Any, ...]:
+        rule = self.confidence, self.tolerance, self.rank_one
+        return (*super()._depends_on(), *rule, play_search, start_watch)
 
     def play(self, runs: Iterable[int], stopped: Callable[[], bool] = lambda: False) -> Block:
         """Play some runs: pulls, whether the rule stopped them, the pair found, and regret."""

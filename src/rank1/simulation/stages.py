@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import jit, method
-from rank1.policies.base import Records, record
+from rank1.compiled import jit, method, record
+from rank1.policies.base import Records
 from rank1.policies.elimination import end_stages
 from rank1.problems.hypergeometric import hypergeometric
 from rank1.simulation.loop import gap, note, step
