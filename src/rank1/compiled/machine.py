@@ -42,6 +42,8 @@ def dispatcher(
         try:
             return compile_for_args(*given)
         except NumbaError as error:
+            if not arguments:
+                raise
             raise explain(error, *arguments) from None
 
     # Numba calls the one when it meets arguments of new types.
@@ -54,7 +56,8 @@ def _register() -> None:
     with global_compiler_lock:
         while noted:
             function, chooser, options = noted.popleft()
-            overload(function, strict=False, jit_options=dict(options))(chooser)
+            more: Any = {"strict": False, "jit_options": dict(options)}
+            overload(function, **more)(chooser)
 
 
 def _after_fork() -> None:

@@ -60,7 +60,7 @@ class _Imports:
             _digests.clear()
 
 
-sys.meta_path.insert(0, _Imports)  # type: ignore[arg-type]
+sys.meta_path.insert(0, _Imports)
 
 
 def source_digest(module: str) -> str:
@@ -187,7 +187,7 @@ def _find(name: str) -> ModuleSpec | None:
     """Where a module is, without importing it or what is around it."""
     spec = getattr(sys.modules.get(name), "__spec__", None)
     if spec is not None:
-        return spec  # type: ignore[no-any-return]
+        return spec
     above, path = name.rpartition(".")[0], None
     if above:
         outer = _find(above)
