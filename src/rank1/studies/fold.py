@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit
-from rank1.policies.base import Records, expects, issued, record, update
+from rank1.compiled import inlined, jit, record
+from rank1.policies.base import Records, expects, issued, update
 from rank1.policies.folding import give_up, learn_count
 from rank1.studies.log import Expiry, Kind
 
