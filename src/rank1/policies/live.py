@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def ask(state: State, rng: np.random.Generator) -> Pull:
     >>> rank1.tell(state, pull, reward=1.0)
     """
     arm, tag = ready(_choose, state)(state, rng)
-    return Pull(int(arm), int(tag))
+    return Pull(index(arm), index(tag))
 
 
 def tell(state: State, pull: Pull, reward: float) -> None:
