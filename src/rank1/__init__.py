@@ -55,8 +55,8 @@ _EXPORTS = {
         InputError InputTypeError MissingPackageError NoDigest OtherStudyError PolicyError
         Rank1Error SnapshotError StorageError StudyExistsError UnknownStudyError
         UnknownSuggestionError""",
-    "problems": """Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval
-        PositionBased PROBLEMS Problem RankOne Sampler spike""",
+    "problems": """Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval Means
+        PositionBased PROBLEMS Problem Product RankOne Sampler spike""",
     "policies": """GLMUCB IMEDUB IdTS KLUCB Known LinUCB OSUB Oracle POLICIES PairElim Policy Pull
         Rank1Elim Rank1ElimKL State ThompsonSampling TopTwo Truth UCB1 UTS Uniform ask restore
         snapshot tell warm_up""",
