@@ -277,5 +277,7 @@ def test_seeds_do_not_depend_on_where_a_setting_lies_in_memory() -> None:
     first, second = Called(lambda x: x + 1), Called(lambda x: x + 1)
     assert policy_number(first) == policy_number(second)
     assert policy_number(first) != policy_number(Called(lambda x: x + 2))
-    with pytest.raises(rank1.InputTypeError, match="by must be a plain value, as all settings of called"):
+    with pytest.raises(
+        rank1.InputTypeError, match="by must be a plain value, as all settings of called"
+    ):
         policy_number(Called(np.arange(3000)))
