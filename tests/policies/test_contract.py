@@ -75,7 +75,7 @@ def test_late_unordered_and_missing_rewards(policy: Policy, data: st.DataObject)
         elif out:
             pull = out.pop(data.draw(st.integers(0, len(out) - 1)))
             if action == "t":
-                tell(state, pull, PROBLEM.law.draw(pull.row, pull.column, rng)[0])
+                tell(state, pull, PROBLEM.law.draw(pull.arm, rng)[0])
             else:
                 state = state.forget(*pull)
     row, column = state.best()

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rank1 import compiled
 from rank1.compiled import kernel
-from rank1.errors import InputError, PolicyError, Rank1Error
+from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.policies import Policy, Pull, State, ask, restore, snapshot, tell
 from rank1.policies.base import expects, forget, has_counts, issued, load, update
@@ -197,22 +196,8 @@ def compiles(policy: Policy, seed: int = 0) -> None:
     """`choose`, `issued`, `update` and `expects` compile, and so must not allocate memory."""
     problem = next(_problems(policy))
     state = _start(policy, problem)
-    try:
-        play_compiled(state, problem, 10, seed)
-        _issue(state, ask(state, np.random.default_rng(seed)))
-    except Rank1Error:
-        raise
-    except Exception as error:
-        raise _explained(error, policy, type(state)) from None
-
-
-def _explained(error: Exception, policy: Policy, state: type) -> Exception:
-    """An error of Numba's in one line."""
-    explain = getattr(compiled, "explain", None)
-    if explain is not None:
-        return explain(error, type(policy), state)  # type: ignore[no-any-return]
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return PolicyError(f"{policy.name}: it can't be compiled: {lines[0] if lines else error!r}")
+    play_compiled(state, problem, 10, seed)
+    _issue(state, ask(state, np.random.default_rng(seed)))
 
 
 def starts_always_the_same(policy: Policy, seed: int = 0) -> None:
