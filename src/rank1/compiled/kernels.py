@@ -14,13 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.metadata
 import logging
 import os
-import platform
 import queue
 import re
-import shutil
 import threading
 import time
 import warnings
@@ -234,6 +231,9 @@ def _is_of_this_process(kind: Any) -> bool:
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
+    import importlib.metadata
+    import platform
+
     return platform.python_version(), importlib.metadata.version("numba"), np.__version__
 
 
@@ -268,6 +268,8 @@ def _make(folder: Path) -> None:
 
 def _prune(parent: Path) -> None:
     """Remove folders of kernels that were last used a week ago or earlier."""
+    import shutil
+
     for folder in parent.iterdir():
         if re.fullmatch("[0-9a-f]{24}", folder.name):
             with contextlib.suppress(OSError):  # another process was faster

@@ -33,7 +33,7 @@ def ask(state: State, rng: np.random.Generator) -> Pull:
     >>> pull = rank1.ask(state, rng)
     >>> rank1.tell(state, pull, reward=1.0)
     """
-    return Pull(*ready(_choose, state)(state, rng))
+    return Pull(*map(int, ready(_choose, state)(state, rng)))
 
 
 def tell(state: State, pull: Pull, reward: float) -> None:
@@ -78,6 +78,6 @@ def warm_up(policy: Policy, K: int = 2, L: int = 2) -> None:
     truth = Truth(best_pair=(0, 0), lowest_mean=1.0) if policy.needs_truth else None
     state = policy.start(Known(K, L, n=1000, truth=truth))
     rng = np.random.default_rng(0)
-    pull = Pull(*kernel(_choose, state)(state, rng))
+    pull = kernel(_choose, state)(state, rng)
     kernel(_update, state)(state, *pull, 1.0)
     state.forget(*ask(state, rng))
