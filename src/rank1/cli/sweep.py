@@ -15,7 +15,7 @@ from rank1.cli.options import Address, Backend, Jobs, Json
 from rank1.errors import InputError
 
 if TYPE_CHECKING:
-    from rank1.simulation.backends import Cell, Failure
+    from rank1.simulation.backends import RunCell, Failure
     from rank1.simulation.plan import Plan
     from rank1.sweeps import Grid
 
@@ -123,7 +123,7 @@ def _sweep(
     return 1 if failed else 0
 
 
-def _about(cell: Cell) -> dict[str, Any]:
+def _about(cell: RunCell) -> dict[str, Any]:
     """What a cell is of, in plain values."""
     series: Any = cell.series
     return {
@@ -166,7 +166,7 @@ def _lines(document: dict[str, Any], todo: Plan[Any], jobs: int) -> list[str]:
     return lines
 
 
-def _report(failed: list[tuple[Cell, Failure]], limit: int = 20) -> None:
+def _report(failed: list[tuple[RunCell, Failure]], limit: int = 20) -> None:
     print(
         f"{len(failed):,} cells failed; what others gave is kept, and the same command tries these "
         "again:",

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.compiled import inlined, jit, record
+from rank1.policies.base import Known, Policy, Records, Simple, require_unit_rewards
 
 __all__ = ["PairElim"]
 
@@ -29,6 +29,7 @@ AT = record(
     "leader",  # the best column at the end of the phase before, or −1
     log_rows=float,  # log of the horizon of the rows' processes
     log_columns=float,  # and of the columns'
+    inverse=float,  # 1/L: a row is faster to find by it than by a division
 )
 BETWEEN = 2  # the side between two rounds
 LAST_PHASE = 6  # no run is longer than 2^(2^6) steps
@@ -49,13 +50,7 @@ def side_of(tag: int) -> int:
     return tag & 1
 
 
-class PairElimState(NamedTuple):
-    """Processes on rows, one a column and the last for all columns; and on columns likewise.
-
-    Those that a process compares are observed together, so that without delay they have the same
-    count. Where rewards are late or lost, a process waits for the one that has the fewest.
-    """
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
     rows: Ints  # those that remain, ascending; the first at.rows entries count
@@ -69,7 +64,15 @@ class PairElimState(NamedTuple):
     column_counts: Ints
     column_stages: Ints
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+
+class PairElimState(_Arrays, Simple):
+    """Processes on rows, one a column and the last for all columns; and on columns likewise.
+
+    Those that a process compares are observed together, so that without delay they have the same
+    count. Where rewards are late or lost, a process waits for the one that has the fewest.
+    """
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """The next pull of a round; two random numbers at its beginning."""
         at = self.at[0]
         side, last, partner, i = at.side, at.last, at.partner, at.row
@@ -89,15 +92,18 @@ class PairElimState(NamedTuple):
             column = self.columns[after(self.columns, at.columns, last)]
         tag = make_tag(side, at.phase, i)
         go_on(self, row, column, tag)
-        return row, column, tag
+        return row * self.limits[1].levels + column, tag
 
-    def issued(self, row: int, column: int, tag: int) -> None:
+    def issued(self, arm: int, tag: int) -> None:
         """Where the round stands is told by its last pull."""
-        go_on(self, row, column, tag)
+        row = arm // self.limits[1].levels
+        go_on(self, row, arm - row * self.limits[1].levels, tag)
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """Add the reward to two processes, and let them eliminate."""
-        at, K, L = self.at[0], self.limits[0].K, self.limits[0].L
+        at, K, L = self.at[0], self.limits[0].levels, self.limits[1].levels
+        row = int((arm + 0.5) * at.inverse)
+        column = arm - row * L
         at.reported += 1
         if side_of(tag) == 0:
             for process in (column, L):
@@ -113,26 +119,18 @@ class PairElimState(NamedTuple):
                     self.h_column,
                 )  # fmt: skip
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> PairElimState:
-        """Its processes wait for another observation of the same line."""
-        return self
-
-    def best(self) -> tuple[int, int]:
+    def best(self) -> int:
         """The remaining row and column of the largest means over all partners.
 
         Before the first look of a phase, the column is that of the phase before.
         """
-        at, K, L = self.at[0], int(self.limits[0].K), int(self.limits[0].L)
+        at, K, L = self.at[0], int(self.limits[0].levels), int(self.limits[1].levels)
         row = largest_mean(self.row_sums[L], self.row_counts[L], self.rows, at.rows)
         column = int(at.leader)
         if column < 0 or self.column_stages[K] > 0:
             sums, counts = self.column_sums[K], self.column_counts[K]
             column = largest_mean(sums, counts, self.columns, at.columns)
-        return int(row), int(column)
+        return int(row) * L + int(column)
 
 
 @jit
@@ -150,12 +148,12 @@ def after(lines: Ints, count: int, line: int) -> int:
 
 @inlined
 def go_on(state: Any, row: int, column: int, tag: int) -> None:
-    """The round is where this pull is. Any pull on the grid will do, whoever chose it."""
+    """The round is where this pull is. Any pull on the grid will do."""
     at = state.at[0]
     begin_phase(state, (tag >> 1) & 7)
     at.side = side_of(tag)
     if at.side == 0:
-        at.last, at.partner, at.row = row, column, min(max(tag >> 4, 0), state.limits[0].K - 1)
+        at.last, at.partner, at.row = row, column, min(max(tag >> 4, 0), state.limits[0].levels - 1)
     else:
         at.last, at.partner, at.row = column, row, row
 
@@ -174,7 +172,7 @@ def begin_phase(state: Any, phase: int) -> None:
     at = state.at[0]
     if phase <= at.phase or phase > LAST_PHASE:
         return
-    K, L = state.limits[0].K, state.limits[0].L
+    K, L = state.limits[0].levels, state.limits[1].levels
     at.leader = largest_mean(
         state.column_sums[K], state.column_counts[K], state.columns, at.columns
     )
@@ -271,7 +269,7 @@ class PairElim(Policy):
     observations, for ℓ = 0, 1, …: those whose mean is more than 2·√(log T/observations) below the
     best are eliminated for all, and the best stands for them.
 
-    For rows T is the horizon n. For columns it is 2^(2^w): whenever so many steps were played, w
+    For rows T is the horizon n. For columns it is 2^(2^w): whenever this many steps were played, w
     grows by one and all columns, with their processes, start anew.
 
     Notes
@@ -298,15 +296,18 @@ class PairElim(Policy):
     """
 
     name = "pair_elim"
-    has_rounds = True
+    sides = 2
+    layout = 2
 
     def start(self, known: Known) -> PairElimState:
         """The state before the first step."""
+        self.check(known.grid)
         require_unit_rewards(self.name, known)
         K, L = known.K, known.L
         at = np.zeros(1, AT)
         at[0].rows, at[0].columns, at[0].side, at[0].leader = K, L, BETWEEN, -1
         at[0].log_rows, at[0].log_columns = math.log(max(2, known.n)), math.log(2.0)
+        at[0].inverse = 1 / L
         return PairElimState(
             limits=known.limits,
             at=at,
