@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit
-from rank1.policies.base import Records, record
+from rank1.compiled import inlined, jit, record
+from rank1.policies.base import Records, expects, issued, update
+from rank1.policies.folding import give_up, learn_count
 from rank1.studies.events import Events, Expiry, Kind
-from rank1.studies.transition import expects, give_up, issued, learn_count, update
 
-__all__ = ["Book", "close_windows", "fold_events", "new_book", "overdue", "place_of"]
+__all__ = ["Book", "close_windows", "fold_events", "new_book", "overdue", "place_in"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -116,6 +116,13 @@ def place_of(table: Records, used: int, seq: int) -> int:
     if low < used and table[low].seq == seq and table[low].status != GONE:
         return low
     return -1
+
+
+def place_in(book: Book, seq: int) -> int:
+    """The same, of a book; outside of compiled code."""
+    at, table = book.at[0], book.table
+    k = int(np.searchsorted(table["seq"][: at.used], seq))
+    return k if k < at.used and table[k].seq == seq and table[k].status != GONE else -1
 
 
 @inlined

@@ -7,85 +7,75 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rank1.errors import Rank1Error, StorageError
-from rank1.studies.desk import TRIES, Desk, Work
+from rank1.studies.unit_of_work import TRIES, StudyAccess, UnitOfWork
 
 __all__ = ["transact_together"]
 
-Job = tuple[Desk, Callable[[Work], Any]]
+Job = tuple[StudyAccess, Callable[[UnitOfWork], Any]]
 
 
-class _Apart(Exception):  # noqa: N818
+class _HalfDone(Exception):  # noqa: N818
     """One of the jobs failed half done, so that all have to be undone."""
 
 
 def transact_together(jobs: Sequence[Job]) -> list[Any]:
-    """What each job gives, or the exception it raises in its place; all is stored on return.
+    """What each job returns, or the exception it raises in its place; all is stored on return.
 
-    All desks are of one storage. A job that is refused before it has changed anything leaves the
+    All studies are of one storage. A job that is refused before it has changed anything leaves the
     others alone. Where one fails later, each is tried in a transaction of its own.
 
     Examples
     --------
     >>> import tempfile, rank1
-    >>> from rank1.studies import asking
+    >>> from rank1.studies import suggestions
     >>> study = rank1.Study.create("a", ["r"], ["c"], storage=tempfile.mkdtemp() + "/rank1.db")
-    >>> def ask(work):
-    ...     return asking.suggest(work, study.spec, 1, None, None)
-    >>> [len(made) for made in transact_together([(study._desk, ask), (study._desk, ask)])]
+    >>> jobs = [(study.access, suggestions.suggest)] * 2
+    >>> [len(made) for made in transact_together(jobs)]
     [1, 1]
     >>> study.close()
     """
     for left in reversed(range(TRIES)):
         try:
             return _together(jobs)
-        except _Apart:
-            return [_alone(desk, work) for desk, work in jobs]
+        except _HalfDone:
+            return [_alone(access, work) for access, work in jobs]
         except StorageError as error:
             if not error.again or error.waited or left == 0:
                 return [error] * len(jobs)
         except Rank1Error:  # of the storage, when it was about to commit
-            return [_alone(desk, work) for desk, work in jobs]
+            return [_alone(access, work) for access, work in jobs]
     raise AssertionError
 
 
-def _alone(desk: Desk, work: Callable[[Work], Any]) -> Any:
+def _alone(access: StudyAccess, work: Callable[[UnitOfWork], Any]) -> Any:
     try:
-        return desk.transact(work)
+        return access.transact(work)
     except Exception as error:
         return error
 
 
 def _together(jobs: Sequence[Job]) -> list[Any]:
-    desks = {desk.study.id: desk for desk, _ in jobs}
+    studies = {access.study.id: access for access, _ in jobs}
     with contextlib.ExitStack() as locks:
-        for _, desk in sorted(desks.items()):
-            locks.enter_context(desk.turn)
-        begun: dict[int, Work] = {}
+        for _, access in sorted(studies.items()):
+            locks.enter_context(access.turn)
+        begun: dict[int, UnitOfWork] = {}
         try:
-            with desks[min(desks)].storage.transaction(*sorted(desks)) as log:
-                for key, desk in desks.items():
-                    begun[key] = desk.begin(log)
-                answers = [_answer(begun[desk.study.id], work) for desk, work in jobs]
+            with studies[min(studies)].storage.transaction(*sorted(studies)) as log:
+                for key, access in studies.items():
+                    begun[key] = access.begin(log)
+                answers = [_answer(begun[access.study.id], work) for access, work in jobs]
         except BaseException:
-            for desk in desks.values():
-                desk.forget()
+            for access in studies.values():
+                access.forget()
             raise
-        for key, desk in desks.items():
-            if begun[key].ahead:
-                desk.snapshot_if_due(begun[key])
+        for key, access in studies.items():
+            access.snapshot_if_due(begun[key])
         return answers
 
 
-def _answer(work: Work, job: Callable[[Work], Any]) -> Any:
-    before = work.memory.seq
-    was_ahead, work.ahead = work.ahead, False
+def _answer(work: UnitOfWork, job: Callable[[UnitOfWork], Any]) -> Any:
     try:
-        return job(work)
-    except Rank1Error as error:
-        if work.ahead or work.memory.seq != before:
-            raise _Apart from error
-        return error
+        return work.attempt(job)
     except Exception as error:
-        raise _Apart from error
-    finally:
-        work.ahead = work.ahead or was_ahead
+        raise _HalfDone from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import json
@@ -13,13 +14,12 @@ from typing import Any
 from rank1 import checks
 from rank1.errors import DamagedError, FormatError, InputError, InputTypeError, shown
 from rank1.grid import MAX_SIDES, Grid
-from rank1.policies import Policy, State
-from rank1.settings import build_policy, name_of_policy, parse_policy
-from rank1.studies import transition
+from rank1.policies import DEFAULT_POLICY, Known, Policy, State
+from rank1.policies.base import has_counts
+from rank1.settings import find_policy, make_policy, parse_policy
 from rank1.studies.events import Expiry, check_text
 
 __all__ = [
-    "DEFAULT_POLICY",
     "MAX_LEVELS",
     "Spec",
     "labels_of",
@@ -34,8 +34,6 @@ __all__ = [
 MAX_LEVELS = 4096
 #: Sides of a study that was made with rows and columns.
 ROW, COLUMN = "row", "column"
-#: What a goal takes by default.
-DEFAULT_POLICY = {"earn": "uts", "find": "top_two"}
 #: What to do about a reward that is overdue.
 ON_EXPIRY = {"drop": Expiry.DROPPED, "default": Expiry.DEFAULT, "wait": Expiry.WAITING}
 #: Steps that a policy is told of where no horizon was given.
@@ -84,7 +82,7 @@ class Spec:
     def made_policy(self) -> Policy:
         """The policy with its settings."""
         try:
-            return build_policy(self.policy, dict(self.settings))
+            return make_policy(self.policy, dict(self.settings))
         except InputError as error:
             raise FormatError(
                 f"the study's policy {self.policy!r} can't be had here: {error}",
@@ -255,7 +253,7 @@ def make_spec(
         room=room_for(sizes),
     )
     state = started(spec, sizes)
-    if forgetting is not None and not transition.has_counts(state):
+    if forgetting is not None and not has_counts(state):
         raise InputError(
             "forgetting", forgetting, f"None for {spec.policy}",
             "its state isn't counts and sums, as those of uts, top_two, ucb1 and thompson are",
@@ -266,8 +264,21 @@ def make_spec(
 def started(spec: Spec, sizes: Iterable[int]) -> State:
     """The policy's state before the first pull, on a grid that it can play; rewards are scaled."""
     policy, grid = spec.made_policy(), Grid(sizes)
-    transition.check(policy, grid, spec.horizon)
-    return policy.start(transition.known(grid, spec.horizon or HORIZON))
+    policy.check(grid, spec.horizon)
+    return policy.start(Known(n=spec.horizon or HORIZON, sides=grid))
+
+
+def name_of_policy(policy: Policy) -> str:
+    """The name by which a study that is opened finds the policy's class again."""
+    cls = type(policy)
+    for name in (policy.name, f"{cls.__module__}:{cls.__qualname__}"):
+        with contextlib.suppress(InputError, InputTypeError):
+            if cls.__module__ != "__main__" and find_policy(name) is cls:
+                return name
+    raise InputError(
+        "policy", policy, "one whose class can be imported",
+        "put the class at the top level of a module",
+    )  # fmt: skip
 
 
 def policy_of(policy: Policy | str | None, goal: str) -> Policy:
@@ -275,8 +286,7 @@ def policy_of(policy: Policy | str | None, goal: str) -> Policy:
     if policy is None:
         policy = DEFAULT_POLICY[goal]
     if isinstance(policy, str):
-        made: Policy = parse_policy(policy)
-        return made
+        return parse_policy(policy)
     if not isinstance(policy, Policy):
         raise InputTypeError("policy", policy, "a policy or its name")
     name_of_policy(policy)  # by which it is opened again

@@ -15,10 +15,12 @@ from rank1.compiled import kernel
 from rank1.errors import DamagedError, InputError, Rank1Error, SnapshotError, shown
 from rank1.grid import Grid
 from rank1.policies import State, restore, snapshot
-from rank1.studies import fold, transition
+from rank1.policies.base import choose
+from rank1.policies.folding import load_tallies
+from rank1.studies import fold
 from rank1.studies.events import Events, Kind
 from rank1.studies.fold import Book
-from rank1.studies.spec import COLUMN, ON_EXPIRY, ROW, Spec, labels_of, started
+from rank1.studies.spec import COLUMN, ON_EXPIRY, ROW, Spec, started
 
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 
@@ -70,10 +72,9 @@ class Change(NamedTuple):
 
         return cls(levels("add"), levels("retire"))
 
-    @property
-    def text(self) -> str:
-        """As JSON in ASCII."""
-        return json.dumps({"add": self.added, "retire": self.retired})
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"add": self.added, "retire": self.retired}
 
 
 _SUGGESTED = int(Kind.SUGGESTED)  # NumPy takes long to find out that an enum is a number
@@ -138,6 +139,14 @@ class StudyState:
         sides = zip(self.labels.items(), self.room.levels(arm), strict=True)
         return {side: labels[level] for (side, labels), level in sides}
 
+    def document(self, arm: int) -> dict[str, Any]:
+        """The labels of an arm of the log, as documents have them: of two sides also as a pair."""
+        levels = self.named(arm)
+        if len(levels) != 2:
+            return {"levels": levels}
+        row, column = levels.values()
+        return {"row": row, "column": column, "levels": levels}
+
     def places_of(self, arms: ArrayLike) -> tuple[Ints, Ints]:
         """Of arms of the log: their places in the tables, and the policy's numbers of them.
 
@@ -168,6 +177,10 @@ class StudyState:
                 number += levels[level] * outer
             found.append(number)
         return found
+
+    def in_log(self, place: int) -> int:
+        """The log's number of the arm at a place in the tables."""
+        return self.room.arm(self.grid.levels(place))
 
     def arm_of(self, levels: Mapping[str, str] | Sequence[str]) -> int:
         """The log's number of an arm that is given by its labels."""
@@ -204,7 +217,7 @@ class StudyState:
             place, reason = loop(self.state, self.book, events, tables, living, place, chosen)
             if reason == fold.FORGET:
                 at = self.book.at[0]
-                self.state = transition.forget(self.state, int(at.arm), int(at.tag))
+                self.state = self.state.forget(int(at.arm), int(at.tag))
             elif reason == fold.BAD:
                 raise DamagedError(
                     f"event {events.seq[place]} of the log is of an arm that isn't on the grid",
@@ -224,7 +237,7 @@ class StudyState:
 
     def recommended(self) -> tuple[str, ...]:
         """The labels of the arm that the policy recommends."""
-        (arm,) = self.arms_of([transition.best(self.state)])
+        (arm,) = self.arms_of([self.state.best()])
         return tuple(self.named(arm).values())
 
     def _make_room(self, count: int) -> None:
@@ -282,17 +295,12 @@ class StudyState:
 
     # Revisions and forgetting
 
-    def check_change(self, change: Change, argument: Callable[[str, str], str]) -> None:
-        """Refuse a revision that can't be; `argument("add", side)` is what a message calls it."""
-        for side in {**change.added, **change.retired}:
-            if side not in self.labels:
-                expected = f"by sides, which are {', '.join(self.labels)}"
-                raise InputError("add" if side in change.added else "retire", side, expected)
+    def check_change(self, change: Change) -> None:
+        """Refuse a revision that can't be, before it is in the log."""
         for room, (side, names) in zip(self.room.sizes, self.labels.items(), strict=True):
             living = set(self.living_labels(side))
             added, retired = change.added.get(side, ()), change.retired.get(side, ())
-            name = argument("add", side)
-            labels_of(name, [label for label in added if label not in names] or ["-"])
+            name = f"add.{side}"
             new = sum(label not in names for label in added)
             if len(names) + new > room:
                 raise InputError(
@@ -302,7 +310,7 @@ class StudyState:
             for label in added:
                 if label in living or added.count(label) > 1:
                     raise InputError(name, label, "names that differ", got=f"{shown(label)} twice")
-            name = argument("retire", side)
+            name = f"retire.{side}"
             for label in retired:
                 if label not in living or retired.count(label) > 1:
                     raise InputError(name, label, f"among {shown(sorted(living))}")
@@ -353,7 +361,7 @@ class StudyState:
         """A new state that knows what is known; earlier pulls mean nothing to it."""
         self.state = started(self.spec, self.shape)
         known, sums = self.of_living(self.book.known), self.of_living(self.book.known_sums)
-        load = best_form(transition.load_tallies, self.state, size=known.size)
+        load = best_form(load_tallies, self.state, size=known.size)
         load(self.state, known.ravel(), sums.ravel())
         self.book.table["tag"][: self.book.at[0].used] = -1
 
@@ -425,7 +433,7 @@ class StudyState:
             pairs.append((name, self.book.at[name], other.book.at[name]))
         theirs = other.state._asdict()
         for name, array in self.state._asdict().items():
-            if name not in transition.caches(self.policy, self.state):
+            if name not in self.state.caches:
                 pairs.append((f"{name} of {self.policy.name}", array, theirs[name]))
         for name, one, two in pairs:
             if one.shape != two.shape or one.tobytes() != two.tobytes():
@@ -448,7 +456,7 @@ def _rules(spec: Spec) -> NDArray[Any]:
 
 def _choose_many(state: Any, rng: np.random.Generator, pulls: NDArray[np.int64]) -> None:
     for k in range(len(pulls)):
-        pulls[k, 0], pulls[k, 1] = transition.choose(state, rng)
+        pulls[k, 0], pulls[k, 1] = choose(state, rng)
 
 
 def _close(book: Book, now: float) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rank1 import checks
 from rank1.compiled import generator
+from rank1.documents import Report, Suggestion
 from rank1.errors import (
     CancelledError,
     ConflictError,
@@ -19,21 +20,29 @@ from rank1.errors import (
     OtherStudyError,
     Rank1Error,
     UnknownSuggestionError,
+    shown,
 )
-from rank1.policies import Pull
 from rank1.studies import fold
-from rank1.studies.desk import Work
-from rank1.studies.log import Event, Kind, check_text, nonces, read_id, suggestion_id
-from rank1.studies.memory import Memory
-from rank1.studies.spec import Spec
+from rank1.studies.events import (
+    Event,
+    Kind,
+    check_text,
+    data_text,
+    nonces,
+    read_id,
+    suggestion_id,
+)
+from rank1.studies.spec import Spec, labels_of
+from rank1.studies.state import Change, StudyState
+from rank1.studies.unit_of_work import UnitOfWork
 
 __all__ = [
     "MAX_COUNT",
-    "Report",
-    "Suggestion",
     "cancel",
+    "change_of",
     "check_reward",
     "key_used",
+    "revise",
     "suggest",
     "take_reports",
     "under_key",
@@ -43,35 +52,7 @@ __all__ = [
 MAX_COUNT = 100_000
 
 
-@dataclass(frozen=True)
-class Suggestion:
-    """A pair to be shown, under an id by which its reward is reported."""
-
-    id: str
-    row: str
-    column: str
-    #: By the storage's clock, in seconds since 1970.
-    asked_at: float
-    #: When its reward is overdue; None if never.
-    expires_at: float | None = None
-    unit: str | None = None
-    key: str | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """A report that is stored."""
-
-    id: str
-    row: str
-    column: str
-    reward: float
-    told_at: float
-    #: Whether it came after its suggestion had expired.
-    late: bool
-
-
-def under_key(work: Work, key: str | None, kind: Kind) -> list[Event]:
+def under_key(work: UnitOfWork, key: str | None, kind: Kind) -> list[Event]:
     """What a request with this key has stored; ConflictError if it was one of another kind."""
     if key is None:
         return []
@@ -85,69 +66,79 @@ def under_key(work: Work, key: str | None, kind: Kind) -> list[Event]:
 def key_used(key: str | None) -> ConflictError:
     """The error for a key that another request has had."""
     return ConflictError(
-        f"key {checks.shown(key)} was used for something else: take a new key for another request"
-    )
+        f"key {shown(key)} was used for something else", "take a new key for another request",
+        key=key,
+    )  # fmt: skip
 
 
 def suggest(
-    work: Work, spec: Spec, count: int, key: str | None, unit: str | None
+    work: UnitOfWork,
+    count: int = 1,
+    key: str | None = None,
+    unit: str | None = None,
+    data: Mapping[str, Any] | None = None,
 ) -> list[Suggestion]:
     """Hand out pulls; those that were handed out already to the same key or unit."""
-    log, study, memory = work.log, work.study.id, work.memory
+    log, study, state = work.log, work.study.id, work.state
+    text = data_text(data)
     given = under_key(work, key, Kind.SUGGESTED)
     if given and len(given) != count:
         raise ConflictError(
-            f"key {checks.shown(key)} was used for {len(given):,} suggestions, not {count:,}: "
-            "take a new key for another request"
-        )
+            f"key {shown(key)} was used for {len(given):,} suggestions, not {count:,}",
+            "take a new key for another request", key=key,
+        )  # fmt: skip
     if given:
-        if any(each.unit != unit for each in given):
+        if any((each.unit, each.data) != (unit, text) for each in given):
             raise key_used(key)
-        return [_suggestion(work, spec, each) for each in given]
-    if memory.book.at["retired"][0]:
-        raise ConflictError(f"study {work.study.name!r} is retired: it gives no suggestions")
-    pair = None
+        return [_suggestion(work, each) for each in given]
+    if state.book.at["retired"][0]:
+        raise ConflictError(
+            f"study {work.study.name!r} is retired: it gives no suggestions", study=work.study.name
+        )
+    arm = None
     if unit is not None:
         check_text("unit", unit)
         if count != 1:
-            raise InputError(f"count must be 1 where a unit is given, got {count}")
+            raise InputError("count", count, "1 where a unit is given")
         last = log.of_unit(study, unit)
-        if last is not None and memory.lives(last.row, last.column):
+        if last is not None and state.lives(last.arm):
             became = {each.kind for each in log.outcomes(study, [last.seq])}
             if Kind.CANCELLED not in became:
                 if Kind.REPORTED not in became and key is None:
-                    return [_suggestion(work, spec, last)]
-                pair = last.row, last.column
-    if pair is None:
-        propensity = memory.policy.propensity(*memory.shape)
+                    return [_suggestion(work, last)]
+                arm = last.arm
+    if arm is None:
+        propensity = state.policy.propensity(math.prod(state.shape))
         work.ahead = True
-        with generator(np.random.SeedSequence((spec.seed, memory.seq))) as rng:
-            pulls = memory.choose(rng, count)
-    else:  # a new visit: the same pair, which nobody chose
-        propensity, pulls = math.nan, [Pull(*pair, -1)]
+        with generator(np.random.SeedSequence((work.spec.seed, state.seq))) as rng:
+            pulls = state.choose(rng, count)
+    else:  # a new visit: the same arm, which wasn't chosen
+        propensity, pulls = math.nan, [(arm, -1)]
     events = [
-        Event(Kind.SUGGESTED, *pull, 0, propensity, nonce, key, place, unit)
-        for place, (pull, nonce) in enumerate(zip(pulls, nonces(count), strict=True))
-    ]
-    first = work.append(events, chosen=pair is None)
+        Event(
+            Kind.SUGGESTED, arm=pull, tag=tag, value=propensity, nonce=nonce, key=key,
+            position=place, unit=unit, data=text,
+        )
+        for place, ((pull, tag), nonce) in enumerate(zip(pulls, nonces(count), strict=True))
+    ]  # fmt: skip
+    first = work.append(events, chosen=arm is None)
     at = work.now
-    return [_suggestion(work, spec, each, first + k, at) for k, each in enumerate(events)]
+    return [
+        _suggestion(work, each._replace(seq=seq, at=at)) for seq, each in enumerate(events, first)
+    ]
 
 
-def _suggestion(
-    work: Work, spec: Spec, event: Event, seq: int | None = None, at: float | None = None
-) -> Suggestion:
-    """An event as a suggestion; one that has just been added with its seq and time."""
-    seq, at = event.seq if seq is None else seq, event.at if at is None else at
-    window, labels = spec.reward_window, work.memory.labels
+def _suggestion(work: UnitOfWork, event: Event) -> Suggestion:
+    """An event as a suggestion."""
+    window = work.spec.reward_window
     return Suggestion(
-        id=suggestion_id(work.study.uid, seq, event.nonce),
-        row=labels["rows"][event.row],
-        column=labels["columns"][event.column],
-        asked_at=at,
-        expires_at=None if window is None else at + window,
+        id=suggestion_id(work.study.uid, event.seq, event.nonce),
+        **work.state.document(event.arm),
+        asked_at=event.at,
+        expires_at=None if window is None else event.at + window,
         unit=event.unit,
         key=event.key,
+        data=None if event.data is None else json.loads(event.data),
     )
 
 
@@ -156,16 +147,16 @@ def check_reward(spec: Spec, reward: Any) -> float:
     low, high = spec.reward_range
     if isinstance(reward, bool | np.bool_):
         reward = float(reward)
-    asked = f"reward must be a number in [{low:g}, {high:g}]"
+    expected = f"a number in [{low:g}, {high:g}]"
     if not checks._is_real(reward):
-        raise InputTypeError(f"{asked}, got {checks.shown(reward)}")
+        raise InputTypeError("reward", reward, expected)
     if not (math.isfinite(reward) and low <= reward <= high):
-        raise InputError(f"{asked}, got {reward}")
+        raise InputError("reward", reward, expected, got=str(reward))
     return float(reward)
 
 
 def take_reports(
-    work: Work, spec: Spec, reports: Sequence[tuple[str, Any]], key: str | None = None
+    work: UnitOfWork, reports: Sequence[tuple[str, Any]], key: str | None = None
 ) -> list[Report | Rank1Error]:
     """Store what is new of these reports. What is wrong with one is in its place."""
     before = {each.suggestion for each in under_key(work, key, Kind.REPORTED)}
@@ -176,7 +167,7 @@ def take_reports(
     some, now = nonces(len(reports)), work.now
     for (text, told), nonce in zip(reports, some, strict=True):
         try:
-            reward = check_reward(spec, told)
+            reward = check_reward(work.spec, told)
             asked = _asked(work, text)
             named.add(asked.seq)
             answer = fresh.get(asked.seq)
@@ -186,13 +177,17 @@ def take_reports(
                     answer = _report(work, asked, late.value, late.at, late.tag == 1)
                 else:
                     answer = fresh[asked.seq] = _report(work, asked, reward, now, late)
-                    pull = asked.row, asked.column, int(late)
-                    place = len(events)
-                    events.append(Event(Kind.REPORTED, *pull, asked.seq, reward, nonce, key, place))
+                    events.append(
+                        Event(
+                            Kind.REPORTED, arm=asked.arm, tag=int(late), suggestion=asked.seq,
+                            value=reward, nonce=nonce, key=key, position=len(events),
+                        )
+                    )  # fmt: skip
             if answer.reward != reward:
-                raise ConflictError(
+                problem = (
                     f"suggestion {text!r} has the reward {answer.reward:g} already, got {reward:g}"
                 )
+                raise ConflictError(problem, id=text)
             answers.append(answer)
         except Rank1Error as error:
             answers.append(error)
@@ -208,54 +203,56 @@ class _Asked(NamedTuple):
 
     seq: int
     nonce: int
-    row: int
-    column: int
+    arm: int
     #: As in the table, or GONE where it isn't there.
     status: int
 
 
-def _asked(work: Work, text: str) -> _Asked:
+def _asked(work: UnitOfWork, text: str) -> _Asked:
     uid, seq, nonce = read_id(text)
+    name = work.study.name
     if uid != work.study.uid:
         names = [each.name for each in work.log.studies() if each.uid == uid]
         other = f"study {names[0]!r}" if names else "another study"
         raise OtherStudyError(
-            f"{text!r} is an id of {other}; those of {work.study.name!r} begin with "
-            f"{work.study.uid}-"
-        )
-    entry = work.memory.find(seq)
-    if entry is not None and entry.nonce == nonce:
-        return _Asked(seq, nonce, entry.row, entry.column, entry.status)
+            f"{text!r} is an id of {other}; those of {name!r} begin with {work.study.uid}-",
+            id=text, study=name,
+        )  # fmt: skip
+    entry = work.state.find(seq)
     found = work.log.events(work.study.id, [seq]) if entry is None else []
+    if entry is not None and entry.nonce == nonce:
+        return _Asked(seq, nonce, work.state.in_log(entry.arm), entry.status)
     if not found or found[0].kind != Kind.SUGGESTED or found[0].nonce != nonce:
-        raise UnknownSuggestionError(f"no suggestion of {work.study.name!r} has the id {text!r}")
-    return _Asked(seq, nonce, found[0].row, found[0].column, fold.GONE)
+        raise UnknownSuggestionError(
+            f"no suggestion of {name!r} has the id {text!r}", id=text, study=name
+        )
+    return _Asked(seq, nonce, found[0].arm, fold.GONE)
 
 
-def _became(work: Work, asked: _Asked, text: str) -> Event | bool:
+def _became(work: UnitOfWork, asked: _Asked, text: str) -> Event | bool:
     """The report of a suggestion; without one, whether it is expired. CancelledError."""
     if asked.status in (fold.PENDING, fold.WAITING):
         return asked.status == fold.WAITING
     became = {each.kind: each for each in work.log.outcomes(work.study.id, [asked.seq])}
     if Kind.CANCELLED in became:
-        raise CancelledError(f"suggestion {text!r} was cancelled: nothing can be reported of it")
+        raise CancelledError(
+            f"suggestion {text!r} was cancelled: nothing can be reported of it", id=text
+        )
     return became.get(Kind.REPORTED, Kind.EXPIRED in became)
 
 
-def _report(work: Work, asked: _Asked, reward: float, at: float, late: bool) -> Report:
-    labels = work.memory.labels
+def _report(work: UnitOfWork, asked: _Asked, reward: float, at: float, late: bool) -> Report:
     return Report(
         id=suggestion_id(work.study.uid, asked.seq, asked.nonce),
-        row=labels["rows"][asked.row],
-        column=labels["columns"][asked.column],
+        **work.state.document(asked.arm),
         reward=reward,
         told_at=at,
         late=late,
     )
 
 
-def cancel(work: Work, spec: Spec, text: str, key: str | None = None) -> None:
-    """Note that a suggestion was never shown; again is as good as once."""
+def cancel(work: UnitOfWork, text: str, key: str | None = None) -> None:
+    """Note that a suggestion was never shown; a second time changes nothing."""
     asked = _asked(work, text)
     if any(each.suggestion != asked.seq for each in under_key(work, key, Kind.CANCELLED)):
         raise key_used(key)
@@ -264,25 +261,54 @@ def cancel(work: Work, spec: Spec, text: str, key: str | None = None) -> None:
     except CancelledError:
         return
     if isinstance(became, Event):
-        raise ConflictError(f"suggestion {text!r} has a reward, so it can't be cancelled")
-    if became and spec.on_expiry == "default":
+        raise ConflictError(
+            f"suggestion {text!r} has a reward, so it can't be cancelled", id=text
+        )
+    if became and work.spec.on_expiry == "default":
         raise ConflictError(
             f"suggestion {text!r} is expired, and the default was counted as its reward: it can't "
-            "be cancelled any more"
+            "be cancelled any more",
+            id=text,
         )
-    pull = asked.row, asked.column, int(became)
-    work.append([Event(Kind.CANCELLED, *pull, asked.seq, key=key)])
+    event = Event(
+        Kind.CANCELLED, arm=asked.arm, tag=int(became), suggestion=asked.seq, key=key
+    )
+    work.append([event])
 
 
-def counts_of(memory: Memory) -> dict[str, int]:
-    """How many suggestions there are, and what became of them; each is in one of the others."""
-    at = memory.book.at[0]
-    asked, told = int(at.suggested), int(at.reported)
-    expired, cancelled = int(at.expired), int(at.cancelled)
-    return {
-        "suggestions": asked,
-        "reports": told,
-        "pending": asked - told - expired - cancelled,
-        "expired": expired,
-        "cancelled": cancelled,
-    }
+def change_of(
+    sides: Iterable[str],
+    add: Mapping[str, Iterable[str]] | None = None,
+    retire: Mapping[str, Iterable[str]] | None = None,
+    **two_sided: Iterable[str],
+) -> Change:
+    """Levels to add and to retire, by side; or `add_rows`, `retire_columns` … of two sides."""
+    sides, made = list(sides), {"add": {}, "retire": {}}
+    for what, given in (("add", add), ("retire", retire)):
+        if given is not None and not isinstance(given, Mapping):
+            raise InputTypeError(what, given, "a mapping from names of sides to names of levels")
+        for side, labels in (given or {}).items():
+            if side not in sides:
+                raise InputError(what, side, f"by sides, which are {', '.join(sides)}")
+            made[what][side] = labels_of(f"{what}.{side}", labels)
+    for name, labels in two_sided.items():
+        what, _, side = name.partition("_")
+        if labels:
+            if len(sides) != 2:
+                raise InputError(name, labels, "left out: the study hasn't two sides", f"use {what}")
+            place = sides[("rows", "columns").index(side)]
+            made[what][place] = labels_of(name, labels)
+    return Change(made["add"], made["retire"])
+
+
+def revise(work: UnitOfWork, change: Change, key: str | None = None) -> int:
+    """Add and retire levels; the number of the revision."""
+    for event in under_key(work, key, Kind.REVISED):
+        if Change.read(event.data) != change:
+            raise key_used(key)
+        return event.tag
+    if change.added or change.retired:
+        work.state.check_change(change)
+        number = work.state.revision + 1
+        work.append([Event(Kind.REVISED, tag=number, data=json.dumps(change.to_dict()), key=key)])
+    return work.state.revision
