@@ -20,6 +20,7 @@ __all__ = [
     "build",
     "find_policy",
     "list_depth",
+    "make",
     "make_policy",
     "parse_policy",
     "parse_settings",
@@ -66,10 +67,11 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: di
     ...
     rank1.InputError: problem bernoulli: v must be given, got nothing: it takes u, v
     """
-    return _made(f"{kind} {name}", table[checks.one_of(kind, name, table)], given)
+    return make(f"{kind} {name}", table[checks.one_of(kind, name, table)], given)
 
 
-def _made(what: str, maker: Callable[..., T], given: dict[str, Any]) -> T:
+def make(what: str, maker: Callable[..., T], given: dict[str, Any]) -> T:
+    """What `maker` makes of these settings; errors say that they are those of `what`."""
     known = settings_of(maker)
     empty = inspect.Parameter.empty
     missing = [key for key, value in known.items() if value is empty and key not in given]
@@ -138,7 +140,7 @@ def _imported(name: str) -> Any:
 
 def make_policy(name: str, settings: dict[str, Any]) -> Policy:
     """The policy of this name, see `find_policy`, with these settings."""
-    return _made(f"policy {name}", find_policy(name), settings)
+    return make(f"policy {name}", find_policy(name), settings)
 
 
 def parse_policy(text: str) -> Policy:

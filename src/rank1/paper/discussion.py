@@ -72,7 +72,7 @@ def compute(options: Options) -> dict[str, Any]:
                 "runs": runs,
                 "regret": mean_and_error(outcome.expected[:, -1]),
                 "late": float((end - half) / max(end, 1e-9)),
-                "found": sum(map(one.problem.is_best, outcome.best_arms)) / runs,
+                "found": sum(map(one.problem.is_best, outcome.arms)) / runs,
             }
         )
     fits = {

@@ -119,7 +119,7 @@ def _stripes(grid: RatingProblem) -> dict[str, Any]:
 
 def _ends(outcome: Outcome, grid: RatingProblem) -> dict[str, Any]:
     """The pairs that runs end on, the most frequent first, and what they miss in stars."""
-    arms = Counter(sorted(outcome.best_arms)).most_common()
+    arms = Counter(sorted(outcome.arms)).most_common()
     found = [_pair(grid, arm) | {"runs": runs} for arm, runs in arms]
     missed = np.repeat([pair["gap"] for pair in found], [pair["runs"] for pair in found])
     return {"pairs": found, "gap": mean_and_error(missed)}

@@ -269,16 +269,13 @@ class Policy:
     most_arms: ClassVar[int] = MAX_KEPT
     #: To be raised when an array of its state changes its meaning: older snapshots are refused.
     layout: ClassVar[int] = 1
+    #: How its runs are played many pulls at a time, on problems whose law can draw sums.
+    leaps: ClassVar[Leaps | None] = None
 
     @property
     def needs_truth(self) -> bool:
         """Whether `start` reads `Known.truth`, so that only simulations can play it."""
         return False
-
-    @property
-    def leaps(self) -> Leaps | None:
-        """How its runs are played many pulls at a time, on problems whose law can draw sums."""
-        return None
 
     def start(self, known: Known) -> State:
         """The state before the first step."""

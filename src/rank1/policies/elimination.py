@@ -69,6 +69,28 @@ def line_of(state: Any, arm: int, side: int) -> int:
     return row if side == 0 else arm - row * state.limits[1].levels
 
 
+class SideFacts(NamedTuple):
+    """The rows, or the columns, in a stage that has ended."""
+
+    #: h_ℓ: the line that stood for each one.
+    stands_for: Ints
+    #: h_ℓ₊₁: the line that stands for each one afterwards.
+    after: Ints
+    #: Confidence bounds of each line: (lines, 2); NaN where it was eliminated before.
+    intervals: Floats
+
+
+class StageFacts(NamedTuple):
+    """A stage that has ended."""
+
+    #: n_ℓ: observations of each line by its end.
+    observations: int
+    #: How many rewards had come in at its end.
+    step: int
+    #: Rows and columns.
+    sides: tuple[SideFacts, SideFacts]
+
+
 class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
@@ -121,9 +143,8 @@ class EliminationState(_Arrays, Simple):
         at = self.at[0]
         if at.given_back > 0 and take_back(self, arm, tag):
             return
-        line, partner, lines, count = line_of(self, arm, 0), line_of(self, arm, 1), self.rows, at.rows
-        if side_of(tag) == 1:
-            line, partner, lines, count = partner, line, self.columns, at.columns
+        line, partner = line_of(self, arm, side_of(tag)), line_of(self, arm, 1 - side_of(tag))
+        lines, count = (self.rows, at.rows) if side_of(tag) == 0 else (self.columns, at.columns)
         fits = tag == make_tag(at.side, at.issuing, at.rounds) and lines[at.place] == line
         if fits and (at.partner < 0 or at.partner == partner):
             at.partner = partner
@@ -181,6 +202,24 @@ class EliminationState(_Arrays, Simple):
         return row * int(self.limits[1].levels) + int(
             columns[self.C_column[stage, columns].argmax()]
         )
+
+    def history(self) -> list[StageFacts]:
+        """What happened in each stage that has ended."""
+        return [
+            StageFacts(
+                int(self.n_stage[stage]),
+                int(self.ended[stage]),
+                (
+                    SideFacts(self.h_row[stage], self.h_row[stage + 1], self.row_intervals[stage]),
+                    SideFacts(
+                        self.h_column[stage],
+                        self.h_column[stage + 1],
+                        self.column_intervals[stage],
+                    ),
+                ),
+            )
+            for stage in range(self.at[0].stage)
+        ]
 
     def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
         """Lower and upper confidence bound (lines 22 to 28) of a line with this number of cells."""

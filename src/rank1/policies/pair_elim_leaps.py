@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rank1.compiled import jit
 from rank1.grid import Grid
 from rank1.policies.base import Leaps, Records
-from rank1.policies.pair_elim import (
+from rank1.policies.pair_elim_state import (
     BETWEEN,
     after,
     begin_phase,

@@ -9,6 +9,7 @@ from rank1 import checks
 from rank1.grid import MAX_ARMS
 from rank1.policies.base import Known, Policy
 from rank1.policies.elimination import EliminationState, start_elimination
+from rank1.policies.stages import LEAPS
 
 __all__ = ["Rank1Elim"]
 
@@ -49,6 +50,7 @@ class Rank1Elim(Policy):
     sides = 2
     most_arms = MAX_ARMS
     layout = 2
+    leaps = LEAPS
     confidence_scale: float = 1.0
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from rank1.errors import InputError
 from rank1.grid import MAX_ARMS
 from rank1.policies.base import Known, Policy, require_unit_rewards
 from rank1.policies.elimination import EliminationState, start_elimination
+from rank1.policies.stages import LEAPS
 
 __all__ = ["Rank1ElimKL"]
 
@@ -75,6 +76,7 @@ class Rank1ElimKL(Policy):
     sides = 2
     most_arms = MAX_ARMS
     layout = 3
+    leaps = LEAPS
     level: str = "horizon"
     shrink: float = 2.0
 

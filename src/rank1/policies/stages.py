@@ -5,10 +5,10 @@ the random columns and rows of its rounds. Over m rounds the columns are multino
 the rewards of a pair that is pulled N times are one sum of N draws. So a stage costs as much as the
 remaining pairs, however long it is.
 
-What a stage gives is drawn as if there were no checkpoint before its end. Regret at the checkpoints within it
-is drawn afterwards, given what the whole stage gave, from random numbers of its own: the counts of
-partners in the rounds up to a checkpoint are hypergeometric, and a law splits what it drew for a
-pair. So the end of a run doesn't depend on the checkpoints. See docs/exact-stages.md.
+What a stage gives is drawn as if there were no checkpoint before its end. Regret at the checkpoints
+within it is drawn afterwards, given what the whole stage gave, from random numbers of its own: the
+counts of partners in the rounds up to a checkpoint are hypergeometric, and a law splits what it
+drew for a pair. So the end of a run doesn't depend on the checkpoints. See docs/exact-stages.md.
 """
 
 from __future__ import annotations
@@ -209,10 +209,10 @@ def explore(
 ) -> None:
     """Draw the sums of exploring one side's lines over partners of the other, and split them.
 
-    `side` and `other` are their records of `Known.limits`. `before` is the number of pulls of a round that come before those of this side. Rewards are
-    added to `sums` by line and, unless it is empty, to `within` by partner and line. Regret between
-    two checkpoints goes into `curve` at the second; what comes after the checkpoint before `last`
-    is in `totals` only.
+    `side` and `other` are their records of `Known.limits`. `before` is the number of pulls of a
+    round that come before those of this side. Rewards are added to `sums` by line and, unless it is
+    empty, to `within` by partner and line. Regret between two checkpoints goes into `curve` at the
+    second; what comes after the checkpoint before `last` is in `totals` only.
     """
     for k in range(pieces):
         plan[k].free = plan[k].rounds

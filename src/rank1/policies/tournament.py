@@ -35,7 +35,9 @@ def start_tournament(size: int, value: float = -math.inf) -> tuple[Floats, Ints]
 
 
 @inlined
-def put(top: Floats, ties: Ints, k: int, value: float, second: int = 1, fewest: bool = False) -> None:
+def put(
+    top: Floats, ties: Ints, k: int, value: float, second: int = 1, fewest: bool = False
+) -> None:
     """Leaf k has a new number."""
     node = len(top) // 2 + k
     top[node], ties[node] = value, second

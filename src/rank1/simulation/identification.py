@@ -222,8 +222,7 @@ def identify(
     rule.start(Grid([2]))  # refuses what the rule can't take
     rule = BestArmRule(float(confidence), float(tolerance), rank_one)
     series = [
-        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, stop=rule)
-        for policy in policies
+        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, stop=rule) for policy in policies
     ]
     kept = None if store is None else Store(store)
     plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))

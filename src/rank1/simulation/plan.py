@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from rank1 import checks
 from rank1.errors import BackendError, NoDigest
 from rank1.progress import Progress, short
-from rank1.simulation.backends import RunCell, Failure, Playable, Played, Setup, Task, backend
+from rank1.simulation.backends import Failure, Playable, Played, RunCell, Setup, Task, backend
 from rank1.simulation.block import Block, joined, missing_runs
 from rank1.simulation.store import Store
 

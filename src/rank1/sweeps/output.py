@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rank1.errors import Rank1Error
-from rank1.simulation.backends import RunCell, Failure
+from rank1.simulation.backends import Failure, RunCell
 from rank1.simulation.result import result_of
 from rank1.simulation.tidy import Tidy, read_tidy
 

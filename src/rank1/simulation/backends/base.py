@@ -17,10 +17,10 @@ from rank1.simulation.block import Block
 __all__ = [
     "ATTEMPTS",
     "WINDOW",
-    "RunCell",
     "Failure",
     "Playable",
     "Played",
+    "RunCell",
     "Setup",
     "Task",
     "fetched",
