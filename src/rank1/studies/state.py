@@ -299,10 +299,9 @@ class StudyState:
             name = f"add.{side}"
             new = sum(label not in names for label in added)
             if len(names) + new > room:
-                raise InputError(
-                    name, added, f"so few names that {side} has {room:,} with those retired",
-                    got=f"{new:,} beside {len(names):,}",
-                )  # fmt: skip
+                expected = f"at most {room - len(names):,} new names"
+                hint = f"a side of this study has at most {room:,} levels, with those retired"
+                raise InputError(name, added, expected, hint, got=f"{new:,}")
             for label in added:
                 if label in living or added.count(label) > 1:
                     raise InputError(name, label, "names that differ", got=f"{shown(label)} twice")
