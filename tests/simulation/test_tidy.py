@@ -218,7 +218,7 @@ def test_settings_of_every_kind(tmp_path: Path) -> None:
     frame = pl.read_parquet(tmp_path / "a.parquet")
     assert frame.columns == [
         "problem", "u", "v", "sigma", "K", "L", "p_u", "p_v", "delta_u", "delta_v",
-        "policy", "policy_step", "policy_K", "exact", "n", *NUMBERS, *PAIR,
+        "sides", "policy", "policy_step", "policy_K", "exact", "n", *NUMBERS, "best_arm",
     ]  # fmt: skip
     row = frame.row(-1, named=True)
     assert [row[name] for name in ("problem", "u", "K", "policy_K", "policy_step", "exact")] == [

@@ -57,16 +57,14 @@ def test_same_bits_as_simulate(tmp_path: Path) -> None:
     sweep(some, tmp_path / "cells")
     frame = pl.read_parquet(tmp_path / "result.parquet")
     assert frame.select(NUMBERS).equals(simulated(some))
-    pairs = frame.filter(pl.col("step") == 2000).select("best_row", "best_column").rows()
-    expected = [
-        pair
+    arms = frame.filter(pl.col("step") == 2000)["best_arm"].to_list()
+    assert arms == [
+        arm
         for problem in some.problems
         for policy in some.policies
-        for pair in rank1.simulate(policy, problem, 2000, 6, 5, checkpoints=4).best_pairs(
-            policy.label
-        )
+        for arm in rank1.simulate(policy, problem, 2000, 6, 5, checkpoints=4).outcomes[0].arms
     ]
-    assert pairs == expected
+    assert set(frame["sides"]) == {"[4, 3]"}
 
 
 def test_same_bytes_however_it_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
