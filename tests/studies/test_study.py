@@ -410,7 +410,7 @@ def test_rewards_of_a_file_are_not_guessed_from_its_first_lines(
     }.items():
         file = tmp_path / f"bad.{suffix}"
         file.write_text("\n".join(lines))
-        with pytest.raises(rank1.InputError, match=r"line 2 of the history: .* got 'oops'"):
+        with pytest.raises(rank1.InputTypeError, match=r"line 2 of the history: .* got 'oops'"):
             study.import_history(file)
     with pytest.raises(rank1.InputTypeError, match="history must be a file or lines"):
         study.import_history(None)  # type: ignore[arg-type]
