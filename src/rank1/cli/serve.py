@@ -90,10 +90,10 @@ def serve(
     except ModuleNotFoundError as error:
         raise ValueError(f"serve needs {error.name}: pip install 'rank1[server]'") from None
     if demo:
-        from rank1.server.demo import Player, demo_place
+        from rank1.server.demo import DemoTraffic, demo_settings
 
-        with demo_place(given) as (place, table):
-            run(read_config(place, config), _say, lambda house: Player(house, table))
+        with demo_settings(given) as (place, table):
+            run(read_config(place, config), _say, lambda registry: DemoTraffic(registry, table))
         return
     run(read_config(given, config), _say)
 

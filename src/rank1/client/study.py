@@ -7,17 +7,17 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote
 
-import numpy as np
-
 from rank1 import atomic
-from rank1.checks import shown
 from rank1.client.transport import Transport, error_of
+from rank1.documents import Replayed, Report, Suggestion, Verified, read_document
 from rank1.errors import FileError, InputError, InputTypeError, Rank1Error, StorageError
-from rank1.studies import Best, Replayed, Report, Suggestion, Verified
-from rank1.studies.history import History, _rows
+
+if TYPE_CHECKING:
+    from rank1.studies import Best
+    from rank1.studies.history import History
 
 __all__ = ["RemoteFit", "RemoteStudy"]
 
@@ -131,7 +131,7 @@ class RemoteStudy:
         """
         client = self._client
         if timeout is not None and not timeout > 0:
-            raise InputError(f"timeout must be a number of seconds above 0, got {timeout}")
+            raise InputError("timeout", timeout, "a number of seconds above 0")
         if fallback is not None:
             row, column = _pair(fallback)
             many = [Suggestion("", row, column, time.time(), None, unit, key)] * (count or 1)
@@ -142,12 +142,13 @@ class RemoteStudy:
             key = secrets.token_hex(16)  # so that a second try gives the same suggestions
         try:
             if count is None:
-                return _suggestion(client.post(f"{self._path}/ask", {"unit": unit}, key, timeout))
+                given = client.post(f"{self._path}/ask", {"unit": unit}, key, timeout)
+                return read_document(Suggestion, given)
             if unit is not None:
-                raise InputError(f"count must be None where a unit is given, got {count}")
+                raise InputError("count", count, "None where a unit is given")
             body = {"count": count}
-            given = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
-            return [_suggestion(each["suggestion"]) for each in given]
+            many = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
+            return [read_document(Suggestion, each["suggestion"]) for each in many]
         except StorageError:
             if fallback is None:
                 raise
@@ -158,7 +159,8 @@ class RemoteStudy:
         """The reward of a suggestion has come in; None for one of a fallback."""
         if id == "":
             return None
-        return Report(**self._client.post(f"{self._path}/tell", {"id": id, "reward": reward}))
+        body = {"id": id, "reward": reward}
+        return read_document(Report, self._client.post(f"{self._path}/tell", body))
 
     def tell_many(
         self, reports: Mapping[str, float] | Iterable[tuple[str, float]]
@@ -176,7 +178,11 @@ class RemoteStudy:
             found = self._client.post(f"{self._path}/tell/batch", {"reports": some})
             for k, each in zip(part, found["results"], strict=True):
                 told = each.get("report")
-                answers[k] = Report(**told) if told else error_of(each["status"], each["problem"])
+                answers[k] = (
+                    read_document(Report, told)
+                    if told
+                    else error_of(each["status"], each["problem"])
+                )
         return answers
 
     def cancel(self, id: str) -> None:
@@ -225,7 +231,7 @@ class RemoteStudy:
     def fit(self, B: int = 199, seed: int = 1, timeout: float = 600.0) -> RemoteFit:
         """Is the grid of rank one? The replays may take a while: `timeout` is in seconds."""
         found = self._client.get(f"{self._path}/fit", timeout, repetitions=B, seed=seed)
-        return RemoteFit(**found)
+        return read_document(RemoteFit, found)
 
     def history(self, after: int | None = None, limit: int = 100, **query: Any) -> dict[str, Any]:
         """A page of the log: `events`, and `next` for the page after it."""
@@ -244,7 +250,7 @@ class RemoteStudy:
         """Write a line for each suggestion, as JSONL or CSV; how many."""
         format = os.fspath(path).rpartition(".")[2]
         if format not in ("jsonl", "csv"):
-            raise FileError(f"{os.fspath(path)!r} must end with .jsonl or .csv")
+            raise FileError(f"{os.fspath(path)!r} must end with .jsonl or .csv", where=str(path))
         lines = -1 if format == "csv" else 0  # its head
         with atomic.whole_file(path) as temporary, temporary.open("wb") as file:
             for line in self._client.lines(f"{self._path}/export?format={format}"):
@@ -255,13 +261,13 @@ class RemoteStudy:
     def replay(self, policy: str, seed: int = 1, timeout: float = 600.0) -> Replayed:
         """How another policy fares on the rewards of the log."""
         found = self._client.get(f"{self._path}/replay", timeout, policy=policy, seed=seed)
-        found["best"] = tuple(found["best"])
-        found["exhausted"] = found["exhausted"] and tuple(found["exhausted"])
-        return Replayed(**found)
+        for name in ("best", "exhausted"):
+            found[name] = found.get(name) and tuple(found[name])
+        return read_document(Replayed, found)
 
     def verify(self, timeout: float = 600.0) -> Verified:
         """Recompute all from the log, and compare. The token must be an admin's."""
-        return Verified(**self._client.get(f"{self._path}/verification", timeout))
+        return read_document(Verified, self._client.get(f"{self._path}/verification", timeout))
 
     def close(self) -> None:
         """Close this thread's connection."""
@@ -274,10 +280,6 @@ class RemoteStudy:
         self.close()
 
 
-def _suggestion(fields: dict[str, Any]) -> Suggestion:
-    return Suggestion(**fields)
-
-
 def _pair(fallback: Any) -> tuple[str, str]:
     if not (
         isinstance(fallback, Sequence)
@@ -285,5 +287,5 @@ def _pair(fallback: Any) -> tuple[str, str]:
         and len(fallback) == 2
         and all(isinstance(label, str) for label in fallback)
     ):
-        raise InputTypeError(f"fallback must be a row and a column, got {shown(fallback)}")
+        raise InputTypeError("fallback", fallback, "a row and a column")
     return fallback[0], fallback[1]

@@ -16,9 +16,9 @@ import numpy as np
 from rank1 import datasets
 from rank1.datasets import Table
 from rank1.errors import StorageError, StudyExistsError
-from rank1.server.house import House
+from rank1.server.registry import StudyRegistry
 
-__all__ = ["NAME", "Player", "demo_place"]
+__all__ = ["NAME", "DemoTraffic", "demo_settings"]
 
 NAME = "demo: e-mails of a shop"
 #: Visitors that come at once, and seconds until the next do.
@@ -28,7 +28,7 @@ DELAY, LOST = 1.0, 0.05
 
 
 @contextlib.contextmanager
-def demo_place(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table]]:
+def demo_settings(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table]]:
     """Settings with a storage that is thrown away at the end, unless one is named."""
     table = datasets.hillstrom("history")
     with tempfile.TemporaryDirectory(prefix="rank1-demo-") as folder:
@@ -42,15 +42,15 @@ def demo_place(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table]]:
         )
 
 
-class Player:
+class DemoTraffic:
     """A thread that asks, waits a little, and tells what the grid's rates give."""
 
-    def __init__(self, house: House, table: Table) -> None:
+    def __init__(self, registry: StudyRegistry, table: Table) -> None:
         with contextlib.suppress(StudyExistsError):
-            house.create(
+            registry.create(
                 NAME, rows=table.rows, columns=table.columns, goal="find", reward_window=60.0
             )
-        self._study, self._table = house.apart(NAME), table
+        self._study, self._table = registry.apart(NAME), table
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rank1-demo", daemon=True)
         self._thread.start()

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from rank1.errors import BackendError, InputError
 from rank1.server.app import make_app
 from rank1.server.config import Config, is_loopback
-from rank1.server.guard import JsonLines, log
+from rank1.server.middleware import JsonFormatter, log
 from rank1.server.tokens import Tokens
 
 __all__ = ["serve"]
@@ -42,19 +42,21 @@ def serve(
     kept = tokens.list()
     if not kept and not is_loopback(config.host):
         raise InputError(
-            f"host must be a loopback address while there are no tokens, got {config.host!r}: "
-            f"create one in {config.tokens!r} first"
+            "host",
+            config.host,
+            "a loopback address while there are no tokens",
+            f"create one in {config.tokens!r} first",
         )
-    lent = None if kept else tokens.lend()
+    temporary = None if kept else tokens.create_temporary()
     _set_up_log()
     with _bound(config) as listener:
         app = make_app(config, tokens, started)
         host = f"[{config.host}]" if ":" in config.host else config.host
         address = f"http://{host}:{listener.getsockname()[1]}/"
-        if lent is None:
+        if temporary is None:
             line = f"rank1 serves {config.shown()['storage']} on {address} ({len(kept)} tokens)"
         else:
-            line = f"rank1 serves on {address}#token={lent} until it ends"
+            line = f"rank1 serves on {address}#token={temporary} until it ends"
         settings = uvicorn.Config(
             app,
             http=_patient(config.patience),
@@ -68,7 +70,7 @@ def serve(
             h11_max_incomplete_event_size=16 * 1024,
             lifespan="on",
         )
-        server = _Server(settings, lambda: say(line), app.app.state.house.end_slow)
+        server = _Server(settings, lambda: say(line), app.app.state.registry.end_slow)
         # uvicorn has such a limit, but its answer is no problem details.
         app.crowded = lambda: len(server.server_state.connections) > config.connections
         with contextlib.suppress(KeyboardInterrupt):
@@ -150,15 +152,15 @@ def _bound(config: Config) -> socket.socket:
     except OSError as error:
         listener.close()
         raise BackendError(
-            f"can't serve on {config.host}:{config.port}: {error.strerror or error}; "
-            "name another port, or 0 for any that is free"
+            f"can't serve on {config.host}:{config.port}: {error.strerror or error}",
+            "name another port, or 0 for any that is free",
         ) from None
     return listener
 
 
 def _set_up_log() -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     for name in ("rank1.server", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler] if name != "uvicorn.error" else []

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
-from rank1.server.answers import Refused
-from rank1.server.view import Views
-from rank1.server.writer import ENDING, Writer
+from rank1.server.problem_details import RefusedError
+from rank1.server.study_view import StudyView
+from rank1.server.write_queue import ENDING, WriteQueue
 from rank1.studies import Study
 from rank1.studies.desk import Desk, Work
 from rank1.studies.storage import Storage, StudyRow
 from rank1.studies.storage.sqlite import SqliteStorage
 
-__all__ = ["House"]
+__all__ = ["StudyRegistry"]
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ SMALL = 2**26
 PROMPT = 2.0
 
 
-class House:
+class StudyRegistry:
     """A storage, the thread that writes to it, and the studies that are open.
 
     A study is open twice: for the writer, and for those who look. So a long look keeps nobody
@@ -50,7 +50,7 @@ class House:
                 raise log.damaged("; ".join(found[:3]))
         # One for all studies: the more wait together, the more share a commit. With
         # several writers, PostgreSQL answered fewer requests.
-        self.writer = Writer()
+        self.writer = WriteQueue()
         self._pool = _Threads(READERS, "rank1-reader")
         self._probe = _Threads(1, "rank1-probe")
         #: Held by what takes long.
@@ -59,7 +59,7 @@ class House:
         self._waiting: set[asyncio.Future[Any]] = set()
         self._writing: OrderedDict[str, Desk] = OrderedDict()
         self._reading: OrderedDict[str, Study] = OrderedDict()
-        self._views: OrderedDict[str, Views] = OrderedDict()
+        self._views: OrderedDict[str, StudyView] = OrderedDict()
         self._lock = threading.Lock()
 
     # Writing
@@ -87,13 +87,13 @@ class House:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
     async def ready(self) -> None:
-        """Look at the storage; Refused where that takes long. Who reads isn't waited for."""
+        """Look at the storage; RefusedError where that takes long. Who reads isn't waited for."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(PROMPT):
                 await loop.run_in_executor(self._probe, self.rows)
         except TimeoutError:
-            raise Refused(
+            raise RefusedError(
                 503, f"the storage hasn't answered for {PROMPT:g} seconds", "try again later"
             ) from None
 
@@ -133,7 +133,7 @@ class House:
         self._ending.set()
         for each in self._waiting:
             if not each.done():
-                each.set_exception(Refused(503, "the service is ending", "try again later"))
+                each.set_exception(RefusedError(503, "the service is ending", "try again later"))
 
     def row(self, name: str) -> StudyRow:
         """The study as the storage lists it."""
@@ -159,13 +159,13 @@ class House:
         """A study to look at for long: nobody else waits for it."""
         return Study(Desk(self.storage, self.row(name)))
 
-    def view(self, name: str) -> Views:
+    def view(self, name: str) -> StudyView:
         """What the page shows of a study."""
         with self._lock:
             if name in self._views:
                 self._views.move_to_end(name)
                 return self._views[name]
-        views = Views(self.study(name))
+        views = StudyView(self.study(name))
         with self._lock:
             return _kept(self._views, name, views)
 

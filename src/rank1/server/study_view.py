@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.server.curve import Curve
+from rank1.server.reward_curve import RewardCurve
 from rank1.studies import Study
 from rank1.studies.best import Best
 from rank1.studies.memory import Memory
 from rank1.studies.storage import Reader
 
-__all__ = ["Views"]
+__all__ = ["StudyView"]
 
 #: Events that are read at once.
 PART = 100_000
 
 
-class Views:
+class StudyView:
     """The documents of one study; many who look at once cost one look."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._curve = Curve(*study.spec.reward_range)
+        self._curve = RewardCurve(*study.spec.reward_range)
         self._lock = threading.Lock()
         self._kept: tuple[str, bytes, bytes] | None = None
         self._next = 0.0

@@ -18,28 +18,28 @@ from rank1.errors import (
     StudyExistsError,
 )
 from rank1.server import models
-from rank1.server.access import AdminOf, Holder, Key, WriterOf, check
-from rank1.server.answers import answer, problem_of, status_of
-from rank1.server.house import House
+from rank1.server.authorization import AdministeredStudy, CurrentToken, IdempotencyKey, WritableStudy, require
+from rank1.server.problem_details import json_response, problem_of, status_of
+from rank1.server.registry import StudyRegistry
 from rank1.server.metrics import Metrics
-from rank1.server.reading import about
+from rank1.server.read_routes import about
 from rank1.studies import asking
 from rank1.studies.desk import Work
 from rank1.studies.log import Event, Kind
 from rank1.studies.spec import labels_of, make_spec
 
-__all__ = ["writing_routes"]
+__all__ = ["write_routes"]
 
 NEW: dict[int | str, dict[str, Any]] = {201: {"description": "Stored."}}
 
 
-def writing_routes(house: House, metrics: Metrics) -> APIRouter:
+def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     """The routes; each answers after the commit."""
     routes = APIRouter(prefix="/v1/studies")
 
     @routes.post("", status_code=201, tags=["studies"], summary="Create a study")
-    async def create(body: models.Create, holder: Holder, key: Key = None) -> Response:
-        check(holder, "admin", body.name)
+    async def create(body: models.Create, token: CurrentToken, key: IdempotencyKey = None) -> Response:
+        require(token, "admin", body.name)
         if body.name in (".", ".."):
             raise InputError(f"name must be one that can be part of an address, got {body.name!r}")
         fields = body.model_dump()
@@ -48,12 +48,12 @@ def writing_routes(house: House, metrics: Metrics) -> APIRouter:
             # The key lives on in the seed: so a second try is known from another's study.
             seal = hashlib.blake2b(f"{name}\0{key}".encode(), digest_size=6)
             fields["seed"] = int.from_bytes(seal.digest())
-        return answer(await house.read(_created, house, name, fields, key), 201)
+        return json_response(await registry.read(_created, registry, name, fields, key), 201)
 
     @routes.post("/{name}/ask", status_code=201, tags=["play"], response_model=models.Suggestion)
     async def ask(
-        name: WriterOf,
-        key: Key = None,
+        name: WritableStudy,
+        key: IdempotencyKey = None,
         body: Annotated[models.Ask, Body()] = models.Ask(),  # noqa: B008
     ) -> Response:
         """The next pair to show."""
@@ -61,14 +61,14 @@ def writing_routes(house: House, metrics: Metrics) -> APIRouter:
         def work(doing: Work) -> Any:
             return asking.suggest(doing, doing.spec, 1, key, body.unit)[0]
 
-        given = await house.write(name, work)
-        metrics.add("rank1_asks_total")
-        return answer(vars(given), 201)
+        given = await registry.write(name, work)
+        metrics.asks.inc()
+        return json_response(vars(given), 201)
 
     @routes.post(
         "/{name}/ask/batch", status_code=201, tags=["play"], response_model=models.AskResults
     )
-    async def ask_many(name: WriterOf, body: models.AskMany, key: Key = None) -> Response:
+    async def ask_many(name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None) -> Response:
         """Many pairs: a count of them, or a list of asks with units and keys of their own."""
         if (body.count is None) == (body.asks is None):
             raise InputError("count must be given, or asks in its place; not both")
@@ -79,13 +79,13 @@ def writing_routes(house: House, metrics: Metrics) -> APIRouter:
                 return list(asking.suggest(doing, doing.spec, body.count or 1, key, None))
             return [_each(doing, one, _own(key, place, one)) for place, one in enumerate(asks)]
 
-        given = await house.write(name, work)
+        given = await registry.write(name, work)
         good = sum(not isinstance(one, Rank1Error) for one in given)
-        metrics.add("rank1_asks_total", good)
-        return answer({"results": _results(given, "suggestion", 201, metrics)}, 201)
+        metrics.asks.inc(good)
+        return json_response({"results": _results(given, "suggestion", 201, metrics)}, 201)
 
     @routes.post("/{name}/tell", tags=["play"], response_model=models.Report)
-    async def tell(name: WriterOf, body: models.Tell, key: Key = None) -> Response:
+    async def tell(name: WritableStudy, body: models.Tell, key: IdempotencyKey = None) -> Response:
         """A reward has come in. The id makes it safe to send again."""
 
         def work(doing: Work) -> Any:
@@ -94,71 +94,71 @@ def writing_routes(house: House, metrics: Metrics) -> APIRouter:
                 raise found
             return found
 
-        report = await house.write(name, work)
-        metrics.add("rank1_tells_total")
-        return answer(vars(report))
+        report = await registry.write(name, work)
+        metrics.tells.inc()
+        return json_response(vars(report))
 
     @routes.post("/{name}/tell/batch", tags=["play"], response_model=models.TellResults)
-    async def tell_many(name: WriterOf, body: models.TellMany, key: Key = None) -> Response:
+    async def tell_many(name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None) -> Response:
         """Many rewards, each taken or refused by itself."""
         pairs = [(each.id, each.reward) for each in body.reports]
-        found = await house.write(
+        found = await registry.write(
             name, lambda doing: asking.take_reports(doing, doing.spec, pairs, key)
         )
-        metrics.add("rank1_tells_total", sum(not isinstance(one, Rank1Error) for one in found))
-        return answer({"results": _results(found, "report", 200, metrics)})
+        metrics.tells.inc(sum(not isinstance(one, Rank1Error) for one in found))
+        return json_response({"results": _results(found, "report", 200, metrics)})
 
     @routes.post("/{name}/cancel", tags=["play"])
-    async def cancel(name: WriterOf, body: models.Cancel, key: Key = None) -> Response:
+    async def cancel(name: WritableStudy, body: models.Cancel, key: IdempotencyKey = None) -> Response:
         """A suggestion was never shown. Again is as good as once."""
-        await house.write(name, lambda doing: asking.cancel(doing, doing.spec, body.id, key))
-        return answer({"id": body.id, "state": "cancelled"})
+        await registry.write(name, lambda doing: asking.cancel(doing, doing.spec, body.id, key))
+        return json_response({"id": body.id, "state": "cancelled"})
 
     @routes.post("/{name}/revisions", status_code=201, tags=["studies"])
-    async def revise(name: AdminOf, body: models.Revise, key: Key = None) -> Response:
+    async def revise(name: AdministeredStudy, body: models.Revise, key: IdempotencyKey = None) -> Response:
         """Add and retire rows and columns."""
         given = {side: labels for side, labels in body.model_dump().items() if labels}
         change = {side: list(labels_of(side, labels)) for side, labels in given.items()}
         if not change:
             raise InputError("add_rows must be given, or another of the lists; all are empty")
-        return answer(await house.write(name, lambda doing: _revised(doing, change, key)), 201)
+        return json_response(await registry.write(name, lambda doing: _revised(doing, change, key)), 201)
 
     @routes.post("/{name}/imports", status_code=201, tags=["studies"])
-    async def import_history(name: AdminOf, body: models.Import, key: Key = None) -> Response:
+    async def import_history(name: AdministeredStudy, body: models.Import, key: IdempotencyKey = None) -> Response:
         """Add rewards that are known from elsewhere; the same ones, or the same key, once."""
 
         def work() -> int:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                return house.study(name).import_history(body.rewards, key)
+                return registry.study(name).import_history(body.rewards, key)
 
-        return answer({"rewards": await house.read(work)}, 201)
+        return json_response({"rewards": await registry.read(work)}, 201)
 
     @routes.post("/{name}/retire", tags=["studies"])
-    async def retire(name: AdminOf, key: Key = None) -> Response:
+    async def retire(name: AdministeredStudy, key: IdempotencyKey = None) -> Response:
         """Close the study: no suggestions any more; reports are still taken. Once is enough."""
 
         def work() -> dict[str, Any]:
-            if house.row(name).retired is None:
+            if registry.row(name).retired is None:
                 with contextlib.suppress(ConflictError):  # somebody else was faster
-                    house.study(name).retire()
-            return about(house, name)
+                    registry.study(name).retire()
+            return about(registry, name)
 
-        return answer(await house.read(work))
+        return json_response(await registry.read(work))
 
     return routes
 
 
-def _created(house: House, name: str, fields: dict[str, Any], key: str | None) -> dict[str, Any]:
+def _created(registry: StudyRegistry, name: str, fields: dict[str, Any], key: str | None) -> dict[str, Any]:
     try:
-        house.create(name, **fields)
+        registry.create(name, **fields)
     except StudyExistsError:
         again = key is not None and fields["seed"] is not None
-        if not again or make_spec(**fields).text != house.study(name).spec.text:
+        if not again or make_spec(**fields).text != registry.study(name).spec.text:
             # Where it is kept is nobody's business.
             told = f"there is a study {name!r}: open it, or take another name"
             raise StudyExistsError(told) from None
-    return about(house, name)
+    return about(registry, name)
 
 
 def _own(key: str | None, place: int, one: models.AskOne) -> str | None:
@@ -191,7 +191,7 @@ def _results(found: list[Any], what: str, status: int, metrics: Metrics) -> list
     for one in found:
         if isinstance(one, Rank1Error):
             if status_of(one) == 409:
-                metrics.add("rank1_conflicts_total")
+                metrics.conflicts.inc()
             results.append({"status": status_of(one), "problem": problem_of(one)})
         else:
             results.append({"status": status, what: vars(one)})

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from rank1.fit.pooled import mean_of_all
 from rank1.studies.log import Events, Kind
 
-__all__ = ["Curve"]
+__all__ = ["RewardCurve"]
 
 #: The most points; beyond, every other one is dropped.
 POINTS = 240
 
 
-class Curve:
+class RewardCurve:
     """Points of the average reward so far, made from the events of a log as they come.
 
     The equal split is an estimate: `rank1.fit.pooled` has how it is made.
@@ -24,7 +24,7 @@ class Curve:
     Examples
     --------
     >>> from rank1.studies.log import Event, as_events
-    >>> curve = Curve()
+    >>> curve = RewardCurve()
     >>> curve.take(as_events([Event(Kind.REPORTED, row=1, suggestion=1, value=0.5)], 2, 7.0))
     >>> curve.to_dict()
     {'reports': [1], 'at': [7.0], 'rate': [0.5], 'equal_split': [0.5]}

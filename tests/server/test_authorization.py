@@ -12,7 +12,7 @@ import pytest
 
 from rank1.errors import FileError, InputError
 from rank1.server.config import Config, read_config
-from rank1.server.guard import CSP
+from rank1.server.middleware import CSP
 from rank1.server.tokens import Tokens
 from tests.server.support import GRID, Served, at, call, served
 from tests.test_cli import Output
@@ -127,7 +127,7 @@ def test_tokens_on_the_command_line(
 
 @pytest.mark.parametrize("name", ["PROT", "HOSTS", "ACCESSLOG", "MAX_BODDY", "CONFG", "port"])
 def test_a_slip_in_the_environment_is_told(name: str) -> None:
-    with pytest.raises(InputError, match=rf"RANK1_SERVE_{name} is not .*did you mean RANK1_SERVE_"):
+    with pytest.raises(InputError, match=rf"got RANK1_SERVE_{name}: did you mean RANK1_SERVE_"):
         read_config({}, environment={f"RANK1_SERVE_{name}": "1"})
 
 

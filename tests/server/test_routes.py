@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 import rank1
-from rank1.server.answers import problem_of, status_of
-from rank1.server.writer import Writer
+from rank1.server.problem_details import problem_of, status_of
+from rank1.server.write_queue import WriteQueue
 from rank1.studies.desk import Desk
 from tests.server.support import GRID, Served, at, call
 
@@ -368,10 +368,10 @@ def test_who_waits_hears_that_the_storage_was_waited_for_in_vain(
         error.waited = True
         return [error] * len(jobs)
 
-    monkeypatch.setattr("rank1.server.writer.transact_together", away)
+    monkeypatch.setattr("rank1.server.write_queue.transact_together", away)
 
     async def play() -> list[Any]:
-        writer, desk = Writer(), cast(Desk, None)
+        writer, desk = WriteQueue(), cast(Desk, None)
         first = asyncio.ensure_future(writer.write(desk, lambda work: None))
         while not calls:
             await asyncio.sleep(0.01)

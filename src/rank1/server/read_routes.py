@@ -13,15 +13,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
-from rank1.server.access import AdminOf, Holder, ReaderOf
-from rank1.server.answers import answer
-from rank1.server.house import House
+from rank1.server.authorization import AdministeredStudy, CurrentToken, ReadableStudy
+from rank1.server.problem_details import json_response
+from rank1.server.registry import StudyRegistry
 from rank1.studies.export import page_lines
 from rank1.studies.log import OUTCOMES, Event, Kind, suggestion_id
 from rank1.studies.memory import Memory
 from rank1.studies.storage import Reader, StudyRow
 
-__all__ = ["about", "reading_routes"]
+__all__ = ["about", "read_routes"]
 
 #: Lines of an export that are read at once.
 PART = 2000
@@ -35,34 +35,34 @@ KindName = Literal[
 ]
 
 
-def reading_routes(house: House) -> APIRouter:
+def read_routes(registry: StudyRegistry) -> APIRouter:
     """The routes."""
     routes = APIRouter(prefix="/v1/studies")
 
     @routes.get("", tags=["studies"], summary="List the studies")
-    async def studies(holder: Holder) -> Response:
-        rows = await house.read(house.rows)
-        seen = [row for row in rows if holder.allows("reader", row.name)]
-        return answer({"studies": [_listed(row) for row in seen]})
+    async def studies(token: CurrentToken) -> Response:
+        rows = await registry.read(registry.rows)
+        seen = [row for row in rows if token.allows("reader", row.name)]
+        return json_response({"studies": [_listed(row) for row in seen]})
 
     @routes.get("/{name}", tags=["studies"], summary="What a study is")
-    async def show(name: ReaderOf) -> Response:
-        return answer(await house.read(about, house, name))
+    async def show(name: ReadableStudy) -> Response:
+        return json_response(await registry.read(about, registry, name))
 
     @routes.get("/{name}/best", tags=["results"])
-    async def best(name: ReaderOf) -> Response:
+    async def best(name: ReadableStudy) -> Response:
         """The leader, intervals for pairs and effects, whether one may stop, and why."""
-        found = await house.read(lambda: house.study(name).best().to_dict())
-        return answer(found)
+        found = await registry.read(lambda: registry.study(name).best().to_dict())
+        return json_response(found)
 
     @routes.get("/{name}/view", tags=["results"])
     async def view(
-        name: ReaderOf,
+        name: ReadableStudy,
         if_none_match: Annotated[str | None, Header()] = None,
         accept_encoding: Annotated[str, Header(include_in_schema=False)] = "",
     ) -> Response:
         """What the page shows, in one document; 304 while nothing has changed."""
-        tag, document, small = await house.read(lambda: house.view(name).get())
+        tag, document, small = await registry.read(lambda: registry.view(name).get())
         headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
         if if_none_match == tag:
             return Response(status_code=304, headers=headers)
@@ -73,36 +73,36 @@ def reading_routes(house: House) -> APIRouter:
 
     @routes.get("/{name}/fit", tags=["results"])
     async def fit(
-        name: ReaderOf,
+        name: ReadableStudy,
         repetitions: Annotated[int, Query(ge=1, le=999)] = 199,
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
     ) -> Response:
         """Is the grid of rank one? By replaying the study's policy; it may take a while."""
-        await house.read(house.row, name)
-        found = await house.read_slowly(
-            lambda: house.apart(name).fit(B=repetitions, seed=seed).to_dict()
+        await registry.read(registry.row, name)
+        found = await registry.read_slowly(
+            lambda: registry.apart(name).fit(B=repetitions, seed=seed).to_dict()
         )
-        return answer(_finite(found))
+        return json_response(_finite(found))
 
     @routes.get("/{name}/replay", tags=["results"])
     async def replay(
-        name: ReaderOf,
+        name: ReadableStudy,
         policy: Annotated[str, Query(min_length=1, max_length=200)],
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
     ) -> Response:
         """How another policy fares on the rewards of the log."""
-        found = await house.read_slowly(lambda: house.apart(name).replay(policy, seed).to_dict())
-        return answer(found)
+        found = await registry.read_slowly(lambda: registry.apart(name).replay(policy, seed).to_dict())
+        return json_response(found)
 
     @routes.get("/{name}/verification", tags=["results"])
-    async def verify(name: AdminOf) -> Response:
+    async def verify(name: AdministeredStudy) -> Response:
         """Recompute the study from its log, and compare."""
-        found = await house.read_slowly(lambda: house.apart(name).verify().to_dict())
-        return answer(found)
+        found = await registry.read_slowly(lambda: registry.apart(name).verify().to_dict())
+        return json_response(found)
 
     @routes.get("/{name}/history", tags=["log"])
     async def history(
-        name: ReaderOf,
+        name: ReadableStudy,
         after: Annotated[
             int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
         ] = None,
@@ -117,16 +117,16 @@ def reading_routes(house: House) -> APIRouter:
         wanted = {"rows": row, "columns": column}
 
         def look(memory: Memory, log: Reader) -> dict[str, Any]:
-            return _history(house.row(name), memory, log, after, limit, kinds, wanted, newest)
+            return _history(registry.row(name), memory, log, after, limit, kinds, wanted, newest)
 
-        return answer(await house.read(lambda: house.study(name)._desk.look(look)))
+        return json_response(await registry.read(lambda: registry.study(name)._desk.look(look)))
 
     @routes.get("/{name}/revisions", tags=["log"])
-    async def revisions(name: ReaderOf) -> Response:
+    async def revisions(name: ReadableStudy) -> Response:
         """How rows and columns have come and gone."""
 
         def look(memory: Memory, log: Reader) -> dict[str, Any]:
-            study = house.study(name)._desk.study
+            study = registry.study(name)._desk.study
             events = log.page(study.id, limit=100_000, kinds=(Kind.REVISED,))
             made = [
                 {
@@ -140,17 +140,17 @@ def reading_routes(house: House) -> APIRouter:
             living = {side: memory.living_labels(side) for side in ("rows", "columns")}
             return {"revision": memory.revision, **living, "revisions": made}
 
-        return answer(await house.read(lambda: house.study(name)._desk.look(look)))
+        return json_response(await registry.read(lambda: registry.study(name)._desk.look(look)))
 
     @routes.get("/{name}/export", tags=["log"], response_class=StreamingResponse)
-    async def export(name: ReaderOf, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
+    async def export(name: ReadableStudy, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
         """A line for each suggestion, as a stream."""
-        study = await house.read(house.row, name)
-        first = await house.read(_part, house, study, 0)  # who can't have it hears so at once
+        study = await registry.read(registry.row, name)
+        first = await registry.read(_part, registry, study, 0)  # who can't have it hears so at once
         media = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}[format]
         kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:60]
         return StreamingResponse(
-            _exported(house, study, format, first),
+            _exported(registry, study, format, first),
             media_type=media,
             headers={"Content-Disposition": f'attachment; filename="rank1-{kept}.{format}"'},
         )
@@ -158,10 +158,10 @@ def reading_routes(house: House) -> APIRouter:
     return routes
 
 
-def about(house: House, name: str) -> dict[str, Any]:
+def about(registry: StudyRegistry, name: str) -> dict[str, Any]:
     """What a study is and how far it has come."""
-    row = house.row(name)
-    study = house.study(name)
+    row = registry.row(name)
+    study = registry.study(name)
     spec = dataclasses.asdict(study.spec)
     return {
         **_listed(row),
@@ -250,7 +250,7 @@ _Part = tuple[list[dict[str, Any]], int]
 
 
 async def _exported(
-    house: House, study: StudyRow, format: str, part: _Part
+    registry: StudyRegistry, study: StudyRow, format: str, part: _Part
 ) -> AsyncIterator[bytes]:
     """Part by part, each as of its own moment: a slow reader holds nothing open."""
     first = True
@@ -270,7 +270,7 @@ async def _exported(
             yield written.encode()
         if not after:
             return
-        part = await house.read(_part, house, study, after)
+        part = await registry.read(_part, registry, study, after)
 
 
 _COLUMNS = (
@@ -278,7 +278,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _part(house: House, study: StudyRow, after: int) -> _Part:
+def _part(registry: StudyRegistry, study: StudyRow, after: int) -> _Part:
     """Lines, and where to go on; 0 for nowhere."""
 
     def look(memory: Memory, log: Reader) -> _Part:
@@ -286,7 +286,7 @@ def _part(house: House, study: StudyRow, after: int) -> _Part:
         lines = list(page_lines(study, memory.labels, log, page))
         return lines, page[-1].seq if len(page) == PART else 0
 
-    return house.study(study.name)._desk.look(look)
+    return registry.study(study.name)._desk.look(look)
 
 
 def _safe(line: dict[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rank1.errors import StorageError
-from rank1.server.answers import Refused
+from rank1.server.problem_details import RefusedError
 from rank1.studies.desk import Desk, Work
 from rank1.studies.together import transact_together
 
-__all__ = ["Writer"]
+__all__ = ["WriteQueue"]
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ ENDING = 5.0
 _Job = tuple[Desk, Callable[[Work], Any], "asyncio.Future[Any]"]
 
 
-class Writer:
+class WriteQueue:
     """Jobs in the order in which they came, many in one transaction."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Writer:
     async def write(self, desk: Desk, work: Callable[[Work], T]) -> T:
         """What `work` gives, once it is stored."""
         if self._closed or self._jobs.qsize() >= WAITING:
-            raise Refused(503, "too many requests wait to be stored", "try again", Retry_After="1")
+            raise RefusedError(503, "too many requests wait to be stored", "try again", Retry_After="1")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._jobs.put((desk, work, future))
         return await future
