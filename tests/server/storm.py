@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import rank1
 from rank1.server.tokens import Tokens
 from rank1.studies.export import lines_of
 from rank1.studies.log import Kind
-from tests.server.support import GRID, Served, served
+from tests.server.support import GRID, PATIENCE, Served, served, until
 
 
 class Storm:
@@ -53,22 +52,15 @@ class Storm:
                     continue
                 self.failed += 1
 
-    def more(self, reports: int = 40, seconds: float = 60) -> None:
-        """Wait until so many more reports were acknowledged, however slow the machine is."""
+    def more(self, reports: int = 40) -> None:
+        """Wait until this many more reports were acknowledged."""
         enough = len(self.told) + reports
-        self.until(lambda: len(self.told) >= enough, seconds)
-
-    def until(self, happened: Callable[[], bool], seconds: float = 60) -> None:
-        """Wait until something has happened, but not for ever."""
-        end = time.monotonic() + seconds
-        while not happened() and time.monotonic() < end:
-            time.sleep(0.01)
-        assert happened()
+        until(lambda: len(self.told) >= enough)
 
     def stop(self) -> None:
         self._end.set()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(PATIENCE)
 
 
 def lines_of_study(study: rank1.Study) -> list[Any]:

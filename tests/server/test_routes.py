@@ -13,7 +13,7 @@ import rank1
 from rank1.server.problem_details import problem_of, status_of
 from rank1.server.write_queue import WriteQueue
 from rank1.studies.desk import Desk
-from tests.server.support import GRID, Served, at, call
+from tests.server.support import GRID, PATIENCE, Served, at, call
 
 
 def create(service: Served, name: str, **fields: object) -> None:
@@ -155,6 +155,25 @@ def test_problems_name_field_value_and_remedy(service: Served) -> None:
     assert service.call("/v1/nothing")[0] == 404
     for field in ("type", "title", "status", "detail"):
         assert field in found
+
+
+@pytest.mark.parametrize(
+    ("policy", "field", "value", "remedy"),
+    [
+        ("ucb1:confidence=-1", "confidence", "-1", "confidence must be a number"),
+        ("ucb1:confidenc=1", "setting", "'confidenc'", "did you mean confidence?"),
+        ("uniform:a=1", "setting", "'a'", "it takes no settings"),
+        ("ucb1:confidence", "settings of ucb1", "'confidence'", "name=value"),
+        ("usb1", "policy", "'usb1'", "did you mean ucb1?"),
+    ],
+)
+def test_a_bad_policy_has_field_value_and_remedy(
+    service: Served, policy: str, field: str, value: str, remedy: str
+) -> None:
+    status, found = service.call("/v1/studies", {"name": "p", **GRID, "policy": policy})
+    assert (status, found["field"], found["value"]) == (422, field, value)
+    assert remedy in found["remedy"]
+    assert found["expected"] in found["detail"]
 
 
 MANY = [f"{k}" for k in range(4097)]
@@ -363,7 +382,7 @@ def test_who_waits_hears_that_the_storage_was_waited_for_in_vain(
 
     def away(jobs: list[Any]) -> list[Any]:
         calls.append(len(jobs))
-        begun.wait(10)
+        begun.wait(PATIENCE)
         error = rank1.StorageError("away")
         error.waited = True
         return [error] * len(jobs)
@@ -394,7 +413,7 @@ def test_a_body_that_is_not_json_is_said_to_be_none(service: Served) -> None:
         {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"},
     )
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(request, timeout=30)
+        urllib.request.urlopen(request, timeout=PATIENCE)
     with caught.value as answer:
         found = json.load(answer)
     assert (found["status"], found["field"]) == (422, "body")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteFit", "RemoteStudy"]
 
+#: A label for each side, by its name; or a row and a column.
+Fallback = Mapping[str, str] | tuple[str, str]
 #: Seconds for which a service that didn't answer isn't asked, where there is a fallback.
 SILENCE = 1.0
 #: Reports or rewards in one request.
@@ -91,8 +93,9 @@ class RemoteStudy:
         count: None = None,
         key: str | None = None,
         unit: str | None = None,
+        data: Mapping[str, Any] | None = None,
         *,
-        fallback: tuple[str, str] | None = None,
+        fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> Suggestion: ...
 
@@ -102,8 +105,9 @@ class RemoteStudy:
         count: int,
         key: str | None = None,
         unit: str | None = None,
+        data: Mapping[str, Any] | None = None,
         *,
-        fallback: tuple[str, str] | None = None,
+        fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> list[Suggestion]: ...
 
@@ -112,48 +116,52 @@ class RemoteStudy:
         count: int | None = None,
         key: str | None = None,
         unit: str | None = None,
+        data: Mapping[str, Any] | None = None,
         *,
-        fallback: tuple[str, str] | None = None,
+        fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> Suggestion | list[Suggestion]:
-        """The next pair to show; with a `count`, a list of so many.
+        """Ask for the next arm to show; with a `count`, for a list of that length.
 
         Parameters
         ----------
-        count, key, unit
+        count, key, unit, data
             See `Study.ask`.
         fallback
-            A pair to be shown when the service doesn't answer in time; its suggestion has the id
-            "", and `tell` and `cancel` pass over that. After a failure the service isn't asked
-            for a second, so that nobody waits for one that is down.
+            What to show when the service doesn't answer in time: a row and a column, or a level of
+            each side by its name. Its suggestion has the id "", which `tell` and `cancel` ignore.
+            After a failure, the next second's calls return the fallback without a request.
         timeout
-            Seconds, for this call; a quarter of one where there is a fallback, unless told.
+            Seconds for this call; default: the client's, or 0.25 where there is a fallback.
         """
         client = self._client
         if timeout is not None and not timeout > 0:
             raise InputError("timeout", timeout, "a number of seconds above 0")
         if fallback is not None:
-            row, column = _pair(fallback)
-            many = [Suggestion("", row, column, time.time(), None, unit, key)] * (count or 1)
+            levels = _levels(fallback)
+            pair = levels.get("row"), levels.get("column")
+            instead = Suggestion("", levels, time.time(), None, unit, key, data, *pair)
+            stand_in = instead if count is None else [instead] * count
             if time.monotonic() < client.silent_until:
-                return many[0] if count is None else many
+                return stand_in
             timeout = 0.25 if timeout is None else timeout
         if key is None and unit is None:
             key = secrets.token_hex(16)  # so that a second try gives the same suggestions
         try:
             if count is None:
-                given = client.post(f"{self._path}/ask", {"unit": unit}, key, timeout)
+                body = _given(unit=unit, data=data)
+                given = client.post(f"{self._path}/ask", body, key, timeout)
                 return read_document(Suggestion, given)
             if unit is not None:
                 raise InputError("count", count, "None where a unit is given")
-            body = {"count": count}
+            body = _given(count=count, data=data)
             many = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
             return [read_document(Suggestion, each["suggestion"]) for each in many]
         except StorageError:
             if fallback is None:
                 raise
             client.silent_until = time.monotonic() + SILENCE
-            return many[0] if count is None else many
+            return stand_in
 
     def tell(self, id: str, reward: float) -> Report | None:
         """The reward of a suggestion has come in; None for one of a fallback."""
@@ -216,6 +224,10 @@ class RemoteStudy:
 
     def best(self) -> Best:
         """The leader, intervals for pairs and effects, and whether one may stop, and why."""
+        import numpy as np
+
+        from rank1.studies import Best
+
         found = self._client.get(f"{self._path}/best")
         for name, kind in Best.__annotations__.items():
             if "Floats" in str(kind):
@@ -226,7 +238,7 @@ class RemoteStudy:
                 found[name] = float("nan")
         found["leader"] = found["leader"] and tuple(found["leader"])
         found["recommended"] = tuple(found["recommended"])
-        return Best(**found)
+        return read_document(Best, found)
 
     def fit(self, B: int = 199, seed: int = 1, timeout: float = 600.0) -> RemoteFit:
         """Is the grid of rank one? The replays may take a while: `timeout` is in seconds."""
@@ -242,6 +254,8 @@ class RemoteStudy:
 
     def import_history(self, history: History, key: str | None = None) -> int:
         """Add rewards that are known from elsewhere; how many. At most 10,000 at a time."""
+        from rank1.studies.history import _rows
+
         rewards = [list(each) for each in _rows(history)]
         found = self._client.post(f"{self._path}/imports", {"rewards": rewards}, key)
         return int(found["rewards"])
@@ -280,12 +294,17 @@ class RemoteStudy:
         self.close()
 
 
-def _pair(fallback: Any) -> tuple[str, str]:
-    if not (
-        isinstance(fallback, Sequence)
-        and not isinstance(fallback, str)
-        and len(fallback) == 2
-        and all(isinstance(label, str) for label in fallback)
-    ):
-        raise InputTypeError("fallback", fallback, "a row and a column")
-    return fallback[0], fallback[1]
+def _given(**fields: Any) -> dict[str, Any]:
+    """The fields that aren't None: an older service refuses those that it doesn't know."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _levels(fallback: Any) -> dict[str, str]:
+    """The level of each side, of a mapping or of a row and a column."""
+    if isinstance(fallback, Sequence) and not isinstance(fallback, str) and len(fallback) == 2:
+        fallback = dict(zip(("row", "column"), fallback, strict=True))
+    texts = isinstance(fallback, Mapping) and [*fallback.keys(), *fallback.values()]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        asked = "a row and a column, or a level of each side by its name"
+        raise InputTypeError("fallback", fallback, asked)
+    return dict(fallback)

@@ -256,7 +256,7 @@ class RateLimiter:
     def admit(self, who: str) -> bool:
         """Whether there is room for one more."""
         now = self._clock()
-        left, at = self._left.get(who, (self._rate, now))
+        left, at = self._left.get(who, (max(self._rate, 1.0), now))
         left = min(max(self._rate, 1.0), left + (now - at) * self._rate)
         self._left[who] = (left - 1 if left >= 1 else left, now)
         return left >= 1

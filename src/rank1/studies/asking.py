@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rank1 import checks
 from rank1.compiled import generator
+from rank1.documents import Report, Suggestion
 from rank1.errors import (
     CancelledError,
     ConflictError,
@@ -41,34 +41,6 @@ __all__ = [
 
 #: The most suggestions of one ask.
 MAX_COUNT = 100_000
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A pair to be shown, under an id by which its reward is reported."""
-
-    id: str
-    row: str
-    column: str
-    #: By the storage's clock, in seconds since 1970.
-    asked_at: float
-    #: When its reward is overdue; None if never.
-    expires_at: float | None = None
-    unit: str | None = None
-    key: str | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """A report that is stored."""
-
-    id: str
-    row: str
-    column: str
-    reward: float
-    told_at: float
-    #: Whether it came after its suggestion had expired.
-    late: bool
 
 
 def under_key(work: Work, key: str | None, kind: Kind) -> list[Event]:
@@ -142,13 +114,17 @@ def _suggestion(
     window, labels = spec.reward_window, work.memory.labels
     return Suggestion(
         id=suggestion_id(work.study.uid, seq, event.nonce),
-        row=labels["rows"][event.row],
-        column=labels["columns"][event.column],
+        **_named(labels, event.row, event.column),
         asked_at=at,
         expires_at=None if window is None else at + window,
         unit=event.unit,
         key=event.key,
     )
+
+
+def _named(labels: dict[str, list[str]], row: int, column: int) -> dict[str, Any]:
+    pair = {"row": labels["rows"][row], "column": labels["columns"][column]}
+    return {**pair, "levels": pair}
 
 
 def check_reward(spec: Spec, reward: Any) -> float:
@@ -246,8 +222,7 @@ def _report(work: Work, asked: _Asked, reward: float, at: float, late: bool) -> 
     labels = work.memory.labels
     return Report(
         id=suggestion_id(work.study.uid, asked.seq, asked.nonce),
-        row=labels["rows"][asked.row],
-        column=labels["columns"][asked.column],
+        **_named(labels, asked.row, asked.column),
         reward=reward,
         told_at=at,
         late=late,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from rank1.documents import Verified
 from rank1.errors import Rank1Error
 from rank1.studies.asking import counts_of
 from rank1.studies.desk import Desk
@@ -15,27 +15,6 @@ from rank1.studies.memory import Memory
 from rank1.studies.storage import Reader, StudyRow, open_storage
 
 __all__ = ["Verified", "examine", "verify"]
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What `Study.verify` found."""
-
-    ok: bool
-    suggestions: int
-    reports: int
-    pending: int
-    expired: int
-    cancelled: int
-    #: What is wrong, a sentence each.
-    problems: list[str] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values; the problems only if there are any."""
-        fields = dict(vars(self))
-        if not self.problems:
-            fields.pop("problems")
-        return fields
 
 
 def verify(desk: Desk) -> Verified:

@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from rank1 import atomic, checks
 from rank1.compiled import generator, kernel
+from rank1.documents import Replayed
 from rank1.errors import FileError, InputError
 from rank1.policies import Known, Policy
 from rank1.policies.base import choose, update
@@ -89,29 +89,6 @@ def export_log(study: StudyRow, memory: Memory, log: Reader, path: str | os.Path
     with atomic.whole_file(path) as temporary:
         frame.write_parquet(temporary)
     return len(frame)
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """How another policy would have fared on a log's rewards; what `Study.replay` returns."""
-
-    policy: str
-    #: Pulls until a pair was asked for that had no reward left, and their average reward.
-    steps: int
-    rate: float
-    #: Rewards in the log, and their average.
-    rewards: int
-    logged_rate: float
-    best: tuple[str, str]
-    #: The pair that had no reward left; None if the policy went through as many as there are.
-    exhausted: tuple[str, str] | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON."""
-        fields = dict(vars(self))
-        fields["best"] = list(self.best)
-        fields["exhausted"] = self.exhausted and list(self.exhausted)
-        return {name: None if value != value else value for name, value in fields.items()}
 
 
 def _play(
