@@ -28,7 +28,10 @@ def test_a_label_is_read_as_the_policy_that_has_it(
     [
         ("linucb:ridge", "settings of linucb must be written as name=value, got 'ridge'"),
         ("linucb:ridge=1,ridge=2", "settings of linucb: ridge must be set once, got it twice"),
-        ("linucb:rigde=1", "policy linucb: setting must be one of confidence_scale, .*did you mean ridge"),
+        (
+            "linucb:rigde=1",
+            "policy linucb: setting must be one of confidence_scale, .*did you mean ridge",
+        ),
         ("linucd", r"policy must be one of .*did you mean linucb\?"),
     ],
 )

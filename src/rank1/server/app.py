@@ -1,4 +1,4 @@
-"""The application: routes, guard, and what is open while it runs."""
+"""The application: routes, middleware, and what is open while it runs."""
 
 from __future__ import annotations
 
@@ -47,15 +47,17 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def make_app(config: Config, tokens: Tokens, started: Callable[[StudyRegistry], Any] | None = None) -> Any:
+def make_app(
+    config: Config, tokens: Tokens, started: Callable[[StudyRegistry], Any] | None = None
+) -> Any:
     """The ASGI application of a configuration.
 
     Parameters
     ----------
     config
-        What `rank1 serve` was told.
+        The settings.
     tokens
-        Whose requests are taken.
+        The tokens whose requests are accepted.
     started
         Called with the registry when the storage is open; what it returns is closed at the end.
     """
@@ -63,7 +65,7 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[StudyRegistry], 
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        # The writer and the loop hand each other work: neither should wait long for its turn.
+        # The writing thread and the loop hand each other work: both need the GIL soon.
         before = sys.getswitchinterval()
         sys.setswitchinterval(0.0005)
         extra = started(registry) if started else None
@@ -80,7 +82,7 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[StudyRegistry], 
     app = FastAPI(
         title="rank1",
         version=rank1.__version__,
-        summary="Live studies of grids of pairs: ask for a pair, show it, tell its reward.",
+        summary="Live studies: ask for an arm, show it, tell its reward.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -99,7 +101,7 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[StudyRegistry], 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
         if not app.state.ready:
-            raise RefusedError(503, "the service is ending", "take another one")
+            raise RefusedError(503, "the service is ending", "use another one")
         await registry.ready()
         return json_response({"status": "ready"})
 
@@ -123,7 +125,9 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[StudyRegistry], 
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:
-        return problem_response(Rank1Error("the service failed; its log says more"))  # the guard writes it
+        return problem_response(
+            Rank1Error("the service failed; its log says more")
+        )  # the middleware logs it
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -132,9 +136,7 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[StudyRegistry], 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         title = {404: "Unknown address", 405: "Wrong method"}.get(error.status_code, "Bad request")
-        document = problem_document(
-            error.status_code, title, str(error.detail), remedy="see /docs"
-        )
+        document = problem_document(error.status_code, title, str(error.detail), remedy="see /docs")
         return json_response(document, error.status_code, error.headers)
 
     schema = app.openapi()

@@ -1,4 +1,4 @@
-"""A study that plays itself on a real grid, for people who look for the first time."""
+"""A study with simulated visitors on a real grid, for a first look at the page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DELAY, LOST = 1.0, 0.05
 
 @contextlib.contextmanager
 def demo_settings(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table]]:
-    """Settings with a storage that is thrown away at the end, unless one is named."""
+    """Settings with a temporary storage, unless one is named, and the grid of the demo."""
     table = datasets.hillstrom("history")
     with tempfile.TemporaryDirectory(prefix="rank1-demo-") as folder:
         place = {
@@ -43,14 +43,14 @@ def demo_settings(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table
 
 
 class DemoTraffic:
-    """A thread that asks, waits a little, and tells what the grid's rates give."""
+    """A thread of visitors: asks, waits a little, and tells rewards drawn from the grid's rates."""
 
     def __init__(self, registry: StudyRegistry, table: Table) -> None:
         with contextlib.suppress(StudyExistsError):
             registry.create(
                 NAME, rows=table.rows, columns=table.columns, goal="find", reward_window=60.0
             )
-        self._study, self._table = registry.apart(NAME), table
+        self._study, self._table = registry.separate(NAME), table
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rank1-demo", daemon=True)
         self._thread.start()

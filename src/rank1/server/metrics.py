@@ -38,7 +38,9 @@ class Metrics:
         self.tells = self._counter("tells", "Reports stored, or answered again.")
         self.conflicts = self._counter("conflicts", "Contradictions of what is on record.")
         self.storage_errors = self._counter("storage_errors", "Requests that failed in storage.")
-        self._requests = self._counter("requests", "Requests answered.", "route", "method", "status")
+        self._requests = self._counter(
+            "requests", "Requests answered.", "route", "method", "status"
+        )
         self._seconds = Histogram(
             "rank1_request_seconds",
             "Time from a request to its answer.",

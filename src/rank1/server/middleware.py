@@ -1,4 +1,4 @@
-"""What every request passes: limits, headers of the answer, counts and a line in the log."""
+"""Middleware for every request: authentication, limits, headers, metrics and the access log."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from rank1.server.tokens import Tokens
 
 __all__ = ["CSP", "Middleware", "RateLimiter", "log"]
 
-#: Nothing comes from elsewhere, nothing in the page is code, nobody frames it. Plotly sets styles
-#: of its elements.
+#: No resources of other hosts, no inline code, no frames. Plotly sets styles of its elements.
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
     "img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; "
@@ -42,13 +41,13 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 #: Paths whose parts are decoded one by one, so that a name may have a slash.
 _DECODED_LATER = "/v1/"
 
-#: What nobody gets without a token.
+#: Paths that need a token.
 _CLOSED = ("/v1/", "/metrics")
 
-#: A body that is so many times too large is still read to its end, and thrown away.
-PASSED_OVER = 16
+#: A body up to this many times too large is read to its end and discarded.
+MAX_DISCARDED = 16
 
-# A random number for each request would cost a system call, and with it the turn of the thread.
+# Ids are counted: a random number for each request would cost a system call.
 _PROCESS, _numbers = secrets.token_hex(4), itertools.count(1)
 
 log = logging.getLogger("rank1.server")
@@ -71,11 +70,11 @@ class Middleware:
         self.app, self.metrics, self.tokens = app, metrics, tokens
         self.rates, self.max_body = RateLimiter(rate), max_body
         self.patience, self.access_log = patience, access_log
-        #: Whether there are more connections than there may be.
+        #: Whether there are more connections than allowed.
         self.crowded: Callable[[], bool] = lambda: False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, or the beginning and the end of the service."""
+        """Handle a request, or the start and shutdown of the service."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -89,8 +88,8 @@ class Middleware:
 
         async def answer(message: Message) -> None:
             if limit.refused and not sent:
-                # The application takes any failure to read a body for bad JSON.
-                await limit.pass_over()
+                # The application mistakes any failure to read a body for bad JSON.
+                await limit.discard()
                 await problem_response(limit.refused)(scope, receive, begin)
             elif not limit.refused:
                 await begin(message)
@@ -134,7 +133,7 @@ class Middleware:
             self._note(scope, status, time.perf_counter() - began)
 
     def _authenticate(self, scope: Scope) -> None:
-        """Find out whose request it is, before anything of its body is read."""
+        """Find the token of a request, before its body is read."""
         if not scope["path"].startswith(_CLOSED):
             return
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
@@ -149,7 +148,9 @@ class Middleware:
             )
         scope["state"]["token"] = token
         if not self.rates.admit(token.id):
-            raise RefusedError(429, "too many requests with this token", "wait a second", Retry_After="1")
+            raise RefusedError(
+                429, "too many requests with this token", "wait a second", Retry_After="1"
+            )
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
@@ -161,10 +162,14 @@ class Middleware:
 
 
 class _BodyLimit:
-    """`receive` that refuses a body that is too long or takes too long."""
+    """A `receive` that refuses a body that is too large or too slow."""
 
     def __init__(self, middleware: Middleware, scope: Scope, receive: Receive) -> None:
-        self._receive, self._most, self._patience = receive, middleware.max_body, middleware.patience
+        self._receive, self._most, self._patience = (
+            receive,
+            middleware.max_body,
+            middleware.patience,
+        )
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         self._declared = int(length) if length.isdigit() else 0
         self._waits = any(name == b"expect" for name, _ in scope["headers"])
@@ -190,12 +195,12 @@ class _BodyLimit:
         self._check(self._size)
         return message
 
-    async def pass_over(self) -> None:
-        """Read what is left of a body that was refused, but not without end.
+    async def discard(self) -> None:
+        """Read the rest of a body that was refused, up to a limit.
 
-        Who is still sending when the connection is closed doesn't see the answer.
+        A client that is still sending when the connection closes doesn't see the answer.
         """
-        most = PASSED_OVER * self._most
+        most = MAX_DISCARDED * self._most
         slow = self.refused is not None and self.refused.status != 413
         if self._done or self._waits or slow or self._declared > most:
             return
@@ -216,7 +221,7 @@ class _BodyLimit:
 
 
 def _about(scope: Scope) -> dict[str, Any]:
-    """What the log may know of a request: no query, no header, no body."""
+    """What the log says of a request: no query, no header, no body."""
     state = scope.get("state", {})
     return {
         "method": scope["method"], "path": scope["path"], "id": state.get("request_id"),
@@ -225,7 +230,7 @@ def _about(scope: Scope) -> dict[str, Any]:
 
 
 class JsonFormatter(logging.Formatter):
-    """A line of JSON for each record."""
+    """Log records as lines of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
@@ -238,7 +243,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class RateLimiter:
-    """How often each token may come: so many requests a second, and as many at once.
+    """A token bucket for each token: `rate` requests a second, and as many at once.
 
     >>> now = [0.0]
     >>> rates = RateLimiter(2, clock=lambda: now[0])
@@ -254,7 +259,7 @@ class RateLimiter:
         self._left: dict[str, tuple[float, float]] = {}
 
     def admit(self, who: str) -> bool:
-        """Whether there is room for one more."""
+        """Whether one more request is allowed."""
         now = self._clock()
         left, at = self._left.get(who, (max(self._rate, 1.0), now))
         left = min(max(self._rate, 1.0), left + (now - at) * self._rate)

@@ -80,7 +80,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         """Is the grid of rank one? By replaying the study's policy; it may take a while."""
         await registry.read(registry.row, name)
         found = await registry.read_slowly(
-            lambda: registry.apart(name).fit(B=repetitions, seed=seed).to_dict()
+            lambda: registry.separate(name).fit(B=repetitions, seed=seed).to_dict()
         )
         return json_response(_finite(found))
 
@@ -91,13 +91,15 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
     ) -> Response:
         """How another policy fares on the rewards of the log."""
-        found = await registry.read_slowly(lambda: registry.apart(name).replay(policy, seed).to_dict())
+        found = await registry.read_slowly(
+            lambda: registry.separate(name).replay(policy, seed).to_dict()
+        )
         return json_response(found)
 
     @routes.get("/{name}/verification", tags=["results"])
     async def verify(name: AdministeredStudy) -> Response:
         """Recompute the study from its log, and compare."""
-        found = await registry.read_slowly(lambda: registry.apart(name).verify().to_dict())
+        found = await registry.read_slowly(lambda: registry.separate(name).verify().to_dict())
         return json_response(found)
 
     @routes.get("/{name}/history", tags=["log"])

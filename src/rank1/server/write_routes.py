@@ -18,7 +18,13 @@ from rank1.errors import (
     StudyExistsError,
 )
 from rank1.server import models
-from rank1.server.authorization import AdministeredStudy, CurrentToken, IdempotencyKey, WritableStudy, require
+from rank1.server.authorization import (
+    AdministeredStudy,
+    CurrentToken,
+    IdempotencyKey,
+    WritableStudy,
+    require,
+)
 from rank1.server.problem_details import json_response, problem_of, status_of
 from rank1.server.registry import StudyRegistry
 from rank1.server.metrics import Metrics
@@ -38,7 +44,9 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     routes = APIRouter(prefix="/v1/studies")
 
     @routes.post("", status_code=201, tags=["studies"], summary="Create a study")
-    async def create(body: models.Create, token: CurrentToken, key: IdempotencyKey = None) -> Response:
+    async def create(
+        body: models.Create, token: CurrentToken, key: IdempotencyKey = None
+    ) -> Response:
         require(token, "admin", body.name)
         if body.name in (".", ".."):
             raise InputError(f"name must be one that can be part of an address, got {body.name!r}")
@@ -68,7 +76,9 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     @routes.post(
         "/{name}/ask/batch", status_code=201, tags=["play"], response_model=models.AskResults
     )
-    async def ask_many(name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None) -> Response:
+    async def ask_many(
+        name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None
+    ) -> Response:
         """Many pairs: a count of them, or a list of asks with units and keys of their own."""
         if (body.count is None) == (body.asks is None):
             raise InputError("count must be given, or asks in its place; not both")
@@ -99,7 +109,9 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response(vars(report))
 
     @routes.post("/{name}/tell/batch", tags=["play"], response_model=models.TellResults)
-    async def tell_many(name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None) -> Response:
+    async def tell_many(
+        name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None
+    ) -> Response:
         """Many rewards, each taken or refused by itself."""
         pairs = [(each.id, each.reward) for each in body.reports]
         found = await registry.write(
@@ -109,22 +121,30 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response({"results": _results(found, "report", 200, metrics)})
 
     @routes.post("/{name}/cancel", tags=["play"])
-    async def cancel(name: WritableStudy, body: models.Cancel, key: IdempotencyKey = None) -> Response:
+    async def cancel(
+        name: WritableStudy, body: models.Cancel, key: IdempotencyKey = None
+    ) -> Response:
         """A suggestion was never shown. Again is as good as once."""
         await registry.write(name, lambda doing: asking.cancel(doing, doing.spec, body.id, key))
         return json_response({"id": body.id, "state": "cancelled"})
 
     @routes.post("/{name}/revisions", status_code=201, tags=["studies"])
-    async def revise(name: AdministeredStudy, body: models.Revise, key: IdempotencyKey = None) -> Response:
+    async def revise(
+        name: AdministeredStudy, body: models.Revise, key: IdempotencyKey = None
+    ) -> Response:
         """Add and retire rows and columns."""
         given = {side: labels for side, labels in body.model_dump().items() if labels}
         change = {side: list(labels_of(side, labels)) for side, labels in given.items()}
         if not change:
             raise InputError("add_rows must be given, or another of the lists; all are empty")
-        return json_response(await registry.write(name, lambda doing: _revised(doing, change, key)), 201)
+        return json_response(
+            await registry.write(name, lambda doing: _revised(doing, change, key)), 201
+        )
 
     @routes.post("/{name}/imports", status_code=201, tags=["studies"])
-    async def import_history(name: AdministeredStudy, body: models.Import, key: IdempotencyKey = None) -> Response:
+    async def import_history(
+        name: AdministeredStudy, body: models.Import, key: IdempotencyKey = None
+    ) -> Response:
         """Add rewards that are known from elsewhere; the same ones, or the same key, once."""
 
         def work() -> int:
@@ -149,7 +169,9 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     return routes
 
 
-def _created(registry: StudyRegistry, name: str, fields: dict[str, Any], key: str | None) -> dict[str, Any]:
+def _created(
+    registry: StudyRegistry, name: str, fields: dict[str, Any], key: str | None
+) -> dict[str, Any]:
     try:
         registry.create(name, **fields)
     except StudyExistsError:
