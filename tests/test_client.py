@@ -227,7 +227,7 @@ def scripted(answer: Callable[[str], Any]) -> Iterator[Client]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_POST = do_GET  # noqa: N815
+        do_POST = do_GET
 
         def log_message(self, *_: Any) -> None:
             pass

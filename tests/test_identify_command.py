@@ -90,7 +90,7 @@ def test_a_store_keeps_what_is_finished(
         (["--runs", "0"], "runs must be a whole number of at least 1, got 0"),
         (["--policy", "top_tow"], "did you mean top_two"),
         (["--policy", "top_two:share=1"], "share must be a number above 0 and below 1.*got 1"),
-        (["--policy", "top_two:beta=1"], "policy top_two: setting must be one of share"),
+        (["--policy", "top_two:beta=1"], "policy top_two has no setting 'beta'; it takes share"),
         (["--plot", "a.gif"], "must be one of png, svg, pdf, got 'gif'"),
         (["--plot", "/no/such/folder/a.png"], "can't write '/no/such/folder/"),
     ],

@@ -48,31 +48,25 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: di
     >>> build("problem", PROBLEMS, "bernoulli", {"u": [0.5]})
     Traceback (most recent call last):
     ...
-    rank1.InputError: problem bernoulli: v must be given, got nothing: it takes u, v
+    rank1.InputError: problem bernoulli needs v; it takes u, v
     """
     maker = table[checks.one_of(kind, name, table)]
     known = settings_of(maker)
     takes = f"it takes {', '.join(known)}" if known else "it takes no settings"
-    where = f"{kind} {name}"
     for key in given:
-        if not known:
-            raise InputError("setting", key, "left out", takes).within(where)
-        try:
-            checks.one_of("setting", key, known)
-        except InputError as error:
-            raise error.within(where) from None
+        if key not in known:
+            raise InputError(f"{kind} {name} has no setting {checks.shown(key)}; {takes}")
     missing = [
         key
         for key, default in known.items()
         if default is inspect.Parameter.empty and key not in given
     ]
     if missing:
-        asked = ", ".join(missing)
-        raise InputError(asked, None, "given", takes, got="nothing").within(where)
+        raise InputError(f"{kind} {name} needs {', '.join(missing)}; {takes}")
     try:
         return maker(**given)
     except (InputError, InputTypeError) as error:
-        raise error.within(where) from None
+        raise type(error)(f"{kind} {name}: {error}") from None
 
 
 def parse_settings(texts: list[str], what: str) -> dict[str, Any]:
@@ -87,9 +81,9 @@ def parse_settings(texts: list[str], what: str) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise InputError(what, text, "written as name=value")
+            raise InputError(f"{what} must look like name=value, got {checks.shown(text)}")
         if name.strip() in settings:
-            raise InputError(name.strip(), value, "set once", got="it twice").within(what)
+            raise InputError(f"{what} must set {name.strip()} once, got it twice")
         settings[name.strip()] = _value(value.strip())
     return settings
 
@@ -97,7 +91,7 @@ def parse_settings(texts: list[str], what: str) -> dict[str, Any]:
 def _value(text: str) -> Any:
     if fraction := re.fullmatch(r"(\d+)/(\d+)", text):
         if int(fraction[2]) == 0:
-            raise InputError("a fraction", text, "of a number above 0")
+            raise InputError(f"a fraction must not divide by zero, got {text}")
         return int(fraction[1]) / int(fraction[2])
     for read in (json.loads, float, _dotted):
         try:

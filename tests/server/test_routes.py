@@ -162,7 +162,7 @@ def test_problems_name_field_value_and_remedy(service: Served) -> None:
     [
         ("ucb1:confidence=-1", "confidence", "-1", "confidence must be a number"),
         ("ucb1:confidenc=1", "setting", "'confidenc'", "did you mean confidence?"),
-        ("uniform:a=1", "setting", "'a'", "it takes no settings"),
+        ("uniform:a=1", "settings", "'a'", "settings must be none"),
         ("ucb1:confidence", "settings of ucb1", "'confidence'", "name=value"),
         ("usb1", "policy", "'usb1'", "did you mean ucb1?"),
     ],

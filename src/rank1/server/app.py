@@ -16,6 +16,10 @@ import rank1
 from rank1.errors import Rank1Error, StorageError
 from rank1.server import pages
 from rank1.server.authorization import require
+from rank1.server.config import Config
+from rank1.server.metrics import Metrics
+from rank1.server.middleware import Middleware, log
+from rank1.server.models import Problem
 from rank1.server.problem_details import (
     RefusedError,
     json_response,
@@ -24,14 +28,10 @@ from rank1.server.problem_details import (
     status_of,
     validation_problem,
 )
-from rank1.server.write_routes import write_routes
-from rank1.server.config import Config
-from rank1.server.middleware import Middleware, log
-from rank1.server.registry import StudyRegistry
-from rank1.server.metrics import Metrics
-from rank1.server.models import Problem
 from rank1.server.read_routes import read_routes
+from rank1.server.registry import StudyRegistry
 from rank1.server.tokens import Tokens
+from rank1.server.write_routes import write_routes
 from rank1.studies.storage import open_storage
 
 __all__ = ["make_app"]

@@ -15,8 +15,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rank1.errors import Rank1Error
-from rank1.server.problem_details import RefusedError, problem_response, status_of
 from rank1.server.metrics import Metrics
+from rank1.server.problem_details import RefusedError, problem_response, status_of
 from rank1.server.tokens import Tokens
 
 __all__ = ["CSP", "Middleware", "RateLimiter", "log"]

@@ -25,10 +25,10 @@ from rank1.server.authorization import (
     WritableStudy,
     require,
 )
-from rank1.server.problem_details import json_response, problem_of, status_of
-from rank1.server.registry import StudyRegistry
 from rank1.server.metrics import Metrics
+from rank1.server.problem_details import json_response, problem_of, status_of
 from rank1.server.read_routes import about
+from rank1.server.registry import StudyRegistry
 from rank1.studies import asking
 from rank1.studies.desk import Work
 from rank1.studies.log import Event, Kind
