@@ -33,9 +33,13 @@ class Suggestion:
     key: str | None = None
     #: What the caller stored with it.
     data: dict[str, Any] | None = field(default=None, hash=False)
-    #: Of a study that was created with rows and columns.
+    #: Of a study with two sides.
     row: str | None = None
     column: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values; row and column only where there are two sides."""
+        return _without_pair(self)
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,13 @@ class Report:
     told_at: float
     #: Whether it came after its suggestion had expired.
     late: bool
-    #: Of a study that was created with rows and columns.
+    #: Of a study with two sides.
     row: str | None = None
     column: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values; row and column only where there are two sides."""
+        return _without_pair(self)
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,13 @@ class Verified:
         if not self.problems:
             fields.pop("problems")
         return fields
+
+
+def _without_pair(document: Suggestion | Report) -> dict[str, Any]:
+    fields = dict(vars(document))
+    if document.row is None:
+        del fields["row"], fields["column"]
+    return fields
 
 
 def to_document(value: Any) -> Any:

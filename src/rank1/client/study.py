@@ -140,7 +140,8 @@ class RemoteStudy:
         if fallback is not None:
             levels = _levels(fallback)
             pair = levels.get("row"), levels.get("column")
-            instead = Suggestion("", levels, time.time(), None, unit, key, data, *pair)
+            own = None if data is None else dict(data)
+            instead = Suggestion("", levels, time.time(), None, unit, key, own, *pair)
             stand_in = instead if count is None else [instead] * count
             if time.monotonic() < client.silent_until:
                 return stand_in

@@ -53,18 +53,20 @@ def error_of(status: int, document: Any) -> Rank1Error:
     ('count', 'count must be above 0, got 0')
     """
     fields = document if isinstance(document, dict) else {}
+    error: Rank1Error
     remedy = fields.get("remedy")
-    kind = _CLASSES.get(str(fields.get("type")), StorageError if status >= 500 else BackendError)
+    kind: Any = _CLASSES.get(str(fields.get("type")), StorageError if status >= 500 else BackendError)
     if issubclass(kind, InputError | InputTypeError):
         argument, got = str(fields.get("field", "the request")), str(fields.get("value"))
         # The shape of a body is checked by a schema, whose words are no "must be ...".
         expected, hint = fields.get("expected", "valid"), fields.get("hint")
         hint = hint if "expected" in fields else remedy
-        error: Rank1Error = kind(argument, got, expected, hint, got=got, status=status)
+        error = kind(argument, got, expected, hint, got=got, status=status)
         error.context = fields.get("context")
         return error
     detail = fields.get("detail", f"the service answered {status}")
-    return kind(str(detail), remedy, status=status)
+    error = kind(str(detail), remedy, status=status)
+    return error
 
 
 #: Errors for which a retry won't help.

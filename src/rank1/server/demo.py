@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import tempfile
 import threading
 import time
@@ -57,16 +58,17 @@ class DemoTraffic:
 
     def _run(self) -> None:
         rng = np.random.default_rng()
-        rows = {label: k for k, label in enumerate(self._table.rows)}
-        columns = {label: k for k, label in enumerate(self._table.columns)}
+        table = self._table
+        pairs = itertools.product(enumerate(table.rows), enumerate(table.columns))
+        rates = {(row, column): table.rates[i, j] for (i, row), (j, column) in pairs}
         waiting: deque[tuple[float, str, float]] = deque()
         while not self._end.wait(PAUSE):
             with contextlib.suppress(StorageError):
                 for each in self._study.ask(count=VISITORS):
-                    rate = self._table.rates[rows[each.row], columns[each.column]]
                     if rng.random() >= LOST:
                         due = time.monotonic() + DELAY
-                        waiting.append((due, each.id, float(rng.random() < rate)))
+                        won = rng.random() < rates[tuple(each.levels.values())]
+                        waiting.append((due, each.id, float(won)))
                 due_now = []
                 while waiting and waiting[0][0] <= time.monotonic():
                     due_now.append(waiting.popleft()[1:])

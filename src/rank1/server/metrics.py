@@ -18,7 +18,7 @@ __all__ = ["Metrics"]
 #: Upper bounds of the latency histogram, in seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
-disable_created_metrics()  # else each counter comes with the time of its creation
+disable_created_metrics()  # type: ignore[no-untyped-call]  # times of creation
 
 
 class Metrics:

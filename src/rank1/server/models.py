@@ -56,7 +56,8 @@ class Ask(BaseModel):
     model_config = _STRICT
 
     unit: str | None = None
-    data: dict[str, Any] | None = Field(None, description="A JSON object of at most 4 KB.")
+    #: A JSON object of at most 4 KB.
+    data: dict[str, Any] | None = None
 
 
 class AskOne(Ask):
@@ -71,7 +72,8 @@ class AskMany(BaseModel):
     model_config = _STRICT
 
     count: int | None = Field(None, ge=1, le=MAX_BATCH)
-    data: dict[str, Any] | None = Field(None, description="Stored with each of `count`.")
+    #: Stored with each of `count`.
+    data: dict[str, Any] | None = None
     asks: list[AskOne] | None = Field(None, min_length=1, max_length=MAX_BATCH)
 
 

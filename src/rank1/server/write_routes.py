@@ -1,22 +1,16 @@
-"""What changes a study over HTTP: create, ask, tell, cancel, revise, retire."""
+"""Routes that change a study: create, ask, tell, cancel, revise, import, retire."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import warnings
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
 from starlette.responses import Response
 
-from rank1.errors import (
-    ConflictError,
-    InputError,
-    Rank1Error,
-    StudyExistsError,
-)
+from rank1.errors import ConflictError, InputError, Rank1Error, StudyExistsError
 from rank1.server import models
 from rank1.server.authorization import (
     AdministeredStudy,
@@ -29,14 +23,11 @@ from rank1.server.metrics import Metrics
 from rank1.server.problem_details import json_response, problem_of, status_of
 from rank1.server.read_routes import about
 from rank1.server.registry import StudyRegistry
-from rank1.studies import asking
-from rank1.studies.desk import Work
-from rank1.studies.log import Event, Kind
-from rank1.studies.spec import labels_of, make_spec
+from rank1.studies import suggestions
+from rank1.studies.spec import make_spec
+from rank1.studies.unit_of_work import UnitOfWork
 
 __all__ = ["write_routes"]
-
-NEW: dict[int | str, dict[str, Any]] = {201: {"description": "Stored."}}
 
 
 def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
@@ -49,11 +40,11 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     ) -> Response:
         require(token, "admin", body.name)
         if body.name in (".", ".."):
-            raise InputError(f"name must be one that can be part of an address, got {body.name!r}")
+            raise InputError("name", body.name, "one that can be part of an address")
         fields = body.model_dump()
         name = fields.pop("name")
         if key is not None and body.seed is None:
-            # The key lives on in the seed: so a second try is known from another's study.
+            # The seed stands for the key, by which a retry is told from another study.
             seal = hashlib.blake2b(f"{name}\0{key}".encode(), digest_size=6)
             fields["seed"] = int.from_bytes(seal.digest())
         return json_response(await registry.read(_created, registry, name, fields, key), 201)
@@ -64,14 +55,14 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         key: IdempotencyKey = None,
         body: Annotated[models.Ask, Body()] = models.Ask(),  # noqa: B008
     ) -> Response:
-        """The next pair to show."""
+        """Ask for the next arm to show."""
 
-        def work(doing: Work) -> Any:
-            return asking.suggest(doing, doing.spec, 1, key, body.unit)[0]
+        def work(unit: UnitOfWork) -> Any:
+            return suggestions.suggest(unit, 1, key, body.unit, body.data)[0]
 
         given = await registry.write(name, work)
         metrics.asks.inc()
-        return json_response(vars(given), 201)
+        return json_response(given.to_dict(), 201)
 
     @routes.post(
         "/{name}/ask/batch", status_code=201, tags=["play"], response_model=models.AskResults
@@ -79,67 +70,67 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     async def ask_many(
         name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None
     ) -> Response:
-        """Many pairs: a count of them, or a list of asks with units and keys of their own."""
-        if (body.count is None) == (body.asks is None):
-            raise InputError("count must be given, or asks in its place; not both")
-        asks = body.asks
+        """Ask for many arms: a count of them, or a list of asks with units and keys."""
+        count, asks = body.count, body.asks
+        if (count is None) == (asks is None):
+            raise InputError("count", count, "given, or asks in its place, but not both")
 
-        def work(doing: Work) -> list[Any]:
+        def work(unit: UnitOfWork) -> list[Any]:
             if asks is None:
-                return list(asking.suggest(doing, doing.spec, body.count or 1, key, None))
-            return [_each(doing, one, _own(key, place, one)) for place, one in enumerate(asks)]
+                return list(suggestions.suggest(unit, count or 1, key, None, body.data))
+            return [_ask_one(unit, one, _own_key(key, k, one)) for k, one in enumerate(asks)]
 
         given = await registry.write(name, work)
-        good = sum(not isinstance(one, Rank1Error) for one in given)
-        metrics.asks.inc(good)
+        metrics.asks.inc(_accepted(given))
         return json_response({"results": _results(given, "suggestion", 201, metrics)}, 201)
 
     @routes.post("/{name}/tell", tags=["play"], response_model=models.Report)
     async def tell(name: WritableStudy, body: models.Tell, key: IdempotencyKey = None) -> Response:
-        """A reward has come in. The id makes it safe to send again."""
+        """Report a reward. The id makes a retry safe."""
 
-        def work(doing: Work) -> Any:
-            (found,) = asking.take_reports(doing, doing.spec, [(body.id, body.reward)], key)
+        def work(unit: UnitOfWork) -> Any:
+            (found,) = suggestions.take_reports(unit, [(body.id, body.reward)], key)
             if isinstance(found, Rank1Error):
                 raise found
             return found
 
         report = await registry.write(name, work)
         metrics.tells.inc()
-        return json_response(vars(report))
+        return json_response(report.to_dict())
 
     @routes.post("/{name}/tell/batch", tags=["play"], response_model=models.TellResults)
     async def tell_many(
         name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None
     ) -> Response:
-        """Many rewards, each taken or refused by itself."""
-        pairs = [(each.id, each.reward) for each in body.reports]
+        """Report many rewards, each accepted or refused by itself."""
+        reports = [(each.id, each.reward) for each in body.reports]
         found = await registry.write(
-            name, lambda doing: asking.take_reports(doing, doing.spec, pairs, key)
+            name, lambda unit: suggestions.take_reports(unit, reports, key)
         )
-        metrics.tells.inc(sum(not isinstance(one, Rank1Error) for one in found))
+        metrics.tells.inc(_accepted(found))
         return json_response({"results": _results(found, "report", 200, metrics)})
 
     @routes.post("/{name}/cancel", tags=["play"])
     async def cancel(
         name: WritableStudy, body: models.Cancel, key: IdempotencyKey = None
     ) -> Response:
-        """A suggestion was never shown. Again is as good as once."""
-        await registry.write(name, lambda doing: asking.cancel(doing, doing.spec, body.id, key))
+        """Cancel a suggestion that was never shown. A second time changes nothing."""
+        await registry.write(name, lambda unit: suggestions.cancel(unit, body.id, key))
         return json_response({"id": body.id, "state": "cancelled"})
 
     @routes.post("/{name}/revisions", status_code=201, tags=["studies"])
     async def revise(
         name: AdministeredStudy, body: models.Revise, key: IdempotencyKey = None
     ) -> Response:
-        """Add and retire rows and columns."""
-        given = {side: labels for side, labels in body.model_dump().items() if labels}
-        change = {side: list(labels_of(side, labels)) for side, labels in given.items()}
-        if not change:
-            raise InputError("add_rows must be given, or another of the lists; all are empty")
-        return json_response(
-            await registry.write(name, lambda doing: _revised(doing, change, key)), 201
-        )
+        """Add and retire levels."""
+        given = {field: levels for field, levels in body.model_dump().items() if levels}
+        if not given:
+            raise InputError("add", {}, "given, or retire; nothing is to be changed")
+
+        def work(unit: UnitOfWork) -> int:
+            return suggestions.revise(unit, suggestions.change_of(unit.spec.sides, **given), key)
+
+        return json_response({"revision": await registry.write(name, work), **given}, 201)
 
     @routes.post("/{name}/imports", status_code=201, tags=["studies"])
     async def import_history(
@@ -156,11 +147,11 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
     @routes.post("/{name}/retire", tags=["studies"])
     async def retire(name: AdministeredStudy, key: IdempotencyKey = None) -> Response:
-        """Close the study: no suggestions any more; reports are still taken. Once is enough."""
+        """Close the study: it gives no more suggestions, and still takes reports."""
 
         def work() -> dict[str, Any]:
             if registry.row(name).retired is None:
-                with contextlib.suppress(ConflictError):  # somebody else was faster
+                with contextlib.suppress(ConflictError):  # another request was faster
                     registry.study(name).retire()
             return about(registry, name)
 
@@ -175,18 +166,16 @@ def _created(
     try:
         registry.create(name, **fields)
     except StudyExistsError:
-        again = key is not None and fields["seed"] is not None
-        if not again or make_spec(**fields).text != registry.study(name).spec.text:
-            # Where it is kept is nobody's business.
-            told = f"there is a study {name!r}: open it, or take another name"
-            raise StudyExistsError(told) from None
+        retried = key is not None and fields["seed"] is not None
+        if not retried or make_spec(**fields) != registry.study(name).spec:
+            raise
     return about(registry, name)
 
 
-def _own(key: str | None, place: int, one: models.AskOne) -> str | None:
-    """The key of one of many asks: its own, or one that the request's key stands for.
+def _own_key(key: str | None, place: int, one: models.AskOne) -> str | None:
+    """The key of one of many asks: its own, or one derived from the request's.
 
-    A unit needs none: while it waits for its reward it is given the same suggestion.
+    A unit needs none: while it waits for its reward it gets the same suggestion.
     """
     if key is None or one.key is not None or one.unit is not None:
         return one.key
@@ -194,18 +183,13 @@ def _own(key: str | None, place: int, one: models.AskOne) -> str | None:
     return f"batch {seal.hexdigest()}"
 
 
-def _each(doing: Work, one: models.AskOne, key: str | None) -> Any:
-    """What is given, or the error of this one; after a failure of the storage nothing goes on."""
-    before = doing.memory.seq
-    ahead, doing.ahead = doing.ahead, False
-    try:
-        return asking.suggest(doing, doing.spec, 1, key, one.unit)[0]
-    except Rank1Error as error:
-        if doing.ahead or doing.memory.seq != before:
-            raise
-        return error
-    finally:
-        doing.ahead = doing.ahead or ahead
+def _ask_one(unit: UnitOfWork, one: models.AskOne, key: str | None) -> Any:
+    """A suggestion, or the error of this one alone."""
+    return unit.attempt(lambda unit: suggestions.suggest(unit, 1, key, one.unit, one.data)[0])
+
+
+def _accepted(found: list[Any]) -> int:
+    return sum(not isinstance(one, Rank1Error) for one in found)
 
 
 def _results(found: list[Any], what: str, status: int, metrics: Metrics) -> list[dict[str, Any]]:
@@ -216,17 +200,5 @@ def _results(found: list[Any], what: str, status: int, metrics: Metrics) -> list
                 metrics.conflicts.inc()
             results.append({"status": status_of(one), "problem": problem_of(one)})
         else:
-            results.append({"status": status, what: vars(one)})
+            results.append({"status": status, what: one.to_dict()})
     return results
-
-
-def _revised(doing: Work, change: dict[str, list[str]], key: str | None) -> dict[str, Any]:
-    text = json.dumps(change)
-    for event in asking.under_key(doing, key, Kind.REVISED):
-        if event.data != text:
-            raise asking.key_used(key)
-        return {"revision": event.tag, **change}
-    doing.memory.check_revision(text)
-    number = doing.memory.revision + 1
-    doing.append([Event(Kind.REVISED, tag=number, data=text, key=key)])
-    return {"revision": number, **change}
