@@ -62,27 +62,32 @@ class RemoteStudy:
         return f"<RemoteStudy {self.name!r} of {self._client!r}>"
 
     def about(self) -> dict[str, Any]:
-        """What the study is and how far it has come."""
+        """The study's settings, sides and counts."""
         found: dict[str, Any] = self._client.get(self._path)
         return found
 
     @property
+    def sides(self) -> dict[str, list[str]]:
+        """The levels in play, by side."""
+        return dict(self.about()["sides"])
+
+    @property
     def rows(self) -> list[str]:
-        """The rows that live."""
+        """The levels of the first of two sides."""
         return list(self.about()["rows"])
 
     @property
     def columns(self) -> list[str]:
-        """The columns that live."""
+        """The levels of the second of two sides."""
         return list(self.about()["columns"])
 
     @property
     def revision(self) -> int:
-        """How often rows or columns were added or retired."""
+        """How often levels were added or retired."""
         return int(self.about()["revision"])
 
     def totals(self) -> dict[str, int]:
-        """How many suggestions there are, and what became of them."""
+        """The number of suggestions, and what became of them."""
         return dict(self.about()["totals"])
 
     # Asking and telling
@@ -147,7 +152,7 @@ class RemoteStudy:
                 return stand_in
             timeout = 0.25 if timeout is None else timeout
         if key is None and unit is None:
-            key = secrets.token_hex(16)  # so that a second try gives the same suggestions
+            key = secrets.token_hex(16)  # so that a retry gets the same suggestions
         try:
             if count is None:
                 body = _given(unit=unit, data=data)
@@ -165,7 +170,7 @@ class RemoteStudy:
             return stand_in
 
     def tell(self, id: str, reward: float) -> Report | None:
-        """The reward of a suggestion has come in; None for one of a fallback."""
+        """Report the reward of a suggestion; None for one of a fallback."""
         if id == "":
             return None
         body = {"id": id, "reward": reward}
@@ -174,7 +179,7 @@ class RemoteStudy:
     def tell_many(
         self, reports: Mapping[str, float] | Iterable[tuple[str, float]]
     ) -> list[Report | Rank1Error | None]:
-        """Many rewards at once; what is wrong with one is in its place, None for a fallback's.
+        """Report many rewards; an error in the place of one that is refused, None for a fallback's.
 
         Unlike `Study.tell_many`, which stores all or none, this stores all the others.
         """
@@ -195,7 +200,7 @@ class RemoteStudy:
         return answers
 
     def cancel(self, id: str) -> None:
-        """A suggestion was never shown: it teaches nothing."""
+        """Cancel a suggestion that was never shown: it doesn't count."""
         if id != "":
             self._client.post(f"{self._path}/cancel", {"id": id})
 
@@ -204,27 +209,26 @@ class RemoteStudy:
     def revise(
         self,
         *,
-        add_rows: Iterable[str] = (),
-        retire_rows: Iterable[str] = (),
-        add_columns: Iterable[str] = (),
-        retire_columns: Iterable[str] = (),
+        add: Mapping[str, Iterable[str]] | None = None,
+        retire: Mapping[str, Iterable[str]] | None = None,
+        **two_sided: Iterable[str],
     ) -> int:
-        """Add and retire rows and columns; the number of the revision."""
-        body = {
-            "add_rows": list(add_rows), "retire_rows": list(retire_rows),
-            "add_columns": list(add_columns), "retire_columns": list(retire_columns),
-        }  # fmt: skip
+        """Add and retire levels; the number of the revision. See `Study.revise`."""
+        body: dict[str, Any] = {name: list(labels) for name, labels in two_sided.items()}
+        for name, levels in (("add", add), ("retire", retire)):
+            if levels is not None:
+                body[name] = {side: list(labels) for side, labels in levels.items()}
         key = secrets.token_hex(16)
         return int(self._client.post(f"{self._path}/revisions", body, key)["revision"])
 
     def retire(self) -> None:
-        """Close the study: it gives no suggestions any more, and still takes reports."""
+        """Close the study: it gives no more suggestions, and still takes reports."""
         self._client.post(f"{self._path}/retire", {})
 
     # What was found
 
     def best(self) -> Best:
-        """The leader, intervals for pairs and effects, and whether one may stop, and why."""
+        """The leader, intervals for arms and effects, and whether the study may stop, and why."""
         import numpy as np
 
         from rank1.studies import Best
@@ -242,7 +246,7 @@ class RemoteStudy:
         return read_document(Best, found)
 
     def fit(self, B: int = 199, seed: int = 1, timeout: float = 600.0) -> RemoteFit:
-        """Is the grid of rank one? The replays may take a while: `timeout` is in seconds."""
+        """Test whether the grid is of rank one; the replays may take a while."""
         found = self._client.get(f"{self._path}/fit", timeout, repetitions=B, seed=seed)
         return read_document(RemoteFit, found)
 
@@ -254,7 +258,7 @@ class RemoteStudy:
         return found
 
     def import_history(self, history: History, key: str | None = None) -> int:
-        """Add rewards that are known from elsewhere; how many. At most 10,000 at a time."""
+        """Add rewards that are known from elsewhere, at most 10,000; returns how many."""
         from rank1.studies.history import _rows
 
         rewards = [list(each) for each in _rows(history)]
@@ -262,7 +266,7 @@ class RemoteStudy:
         return int(found["rewards"])
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write a line for each suggestion, as JSONL or CSV; how many."""
+        """Write a line for each suggestion, as JSONL or CSV; returns how many."""
         format = os.fspath(path).rpartition(".")[2]
         if format not in ("jsonl", "csv"):
             raise FileError(f"{os.fspath(path)!r} must end with .jsonl or .csv", where=str(path))
@@ -281,7 +285,7 @@ class RemoteStudy:
         return read_document(Replayed, found)
 
     def verify(self, timeout: float = 600.0) -> Verified:
-        """Recompute all from the log, and compare. The token must be an admin's."""
+        """Recompute the study from its log, and compare. The token must be an admin's."""
         return read_document(Verified, self._client.get(f"{self._path}/verification", timeout))
 
     def close(self) -> None:

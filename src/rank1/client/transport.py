@@ -55,7 +55,9 @@ def error_of(status: int, document: Any) -> Rank1Error:
     fields = document if isinstance(document, dict) else {}
     error: Rank1Error
     remedy = fields.get("remedy")
-    kind: Any = _CLASSES.get(str(fields.get("type")), StorageError if status >= 500 else BackendError)
+    kind: Any = _CLASSES.get(
+        str(fields.get("type")), StorageError if status >= 500 else BackendError
+    )
     if issubclass(kind, InputError | InputTypeError):
         argument, got = str(fields.get("field", "the request")), str(fields.get("value"))
         # The shape of a body is checked by a schema, whose words are no "must be ...".

@@ -15,9 +15,9 @@ from rank1.server.problem_details import RefusedError
 from rank1.server.study_view import StudyView
 from rank1.server.write_queue import SHUTDOWN, WriteQueue
 from rank1.studies import Study
-from rank1.studies.desk import Desk, Work
 from rank1.studies.storage import Storage, StudyRow
 from rank1.studies.storage.sqlite import SqliteStorage
+from rank1.studies.unit_of_work import UnitOfWork
 
 __all__ = ["StudyRegistry"]
 
@@ -58,28 +58,29 @@ class StudyRegistry:
         self._slow = threading.Lock()
         self._ending = threading.Event()
         self._waiting: set[asyncio.Future[Any]] = set()
-        self._writing: OrderedDict[str, Desk] = OrderedDict()
+        self._writing: OrderedDict[str, Study] = OrderedDict()
         self._reading: OrderedDict[str, Study] = OrderedDict()
         self._views: OrderedDict[str, StudyView] = OrderedDict()
         self._lock = threading.Lock()
 
     # Writing
 
-    async def write(self, name: str, work: Callable[[Work], T]) -> T:
+    async def write(self, name: str, work: Callable[[UnitOfWork], T]) -> T:
         """The result of `work`, once it is stored, together with what others wrote meanwhile."""
-        desk = self._writing.get(name)
-        if desk is None:
-            desk = await self.read(self._desk, name)
-        return await self.writes.write(desk, work)
+        study = self._writing.get(name)
+        if study is None:
+            study = await self.read(self._opened, self._writing, name)
+        return await self.writes.write(study.access, work)
 
-    def _desk(self, name: str) -> Desk:
+    def _opened(self, studies: OrderedDict[str, Study], name: str) -> Study:
+        """A study from one of the caches, which opens it at first."""
         with self._lock:
-            if name in self._writing:
-                self._writing.move_to_end(name)
-                return self._writing[name]
-        desk = Desk(self.storage, self.row(name))
+            if name in studies:
+                studies.move_to_end(name)
+                return studies[name]
+        study = self.separate(name)
         with self._lock:
-            return _kept(self._writing, name, desk)
+            return _kept(studies, name, study)
 
     # Reading
 
@@ -148,17 +149,11 @@ class StudyRegistry:
 
     def study(self, name: str) -> Study:
         """A study for reading."""
-        with self._lock:
-            if name in self._reading:
-                self._reading.move_to_end(name)
-                return self._reading[name]
-        study = self.separate(name)
-        with self._lock:
-            return _kept(self._reading, name, study)
+        return self._opened(self._reading, name)
 
     def separate(self, name: str) -> Study:
         """A study for one slow read, which locks nobody else out."""
-        return Study(Desk(self.storage, self.row(name)))
+        return Study.open(name, self.storage)
 
     def view(self, name: str) -> StudyView:
         """What the page shows of a study."""
@@ -182,12 +177,11 @@ class StudyRegistry:
     def totals(self) -> dict[str, int]:
         """Gauges: pending and expired suggestions of studies open for writing, the queue."""
         with self._lock:
-            known = [desk.known for desk in self._writing.values()]
-        books = [memory.book.at[0] for memory in known if memory is not None]
-        pending = sum(int(at.suggested - at.reported - at.expired - at.cancelled) for at in books)
+            known = [study.access.known for study in self._writing.values()]
+        counts = [counts_of(state) for state in known if state is not None]
         return {
-            "pending": pending,
-            "expired": sum(int(at.expired) for at in books),
+            "pending": sum(each["pending"] for each in counts),
+            "expired": sum(each["expired"] for each in counts),
             "waiting": self.writes.waiting,
             "commits": self.writes.commits,
         }
@@ -200,7 +194,7 @@ class StudyRegistry:
             for pool in (self._probe, self._pool):
                 pool.shutdown()
             if ended:  # else each would wait for the storage; so would those after one that failed
-                all(desk.keep_snapshot() for desk in self._writing.values())
+                all(study.access.keep_snapshot() for study in self._writing.values())
             self.storage.close()
 
         # With an unreachable storage this would take longer than systemd waits.

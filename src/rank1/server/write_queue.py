@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from rank1.errors import StorageError
 from rank1.server.problem_details import RefusedError
-from rank1.studies.desk import Desk, Work
-from rank1.studies.together import transact_together
+from rank1.studies.group_commit import transact_together
+from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 __all__ = ["WriteQueue"]
 
@@ -25,7 +25,7 @@ MAX_WAITING = 4096
 #: Seconds that a shutdown waits for the thread, when all requests have been answered.
 SHUTDOWN = 5.0
 
-_Job = tuple[Desk, Callable[[Work], Any], "asyncio.Future[Any]"]
+_Job = tuple[StudyAccess, Callable[[UnitOfWork], Any], "asyncio.Future[Any]"]
 
 
 class WriteQueue:
@@ -44,14 +44,14 @@ class WriteQueue:
         """The number of jobs that wait."""
         return self._jobs.qsize()
 
-    async def write(self, desk: Desk, work: Callable[[Work], T]) -> T:
+    async def write(self, access: StudyAccess, work: Callable[[UnitOfWork], T]) -> T:
         """The result of `work`, once it is stored."""
         if self._closed or self._jobs.qsize() >= MAX_WAITING:
             raise RefusedError(
                 503, "too many requests wait to be stored", "try again", Retry_After="1"
             )
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._jobs.put((desk, work, future))
+        self._jobs.put((access, work, future))
         return await future
 
     def close(self) -> bool:
@@ -97,7 +97,7 @@ class WriteQueue:
 
     def _write(self, batch: list[_Job]) -> list[Any]:
         try:
-            answers = transact_together([(desk, work) for desk, work, _ in batch])
+            answers = transact_together([(access, work) for access, work, _ in batch])
         except BaseException as error:  # the request must see it
             answers = [error] * len(batch)
         self.commits += 1

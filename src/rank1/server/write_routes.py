@@ -57,10 +57,10 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     ) -> Response:
         """Ask for the next arm to show."""
 
-        def work(unit: UnitOfWork) -> Any:
-            return suggestions.suggest(unit, 1, key, body.unit, body.data)[0]
+        def job(work: UnitOfWork) -> Any:
+            return suggestions.suggest(work, 1, key, body.unit, body.data)[0]
 
-        given = await registry.write(name, work)
+        given = await registry.write(name, job)
         metrics.asks.inc()
         return json_response(given.to_dict(), 201)
 
@@ -75,12 +75,12 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         if (count is None) == (asks is None):
             raise InputError("count", count, "given, or asks in its place, but not both")
 
-        def work(unit: UnitOfWork) -> list[Any]:
+        def job(work: UnitOfWork) -> list[Any]:
             if asks is None:
-                return list(suggestions.suggest(unit, count or 1, key, None, body.data))
-            return [_ask_one(unit, one, _own_key(key, k, one)) for k, one in enumerate(asks)]
+                return list(suggestions.suggest(work, count or 1, key, None, body.data))
+            return [_ask_one(work, one, _own_key(key, k, one)) for k, one in enumerate(asks)]
 
-        given = await registry.write(name, work)
+        given = await registry.write(name, job)
         metrics.asks.inc(_accepted(given))
         return json_response({"results": _results(given, "suggestion", 201, metrics)}, 201)
 
@@ -88,13 +88,13 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     async def tell(name: WritableStudy, body: models.Tell, key: IdempotencyKey = None) -> Response:
         """Report a reward. The id makes a retry safe."""
 
-        def work(unit: UnitOfWork) -> Any:
-            (found,) = suggestions.take_reports(unit, [(body.id, body.reward)], key)
+        def job(work: UnitOfWork) -> Any:
+            (found,) = suggestions.take_reports(work, [(body.id, body.reward)], key)
             if isinstance(found, Rank1Error):
                 raise found
             return found
 
-        report = await registry.write(name, work)
+        report = await registry.write(name, job)
         metrics.tells.inc()
         return json_response(report.to_dict())
 
@@ -105,7 +105,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         """Report many rewards, each accepted or refused by itself."""
         reports = [(each.id, each.reward) for each in body.reports]
         found = await registry.write(
-            name, lambda unit: suggestions.take_reports(unit, reports, key)
+            name, lambda work: suggestions.take_reports(work, reports, key)
         )
         metrics.tells.inc(_accepted(found))
         return json_response({"results": _results(found, "report", 200, metrics)})
@@ -115,7 +115,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         name: WritableStudy, body: models.Cancel, key: IdempotencyKey = None
     ) -> Response:
         """Cancel a suggestion that was never shown. A second time changes nothing."""
-        await registry.write(name, lambda unit: suggestions.cancel(unit, body.id, key))
+        await registry.write(name, lambda work: suggestions.cancel(work, body.id, key))
         return json_response({"id": body.id, "state": "cancelled"})
 
     @routes.post("/{name}/revisions", status_code=201, tags=["studies"])
@@ -127,10 +127,10 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         if not given:
             raise InputError("add", {}, "given, or retire; nothing is to be changed")
 
-        def work(unit: UnitOfWork) -> int:
-            return suggestions.revise(unit, suggestions.change_of(unit.spec.sides, **given), key)
+        def job(work: UnitOfWork) -> int:
+            return suggestions.revise(work, suggestions.change_of(work.spec.sides, **given), key)
 
-        return json_response({"revision": await registry.write(name, work), **given}, 201)
+        return json_response({"revision": await registry.write(name, job), **given}, 201)
 
     @routes.post("/{name}/imports", status_code=201, tags=["studies"])
     async def import_history(
@@ -183,9 +183,9 @@ def _own_key(key: str | None, place: int, one: models.AskOne) -> str | None:
     return f"batch {seal.hexdigest()}"
 
 
-def _ask_one(unit: UnitOfWork, one: models.AskOne, key: str | None) -> Any:
+def _ask_one(work: UnitOfWork, one: models.AskOne, key: str | None) -> Any:
     """A suggestion, or the error of this one alone."""
-    return unit.attempt(lambda unit: suggestions.suggest(unit, 1, key, one.unit, one.data)[0])
+    return work.attempt(lambda work: suggestions.suggest(work, 1, key, one.unit, one.data)[0])
 
 
 def _accepted(found: list[Any]) -> int:
