@@ -224,9 +224,12 @@ def _about(scope: Scope) -> dict[str, Any]:
     """What the log says of a request: no query, no header, no body."""
     state = scope.get("state", {})
     return {
-        "method": scope["method"], "path": scope["path"], "id": state.get("request_id"),
-        "token": getattr(state.get("token"), "id", None), "client": (scope.get("client") or ("",))[0],
-    }  # fmt: skip
+        "method": scope["method"],
+        "path": scope["path"],
+        "id": state.get("request_id"),
+        "token": getattr(state.get("token"), "id", None),
+        "client": (scope.get("client") or ("",))[0],
+    }
 
 
 class JsonFormatter(logging.Formatter):

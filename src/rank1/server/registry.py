@@ -178,7 +178,7 @@ class StudyRegistry:
         """Gauges: pending and expired suggestions of studies open for writing, the queue."""
         with self._lock:
             known = [study.access.known for study in self._writing.values()]
-        counts = [counts_of(state) for state in known if state is not None]
+        counts = [state.counts() for state in known if state is not None]
         return {
             "pending": sum(each["pending"] for each in counts),
             "expired": sum(each["expired"] for each in counts),
