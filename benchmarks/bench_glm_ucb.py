@@ -35,9 +35,9 @@ class PlainGLMUCB(NamedTuple):
     seen: Floats
     indices: Floats
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         K, L = len(self.u), len(self.v)
-        best, row, column = -math.inf, 0, 0
+        best, arm = -math.inf, 0
         for i in range(K):
             squares_of_row(self.inverse, i, K, self.indices)
             for j in range(L):
@@ -45,11 +45,12 @@ class PlainGLMUCB(NamedTuple):
                 self.indices[j] = mean + self.c[0] * math.sqrt(self.indices[j])
             for j in range(L):
                 if self.indices[j] > best:
-                    best, row, column = self.indices[j], i, j
-        return row, column, 0
+                    best, arm = self.indices[j], i * L + j
+        return arm, 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        K = len(self.u)
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        K, L = len(self.u), len(self.v)
+        row, column = arm // L, arm % L
         sherman_morrison(self.inverse, self.z, row, K + column)
         self.seen[row] += 1
         self.seen[K + column] += 1

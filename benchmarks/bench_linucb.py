@@ -33,10 +33,10 @@ class PlainLinUCB(NamedTuple):
     theta: Floats
     indices: Floats
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         L = len(self.indices)
         K = len(self.theta) - L
-        best, row, column = -math.inf, 0, 0
+        best, arm = -math.inf, 0
         for i in range(K):
             squares_of_row(self.inverse, i, K, self.indices)
             for j in range(L):
@@ -44,11 +44,12 @@ class PlainLinUCB(NamedTuple):
                 self.indices[j] = mean + self.c[0] * math.sqrt(self.indices[j])
             for j in range(L):
                 if self.indices[j] > best:
-                    best, row, column = self.indices[j], i, j
-        return row, column, 0
+                    best, arm = self.indices[j], i * L + j
+        return arm, 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        K = len(self.theta) - len(self.indices)
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        L = len(self.indices)
+        K, row, column = len(self.theta) - L, arm // L, arm % L
         w2 = sherman_morrison(self.inverse, self.z, row, K + column)
         step = (reward - self.theta[row] - self.theta[K + column]) / (1 + w2)
         for k in range(len(self.z)):

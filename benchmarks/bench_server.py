@@ -28,6 +28,8 @@ from rank1.server.tokens import Tokens
 
 SECONDS = 5.0
 LINES = [f"line {k}" for k in range(64)]
+#: A process of its own, as users have it, rather than the one that tests fork.
+PROGRAM = ("-m", "rank1")
 
 
 @contextlib.contextmanager
@@ -65,7 +67,7 @@ def shown(what: str, found: tuple[float, float, float]) -> None:
 
 def single() -> None:
     print("SQLite, 64×64, UTS, one process")
-    with folder() as place, served(place) as service:
+    with folder() as place, served(place, program=PROGRAM) as service:
         create(service, "load")
         load(service, lambda _: at("load"), 4, seconds=1)
         for connections in (1, 4, 16, 64):
@@ -79,7 +81,7 @@ def single() -> None:
 
 def million() -> None:
     print("The same study as its log grows")
-    with folder() as place, served(place) as service:
+    with folder() as place, served(place, program=PROGRAM) as service:
         create(service, "long")
         events = 1
         for goal in (10_000, 100_000, 1_000_000):
@@ -96,7 +98,7 @@ def million() -> None:
 
 def studies() -> None:
     print("Many studies on one server")
-    with folder() as place, served(place) as service:
+    with folder() as place, served(place, program=PROGRAM) as service:
         process = psutil.Process(service.process.pid)
         create(service, "first")
         service.call(at("first", "/ask/batch"), {"count": 4096})
@@ -105,8 +107,8 @@ def studies() -> None:
             create(service, f"large {k}")
             service.call(at(f"large {k}", "/ask/batch"), {"count": 4096})
         grown = (process.memory_info().rss - before) / 50 / 2**20
-        print(f"  memory of a study of 64×64 with 4,096 suggestions out: {grown:.1f} MB")
-    with folder() as place, served(place) as service:
+        print(f"  memory of a study of 64×64 with 4,096 suggestions pending: {grown:.1f} MB")
+    with folder() as place, served(place, program=PROGRAM) as service:
         process = psutil.Process(service.process.pid)
         began = time.perf_counter()
         for k in range(1000):
@@ -141,7 +143,7 @@ def postgres() -> None:
                     flags = "--storage", new_schema(server)
                     token = Tokens(place / "rank1-tokens.json").create("admin")
                     services = [
-                        stack.enter_context(served(place, *flags, token=token))
+                        stack.enter_context(served(place, *flags, token=token, program=PROGRAM))
                         for _ in range(processes)
                     ]
                     for k in range(many):

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 import rank1
 from benchmarks.timing import cpu_seconds
 from rank1.compiled import kernel
-from rank1.stopping import may_stop, report, start_watch
-from rank1.stopping.evalues import REACH, log_e
+from rank1.stopping import may_stop, note_report, start_watch
+from rank1.stopping.evalues import DIFFERENCE, log_e
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def incremental(watch: Any, rows: Ints, columns: Ints, rewards: Floats) -> int:
+def incremental(watch: Any, arms: Ints, rewards: Floats) -> int:
     stops = 0
-    for t in range(len(rows)):
-        report(watch, rows[t], columns[t], rewards[t])
+    for t in range(len(arms)):
+        note_report(watch, arms[t], rewards[t])
         if may_stop(watch):  # the next run begins
             stops += 1
             watch.successes[:], watch.failures[:], watch.winner[:] = 0.0, 0.0, -1
@@ -30,41 +30,37 @@ def incremental(watch: Any, rows: Ints, columns: Ints, rewards: Floats) -> int:
     return stops
 
 
-def plain(
-    s: Floats, f: Floats, rows: Ints, columns: Ints, rewards: Floats, threshold: float
-) -> int:
+def plain(K: int, s: Floats, f: Floats, arms: Ints, rewards: Floats, threshold: float) -> int:
     """The leader by a scan, then its row and column until a comparison falls short."""
     stops = 0
-    K, L = s.shape
-    for t in range(len(rows)):
-        s[rows[t], columns[t]] += rewards[t]
-        f[rows[t], columns[t]] += 1.0 - rewards[t]
-        row, column, best = 0, 0, -1.0
-        for i in range(K):
-            for j in range(L):
-                n = s[i, j] + f[i, j]
-                if n > 0.0 and s[i, j] / n > best:
-                    row, column, best = i, j, s[i, j] / n
+    for t in range(len(arms)):
+        s[arms[t]] += rewards[t]
+        f[arms[t]] += 1.0 - rewards[t]
+        leader, best = 0, -1.0
+        for arm in range(len(s)):
+            n = s[arm] + f[arm]
+            if n > 0.0 and s[arm] / n > best:
+                leader, best = arm, s[arm] / n
         least = math.inf
-        for i in range(K):
-            for j in range(L):
-                if (i == row) != (j == column):
-                    value = log_e(REACH, 0.0, s[row, column], f[row, column], s[i, j], f[i, j])
-                    least = min(least, value)
+        for arm in range(len(s)):
+            if (arm // K == leader // K) != (arm % K == leader % K):
+                value = log_e(DIFFERENCE, 0.0, s[leader], f[leader], s[arm], f[arm])
+                least = min(least, value)
         if least >= threshold:
             stops += 1
             s[:], f[:] = 0.0, 0.0
     return stops
 
 
-def pulls(K: int, n: int) -> tuple[Ints, Ints, Floats]:
+def pulls(K: int, n: int) -> tuple[Ints, Floats]:
     """Half the pulls on the best pair's row and column, as a policy that wants to know has them."""
     rng = np.random.default_rng(K)
     problem = rank1.spike(K, K, 0.5, 0.5, 0.2, 0.2)
     rows, columns = rng.integers(K, size=n), rng.integers(K, size=n)
     kind = rng.random(n)
     rows[kind < 0.6], columns[kind > 0.4] = 0, 0
-    return rows, columns, (rng.random(n) < problem.means[rows, columns]).astype(np.float64)
+    rewards = (rng.random(n) < problem.means[rows, columns]).astype(np.float64)
+    return rows * K + columns, rewards
 
 
 def main() -> None:
@@ -75,12 +71,11 @@ def main() -> None:
         threshold = math.log((K * K - 1) / 0.05)
 
         def ours(K: int = K, data: Any = data) -> int:
-            watch = start_watch(K, K)
+            watch = start_watch([K, K])
             return int(kernel(incremental, watch)(watch, *data))
 
         def anew(K: int = K, data: Any = shorter, threshold: float = threshold) -> int:
-            tables = np.zeros((K, K)), np.zeros((K, K))
-            return int(kernel(plain)(*tables, *data, threshold))
+            return int(kernel(plain)(K, np.zeros(K * K), np.zeros(K * K), *data, threshold))
 
         fast = cpu_seconds(ours) / n * 1e9
         slow = cpu_seconds(anew) / (n // K) * 1e9

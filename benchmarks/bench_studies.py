@@ -43,7 +43,7 @@ def shown(what: str, cost: Cost, count: int, sync: Cost) -> None:
 
 
 def fill(study: Study, events: int) -> None:
-    """Up to so many events, with rewards of a grid of rank one."""
+    """Up to this number of events, with rewards of a grid of rank one."""
     rng, place = np.random.default_rng(1), {name: k for k, name in enumerate(NAMES)}
     while study.totals()["suggestions"] * 2 < events:
         given = study.ask(count=10_000)

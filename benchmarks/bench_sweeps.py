@@ -89,8 +89,8 @@ def large_store(folder: Path, problems: int, policies: int, cells: int) -> None:
         }
     )  # fmt: skip
     store = Store(folder)
-    curves, pairs = np.random.default_rng(1).random((4, 20, 2)), np.zeros((4, 2), np.int64)
-    block = Block({"curves": curves, "best_pairs": pairs}, 1.0)
+    curves, arms = np.random.default_rng(1).random((4, 20, 2)), np.zeros(4, np.int64)
+    block = Block({"curves": curves, "best_arms": arms}, 1.0)
     keys = [key or "" for key in plan(grid, store).keys]
 
     def fill() -> None:

@@ -31,14 +31,14 @@ def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 def ns_a_step(start: Start, K: int, n: int, repeats: int = 3, steps: int | None = None) -> float:
     """CPU time of a step on the K×K spike through the compiled loop, reward and regret included.
 
-    With `steps`, only so many of a run of n are played.
+    With `steps`, only the first ones of a run of n are played.
     """
     law, many = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2).law, steps or n
 
     def work() -> None:
         state, rng = start(rank1.Known(K, K, n)), np.random.default_rng(1)
         marks, curve, totals = np.array([n]), room_for_curve(1), np.zeros(2)
-        kernel(play, state, law)(state, law, rng, K, K, 0, many, marks, curve, totals)
+        kernel(play, state, law)(state, law, rng, K * K, 0, many, marks, curve, totals)
 
     return cpu_seconds(work, repeats) / many * 1e9
 

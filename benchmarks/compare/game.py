@@ -24,7 +24,7 @@ def spike(K: int, rng: np.random.Generator) -> list[list[float]]:
 
 
 class Game:
-    """One run: so many pulls of a K×K grid."""
+    """One run: n pulls of a K×K grid."""
 
     def __init__(self, K: int, n: int, seed: int) -> None:
         rng = np.random.default_rng((K, seed))
@@ -46,7 +46,7 @@ class Game:
         return int(next(self._uniforms) < mean)
 
     def pulls(self, row: int, column: int, count: int) -> int:
-        """The sum of so many rewards of a pair."""
+        """The sum of `count` rewards of a pair."""
         return sum(self.pull(row, column) for _ in range(count))
 
     def is_best(self, row: int, column: int) -> bool:

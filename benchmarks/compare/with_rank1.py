@@ -13,7 +13,7 @@ def _play(game: Game, policy: rank1.Policy) -> None:
     rng = np.random.default_rng(game.seed)
     for _ in range(game.n):
         pull = rank1.ask(state, rng)
-        rank1.tell(state, pull, game.pull(pull.row, pull.column))
+        rank1.tell(state, pull, game.pull(*divmod(pull.arm, game.L)))
 
 
 def uts(game: Game) -> None:

@@ -11,13 +11,13 @@ from rank1 import stopping
 
 def _find(game: Game, policy: rank1.Policy) -> tuple[int, int]:
     state = policy.start(rank1.Known(game.K, game.L, game.n))
-    watch = stopping.start_watch(game.K, game.L, confidence=0.95)
+    watch = stopping.start_watch([game.K, game.L], confidence=0.95)
     rng = np.random.default_rng(game.seed)
     while not stopping.may_stop(watch):
         pull = rank1.ask(state, rng)
-        reward = game.pull(pull.row, pull.column)
+        reward = game.pull(*divmod(pull.arm, game.L))
         rank1.tell(state, pull, reward)
-        stopping.report(watch, pull.row, pull.column, reward)
+        stopping.report(watch, pull.arm, reward)
     return divmod(int(watch.at[0].leader), game.L)
 
 

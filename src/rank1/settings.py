@@ -6,12 +6,26 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rank1 import checks
-from rank1.errors import InputError, InputTypeError
+from rank1.errors import InputError, InputTypeError, Rank1Error
+from rank1.grid import MAX_SIDES
 
-__all__ = ["build", "list_depth", "parse_policy", "parse_settings", "settings_of"]
+if TYPE_CHECKING:
+    from rank1.policies import Policy
+
+__all__ = [
+    "all_policies",
+    "build",
+    "find_policy",
+    "list_depth",
+    "make",
+    "make_policy",
+    "parse_policy",
+    "parse_settings",
+    "settings_of",
+]
 
 T = TypeVar("T")
 
@@ -28,17 +42,20 @@ def settings_of(maker: Callable[..., Any]) -> dict[str, Any]:
 
 
 def list_depth(maker: Callable[..., Any], setting: str) -> int:
-    """How many lists deep a setting is: 0 for a number, 1 for a list of numbers.
+    """How many lists deep a setting may be: 0 for a number, 1 for a list of numbers.
 
     >>> import rank1
     >>> list_depth(rank1.spike, "K"), list_depth(rank1.Bernoulli, "u")
     (0, 1)
+    >>> list_depth(rank1.Product, "factors"), list_depth(rank1.Means, "means")
+    (2, 16)
     """
+    if setting == "means":  # as many as there are sides
+        return MAX_SIDES
     parameter = inspect.signature(maker).parameters.get(setting)
-    words = set(re.findall(r"\w+", str(parameter.annotation))) if parameter else set()
-    if not words & {"ArrayLike", "Laws", "Sequence", "list"}:
-        return 0
-    return 3 if setting == "probabilities" else 1  # K×L×values
+    words = re.findall(r"\w+", str(parameter.annotation)) if parameter else []
+    depth = sum(word in ("ArrayLike", "Laws", "Sequence", "list") for word in words)
+    return 3 if setting == "probabilities" else depth  # K×L×values
 
 
 def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: dict[str, Any]) -> T:
@@ -48,50 +65,126 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: di
     >>> build("problem", PROBLEMS, "bernoulli", {"u": [0.5]})
     Traceback (most recent call last):
     ...
-    rank1.InputError: problem bernoulli needs v; it takes u, v
+    rank1.InputError: problem bernoulli: v must be given, got nothing: it takes u, v
     """
-    maker = table[checks.one_of(kind, name, table)]
+    return make(f"{kind} {name}", table[checks.one_of(kind, name, table)], given)
+
+
+def make(what: str, maker: Callable[..., T], given: dict[str, Any]) -> T:
+    """What `maker` makes of these settings; errors say that they are those of `what`."""
     known = settings_of(maker)
-    takes = f"it takes {', '.join(known)}" if known else "it takes no settings"
-    for key in given:
-        if key not in known:
-            raise InputError(f"{kind} {name} has no setting {checks.shown(key)}; {takes}")
-    missing = [
-        key
-        for key, default in known.items()
-        if default is inspect.Parameter.empty and key not in given
-    ]
-    if missing:
-        raise InputError(f"{kind} {name} needs {', '.join(missing)}; {takes}")
+    empty = inspect.Parameter.empty
+    missing = [key for key, value in known.items() if value is empty and key not in given]
     try:
+        for key in given:
+            if not known:
+                raise InputError("settings", given, "none", got=checks.shown(key))
+            checks.one_of("setting", key, known)
+        if missing:
+            names, takes = ", ".join(missing), f"it takes {', '.join(known)}"
+            raise InputError(names, None, "given", takes, got="nothing")
         return maker(**given)
     except (InputError, InputTypeError) as error:
-        raise type(error)(f"{kind} {name}: {error}") from None
+        raise error.within(what) from None
+
+
+def find_policy(name: str) -> type[Policy]:
+    """The class of a policy: one of rank1's, one of an entry point, or `module:Class`.
+
+    Another package offers its policies by entry points of the group `rank1.policies`.
+
+    >>> find_policy("uts")
+    <class 'rank1.policies.uts.UTS'>
+    >>> find_policy("rank1.policies:UTS")
+    <class 'rank1.policies.uts.UTS'>
+    """
+    from rank1.policies import POLICIES, Policy
+
+    if isinstance(name, str) and name in POLICIES:
+        return POLICIES[name]
+    if isinstance(name, str) and ":" in name:
+        found = _imported(name)
+    else:
+        known = all_policies()
+        found = known[checks.one_of("policy", name, known)]
+    if not isinstance(found, type) or not issubclass(found, Policy):
+        raise InputTypeError("policy", name, "the name of a class derived from rank1.Policy")
+    return found
+
+
+def all_policies() -> dict[str, type[Policy]]:
+    """Every policy by its name, those of other packages' entry points last."""
+    from importlib.metadata import entry_points
+
+    from rank1.policies import POLICIES
+
+    others = {}
+    for point in entry_points(group="rank1.policies"):
+        if point.name not in POLICIES:
+            others[point.name] = _imported(point.value)
+    return POLICIES | others
+
+
+def _imported(name: str) -> Any:
+    """What `module:Class` names."""
+    import importlib
+
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except Rank1Error:
+        raise
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError("policy", name, "a class that can be imported", str(error)) from None
+
+
+def make_policy(name: str, settings: dict[str, Any]) -> Policy:
+    """The policy of this name, see `find_policy`, with these settings."""
+    return make(f"policy {name}", find_policy(name), settings)
+
+
+def parse_policy(text: str) -> Policy:
+    """A policy written as name or name:setting=value,setting=value.
+
+    >>> parse_policy("rank1elim:confidence_scale=0.5")
+    Rank1Elim(confidence_scale=0.5)
+    >>> parse_policy("rank1.policies:UCB1:confidence=2")
+    UCB1(confidence=2)
+    """
+    from rank1.policies import POLICIES
+
+    name, _, rest = text.partition(":")
+    if name not in POLICIES and (imported := re.fullmatch("([^:]+:[^:=]+)(?::(.*))?", text)):
+        name, rest = imported.groups()
+    settings = parse_settings(rest.split(",") if rest else [], f"settings of {name}")
+    return make_policy(name, settings)
 
 
 def parse_settings(texts: list[str], what: str) -> dict[str, Any]:
     """Settings written as name=value. A value is a number, a fraction, JSON, or else a word.
 
-    Messages call them `what`.
+    Errors call them `what`.
 
     >>> parse_settings(["K=8", "u=[0.1, .2]", "scale=1/4", "radius=determinant"], "settings")
     {'K': 8, 'u': [0.1, 0.2], 'scale': 0.25, 'radius': 'determinant'}
+    >>> parse_settings(["factors=[[.8,.64],[-.5]]"], "--set")
+    {'factors': [[0.8, 0.64], [-0.5]]}
     """
     settings: dict[str, Any] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise InputError(f"{what} must look like name=value, got {checks.shown(text)}")
-        if name.strip() in settings:
-            raise InputError(f"{what} must set {name.strip()} once, got it twice")
-        settings[name.strip()] = _value(value.strip())
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not name or not value:
+            raise InputError(what, text, "written as name=value")
+        if name in settings:
+            raise InputError(what, text, "given once each", got=f"{checks.shown(name)} twice")
+        settings[name] = _value(value)
     return settings
 
 
 def _value(text: str) -> Any:
     if fraction := re.fullmatch(r"(\d+)/(\d+)", text):
         if int(fraction[2]) == 0:
-            raise InputError(f"a fraction must not divide by zero, got {text}")
+            raise InputError("a fraction", text, "one that doesn't divide by zero", got=text)
         return int(fraction[1]) / int(fraction[2])
     for read in (json.loads, float, _dotted):
         try:
@@ -104,16 +197,3 @@ def _value(text: str) -> Any:
 def _dotted(text: str) -> Any:
     """JSON in which .5 stands for 0.5."""
     return json.loads(re.sub(r"(?<![\d.])\.(?=\d)", "0.", text))
-
-
-def parse_policy(text: str) -> Any:
-    """A policy written as name or name:setting=value,setting=value.
-
-    >>> parse_policy("rank1elim:confidence_scale=0.5")
-    Rank1Elim(confidence_scale=0.5)
-    """
-    from rank1.policies import POLICIES
-
-    name, _, rest = text.partition(":")
-    settings = parse_settings(rest.split(",") if rest else [], f"settings of {name}")
-    return build("policy", POLICIES, name, settings)

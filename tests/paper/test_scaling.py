@@ -12,7 +12,7 @@ import pytest
 import rank1
 from rank1.paper import Options, scaling
 from rank1.paper.claims import claim_line
-from rank1.simulation.result import mean_and_error
+from rank1.statistics import mean_and_error
 
 
 @pytest.fixture(scope="module")

@@ -18,42 +18,41 @@ tally = method("tally", inline=False)
 split = method("split", inline=False)
 
 
-def _draws(law: Any, row: int, column: int, rng: Any, out: Any) -> None:
+def _draws(law: Any, arm: int, rng: Any, out: Any) -> None:
     for k in range(len(out)):
-        reward, regret = draw(law, row, column, rng)
+        reward, regret = draw(law, arm, rng)
         out[k, 0] = reward
         out[k, 1] = regret
 
 
 def _tallies(
-    law: Any, row: int, column: int, count: int, parts: Any, rng: Any, other: Any, room: Any,
+    law: Any, arm: int, count: int, parts: Any, rng: Any, other: Any, room: Any,
     out: Any,
 ) -> None:  # fmt: skip
     for k in range(len(out)):
-        reward, regret = tally(law, row, column, count, rng, room)
+        reward, regret = tally(law, arm, count, rng, room)
         out[k, 0] = reward
         out[k, 1] = regret
         left = count
         for p in range(len(parts)):
-            out[k, 2 + p] = split(law, row, column, left, parts[p], other, room)
+            out[k, 2 + p] = split(law, arm, left, parts[p], other, room)
             left -= parts[p]
 
 
-def draws(problem: rank1.Problem, row: int, column: int, size: int, seed: int) -> Floats:
+def draws(problem: rank1.Problem, arm: int, size: int, seed: int) -> Floats:
     """Reward and realised regret of single pulls: (size, 2)."""
     rng, law = np.random.default_rng(seed), problem.law
     out = np.zeros((size, 2))
     block = problem.block or size
     for first in range(0, size, block):
         problem.refill(law, rng)
-        kernel(_draws, law)(law, row, column, rng, out[first : first + block])
+        kernel(_draws, law)(law, arm, rng, out[first : first + block])
     return out
 
 
 def tallies(
     problem: rank1.Problem,
-    row: int,
-    column: int,
+    arm: int,
     count: int,
     parts: list[int],
     size: int,
@@ -63,7 +62,7 @@ def tallies(
     law = problem.law
     out = np.zeros((size, 2 + len(parts)))
     kernel(_tallies, law)(
-        law, row, column, count, np.array(parts, np.int64), np.random.default_rng(seed),
+        law, arm, count, np.array(parts, np.int64), np.random.default_rng(seed),
         np.random.default_rng(seed + 10**6), np.zeros(law.tally_size), out,
     )  # fmt: skip
     return out
@@ -83,45 +82,43 @@ def assert_moments(out: Floats, mean: Floats, covariance: Floats) -> None:
             assert abs(product.mean() - covariance[a, b]) <= 4.5 * error + 1e-9 * scale + 1e-12
 
 
-def moments(problem: rank1.Problem, row: int, column: int) -> tuple[Floats, Floats]:
+def moments(problem: rank1.Problem, arm: int) -> tuple[Floats, Floats]:
     """Mean and covariance of (reward, realised regret) of one pull, from the model's definition.
 
     Reward R and best reward B: in a model of factors R = U·V and B = U*·V*, where a factor that is
     shared is the same; Gaussian noise and categorical values are independent.
     """
-    best_row, best_column = problem.best_pair
+    best_arm, is_best = problem.best_arm, arm == problem.best_arm
+    r, b = problem.means.ravel()[arm], problem.best_mean
     if isinstance(problem, rank1.Categorical):
-        own, best = problem.probabilities[row, column], problem.probabilities[best_row, best_column]
-        r, b = problem.means[row, column], problem.best_mean
-        rr, bb, rb = own @ problem.values**2, best @ problem.values**2, r * b
-        if (row, column) == problem.best_pair:
-            rb = rr
+        flat = problem.probabilities.reshape(-1, len(problem.values))
+        rr, bb = flat[arm] @ problem.values**2, flat[best_arm] @ problem.values**2
+        rb = rr if is_best else r * b
+    elif isinstance(problem, rank1.Means):
+        rr, bb, rb = r, b, r if is_best else r * b
+    elif isinstance(problem, rank1.Gaussian):
+        rr, bb = r**2 + problem.sigma**2, b**2 + problem.sigma**2
+        rb = rr if is_best else r * b
     else:
         assert isinstance(problem, rank1.RankOne)
-        u, v = problem.u, problem.v
-        r, b = u[row] * v[column], u[best_row] * v[best_column]
-        if isinstance(problem, rank1.Gaussian):
-            rr, bb = r**2 + problem.sigma**2, b**2 + problem.sigma**2
-            rb = rr if (row, column) == problem.best_pair else r * b
-        else:
-            uu, vv = second_moments(problem)
-            rr, bb = uu[row] * vv[column], uu[best_row] * vv[best_column]
-            shared_u = uu[row] if row == best_row else u[row] * u[best_row]
-            shared_v = vv[column] if column == best_column else v[column] * v[best_column]
-            rb = shared_u * shared_v
+        rr = bb = rb = 1.0
+        levels, best_levels = problem.grid.levels(arm), problem.grid.levels(best_arm)
+        sides = zip(problem.factors, second_moments(problem), levels, best_levels, strict=True)
+        for factor, square, level, best in sides:
+            rr, bb = rr * square[level], bb * square[best]
+            rb *= square[level] if level == best else factor[level] * factor[best]
     mean = np.array([r, b - r])
     cross = rb - rr - r * (b - r)
     regret = bb - 2 * rb + rr - (b - r) ** 2
     return mean, np.array([[rr - r * r, cross], [cross, regret]])
 
 
-def second_moments(problem: Any) -> tuple[Floats, Floats]:
-    """E U² and E V² of the factors."""
-    if isinstance(problem, rank1.Bernoulli):
-        return problem.u, problem.v  # zeros and ones are their own squares
-    return tuple(
-        np.array([_square(law) for law in side]) for side in (problem.u_law, problem.v_law)
-    )  # type: ignore[return-value]
+def second_moments(problem: Any) -> list[Floats]:
+    """E X² of the factors of each side."""
+    if isinstance(problem, rank1.Product):
+        return problem.factors  # zeros and ones are their own squares
+    sides = problem.u_law, problem.v_law
+    return [np.array([_square(law) for law in side]) for side in sides]
 
 
 def _square(law: Any) -> float:

@@ -22,11 +22,11 @@ import rank1
 from rank1.problems.base import twins
 from rank1.problems.laws import Frozen
 from tests.problems.support import assert_moments, draws, moments, tallies
-from tests.problems.test_contract import EXAMPLES
+from tests.problems.test_contract import TRIED
 
 DRAWS = 40_000
 
-PROBLEMS = EXAMPLES | {
+PROBLEMS = TRIED | {
     "gaussian with ties": rank1.Gaussian([0.9, 0.9, 0.1], [0.5, 0.5], sigma=2.0),
     "bernoulli with ties": rank1.Bernoulli([0.6, 0.6, 0.3, 0.3], [0.8, 0.8, 0.5]),
     "all kinds of factors": rank1.Factors(
@@ -42,20 +42,16 @@ SUMS = {name: problem for name, problem in PROBLEMS.items() if problem.has_talli
 WITH_SUMS = pytest.mark.parametrize("problem", SUMS.values(), ids=SUMS)
 
 
-def pairs(problem: rank1.Problem) -> list[tuple[int, int]]:
-    return list(product(range(problem.K), range(problem.L)))
-
-
 @EVERY
 def test_reward_and_regret_have_the_joint_moments_of_the_model(problem: rank1.Problem) -> None:
-    for row, column in pairs(problem):
-        out = draws(problem, row, column, DRAWS, seed=1 + row + 10 * column)
-        assert_moments(out, *moments(problem, row, column))
+    for arm in range(problem.arms):
+        out = draws(problem, arm, DRAWS, seed=1 + arm)
+        assert_moments(out, *moments(problem, arm))
 
 
 def test_gaussian_rewards_are_normal_and_so_is_the_best_pairs() -> None:
     problem = rank1.Gaussian([0.2, 0.9], [0.5, 0.7], sigma=0.3)
-    out = draws(problem, 0, 0, DRAWS, seed=7)
+    out = draws(problem, 0, DRAWS, seed=7)
     for values, mean in ((out[:, 0], 0.1), (out.sum(axis=1), 0.63)):
         assert stats.kstest(values, stats.norm(mean, 0.3).cdf).pvalue > 1e-5
 
@@ -63,10 +59,10 @@ def test_gaussian_rewards_are_normal_and_so_is_the_best_pairs() -> None:
 def test_categorical_pairs_share_nothing() -> None:
     problem = PROBLEMS["stars"]
     assert isinstance(problem, rank1.Categorical)
-    row, column = next(pair for pair in pairs(problem) if pair != problem.best_pair)
-    out = draws(problem, row, column, DRAWS, seed=2)
+    arm = next(arm for arm in range(problem.arms) if arm != problem.best_arm)
+    out = draws(problem, arm, DRAWS, seed=2)
     seen = Counter(zip(out[:, 0].tolist(), out.sum(axis=1).tolist(), strict=True))
-    joint = np.outer(problem.probabilities[row, column], problem.probabilities[problem.best_pair])
+    joint = np.outer(*problem.probabilities.reshape(-1, 5)[[arm, problem.best_arm]])
     values = problem.values.tolist()
     counts = np.array([[seen[a, b] for b in values] for a in values])
     often = joint * DRAWS >= 5
@@ -104,7 +100,7 @@ def test_factors_go_through_their_blocks_in_order() -> None:
     """Each row of a block serves one pull, and a new block begins at its first row."""
     problem = rank1.Factors([rank1.Beta(2, 1), 0.3], [["interval", 0.1, 0.5], ["beta", 1, 3]])
     problem.block = 50
-    out = draws(problem, 1, 1, 200, seed=5)
+    out = draws(problem, 3, 200, seed=5)
     rng = np.random.default_rng(5)
     for first in range(0, 200, 50):
         law = problem.law
@@ -121,7 +117,7 @@ def test_runs_longer_than_a_block_go_on_with_new_vectors() -> None:
     problem.block = 64
     n, runs = 1000, 400
     result = rank1.simulate(rank1.Uniform(), problem, n, runs, seed=4, checkpoints=1)
-    mean, covariance = moments(problem, 1, 0)
+    mean, covariance = moments(problem, 1)
     # Half of the pulls, at random, are of the best row and cost nothing.
     one = covariance[1, 1] / 2 + mean[1] ** 2 / 4
     ends = result.outcomes[0].realised[:, -1:]
@@ -134,9 +130,9 @@ def test_sums_and_their_parts_have_the_moments_of_sums(problem: Any, count: int)
     """Parts of a sum are sums: of independent pulls, and included in the whole."""
     parts = [part for part in (count // 3, count // 7, 1) if part > 0][: count // 2 + 1]
     size = 8000
-    for row, column in pairs(problem):
-        out = tallies(problem, row, column, count, parts, size, seed=count + 17 * row + column)
-        mean, one = moments(problem, row, column)
+    for arm in range(problem.arms):
+        out = tallies(problem, arm, count, parts, size, seed=count + 17 * arm)
+        mean, one = moments(problem, arm)
         # reward and regret of all pulls; then each part's regret
         members = [count, count, *parts]
         kinds = [0, 1] + [1] * len(parts)
@@ -156,11 +152,11 @@ def test_sums_and_their_parts_have_the_law_of_sums(problem: Any, count: int) -> 
     The last two look at joint laws.
     """
     size, part = 3000, max(1, count // 3)
-    for row, column in pairs(problem):
-        single = draws(problem, row, column, size * count, seed=count).reshape(size, count, 2)
+    for arm in range(problem.arms):
+        single = draws(problem, arm, size * count, seed=count).reshape(size, count, 2)
         first, whole = single[:, :part, 1].sum(axis=1), single.sum(axis=1)
         added = np.column_stack([whole, first])
-        ours = tallies(problem, row, column, count, [part], size, seed=count + 1)
+        ours = tallies(problem, arm, count, [part], size, seed=count + 1)
         for weights in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, -2), (1, 0, 1), (1, 1, 0)):
             a, b = added @ weights, ours @ weights
             assert stats.ks_2samp(np.round(a, 9), np.round(b, 9), method="asymp").pvalue > 1e-5
@@ -168,19 +164,19 @@ def test_sums_and_their_parts_have_the_law_of_sums(problem: Any, count: int) -> 
 
 @WITH_SUMS
 def test_parts_add_up_to_the_whole(problem: Any) -> None:
-    for row, column in pairs(problem):
-        out = tallies(problem, row, column, 1000, [1, 0, 99, 400, 500], 300, seed=3)
+    for arm in range(problem.arms):
+        out = tallies(problem, arm, 1000, [1, 0, 99, 400, 500], 300, seed=3)
         np.testing.assert_allclose(out[:, 2:].sum(axis=1), out[:, 1], atol=1e-9)
         assert np.all(out[:, 3] == 0)  # the part of no pulls
-        if (row, column) == problem.best_pair:
+        if arm == problem.best_arm:
             assert np.all(out[:, 1:] == 0)
 
 
 def test_parts_of_bernoulli_sums_are_possible() -> None:
     """One pull costs 1, gains 1, or neither; and a pull of the whole can't do both."""
     problem = PROBLEMS["bernoulli with ties"]
-    for row, column in pairs(problem):
-        out = tallies(problem, row, column, 5, [1] * 5, 2000, seed=1)
+    for arm in range(problem.arms):
+        out = tallies(problem, arm, 5, [1] * 5, 2000, seed=1)
         assert np.isin(out[:, 2:], (-1, 0, 1)).all()
         gains = np.sum(out[:, 2:] == -1, axis=1)
         assert np.all(gains <= out[:, 0])  # each gain is a reward of 1
@@ -188,17 +184,20 @@ def test_parts_of_bernoulli_sums_are_possible() -> None:
 
 @pytest.mark.parametrize("problem", [rank1.spike(3, 4, 0.3, 0.5, 0.4, 0.2), PROBLEMS["stars"]])
 def test_interpreted_and_compiled_sums_agree(problem: Any) -> None:
-    row, column = problem.K - 1, problem.L - 1
-    compiled = tallies(problem, row, column, 300, [50, 100], 50, seed=4)
+    arm = problem.arms - 1
+    compiled = tallies(problem, arm, 300, [50, 100], 50, seed=4)
     law, rng, other = problem.law, np.random.default_rng(4), np.random.default_rng(4 + 10**6)
     room = np.zeros(law.tally_size)
     for k in range(50):
-        assert law.tally(row, column, 300, rng, room) == tuple(compiled[k, :2])
-        assert law.split(row, column, 300, 50, other, room) == compiled[k, 2]
-        assert law.split(row, column, 250, 100, other, room) == compiled[k, 3]
+        assert law.tally(arm, 300, rng, room) == tuple(compiled[k, :2])
+        assert law.split(arm, 300, 50, other, room) == compiled[k, 2]
+        assert law.split(arm, 250, 100, other, room) == compiled[k, 3]
 
 
-@WITH_SUMS
+TWO_SIDED = {name: one for name, one in SUMS.items() if len(one.grid.sizes) == 2}
+
+
+@pytest.mark.parametrize("problem", TWO_SIDED.values(), ids=TWO_SIDED)
 def test_twins_have_the_same_law_and_the_best_line_has_none(problem: Any) -> None:
     law = problem.law
     for axis, (twin, best) in enumerate(
@@ -208,8 +207,9 @@ def test_twins_have_the_same_law_and_the_best_line_has_none(problem: Any) -> Non
         for line, other in enumerate(twin):
             assert twin[other] == other
             for across in range(problem.means.shape[1 - axis]):
-                pairs_ = [(k, across) if axis == 0 else (across, k) for k in (line, other)]
-                for ours, theirs in zip(*(moments(problem, *pair) for pair in pairs_), strict=True):
+                pairs = [(k, across) if axis == 0 else (across, k) for k in (line, other)]
+                both = (moments(problem, problem.grid.arm(pair)) for pair in pairs)
+                for ours, theirs in zip(*both, strict=True):
                     np.testing.assert_array_equal(ours, theirs)
 
 
@@ -235,7 +235,7 @@ def test_a_shared_factor_is_shared() -> None:
                 reward = float(u[row] * v[column])
                 key = (reward, u[best_row] * v[best_column] - reward)
                 exact[key] = exact.get(key, 0) + p
-        out = draws(problem, row, column, DRAWS, seed=3)
+        out = draws(problem, 2 * row + column, DRAWS, seed=3)
         for (reward, regret), p in exact.items():
             seen = np.mean((out[:, 0] == reward) & (out[:, 1] == regret))
             assert abs(seen - p) <= 4.5 * math.sqrt(p * (1 - p) / DRAWS) + 1e-12
@@ -248,7 +248,7 @@ def test_correlated_rows_are_correlated() -> None:
         return rng.random((size, 1)) * np.array([[1.0, 0.5]])
 
     problem = rank1.Factors(rank1.Sampler(rows, mean=[0.5, 0.25]), [rank1.Beta(1, 1)])
-    out = draws(problem, 1, 0, DRAWS, seed=1)
+    out = draws(problem, 1, DRAWS, seed=1)
     np.testing.assert_allclose(out[:, 1], out[:, 0])  # u* v − u*/2·v = the reward itself
     assert out[:, 1].mean() == pytest.approx(0.125, abs=4 * out[:, 1].std() / 200)
 
@@ -256,5 +256,5 @@ def test_correlated_rows_are_correlated() -> None:
 def test_scipy_laws() -> None:
     problem = rank1.Factors([stats.beta(2, 5), stats.uniform(0, 0.5)], [stats.bernoulli(0.3)])
     np.testing.assert_allclose(problem.u, [2 / 7, 0.25])
-    out = draws(problem, 0, 0, DRAWS, seed=1)
+    out = draws(problem, 0, DRAWS, seed=1)
     assert abs(out[:, 0].mean() - 0.6 / 7) < 4.5 * out[:, 0].std() / 200

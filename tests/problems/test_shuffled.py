@@ -16,10 +16,10 @@ from rank1.problems.bernoulli import BernoulliLaw
 from rank1.problems.shuffled import Shuffled, ShuffledLaw
 from rank1.simulation import Series
 from tests.problems.support import draws, tallies
-from tests.problems.test_contract import EXAMPLES, Own
+from tests.problems.test_contract import EXAMPLES, TRIED, Own
 from tests.support import alike, few
 
-PROBLEMS = EXAMPLES | {
+PROBLEMS = TRIED | {
     "own": Own(0.1),
     "ties": rank1.Bernoulli([0.6, 0.9, 0.6, 0.9, 0.1], [0.7, 0.2, 0.7]),
 }
@@ -36,36 +36,39 @@ class SameSeeds(Series):
         return np.random.SeedSequence(self.seed, spawn_key=(run, stream or 0))
 
 
-def in_order(problem: rank1.Problem, rows: Any, columns: Any) -> Shuffled:
+def in_order(problem: rank1.Problem, *orders: Any) -> Shuffled:
     """A shuffled problem of a given order."""
     made = Shuffled(problem, np.random.default_rng(1))
-    made.rows, made.columns = np.array(rows), np.array(columns)
+    made.orders = [np.array(order) for order in orders]
     return made
 
 
 @EVERY
 def test_everything_is_where_the_order_says(problem: rank1.Problem) -> None:
     shuffled = Shuffled(problem, np.random.default_rng(4))
-    assert (shuffled.K, shuffled.L) == (problem.K, problem.L)
-    assert sorted(shuffled.rows) == list(range(problem.K))
-    assert sorted(shuffled.columns) == list(range(problem.L))
-    for row, column in product(range(problem.K), range(problem.L)):
-        pair = shuffled.pair(row, column)
-        assert pair == (shuffled.rows[row], shuffled.columns[column])
-        assert shuffled.means[row, column] == problem.means[pair]
-        assert shuffled.is_best(row, column) == problem.is_best(*pair)
-        assert ((row, column) in shuffled.best_pairs) == problem.is_best(*pair)
-    assert shuffled.best_pairs == sorted(shuffled.best_pairs)
-    assert shuffled.pair(*shuffled.best_pair) == problem.best_pair
+    assert shuffled.grid == problem.grid
+    for order, size in zip(shuffled.orders, problem.grid.sizes, strict=True):
+        assert sorted(order) == list(range(size))
+    for arm in range(problem.arms):
+        own = shuffled.arm(arm)
+        levels = zip(shuffled.orders, problem.grid.levels(arm), strict=True)
+        assert problem.grid.levels(own) == tuple(order[level] for order, level in levels)
+        assert shuffled.means.ravel()[arm] == problem.means.ravel()[own]
+        assert shuffled.mean(arm) == problem.mean(own)
+        assert shuffled.is_best(arm) == problem.is_best(own)
+        assert (arm in shuffled.best_arms) == problem.is_best(own)
+    assert shuffled.best_arms == sorted(shuffled.best_arms)
+    assert shuffled.arm(shuffled.best_arm) == problem.best_arm
     assert shuffled.best_mean == problem.best_mean
     assert shuffled.lowest_mean == problem.lowest_mean
-    some_columns, some_rows = np.array([0, problem.L - 1]), np.array([0, 0, 1])
-    np.testing.assert_allclose(
-        shuffled.row_means(some_columns), shuffled.means[:, some_columns].mean(axis=1)
-    )
-    np.testing.assert_allclose(
-        shuffled.column_means(some_rows), shuffled.means[some_rows].mean(axis=0)
-    )
+    if len(problem.grid.sizes) == 2:
+        some_columns, some_rows = np.array([0, problem.L - 1]), np.array([0, 0, 1])
+        np.testing.assert_allclose(
+            shuffled.row_means(some_columns), shuffled.means[:, some_columns].mean(axis=1)
+        )
+        np.testing.assert_allclose(
+            shuffled.column_means(some_rows), shuffled.means[some_rows].mean(axis=0)
+        )
     assert (shuffled.sigma, shuffled.low, shuffled.high) == (
         problem.sigma,
         problem.low,
@@ -74,32 +77,34 @@ def test_everything_is_where_the_order_says(problem: rank1.Problem) -> None:
     assert shuffled.has_tallies == problem.has_tallies
 
 
-@pytest.mark.parametrize("problem", [EXAMPLES["spike"], EXAMPLES["gaussian"]], ids=["B", "N"])
-def test_what_is_compiled_for_a_problem_of_two_factors_will_do(problem: rank1.Problem) -> None:
+@pytest.mark.parametrize(
+    "problem", [EXAMPLES[name] for name in ("spike", "gaussian", "product", "means")]
+)
+def test_what_is_compiled_for_a_problem_will_do(problem: rank1.Problem) -> None:
     typeof: Any = numba.typeof
     assert typeof(Shuffled(problem, np.random.default_rng(4)).law) == typeof(problem.law)
 
 
 @EVERY
 @pytest.mark.usefixtures("uncompiled")
-def test_draws_are_those_of_the_pair_itself(problem: rank1.Problem) -> None:
+def test_draws_are_those_of_the_arm_itself(problem: rank1.Problem) -> None:
     shuffled = Shuffled(problem, np.random.default_rng(4))
-    for row, column in product(range(problem.K), range(problem.L)):
-        pair = shuffled.pair(row, column)
-        ours, theirs = draws(shuffled, row, column, 100, 3), draws(problem, *pair, 100, 3)
+    for arm in range(problem.arms):
+        own = shuffled.arm(arm)
+        ours, theirs = draws(shuffled, arm, 100, 3), draws(problem, own, 100, 3)
         np.testing.assert_array_equal(ours, theirs)
         if problem.has_tallies:
             np.testing.assert_array_equal(
-                tallies(shuffled, row, column, 50, [20, 20], 20, 3),
-                tallies(problem, *pair, 50, [20, 20], 20, 3),
+                tallies(shuffled, arm, 50, [20, 20], 20, 3),
+                tallies(problem, own, 50, [20, 20], 20, 3),
             )
 
 
 class ByNumber(BernoulliLaw):
-    """Its gaps depend on the row's own number."""
+    """Its gaps depend on the arm's own number."""
 
-    def gap(self, row: int, column: int) -> float:
-        return float(row)
+    def gap(self, arm: int) -> float:
+        return float(arm)
 
 
 class Strange(rank1.Bernoulli):
@@ -121,7 +126,7 @@ def test_a_law_of_ones_own_and_one_that_changes_are_left_as_they_are() -> None:
     """What is known of the paper's law holds neither for what is made from it, nor for long."""
     u, v = [0.1, 0.8, 0.5], [0.3, 0.9]
     shuffled = in_order(Strange(u, v), [2, 0, 1], [1, 0])
-    assert [shuffled.law.gap(row, 0) for row in range(3)] == [2, 0, 1]
+    assert [shuffled.law.gap(2 * row) for row in range(3)] == [5, 1, 3]
     drifting = Drifting(u, v)
     turned = in_order(drifting, [2, 0, 1], [1, 0])
     law = turned.law
@@ -132,8 +137,8 @@ def test_a_law_of_ones_own_and_one_that_changes_are_left_as_they_are() -> None:
 def test_labels_move_with_their_lines() -> None:
     campaign = rank1.Campaign({"a": 0.3, "b": 0.7, "c": 0.1}, {"x": 0.9, "y": 0.4})
     shuffled = Shuffled(campaign, np.random.default_rng(6))
-    for row, column in product(range(3), range(2)):
-        assert shuffled.name_of(row, column) == campaign.name_of(*shuffled.pair(row, column))
+    for arm in range(6):
+        assert shuffled.name_of(arm) == campaign.name_of(shuffled.arm(arm))
 
 
 def test_orders_are_uniform() -> None:
@@ -159,7 +164,7 @@ def test_runs_are_those_of_the_grid_in_that_order(method: str, kind: Kind) -> No
             for problem in (shuffled, plain)
         )
         np.testing.assert_allclose(ours.curve, theirs.curve, rtol=1e-12)
-        assert ours.best_pair == shuffled.pair(*theirs.best_pair)
+        assert ours.best_arm == shuffled.arm(theirs.best_arm)
 
 
 def test_twins_stay_together() -> None:
@@ -169,8 +174,8 @@ def test_twins_stay_together() -> None:
         shuffled = Shuffled(problem, np.random.default_rng(seed))
         law = shuffled.law
         for twin, inner, order in (
-            (law.row_twin, problem.law.row_twin, shuffled.rows),
-            (law.column_twin, problem.law.column_twin, shuffled.columns),
+            (law.row_twin, problem.law.row_twin, shuffled.orders[0]),
+            (law.column_twin, problem.law.column_twin, shuffled.orders[1]),
         ):
             np.testing.assert_array_equal(order[twin], inner[order])
 
@@ -207,8 +212,8 @@ def test_compiled_code_is_kept_apart_by_the_law_within() -> None:
 def test_large_grids_are_shuffled_without_means() -> None:
     problem = rank1.spike(2**20, 2**20, 0.3, 0.5, 0.4, 0.2)
     shuffled = Shuffled(problem, np.random.default_rng(1))
-    assert shuffled.is_best(*shuffled.best_pair)
-    assert shuffled.pair(*shuffled.best_pair) == (0, 0)
+    assert shuffled.is_best(shuffled.best_arm)
+    assert shuffled.arm(shuffled.best_arm) == 0
     assert shuffled.lowest_mean == problem.lowest_mean
     assert len(shuffled.law.row_twin) == 2**20
     assert "means" not in vars(problem) | vars(shuffled)

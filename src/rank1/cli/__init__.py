@@ -1,34 +1,52 @@
-"""The command line: one file a command."""
+"""The command line: one file a command. A command's file is imported when it is called."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import signal
 import sys
 from typing import Any, NoReturn
 
-# Each adds its command.
-from rank1.cli import (  # noqa: F401
-    advise,
-    bounds,
-    grids,
-    identify,
-    listings,
-    paper,
-    plot,
-    serve,
-    simulate,
-    study,
-    study_best,
-    sweep,
-    table,
-)
-from rank1.cli.app import Terminated, app, ending, status, with_flag
+from rank1.cli.app import Terminated, ending, status, with_flag
 from rank1.errors import Rank1Error
 
 __all__ = ["app", "main"]
+
+#: The commands, in the order in which --help lists them, with the modules that add them.
+COMMANDS = {
+    "advise": ("advise",),
+    "bounds": ("bounds",),
+    "grids": ("grids",),
+    "identify": ("identify",),
+    "policies": ("listings",),
+    "problems": ("listings",),
+    "paper": ("paper",),
+    "plot": ("plot",),
+    "serve": ("serve",),
+    "simulate": ("simulate",),
+    "study": ("study", "study_best"),
+    "sweep": ("sweep",),
+    "table": ("table",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _loaded(None)
+
+
+def _loaded(command: str | None) -> Any:
+    """The application with this command, or with all if there is none of this name."""
+    from rank1.cli.app import app
+
+    every = [module for modules in COMMANDS.values() for module in modules]
+    for module in COMMANDS.get(command or "", every):
+        importlib.import_module(f"rank1.cli.{module}")
+    return app
 
 
 def main() -> None:
@@ -42,9 +60,11 @@ def main() -> None:
     Terminated.came = False
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminated)
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # where the module of --policy module:Class may be
     try:
         try:
-            app()
+            _loaded(sys.argv[1] if len(sys.argv) > 1 else None)()
         finally:
             sys.stdout.flush()  # here, where what goes wrong has a word
     except SystemExit as end:
@@ -54,10 +74,10 @@ def main() -> None:
             raise
         print(f"{ending()}.", file=sys.stderr)
         _end(status())
-    except BrokenPipeError:  # whoever read this has seen enough
+    except BrokenPipeError:  # the reader has seen enough
         _end(141)
     except (Rank1Error, ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
-        print(f"Error: {with_flag(str(error), sys.argv[1:])}", file=sys.stderr)
+        print(f"Error: {with_flag(error, sys.argv[1:])}", file=sys.stderr)
         _end(2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import sys
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+
+from rank1.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,12 +44,12 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Find the best pair of a grid from noisy feedback: stochastic rank-1 bandits.",
+    help="Find the best arm of a grid from noisy feedback: stochastic rank-1 bandits.",
 )
 
 
 def show(part: Any, width: int = 120) -> None:
-    """Print text or a table, at most so wide where standard output isn't a terminal.
+    """Print text or a table, at most `width` wide where standard output isn't a terminal.
 
     Nothing is cut, and no number is broken: a table that is too wide for its terminal becomes a
     list, in which a row's cells stand under each other.
@@ -80,7 +83,7 @@ def _fits(table: Table, console: Console, whole: bool) -> bool:
         most.append(max(map(cell_len, (str(column.header), *cells))))
     unlimited = console.options.update(width=100_000)
     spare = console.width - console.measure(table, options=unlimited).maximum
-    for _ in range(spare):  # one by one to whom most is missing
+    for _ in range(spare):  # one by one to the column that lacks most
         widths = [column.width or 1 for column in table.columns]
         k = max(range(len(most)), key=lambda k: most[k] / widths[k])
         if widths[k] >= most[k]:
@@ -101,21 +104,27 @@ def _as_list(table: Table) -> str:
     return "\n".join([*lines, str(table.caption or ""), ""])
 
 
-def with_flag(message: str, arguments: list[str]) -> str:
-    """A message about an argument as the command line has it: "runs must …" is about --runs.
+def with_flag(error: Exception, arguments: list[str]) -> str:
+    """What an error says, with an argument's name as the command line has it: --runs for runs.
 
-    >>> with_flag("block_seed must be a whole number", ["paper", "figure3"])
-    '--block-seed must be a whole number'
-    >>> with_flag("grid must be one of upworthy", ["grids", "upwrothy"])
-    'grid must be one of upworthy'
+    >>> from rank1.cli import grids, paper
+    >>> error = InputError("block_seed", -1, "a whole number of at least 0")
+    >>> with_flag(error, ["paper", "figure3"])
+    '--block-seed must be a whole number of at least 0, got -1'
+    >>> with_flag(InputError("grid", "upwrothy", "one of upworthy"), ["grids", "upwrothy"])
+    "grid must be one of upworthy, got 'upwrothy'"
     """
+    if not isinstance(error, InputError | InputTypeError) or error.context:
+        return str(error)
     command: Any = typer.main.get_command(app)
     for word in arguments:
         command = getattr(command, "commands", {}).get(word, command)
-    name, space, rest = message.partition(" ")
-    flag = "--" + name.replace("_", "-")
     options = {each for parameter in command.params for each in parameter.opts}
-    return flag + space + rest if rest.startswith("must ") and flag in options else message
+    flag = "--" + error.argument.replace("_", "-")
+    if flag in options:
+        error = copy.copy(error)
+        error.argument = flag
+    return str(error)
 
 
 def finished(play: Callable[[], T]) -> tuple[T, bool]:

@@ -8,7 +8,6 @@ import typer
 
 from rank1.cli.app import app, print_json, show
 from rank1.cli.options import Jobs, Json, Seed, Whole
-from rank1.cli.simulate import with_error
 
 #: Policies whose regret is shown, and those that are played until they may stop.
 EARN = ("uts", "thompson", "kl_ucb", "rank1elim_kl", "uniform")
@@ -22,7 +21,7 @@ def grids(
     grid: Annotated[
         list[str] | None,
         typer.Argument(
-            help="hillstrom_history, hillstrom_recency, facebook_ads or upworthy; all unless named."
+            help="hillstrom_history, hillstrom_recency, facebook_ads or upworthy; default: all."
         ),
     ] = None,
     n: Annotated[int, typer.Option(help="Steps for regret.", **Whole)] = 100_000,
@@ -83,6 +82,8 @@ def grids(
 def _shown(facts: dict[str, Any]) -> list[Any]:
     from rich import box
     from rich.table import Table
+
+    from rank1.statistics import with_error
 
     title = "{grid} {K}×{L}, {trials:,} trials, {successes:,} successes".format(**facts)
     about = Table(title=title, box=box.SIMPLE, title_justify="left", show_header=False)

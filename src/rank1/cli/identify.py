@@ -14,14 +14,15 @@ from rank1.cli.options import (
     Backend,
     Jobs,
     Json,
+    Policies,
     ProblemName,
     Seed,
     Set,
     Shuffle,
     Store,
     Whole,
+    problem_of,
 )
-from rank1.cli.simulate import with_error
 
 
 @app.command(
@@ -30,16 +31,13 @@ from rank1.cli.simulate import with_error
 )
 def identify(
     problem: ProblemName,
-    policy: Annotated[
-        list[str],
-        typer.Option(help="Name of a policy, settings after a colon: see `rank1 policies`."),
-    ],
+    policy: Policies,
     set_: Set = None,
     confidence: Annotated[
-        float, typer.Option(help="Probability with which the pair found is right.")
+        float, typer.Option(help="Probability with which the arm found is right.")
     ] = 0.95,
     tolerance: Annotated[
-        float, typer.Option(help="How far from the best the pair found may be.")
+        float, typer.Option(help="How far from the best the arm found may be.")
     ] = 0.0,
     n: Annotated[
         int, typer.Option(help="Pulls after which a run ends without a stop.", **Whole)
@@ -55,18 +53,18 @@ def identify(
     backend: Backend = "threads",
     address: Address = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw who had stopped when: a .png, .svg or .pdf file.")
+        Path | None,
+        typer.Option(help="Draw how many runs had stopped when: a .png, .svg or .pdf file."),
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Play policies until the best pair is known, and print how many pulls that took."""
+    """Play policies until the best arm is known, and print how many pulls that took."""
     from rank1 import simulation
     from rank1.atomic import check_writable
     from rank1.plots import checked_ending, save_figure
-    from rank1.problems import PROBLEMS
-    from rank1.settings import build, parse_policy, parse_settings
+    from rank1.settings import parse_policy
 
-    chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
+    chosen = problem_of(problem, set_)
     policies = [parse_policy(text) for text in policy]
     if plot is not None:
         checked_ending(plot, "--plot")
@@ -100,8 +98,10 @@ def _show(found: Any) -> None:
     from rich import box
     from rich.table import Table
 
-    told = found.problem.description["name"], found.problem.K, found.problem.L
-    title = "{} {}×{}, confidence {:g}".format(*told, found.confidence)
+    from rank1.statistics import with_error
+
+    problem = found.problem
+    title = f"{problem.description['name']} {problem.grid}, confidence {found.confidence:g}"
     if found.tolerance:
         title += f", tolerance {found.tolerance:g}"
     table = Table(title=f"{title}, seed {found.seed}", box=box.SIMPLE, title_justify="left")

@@ -11,9 +11,9 @@ from rank1.cli.options import Json
 @app.command(epilog="Example: rank1 policies --json")
 def policies(json_: Json = False) -> None:
     """List the policies, with the settings each takes."""
-    from rank1.policies import POLICIES
+    from rank1.settings import all_policies
 
-    _list("policy", POLICIES, json_)
+    _list("policy", all_policies(), json_)
 
 
 @app.command(epilog="Example: rank1 problems --json")

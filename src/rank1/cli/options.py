@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rank1.problems import Problem
 
 __all__ = [
     "Address",
@@ -12,6 +15,7 @@ __all__ = [
     "Checkpoints",
     "Jobs",
     "Json",
+    "Policies",
     "ProblemName",
     "Real",
     "Seed",
@@ -19,6 +23,7 @@ __all__ = [
     "Shuffle",
     "Store",
     "Whole",
+    "problem_of",
     "real",
     "whole",
 ]
@@ -55,6 +60,14 @@ def real(text: str) -> float:
         raise typer.BadParameter(f"must be a number, such as 0.98, got {text!r}") from None
 
 
+def problem_of(name: str, settings: list[str] | None) -> Problem:
+    """The problem that --problem and --set name."""
+    from rank1.problems import PROBLEMS
+    from rank1.settings import build, parse_settings
+
+    return build("problem", PROBLEMS, name, parse_settings(settings or [], "--set"))
+
+
 #: For an option of one command only: Annotated[int, typer.Option(parser=whole, metavar="NUMBER")].
 Whole = {"parser": whole, "metavar": "NUMBER"}
 Real = {"parser": real, "metavar": "NUMBER"}
@@ -66,7 +79,16 @@ ProblemName = Annotated[
     str, typer.Option("--problem", help="Name of the problem: see `rank1 problems`.")
 ]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting of the problem, as name=value.")
+    list[str] | None,
+    typer.Option("--set", help="A setting of the problem, as name=value; lists as JSON."),
+]
+Policies = Annotated[
+    list[str],
+    typer.Option(
+        "--policy",
+        help="Name of a policy, or module:Class, with settings after a colon: see `rank1 "
+        "policies`.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)]
 Jobs = Annotated[
@@ -87,9 +109,7 @@ Address = Annotated[
 ]
 Shuffle = Annotated[
     bool,
-    typer.Option(
-        "--shuffle", help="Relabel rows and columns at random in each run: ties favour none."
-    ),
+    typer.Option("--shuffle", help="Relabel the levels at random in each run: ties favour no arm."),
 ]
 Store = Annotated[
     str | None,

@@ -12,7 +12,7 @@ import typer
 
 from rank1.cli.app import app, ending, print_json, show, status
 from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
-from rank1.errors import InputError
+from rank1.errors import InputError, MissingPackageError
 from rank1.paper import ARTEFACTS, PAPERS, Options
 
 #: What stands for several: the first paper's, and everything.
@@ -75,7 +75,7 @@ def paper(
     from rank1 import checks
     from rank1.paper.movielens.problem import SCALES
 
-    checks.one_of("the artefact", artefact, CHOICES)
+    checks.one_of("artefact", artefact, CHOICES)
     names = SEVERAL.get(artefact, (artefact,))
     options = Options(
         checks.integer("runs", runs if runs is not None else 5 if quick else 20, 1),
@@ -98,10 +98,8 @@ def paper(
     try:
         options.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            "--out must name a folder that may be written to, "
-            f"got {str(options.out)!r}: {error.strerror}"
-        ) from None
+        expected = "a folder that may be written to"
+        raise InputError("out", str(options.out), expected, error.strerror) from None
     if "figure3" in names:
         options = _with_data(options)
     documents: dict[str, Any] = {}
@@ -144,20 +142,19 @@ def _sigma(text: str) -> float | Literal["estimated"]:
     try:
         return checks.number("sigma", float(text), 0, above=True)
     except ValueError:
-        raise InputError(f"sigma must be a number above 0 or estimated, got {text!r}") from None
+        raise InputError("sigma", text, "a number above 0 or estimated") from None
 
 
 def _with_data(options: Options) -> Options:
     """What is wrong with the data is found out before minutes of work."""
     from rank1.paper.movielens import downloaded, obtain
 
-    # Whoever has the data in the cache has accepted its terms.
+    # A user who has the data in the cache has accepted its terms.
     accepted = options.accept_licence or (options.data_dir is None and downloaded() is not None)
     fetch = options.accept_licence and options.data_dir is None and downloaded() is None
     if fetch and importlib.util.find_spec("pooch") is None:
-        raise InputError(
-            "--accept-licence needs pooch to download MovieLens; install it with: "
-            "pip install 'rank1[movielens]'"
+        raise MissingPackageError(
+            "--accept-licence needs pooch to download MovieLens", "pip install 'rank1[movielens]'"
         )
     if options.data_dir or accepted:
         data = obtain(options.data_dir, accept_licence=accepted)

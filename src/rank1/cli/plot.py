@@ -49,7 +49,8 @@ def plot(
     if y is None:
         figure, document = plot_lines(sweep, x, facet or [], kept, regret, log_x, log_y)
     elif log_x or log_y:
-        raise InputError("--log-x and --log-y are for lines: with --y every value has a square")
+        hint = "logarithmic axes are for lines; with --y every value has a square"
+        raise InputError("y", y, "left out with --log-x and --log-y", hint)
     else:
         figure, document = plot_winners(sweep, x, y, facet or [], kept, regret)
     save_figure(figure, out)

@@ -15,6 +15,7 @@ from rank1.cli.options import (
     Checkpoints,
     Jobs,
     Json,
+    Policies,
     ProblemName,
     Real,
     Seed,
@@ -22,6 +23,7 @@ from rank1.cli.options import (
     Shuffle,
     Store,
     Whole,
+    problem_of,
 )
 from rank1.errors import InputError
 
@@ -32,10 +34,7 @@ from rank1.errors import InputError
 )
 def simulate(
     problem: ProblemName,
-    policy: Annotated[
-        list[str],
-        typer.Option(help="Name of a policy, settings after a colon: see `rank1 policies`."),
-    ],
+    policy: Policies,
     set_: Set = None,
     n: Annotated[int, typer.Option(help="Number of steps.", **Whole)] = 2_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 20,
@@ -50,7 +49,9 @@ def simulate(
         float, typer.Option(help="Steps by which rewards come late, on average.", **Real)
     ] = 0.0,
     missing: Annotated[float, typer.Option(help="Share of rewards that never come.", **Real)] = 0.0,
-    batch: Annotated[int, typer.Option(help="Rewards come after so many steps.", **Whole)] = 1,
+    batch: Annotated[
+        int, typer.Option(help="Steps after which rewards come, together.", **Whole)
+    ] = 1,
     forgetting: Annotated[
         float | None, typer.Option(help="Half-life of what is learned, in rewards.", **Real)
     ] = None,
@@ -70,20 +71,20 @@ def simulate(
     from rank1 import simulation
     from rank1.atomic import check_writable
     from rank1.plots import checked_ending, save_figure
-    from rank1.problems import PROBLEMS
-    from rank1.settings import build, parse_policy, parse_settings
+    from rank1.settings import parse_policy
 
-    chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
+    chosen = problem_of(problem, set_)
     policies = [parse_policy(text) for text in policy]
     for path in (out, plot):
         if path is not None:
             check_writable(path)
     if out is not None and plot is not None and out.resolve() == plot.resolve():
-        raise InputError(f"--out and --plot must name two files, got {str(out)!r} twice")
+        raise InputError("plot", str(plot), "another file than --out")
     if plot is not None:
         checked_ending(plot, "--plot")
     elif bounds:
-        raise InputError("--bounds draws into the figure of --plot: name one, as in --plot a.png")
+        hint = "bounds are drawn into its figure, as in --plot a.png"
+        raise InputError("plot", None, "given with --bounds", hint, got="none")
     result, interrupted = finished(
         lambda: simulation.simulate(
             policies, chosen, n, runs, seed, jobs, checkpoints,
@@ -113,27 +114,23 @@ def _show_result(result: Any) -> None:
     from rich import box
     from rich.table import Table
 
-    about = result.about
-    table = Table(
-        title=f"{about['name']} {about['K']}×{about['L']}, n = {result.n:,}, seed {result.seed}",
-        box=box.SIMPLE,
-        title_justify="left",
-    )
+    from rank1.grid import product_text
+    from rank1.statistics import with_error
+
+    about, sides = result.about, result.about["sides"]
+    title = f"{about['name']} {product_text(sides)}, n = {result.n:,}, seed {result.seed}"
+    table = Table(title=title, box=box.SIMPLE, title_justify="left")
     table.add_column("policy")
-    for name in ("runs", "expected regret", "realised regret", "best pair", "found", "seconds"):
+    best = "best pair" if len(sides) == 2 else "best arm"
+    for name in ("runs", "expected regret", "realised regret", best, "found", "seconds"):
         table.add_column(name, justify="right")
     for row in result.summary().iter_rows(named=True):
         table.add_row(
             row["policy"],
             str(row["runs"]),
             *(with_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
-            result.problem.name_of(*row["best_pair"]) if result.problem else str(row["best_pair"]),
-            "?" if row["found"] is None else f"{row['found']:.0%}",
+            result.problem.name_of(result.problem.grid.arm(row["best_arm"])),
+            f"{row['found']:.0%}",
             f"{row['seconds']:.2f}",
         )
     show(table)
-
-
-def with_error(mean: float, se: float | None) -> str:
-    """A mean with its standard error, where there is one."""
-    return f"{mean:,.1f}" if se is None else f"{mean:,.1f} ± {se:,.1f}"

@@ -15,7 +15,7 @@ from rank1.cli.options import Address, Backend, Jobs, Json
 from rank1.errors import InputError
 
 if TYPE_CHECKING:
-    from rank1.simulation.backends import Cell, Failure
+    from rank1.simulation.backends import Failure, RunCell
     from rank1.simulation.plan import Plan
     from rank1.sweeps import Grid
 
@@ -49,7 +49,8 @@ def sweep(
         print(EXAMPLE, end="")
         return
     if grid is None:
-        raise InputError("name a grid, or print one to start from: rank1 sweep --example")
+        hint = "print one to start from with: rank1 sweep --example"
+        raise InputError("grid", None, "a TOML file", hint, got="none")
     try:
         sys.exit(_sweep(grid, store, out, backend, address, jobs, dry_run, json_))
     except KeyboardInterrupt:
@@ -81,9 +82,9 @@ def _sweep(
 
     checks.one_of("backend", backend, BACKENDS)
     if address is not None and backend not in ("dask", "ray"):
-        raise InputError(f"--address needs --backend dask or ray, got {address!r} without")
+        raise InputError("backend", backend, "dask or ray with --address")
     if out.resolve() == grid.resolve():
-        raise InputError(f"--out must not be the grid itself, got {str(out)!r}")
+        raise InputError("out", str(out), "another file than the grid")
     jobs = checks.jobs("jobs", jobs)
     chosen = sweeps.read_grid(grid)
     if not dry_run:
@@ -123,7 +124,7 @@ def _sweep(
     return 1 if failed else 0
 
 
-def _about(cell: Cell) -> dict[str, Any]:
+def _about(cell: RunCell) -> dict[str, Any]:
     """What a cell is of, in plain values."""
     series: Any = cell.series
     return {
@@ -166,7 +167,7 @@ def _lines(document: dict[str, Any], todo: Plan[Any], jobs: int) -> list[str]:
     return lines
 
 
-def _report(failed: list[tuple[Cell, Failure]], limit: int = 20) -> None:
+def _report(failed: list[tuple[RunCell, Failure]], limit: int = 20) -> None:
     print(
         f"{len(failed):,} cells failed; what others gave is kept, and the same command tries these "
         "again:",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rank1.cli.app import app, print_json, show
 from rank1.cli.options import Json
 from rank1.cli.plot import Result, Where
-from rank1.cli.simulate import with_error
 
 
 @app.command(epilog="Example: rank1 table result.parquet --where K=8")
@@ -16,6 +15,7 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
     from rich.table import Table
 
     from rank1.settings import parse_settings
+    from rank1.statistics import with_error
     from rank1.sweeps import read_sweep
     from rank1.sweeps.summary import summary
 

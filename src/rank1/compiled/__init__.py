@@ -13,6 +13,7 @@ from rank1.compiled.cache import kernel
 from rank1.compiled.digest import digest, walked
 from rank1.compiled.dispatch import entry, inlined, jit, method
 from rank1.compiled.generators import generator
+from rank1.compiled.records import record
 from rank1.paths import cache_directory
 
 __all__ = [
@@ -24,5 +25,6 @@ __all__ = [
     "jit",
     "kernel",
     "method",
+    "record",
     "walked",
 ]

@@ -3,8 +3,8 @@
 `LITERAL` has them by the policy's name. Each is called with what the policy is told and with the
 policy's settings, and returns an object with two methods:
 
-- `choose(rng)`: the next pull, as row, column and tag,
-- `update(row, column, tag, reward)`: its reward, before `choose` is called again.
+- `choose(rng)`: the next pull, as arm and tag,
+- `update(arm, tag, reward)`: its reward, before `choose` is called again.
 
 They follow the definitions: all indices, all samples, a whole inverse in every step. The policies
 make the same choices from the same random numbers (`thompson` and `uts`: choices of the same law),
@@ -17,11 +17,11 @@ them so. Those of UCB1, KL-UCB, IMED-UB and TopTwo take late rewards too, and ha
 >>> import numpy as np, rank1
 >>> literal = LITERAL["ucb1"](rank1.Known(K=2, L=2, n=100), confidence=1.5)
 >>> rng = np.random.default_rng(1)
->>> for _ in range(3):
-...     row, column, tag = literal.choose(rng)
-...     literal.update(row, column, tag, reward=float(row == 1))
->>> row, column
-(1, 0)
+>>> for _ in range(5):
+...     arm, tag = literal.choose(rng)
+...     literal.update(arm, tag, reward=float(arm == 2))
+>>> arm
+2
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ __all__ = ["LITERAL", "Literal"]
 class Literal(Protocol):
     """What every literal version has."""
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """The next pull, as row, column and tag."""
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """The next pull, as arm and tag."""
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """The reward of the pull that was chosen last."""
 
 

@@ -47,10 +47,11 @@ class LiteralGLMUCB:
     def means_and_bonuses(self) -> tuple[Floats, Floats]:
         return np.outer(self.u, self.v), self.c * widths(self.M, self.K)
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        return first_largest(*self.means_and_bonuses())
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        return first_largest(*self.means_and_bonuses()), 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        row, column = divmod(arm, self.L)
         u, v = self.u[row], self.v[column]
         # E[u] and E[v] after a failure; a reward in between is in part a success
         u_0 = u * (1 - v) / (1 - u * v) if u * v < 1 else 0.5

@@ -25,13 +25,14 @@ class LiteralIdTS:
         self.S, self.F = np.zeros((K, L)), np.zeros((K, L))
         self.uniform = 0.0
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         u = [rng.beta(a, b) for a, b in zip(self.a, self.b, strict=True)]
         v = [rng.beta(c, d) for c, d in zip(self.c, self.d, strict=True)]
         self.uniform = rng.random()
-        return int(np.argmax(u)), int(np.argmax(v)), 0
+        return int(np.argmax(u)) * len(v) + int(np.argmax(v)), 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        row, column = divmod(arm, len(self.c))
         success = self.uniform < reward
         (self.S if success else self.F)[row, column] += 1
         if self.kind == "variational":

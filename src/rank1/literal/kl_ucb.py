@@ -1,4 +1,4 @@
-"""KL-UCB, literally: the index of every pair in every step, by bisection.
+"""KL-UCB, literally: the index of every arm in every step, by bisection.
 
 Garivier, Cappé: The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT 2011,
 Algorithm 1: play each arm once, then the arm of the largest max{q : T·kl(mean, q) ≤ log t + c·log
@@ -19,43 +19,41 @@ from rank1.policies.base import Known
 
 
 class LiteralKLUCB(NamedTuple):
-    """Arms are pairs. Entries of one number are arrays, so that the methods can be compiled."""
+    """Entries of one number are arrays, so that the methods can be compiled."""
 
     c: NDArray[np.float64]
     bisect: NDArray[np.bool_]
     t: NDArray[np.int64]  # rewards so far
-    issued: NDArray[np.bool_]  # pairs that were played
-    T: NDArray[np.int64]  # rewards of each pair
+    issued: NDArray[np.bool_]  # arms that were played
+    T: NDArray[np.int64]  # rewards of each arm
     sums: NDArray[np.float64]  # of rewards
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        K, L = self.T.shape
-        row, column, largest = 0, 0, -math.inf
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        best, largest = 0, -math.inf
         level = exploration_level(self.t[0], self.c[0])
-        for i in range(K):
-            for j in range(L):
-                if not self.issued[i, j]:  # every pair once
-                    self.issued[i, j] = True
-                    return i, j, 1
-                T = self.T[i, j]
-                if T > 0:
-                    mean = self.sums[i, j] / T
-                    if self.bisect[0]:
-                        index = upper_end(mean, T, level)
-                    else:
-                        index = kl_upper(mean, level / T)
-                    if index > largest:
-                        row, column, largest = i, j, index
-        return row, column, 0
+        for k in range(len(self.T)):
+            if not self.issued[k]:  # every arm once
+                self.issued[k] = True
+                return k, 1
+            T = self.T[k]
+            if T > 0:
+                mean = self.sums[k] / T
+                if self.bisect[0]:
+                    index = upper_end(mean, T, level)
+                else:
+                    index = kl_upper(mean, level / T)
+                if index > largest:
+                    best, largest = k, index
+        return best, 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         self.t[0] += 1
-        self.T[row, column] += 1
-        self.sums[row, column] += reward
+        self.T[arm] += 1
+        self.sums[arm] += reward
 
-    def forget(self, row: int, column: int, tag: int) -> None:
-        if tag == 1:  # it was the pair's first
-            self.issued[row, column] = False
+    def forget(self, arm: int, tag: int) -> None:
+        if tag == 1:  # it was the arm's first
+            self.issued[arm] = False
 
 
 def literal_kl_ucb(known: Known, c: float = 3.0, *, bisect: bool = True) -> LiteralKLUCB:
@@ -63,12 +61,11 @@ def literal_kl_ucb(known: Known, c: float = 3.0, *, bisect: bool = True) -> Lite
 
     Then the two also round alike, and differ in speed only by how many indices they compute.
     """
-    shape = known.K, known.L
     return LiteralKLUCB(
         np.array([float(c)]),
         np.array([bisect]),
         np.zeros(1, np.int64),
-        np.zeros(shape, np.bool_),
-        np.zeros(shape, np.int64),
-        np.zeros(shape),
+        np.zeros(known.arms, np.bool_),
+        np.zeros(known.arms, np.int64),
+        np.zeros(known.arms),
     )

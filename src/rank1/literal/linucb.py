@@ -57,12 +57,12 @@ class LiteralLinUCB:
         means = theta[: self.K, None] + theta[self.K :]
         return means, self.scale * self.beta() * widths(self.V, self.K)
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        return first_largest(*self.means_and_bonuses())
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        return first_largest(*self.means_and_bonuses()), 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         y = reward if self.epsilon is None else math.log(max(reward, self.epsilon))
-        x = self.x(row, column)
+        x = self.x(*divmod(arm, self.L))
         self.V += np.outer(x, x)
         self.b += y * x
 
@@ -74,10 +74,8 @@ def widths(V: Floats, K: int) -> Floats:
     return np.sqrt(diagonal[:K, None] + diagonal[K:] + 2 * inverse[:K, K:])
 
 
-def first_largest(means: Floats, bonuses: Floats) -> tuple[int, int, int]:
-    """The first of the pairs whose index is the largest up to rounding."""
-    indices = means + bonuses
-    at = np.unravel_index(int(indices.argmax()), indices.shape)
-    near = indices >= indices[at] - 1e-11 * (abs(indices[at]) + bonuses[at])
-    row, column = np.unravel_index(int(near.argmax()), near.shape)
-    return int(row), int(column), 0
+def first_largest(means: Floats, bonuses: Floats) -> int:
+    """The first of the arms whose index is the largest up to rounding."""
+    indices, at = means + bonuses, int((means + bonuses).argmax())
+    largest = indices.flat[at]
+    return int((indices >= largest - 1e-11 * (abs(largest) + bonuses.flat[at])).argmax())

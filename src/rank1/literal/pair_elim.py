@@ -47,13 +47,13 @@ class LiteralPairElim:
         self.pulls: Iterator[tuple[int, int]] | None = None
         self.h_row, self.h_column = list(range(self.K)), list(range(self.L))
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         if self.pulls is None:
             self.pulls = self.algorithm(rng)
         row, column = next(self.pulls)
-        return row, column, 0
+        return row * self.L + column, 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         self.reward = reward
 
     def algorithm(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:

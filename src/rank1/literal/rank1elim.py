@@ -30,13 +30,13 @@ class LiteralRank1Elim:
         #: Remaining rows and columns at the beginning of each stage so far.
         self.survivors: list[tuple[list[int], list[int]]] = []
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         if self.pulls is None:
             self.pulls = self.algorithm(rng)
         row, column = next(self.pulls)
-        return row, column, 0
+        return row * self.L + column, 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         self.reward = reward
         self.t += 1
 

@@ -1,4 +1,4 @@
-"""Thompson sampling, literally: one Beta sample of every pair in every step.
+"""Thompson sampling, literally: one Beta sample of every arm in every step.
 
 Agrawal, Goyal: Analysis of Thompson sampling for the multi-armed bandit problem. COLT 2012,
 Algorithm 1; for rewards between 0 and 1, Algorithm 2.
@@ -15,31 +15,29 @@ from rank1.policies.base import Known
 
 
 class LiteralThompson(NamedTuple):
-    """A pair's posterior is Beta(1 + successes, 1 + failures)."""
+    """An arm's posterior is Beta(1 + successes, 1 + failures)."""
 
     successes: NDArray[np.int64]
     failures: NDArray[np.int64]
     uniform: NDArray[np.float64]  # one number, to decide whether the next reward is a success
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        K, L = self.successes.shape
-        row, column, largest = 0, 0, -1.0
-        for i in range(K):
-            for j in range(L):
-                sample = rng.beta(1.0 + self.successes[i, j], 1.0 + self.failures[i, j])
-                if sample > largest:
-                    row, column, largest = i, j, sample
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        best, largest = 0, -1.0
+        for k in range(len(self.successes)):
+            sample = rng.beta(1.0 + self.successes[k], 1.0 + self.failures[k])
+            if sample > largest:
+                best, largest = k, sample
         self.uniform[0] = rng.random()
-        return row, column, 0
+        return best, 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         if self.uniform[0] < reward:
-            self.successes[row, column] += 1
+            self.successes[arm] += 1
         else:
-            self.failures[row, column] += 1
+            self.failures[arm] += 1
 
 
 def literal_thompson(known: Known) -> LiteralThompson:
     """It has no settings."""
-    shape = known.K, known.L
-    return LiteralThompson(np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(1))
+    zeros = np.zeros(known.arms, np.int64)
+    return LiteralThompson(zeros, zeros.copy(), np.zeros(1))

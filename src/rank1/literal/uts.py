@@ -1,4 +1,4 @@
-"""UTS, literally: all means and all K + L − 1 samples in every step.
+"""UTS, literally: all means, and the samples of the leader and its neighbours.
 
 Trinh, Kaufmann, Vernade, Combes: Solving Bernoulli rank-one bandits with unimodal Thompson
 sampling. ALT 2020.
@@ -11,74 +11,73 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Known
+from rank1.literal.cross import near
+from rank1.policies.base import Known, Records
 
 Ints = NDArray[np.int64]
 
 
 class LiteralUTS(NamedTuple):
-    """A pair's posterior is Beta(1 + successes, 1 + failures), with T the sum of both."""
+    """An arm's posterior is Beta(1 + successes, 1 + failures), with T the sum of both."""
 
+    limits: Records  # see `Known.limits`
     gamma: NDArray[np.float64]  # γ, one number
     first_round: NDArray[np.bool_]  # one number
     successes: Ints
-    T: Ints  # rewards of each pair
+    T: Ints  # rewards of each arm
     sums: NDArray[np.float64]  # of rewards
-    led: Ints  # how often a pair has been the leader
+    led: Ints  # how often an arm has been the leader
     uniform: NDArray[np.float64]  # one number, to decide whether the next reward is a success
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        K, L = self.sums.shape
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        arms = len(self.T)
         # The leader has the largest mean; of several, one at random.
-        row, column, tied, largest = 0, 0, 0, -1.0
-        for i in range(K):
-            for j in range(L):
-                if self.first_round[0] and self.T[i, j] == 0:  # every pair once
-                    self.uniform[0] = rng.random()
-                    return i, j, 0
-                mean = self.sums[i, j] / max(1, self.T[i, j])  # 0 where nothing is known
-                if mean > largest:
-                    row, column, tied, largest = i, j, 1, mean
-                elif mean == largest:
-                    tied += 1
+        leader, tied, largest = 0, 0, -1.0
+        for k in range(arms):
+            if self.first_round[0] and self.T[k] == 0:  # every arm once
+                self.uniform[0] = rng.random()
+                return k, 0
+            mean = self.sums[k] / max(1, self.T[k])  # 0 where nothing is known
+            if mean > largest:
+                leader, tied, largest = k, 1, mean
+            elif mean == largest:
+                tied += 1
         if tied > 1:
             place = int(rng.random() * tied)
-            for i in range(K):
-                for j in range(L):
-                    if self.sums[i, j] / max(1, self.T[i, j]) == largest:
-                        if place == 0:
-                            row, column = i, j
-                        place -= 1
-        self.led[row, column] += 1
-        best_row, best_column, best = row, column, -1.0
-        if self.led[row, column] % self.gamma[0] != 0:
-            # Thompson sampling among the leader's row, then the rest of its column.
-            for k in range(L + K):
-                i, j = (row, k) if k < L else (k - L, column)
-                if k < L or i != row:
-                    won = self.successes[i, j]
-                    sample = rng.beta(1.0 + won, 1.0 + self.T[i, j] - won)
+            for k in range(arms):
+                if self.sums[k] / max(1, self.T[k]) == largest:
+                    if place == 0:
+                        leader = k
+                    place -= 1
+        self.led[leader] += 1
+        arm, best = leader, -1.0
+        if self.led[leader] % self.gamma[0] != 0:
+            # Thompson sampling among the leader and its neighbours.
+            for k in range(arms):
+                if near(self.limits, k, leader):
+                    won = self.successes[k]
+                    sample = rng.beta(1.0 + won, 1.0 + self.T[k] - won)
                     if sample > best:
-                        best_row, best_column, best = i, j, sample
+                        arm, best = k, sample
         self.uniform[0] = rng.random()
-        return best_row, best_column, 0
+        return arm, 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        self.T[row, column] += 1
-        self.sums[row, column] += reward
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        self.T[arm] += 1
+        self.sums[arm] += reward
         if self.uniform[0] < reward:
-            self.successes[row, column] += 1
+            self.successes[arm] += 1
 
 
 def literal_uts(known: Known, gamma: float = 2, first_round: bool = True) -> LiteralUTS:
     """The settings are those of `rank1.UTS`."""
-    shape = known.K, known.L
     return LiteralUTS(
+        known.limits,
         np.array([float(gamma)]),
         np.array([first_round]),
-        np.zeros(shape, np.int64),
-        np.zeros(shape, np.int64),
-        np.zeros(shape),
-        np.zeros(shape, np.int64),
+        np.zeros(known.arms, np.int64),
+        np.zeros(known.arms, np.int64),
+        np.zeros(known.arms),
+        np.zeros(known.arms, np.int64),
         np.zeros(1),
     )

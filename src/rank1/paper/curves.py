@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.simulation.result import Outcome, mean_and_error
+from rank1.simulation.result import Outcome
+from rank1.statistics import mean_and_error
 
 __all__ = ["EARLY", "LATE", "concave", "mark", "slopes"]
 

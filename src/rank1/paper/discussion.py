@@ -15,7 +15,7 @@ from rank1.paper.published import N
 from rank1.policies import UCB1, UTS, Policy, Rank1Elim, Rank1ElimKL
 from rank1.problems import spike
 from rank1.simulation import Series
-from rank1.simulation.result import mean_and_error
+from rank1.statistics import mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,7 +72,7 @@ def compute(options: Options) -> dict[str, Any]:
                 "runs": runs,
                 "regret": mean_and_error(outcome.expected[:, -1]),
                 "late": float((end - half) / max(end, 1e-9)),
-                "found": sum(pair == (0, 0) for pair in outcome.best_pairs) / runs,
+                "found": sum(map(one.problem.is_best, outcome.arms)) / runs,
             }
         )
     fits = {

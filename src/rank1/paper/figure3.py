@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rank1.paper import Options
 from rank1.paper.claims import claim
@@ -18,11 +17,10 @@ from rank1.paper.movielens.problem import SCALES, STARS
 from rank1.paper.played import played
 from rank1.policies import POLICIES
 from rank1.simulation import Series
-from rank1.simulation.result import Outcome, mean_and_error
+from rank1.simulation.result import Outcome
+from rank1.statistics import finite, mean_and_error
 
 __all__ = ["compute", "draw", "show"]
-
-Floats = NDArray[np.float64]
 
 #: The paper's two, and two that came later.
 NAMES = ("rank1elim", "ucb1", "uts", "rank1elim_kl")
@@ -72,13 +70,13 @@ def compute(options: Options) -> dict[str, Any]:
         },
         "completion": grid.completion.report(),
         "singular_values": grid.singular_values[: grid.rank].tolist(),
-        "best": _pair(grid, grid.problem.best_pair),
+        "best": _pair(grid, grid.problem.best_arm),
         "policies": entries,
         "claims": _claims(entries, grid, concave(outcomes[0], marks)),
         "groups": grid.groups,
         "titles": grid.titles,
-        "observed": _rounded(grid.observed),
-        "completed": _rounded(grid.completed),
+        "observed": finite(grid.observed.round(3)),
+        "completed": finite(grid.completed.round(3)),
         "n": options.n,
         "runs": options.runs,
         "seed": options.seed,
@@ -121,28 +119,23 @@ def _stripes(grid: RatingProblem) -> dict[str, Any]:
 
 def _ends(outcome: Outcome, grid: RatingProblem) -> dict[str, Any]:
     """The pairs that runs end on, the most frequent first, and what they miss in stars."""
-    pairs = Counter(sorted(outcome.best_pairs)).most_common()
-    found = [_pair(grid, pair) | {"runs": runs} for pair, runs in pairs]
+    arms = Counter(sorted(outcome.arms)).most_common()
+    found = [_pair(grid, arm) | {"runs": runs} for arm, runs in arms]
     missed = np.repeat([pair["gap"] for pair in found], [pair["runs"] for pair in found])
     return {"pairs": found, "gap": mean_and_error(missed)}
 
 
-def _pair(grid: RatingProblem, pair: tuple[int, int]) -> dict[str, Any]:
+def _pair(grid: RatingProblem, arm: int) -> dict[str, Any]:
     """A pair by its names, its mean rating in stars, and how far that is below the best."""
     stars = grid.problem.probabilities @ STARS
+    row, column = grid.problem.grid.levels(arm)
     return {
-        "pair": list(pair),
-        "group": grid.groups[pair[0]],
-        "title": grid.titles[pair[1]],
-        "stars": float(stars[pair]),
-        "gap": float(stars[grid.problem.best_pair] - stars[pair]),
+        "pair": [row, column],
+        "group": grid.groups[row],
+        "title": grid.titles[column],
+        "stars": float(stars[row, column]),
+        "gap": float(stars[grid.problem.best_pair] - stars[row, column]),
     }
-
-
-def _rounded(matrix: Floats) -> list[list[float | None]]:
-    return [
-        [None if np.isnan(value) else round(value, 3) for value in row] for row in matrix.tolist()
-    ]
 
 
 def _claims(
@@ -272,7 +265,7 @@ def _show_regret(document: dict[str, Any]) -> Any:
     steps = entries[0]["steps"]
     marks = sorted({mark(steps, share) for share in MARKS})
     columns = [f"+{steps[k]:,}" for k in marks]
-    table = _table("Expected regret after so many steps", document, "policy", *columns)
+    table = _table("Expected regret by step", document, "policy", *columns)
     for entry in entries:
         curve = entry["expected_curve"]
         table.add_row(

@@ -80,7 +80,7 @@ def _decisive(trace: Trace) -> Iterator[Stage]:
 
 def _frame(campaign: Campaign, trace: Trace, stage: Stage | None) -> dict[str, Any]:
     """A picture of the grid after a stage, and what happened in words."""
-    rows, columns = campaign.row_labels or [], campaign.column_labels or []
+    rows, columns = campaign.labels or ([], [])
     if stage is None:
         kept = [list(range(trace.K)), list(range(trace.L))]
         title = "Start"
@@ -105,11 +105,15 @@ def _words(
     stage: Stage, kept: list[list[int]], rows: list[str], columns: list[str], trace: Trace
 ) -> Iterator[str]:
     yield f"Every group and channel in play was tried {stage.observations:,} times."
-    out = [
+    eliminated = [
         *(rows[line] for line in stage.rows.eliminated),
         *(columns[line] for line in stage.columns.eliminated),
     ]
-    yield f"Out: {', '.join(out)}." if out else "The intervals still overlap: nothing is out."
+    yield (
+        f"Out: {', '.join(eliminated)}."
+        if eliminated
+        else "The intervals still overlap: nothing is out."
+    )
     if [len(lines) for lines in kept] == [1, 1]:
         name = f"{rows[kept[0][0]]} by {columns[kept[1][0]]}"
         which = "the best pair" if (kept[0][0], kept[1][0]) == trace.best_pair else "a good pair"

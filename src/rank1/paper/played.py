@@ -42,4 +42,4 @@ def played(options: Options, title: str, wanted: Sequence[tuple[Series, int]]) -
         raise BackendError(
             f"{len(failed)} cells could not be played; the first was {cell.series}: {why.error}"
         )
-    return [Outcome.of(one.policy, plan.finished(k)) for k, (one, _) in enumerate(wanted)]
+    return [Outcome.of(one, plan.finished(k)) for k, (one, _) in enumerate(wanted)]

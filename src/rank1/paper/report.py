@@ -20,7 +20,7 @@ from rank1.plots.html import svg_of
 
 __all__ = ["page", "write"]
 
-#: What to look for, for whoever hasn't read the paper.
+#: What to look for, for readers who haven't read the paper.
 ABOUT = {
     "table1": "Regret at the end of a run, beside the paper's own figures. z is their difference "
     "in standard errors, a rough figure: few runs of a skewed law say little about its spread. "
@@ -40,7 +40,7 @@ ABOUT = {
     "too low: both are shown. Rank1ElimKL as printed is far above the paper's curve of that name, "
     "which is that of a program with other constants.",
 }
-#: Descriptions for whoever doesn't see a figure; the tables beside have the numbers.
+#: Descriptions for readers who don't see a figure; the tables beside have the numbers.
 ALT = {
     "figure2": "Regret over two million steps for grids of 16, 32 and 64 rows and columns, one "
     "curve a policy. The upper row has the paper's policies, the lower row also later ones and "

@@ -29,7 +29,7 @@ from rank1.paper.played import played
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Outcome, Series
-from rank1.simulation.result import mean_and_error
+from rank1.statistics import mean_and_error
 from rank1.theory import lower_bound, upper_bound
 
 __all__ = ["VARIED", "N", "compute", "draw", "fit", "show"]

@@ -13,7 +13,7 @@ from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Outcome, Series
-from rank1.simulation.result import mean_and_error
+from rank1.statistics import mean_and_error
 
 __all__ = ["compute", "draw", "show", "within"]
 
@@ -121,7 +121,7 @@ def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def within(document: dict[str, Any], limit: float) -> int:
-    """How many cells lie within so many standard errors of the paper's."""
+    """How many cells lie within `limit` standard errors of the paper's."""
     return sum(cell["z"] is not None and abs(cell["z"]) <= limit for cell in document["cells"])
 
 

@@ -30,6 +30,9 @@ from rank1.policies.live import warm_up as warm_up
 from rank1.policies.snapshots import restore as restore
 from rank1.policies.snapshots import snapshot as snapshot
 
+#: The policy of a study that names none, by its goal.
+DEFAULT_POLICY = {"earn": "uts", "find": "top_two"}
+
 #: Every policy by its name on the command line.
 POLICIES: dict[str, type[Policy]] = {
     value.name: value

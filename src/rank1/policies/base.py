@@ -2,33 +2,36 @@
 
 A policy is one file with two classes. The policy itself is a frozen dataclass whose fields are its
 settings; `start` returns its state, a NamedTuple of NumPy arrays with the methods of `State`.
-`choose` and `update` are compiled: the simulation's loop has them inlined, and a live study calls
-the same code through `rank1.ask` and `rank1.tell`.
+`choose` and `update` are plain Python that Numba may compile: the simulation's loop has them
+inlined, and a live study calls the same code through `rank1.ask` and `rank1.tell`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import method
+from rank1.compiled import method, record
 from rank1.errors import InputError, InputTypeError
+from rank1.grid import MAX_KEPT, Grid
 
 __all__ = [
     "Known",
+    "Leaps",
     "Policy",
     "Pull",
     "Records",
+    "Simple",
     "State",
     "Truth",
+    "has_counts",
     "label_of",
-    "record",
     "require_truth",
     "require_unit_rewards",
     "setting_text",
@@ -41,38 +44,18 @@ load = method("load")
 expects = method("expects")
 forget = method("forget")
 
-#: An array of one record, whose entries have names; see `record`.
+#: An array of records, whose entries have names; see `rank1.compiled.record`.
 Records = NDArray[Any]
 
-
-def record(*names: str, **types: type) -> np.dtype[Any]:
-    """A type for scalars that a state keeps: whole numbers, and others by their type.
-
-    Compiled code and Python both read `state.at[0].stage`.
-
-    >>> at = np.zeros(1, record("stage", "place", radius=float))
-    >>> at[0].stage += 2
-    >>> int(at[0].stage), float(at[0].radius)
-    (2, 0.0)
-    """
-    fields = dict.fromkeys(names, np.int64) | types
-    for name in fields:
-        if hasattr(np.record, name):  # in Python the method would hide the entry
-            raise InputError(
-                f"an entry must not be called {name}, like a method of NumPy's records"
-            )
-    return np.dtype((np.record, list(fields.items())))
+LIMITS = record("levels", "stride", "arms", "n", low=float, high=float, sigma=float)
 
 
 class Truth(NamedTuple):
     """What only a simulation knows of its problem; for policies with `needs_truth`."""
 
-    best_pair: tuple[int, int]
-    #: Mean reward of the worst pair.
+    best_arm: int
+    #: Mean reward of the worst arm.
     lowest_mean: float
-
-
-_LIMITS = record("K", "L", "n", low=float, high=float, sigma=float)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +65,7 @@ class Known:
     Parameters
     ----------
     K, L
-        Numbers of rows and columns.
+        Numbers of rows and columns, for a grid of two sides.
     n
         The horizon: how many steps are planned.
     low, high
@@ -91,87 +74,187 @@ class Known:
         Standard deviation of noise that isn't bounded.
     truth
         What only a simulation knows: for policies that declare `needs_truth`, else None.
+    sides
+        Numbers of levels of each side, or a `Grid`, instead of K and L.
 
     Examples
     --------
+    >>> Known(K=2, L=3, n=1000).arms, Known(sides=(5, 5, 5), n=1000).arms
+    (6, 125)
     >>> Known(K=0, L=3, n=1000)
     Traceback (most recent call last):
     ...
     rank1.InputError: K must be a whole number of at least 1, got 0
     """
 
-    K: int
-    L: int
+    grid: Grid
     n: int
-    low: float = 0.0
-    high: float = 1.0
-    sigma: float = 0.0
-    truth: Truth | None = None
+    low: float
+    high: float
+    sigma: float
+    truth: Truth | None
 
-    def __post_init__(self) -> None:
-        """Checked here, because compiled code doesn't check anything."""
-        for name in ("K", "L", "n"):
-            object.__setattr__(self, name, checks.integer(name, getattr(self, name), 1))
-        if not self.low <= self.high:  # catches NaN too
-            raise InputError(f"low must be at most high, got {self.low} and {self.high}")
-        checks.number("sigma", self.sigma, 0)
+    def __init__(
+        self,
+        K: int | None = None,
+        L: int | None = None,
+        n: int = 0,
+        low: float = 0.0,
+        high: float = 1.0,
+        sigma: float = 0.0,
+        truth: Truth | None = None,
+        *,
+        sides: Grid | Iterable[int] | None = None,
+    ) -> None:
+        if sides is None:
+            sides = (checks.integer("K", K, 1), checks.integer("L", L, 1))
+        elif K is not None or L is not None:
+            raise InputError("sides", sides, "None where K and L are given")
+        # Checked here, because compiled code doesn't check anything.
+        if not low <= high:  # catches NaN too
+            raise InputError("low", low, f"at most high, which is {high}")
+        values = {
+            "grid": sides if isinstance(sides, Grid) else Grid(sides),
+            "n": checks.integer("n", n, 1),
+            "low": low,
+            "high": high,
+            "sigma": checks.number("sigma", sigma, 0),
+            "truth": truth,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.grid.arms
+
+    @property
+    def K(self) -> int:
+        """Number of rows of a grid of two sides."""
+        return self._two_sides[0]
+
+    @property
+    def L(self) -> int:
+        """Number of columns of a grid of two sides."""
+        return self._two_sides[1]
+
+    @property
+    def _two_sides(self) -> tuple[int, ...]:
+        if len(self.grid.sizes) != 2:
+            raise InputError("sides", self.grid.sizes, "two, rows and columns", got=str(self.grid))
+        return self.grid.sizes
 
     @property
     def limits(self) -> Records:
-        """All of it but the truth as a record, for the field `limits` that every state has."""
-        values = self.K, self.L, self.n, self.low, self.high, self.sigma
-        return np.array([values], _LIMITS)
+        """All of it but the truth, for the field `limits` that every state has.
+
+        A record for each side, with its `levels` and `stride`; `arms`, `n`, `low`, `high` and
+        `sigma` are the same in all of them.
+        """
+        more = self.arms, self.n, self.low, self.high, self.sigma
+        sides = zip(self.grid.sizes, self.grid.strides, strict=True)
+        return np.array([(*side, *more) for side in sides], LIMITS)
+
+    @classmethod
+    def of_limits(cls, limits: Records, truth: Truth | None = None) -> Known:
+        """What a state was told, from its field `limits`.
+
+        >>> Known.of_limits(Known(sides=(2, 3, 4), n=10).limits).grid
+        Grid(sizes=(2, 3, 4), names=None, labels=None)
+        """
+        _, _, _, n, low, high, sigma = limits[0].item()
+        sizes = [int(side.levels) for side in limits]
+        return cls(n=n, low=low, high=high, sigma=sigma, truth=truth, sides=sizes)
 
 
 class Pull(NamedTuple):
-    """One choice: a pair, and the tag by which the policy knows it again."""
+    """One choice: an arm, and the tag by which the policy knows it again."""
 
-    row: int
-    column: int
+    arm: int
     tag: int
 
 
 class State(Protocol):
     """What a policy has learned so far: a NamedTuple of NumPy arrays with these methods.
 
-    `choose`, `issued`, `update` and `expects` are compiled by Numba and must not allocate; `forget`
-    and `best` are plain Python. Where the policy says `counts`, there is a `load` beside these, and
-    both `load` and `forget` are compiled.
+    `choose`, `issued`, `update` and `expects` may be compiled by Numba and must not allocate;
+    `forget` and `best` are plain Python. A state that learns nothing but how many rewards each arm
+    had and their sum also has `load(arm, count, total)`: `count` more rewards of an arm are known,
+    with this sum, and the arm needs no first pull any more. Then `load` and `forget` are compiled
+    as well, and a study with such a policy can be revised and can forget.
     """
+
+    #: Arrays that only save time: whatever is in them, choices have the same law.
+    caches: ClassVar[tuple[str, ...]]
 
     @property
     def limits(self) -> Records:
         """`Known.limits` of the start; `tell` refuses pulls and rewards outside them."""
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """The next pull, as row, column and tag.
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """The next pull, as arm and tag.
 
         May be called any number of times before rewards come in. The tag is a whole number by
         which the policy knows the pull again.
         """
 
-    def issued(self, row: int, column: int, tag: int) -> None:
+    def issued(self, arm: int, tag: int) -> None:
         """This pull was handed out: what `choose` does beside choosing, without random numbers.
 
         A state that is told of the pulls that another one's `choose` gave, and of the rewards,
-        is the same but for the arrays that `Policy.caches` names. Any pull on the grid is taken,
+        is the same but for the arrays that `caches` names. Any pull on the grid is accepted,
         also one that this policy would not have chosen.
         """
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """A pull's reward has come in. Rewards may come in any order."""
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
+    def expects(self, arm: int, tag: int) -> bool:
         """Whether this pull's reward may be reported now, as far as the state can tell."""
 
-    def forget(self, row: int, column: int, tag: int) -> Self:
+    def forget(self, arm: int, tag: int) -> Self:
         """This pull's reward will never come. Returns the state to go on with."""
 
-    def best(self) -> tuple[int, int]:
-        """The pair to recommend now."""
+    def best(self) -> int:
+        """The arm to recommend now."""
 
     def _asdict(self) -> dict[str, Any]:
         """The arrays by name, as every NamedTuple has it."""
+
+
+class Simple:
+    """State methods of policies to which a pull means nothing until its reward comes in.
+
+    To be written last among the bases: `class MyState(MyArrays, Simple)`, where `MyArrays` is a
+    NamedTuple.
+    """
+
+    caches: ClassVar[tuple[str, ...]] = ()
+
+    def issued(self, arm: int, tag: int) -> None:
+        """Nothing depends on a pull that isn't reported."""
+
+    def expects(self, arm: int, tag: int) -> bool:
+        """Any pull may be reported."""
+        return True
+
+    def forget(self, arm: int, tag: int) -> Self:
+        """Nothing depends on a pull that isn't reported."""
+        return self
+
+
+class Leaps(NamedTuple):
+    """How a policy's runs are played many pulls at a time, equal in law to playing each.
+
+    `play(state, law, rng, splitter, n, checkpoints, curve, totals, *room)` plays n steps from the
+    first one and is compiled for the state and the law; it returns the step it reached and the arm
+    at which it stopped, as the loop does. `room(law, grid, checkpoints)` allocates the arrays it
+    works in.
+    """
+
+    play: Callable[..., tuple[int, int]]
+    room: Callable[..., tuple[Any, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,26 +263,14 @@ class Policy:
 
     #: The name on the command line and in results.
     name: ClassVar[str]
-    #: Whether its state is an `EliminationState`, which can be simulated by whole stages.
-    eliminates: ClassVar[bool] = False
-    #: Whether all that its state learns is how many rewards each pair had and their sum. Such a
-    #: state has a method `load(row, column, count, total)`: so many rewards are known of the pair,
-    #: which needs no first pull any more. In any order, and again for the same pair.
-    counts: ClassVar[bool] = False
-    #: Whether it tries every pair once before it chooses.
-    every_pair_first: ClassVar[bool] = False
-    #: Whether its state keeps something for each row and column, and nothing for each pair.
-    lines_only: ClassVar[bool] = False
-    #: Whether its choice follows from what was reported: the propensity of each pull is 1.
-    deterministic: ClassVar[bool] = False
-    #: Arrays of its state that only save time: whatever is in them, choices have the same law.
-    caches: ClassVar[tuple[str, ...]] = ()
-    #: Whether its state is a `PairElimState`, which can be simulated by many rounds at once.
-    has_rounds: ClassVar[bool] = False
+    #: How many sides a grid must have; None: any number.
+    sides: ClassVar[int | None] = None
+    #: The most arms of a grid.
+    most_arms: ClassVar[int] = MAX_KEPT
     #: To be raised when an array of its state changes its meaning: older snapshots are refused.
     layout: ClassVar[int] = 1
-    #: Settings that it didn't have at first: at their default, its runs are those of before.
-    later: ClassVar[tuple[str, ...]] = ()
+    #: How its runs are played many pulls at a time, on problems whose law can draw sums.
+    leaps: ClassVar[Leaps | None] = None
 
     @property
     def needs_truth(self) -> bool:
@@ -208,11 +279,55 @@ class Policy:
 
     def start(self, known: Known) -> State:
         """The state before the first step."""
-        raise InputTypeError(f"{type(self).__name__} has no start")
+        raise InputTypeError("policy", self, "one with a method `start`")
 
-    def propensity(self, K: int, L: int) -> float:
+    def first_pulls(self, arms: int) -> int:
+        """How many pulls it makes, whatever comes back, before it chooses."""
+        return 0
+
+    def propensity(self, arms: int) -> float:
         """The probability with which `choose` picked the pull that it gave; NaN if not known."""
-        return 1.0 if self.deterministic else math.nan
+        return math.nan
+
+    def check(self, grid: Grid, horizon: int | None = None) -> None:
+        """Refuse a grid that it can't play, or won't have tried once by the horizon.
+
+        >>> import rank1
+        >>> rank1.Rank1Elim().check(Grid([5, 5, 5]))
+        Traceback (most recent call last):
+        ...
+        rank1.InputError: sides must be 2 for rank1elim, got 3 (5×5×5): take a policy for any number of sides, such as uts
+        >>> rank1.UTS().check(Grid([30, 20]), horizon=500)
+        Traceback (most recent call last):
+        ...
+        rank1.InputError: horizon must be at least 600, got 500: uts tries each of the 600 arms first; raise it, merge levels, or take a policy that needn't try every arm, such as thompson
+        """  # noqa: E501
+        if self.sides is not None and len(grid.sizes) != self.sides:
+            raise InputError(
+                "sides",
+                grid.sizes,
+                f"{self.sides} for {self.name}",
+                "take a policy for any number of sides, such as uts",
+                got=f"{len(grid.sizes)} ({grid})",
+            )
+        if grid.arms > self.most_arms:
+            raise InputError(
+                "sides",
+                grid.sizes,
+                f"fewer levels, for at most {self.most_arms:,} arms: {self.name} keeps something "
+                "for every arm",
+                got=f"{grid.arms:,} ({grid})",
+            )
+        first = self.first_pulls(grid.arms)
+        if horizon is not None and first > horizon:
+            raise InputError(
+                "horizon",
+                horizon,
+                f"at least {first:,}",
+                f"{self.name} tries each of the {first:,} arms first; raise it, merge levels, or "
+                "take a policy that needn't try every arm, such as thompson",
+                got=f"{horizon:,}",
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -223,15 +338,23 @@ class Policy:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
-                raise InputTypeError(
-                    f"{name} of {self.name} must be a plain value, got {checks.shown(value)}"
-                )
+                raise InputTypeError(name, value, f"a plain value, as all settings of {self.name}")
         return {name: _plain(value) for name, value in values.items()}
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from their defaults."""
+        return _changed(self.settings, type(self))
 
     @property
     def label(self) -> str:
         """The name with every setting that isn't the default, as the command line takes it."""
         return label_of(self.name, self.settings, type(self))
+
+
+def has_counts(state: Any) -> bool:
+    """Whether all that a state learns is how many rewards each arm had, and their sum."""
+    return hasattr(state, "load")
 
 
 def label_of(name: str, settings: Mapping[str, Any], cls: type[Policy] | None = None) -> str:
@@ -245,14 +368,18 @@ def label_of(name: str, settings: Mapping[str, Any], cls: type[Policy] | None = 
     >>> label_of("mine", {"a": 2.0, "b": "wide"})
     'mine:a=2,b=wide'
     """
+    shown = [f"{key}={setting_text(value)}" for key, value in _changed(settings, cls).items()]
+    return name + (":" + ",".join(shown) if shown else "")
+
+
+def _changed(settings: Mapping[str, Any], cls: type[Policy] | None) -> dict[str, Any]:
     fields = dataclasses.fields(cls) if cls else ()
     defaults = {field.name: _plain(field.default) for field in fields}
-    shown = [
-        f"{key}={setting_text(value)}"
+    return {
+        key: value
         for key, value in settings.items()
         if key not in defaults or value != defaults[key]
-    ]
-    return name + (":" + ",".join(shown) if shown else "")
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -282,18 +409,15 @@ def setting_text(value: Any) -> str:
 
 
 def require_truth(policy: str, known: Known) -> Truth:
-    """The truth, or an error that says who can't do without.
+    """The truth, or an error that names the policy that needs it.
 
     >>> require_truth("oracle", Known(K=2, L=2, n=10))
     Traceback (most recent call last):
     ...
-    rank1.InputError: oracle needs the truth about the problem, which only a simulation knows; got truth=None
-    """  # noqa: E501
+    rank1.InputError: truth must be known for oracle, got None: only a simulation knows it
+    """
     if known.truth is None:
-        raise InputError(
-            f"{policy} needs the truth about the problem, which only a simulation knows; "
-            "got truth=None"
-        )
+        raise InputError("truth", None, f"known for {policy}", "only a simulation knows it")
     return known.truth
 
 
@@ -303,11 +427,13 @@ def require_unit_rewards(policy: str, known: Known) -> None:
     >>> require_unit_rewards("uts", Known(K=2, L=2, n=10, low=0.0, high=5.0))
     Traceback (most recent call last):
     ...
-    rank1.InputError: uts needs rewards in [0, 1], but here they lie in [0, 5]; scale them to [0, 1] or take a policy for any noise, like rank1elim
+    rank1.InputError: rewards must be in [0, 1] for uts, got [0, 5]: scale them, or take a policy for any noise, such as rank1elim
     """  # noqa: E501
     if known.low < 0 or known.high > 1:
         raise InputError(
-            f"{policy} needs rewards in [0, 1], but here they lie in "
-            f"[{known.low:g}, {known.high:g}]; scale them to [0, 1] or take a policy for any "
-            "noise, like rank1elim"
+            "rewards",
+            (known.low, known.high),
+            f"in [0, 1] for {policy}",
+            "scale them, or take a policy for any noise, such as rank1elim",
+            got=f"[{known.low:g}, {known.high:g}]",
         )

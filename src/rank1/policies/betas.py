@@ -44,8 +44,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit
-from rank1.policies.base import record
+from rank1.compiled import inlined, jit, record
 
 __all__ = [
     "CACHES",
@@ -82,7 +81,7 @@ _TAGS = 2.0**UNIFORM_BITS
 
 
 def start_betas(arms: int, slots: int) -> dict[str, NDArray[Any]]:
-    """The fields of a state with so many arms, of which at most `slots` compete at a time."""
+    """The fields of a state with this number of arms, of which `slots` compete at a time."""
     size = max(1, math.isqrt(slots))  # blocks are about as many as the slots in one
     blocks = -(-slots // size)
     return {
@@ -124,7 +123,7 @@ def count(state: Any, k: int, success: bool) -> None:
 
 @inlined
 def load_counts(state: Any, k: int, trials: int, total: float) -> None:
-    """So many more observations of arm k, whose rewards have this sum."""
+    """Arm k has `trials` more observations, whose rewards have this sum."""
     total += state.rest[k]
     won = min(max(math.floor(total + 0.5), 0), trials)
     state.rest[k] = total - won

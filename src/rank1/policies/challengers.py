@@ -1,10 +1,10 @@
-"""The leader's row and column, and the least of an index that depends on the leader, too.
+"""The leader's neighbours, and the least of an index that depends on the leader, too.
 
-What `TopTwo` uses beside the counts of `pending`. A slot is a pair of the leader's row or column,
-in row-major order. Its index is W(a, b) + log N_b for the leader a, see there. `least` is a
-tournament over the slots: node m has the winner of nodes 2m and 2m + 1, that of the lower bound.
+What `TopTwo` uses beside the counts of `counting` and the slots of `neighbours`. The index of the
+arm b in a slot is W(a, b) + log N_b for the leader a, see there. Bounds on the indices from below,
+with a minus before them, are the leaves of a `tournament`: `low` and `low_ties`.
 
-When pair b changes, its index is computed anew. When a changes, all of them do; but each can be
+When arm b changes, its index is computed anew. When a changes, all of them do; but each can be
 bounded from below at the cost of a division, see `shift`, and is computed only if it may be least.
 """
 
@@ -16,29 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit
+from rank1.compiled import inlined, jit, record
 from rank1.divergences import kl
-from rank1.policies.base import Records, record
+from rank1.policies.neighbours import gather
+from rank1.policies.tournament import put, replay_all, start_tournament, winner
 
 __all__ = ["AROUND", "challenger", "start_challengers", "touch"]
 
-Ints = NDArray[np.int64]
-
 #: Entries that the `at` of the policy has for this.
 AROUND: dict[str, type] = {
-    "home": np.int64,  # the leader whose row and column are in the slots; −1 for none
-    "row": np.int64,  # its row
-    "column": np.int64,  # its column
+    "home": np.int64,  # see `neighbours`
     "moved": np.int64,  # whether its counts have changed since the bounds of all slots
     "won": float,  # its successes, failures and `entropy_of` as the bounds have them
     "lost": float,
     "entropy": float,
 }
 
-#: One of the pairs to be compared with the leader.
+#: One of the arms to be compared with the leader.
 SLOT = record(
-    "exact",  # whether `bound` is the index itself
-    bound=float,  # on its index W + log N, from below
+    "exact",  # whether its bound is the index itself
     log_pulls=float,  # log N
     won=float,  # successes, and pulls, as far as they count in W
     pulls=float,
@@ -53,84 +49,41 @@ SLOT = record(
 SLACK = 1e-12
 
 
-def start_challengers(at: Records, slots: int) -> dict[str, NDArray[Any]]:
-    """The fields for so many slots; none has a pair."""
-    at[0].home = at[0].row = at[0].column = -1
-    near = np.zeros(slots, SLOT)
-    near["bound"] = -math.inf
-    leaves = 1 << (slots - 1).bit_length()
-    # Leaves that stand for no slot have the last one once more.
-    least = np.zeros(2 * leaves, np.int64)
-    least[leaves:] = np.minimum(np.arange(leaves), slots - 1)
-    return {"slots": near, "least": least}
+def start_challengers(slots: int) -> dict[str, NDArray[Any]]:
+    """The fields for this number of slots; none has an arm."""
+    low, low_ties = start_tournament(slots, math.inf)
+    return {"slots": np.zeros(slots, SLOT), "low": low, "low_ties": low_ties}
 
 
 @inlined
-def touch(state: Any, row: int, column: int) -> None:
-    """The counts of this pair have changed."""
-    at = state.at[0]
-    if row == at.row:
-        if column == at.column:
-            at.moved = 1
-            return
-        slot = row + column
-    elif column == at.column:
-        slot = row if row < at.row else row + state.limits[0].L - 1
-    else:
-        return
-    one = state.slots[slot]
-    if one.bound > -math.inf:
-        one.exact, one.bound, one.log_pulls = 0, -math.inf, -math.inf
-        replay(state.slots, state.least, slot)
-
-
-@inlined
-def replay(slots: Records, least: Ints, slot: int) -> None:
-    """This slot has a new bound."""
-    node = (len(least) + 2 * slot) >> 1
-    while node > 1:
-        node >>= 1
-        left, right = least[2 * node], least[2 * node + 1]
-        least[node] = right if slots[right].bound < slots[left].bound else left
-
-
-@jit
-def replay_all(slots: Records, least: Ints) -> None:
-    """All slots have new bounds."""
-    for node in range(len(least) // 2 - 1, 0, -1):
-        left, right = least[2 * node], least[2 * node + 1]
-        least[node] = right if slots[right].bound < slots[left].bound else left
+def touch(state: Any, k: int) -> None:
+    """The counts of arm k have changed."""
+    slot = state.slot[k]
+    if k == state.at[0].home:
+        state.at[0].moved = 1
+    elif slot >= 0 and state.low[len(state.low) // 2 + slot] < math.inf:
+        state.slots[slot].exact, state.slots[slot].log_pulls = 0, -math.inf
+        put(state.low, state.low_ties, slot, math.inf)
 
 
 @jit
 def challenger(state: Any) -> int:
-    """The pair of the least index in the leader's row and column, without the leader."""
+    """The leader's neighbour of the least index."""
     at = state.at[0]
     if at.home != at.leader:
-        gather(state)
+        surround(state)
     elif at.moved:
         shift(state)
-    slot = state.least[1]
+    slot = winner(state.low, state.low_ties, 0)
     while not state.slots[slot].exact:
-        weigh(state, slot)
-        replay(state.slots, state.least, slot)
-        slot = state.least[1]
-    return pair_of(at.row, at.column, state.limits[0].L, slot)
-
-
-@inlined
-def pair_of(row: int, column: int, L: int, slot: int) -> int:
-    """The pair in a slot: column `column` up to `row`, all of `row`, and the column's rest."""
-    if slot < row:
-        return slot * L + column
-    if slot < row + L:
-        return row * L + slot - row
-    return (slot - L + 1) * L + column
+        put(state.low, state.low_ties, slot, -weigh(state, slot))
+        slot = winner(state.low, state.low_ties, 0)
+    return state.arms[slot]
 
 
 @inlined
 def believed(state: Any, k: int) -> float:
-    """Successes of a pair, if its pending pulls do as its reported ones did."""
+    """Successes of an arm, if its pending pulls do as its reported ones did."""
     pending = state.pulls[k] - state.reports[k]
     won = state.sums[k]
     return won + won / state.reports[k] * pending if pending > 0 else won
@@ -138,7 +91,7 @@ def believed(state: Any, k: int) -> float:
 
 @inlined
 def entropy_of(won: float, lost: float) -> float:
-    """The largest log-likelihood of so many successes and failures."""
+    """The largest log-likelihood of these numbers of successes and failures."""
     total = 0.0
     if won > 0.0:
         total += won * math.log(won / (won + lost))
@@ -158,24 +111,20 @@ def note_leader(state: Any) -> None:
 
 
 @jit
-def gather(state: Any) -> None:
-    """Put the new leader's row and column into the slots. As W ≥ 0, log N is a bound."""
-    at, L = state.at[0], state.limits[0].L
-    at.home = at.leader
-    at.row = at.leader // L
-    at.column = at.leader - at.row * L
+def surround(state: Any) -> None:
+    """Put the new leader and its neighbours into the slots. As W ≥ 0, log N is a bound."""
+    at = state.at[0]
+    gather(state.limits, state.at, state.arms, state.slot, at.leader)
     note_leader(state)
+    first = len(state.low) // 2
     for slot in range(len(state.slots)):
-        one = state.slots[slot]
-        k = pair_of(at.row, at.column, L, slot)
+        one, k = state.slots[slot], state.arms[slot]
         one.exact, one.log_pulls = 0, math.log(state.pulls[k])
         one.pulls = state.pulls[k] if state.reports[k] > 0 else 0.0
         one.won = believed(state, k) if state.reports[k] > 0 else 0.0
-        one.bound = one.log_pulls - SLACK * (at.won + at.lost + one.pulls)
+        state.low[first + slot] = SLACK * (at.won + at.lost + one.pulls) - one.log_pulls
         one.log_m, one.inverse_m, one.log_rest, one.inverse_rest = 1.0, 0.0, 1.0, 0.0
-    own = state.slots[at.row + at.column]
-    own.exact, own.bound = 1, math.inf
-    replay_all(state.slots, state.least)
+    leave_out_leader(state)
 
 
 @jit
@@ -192,39 +141,47 @@ def shift(state: Any) -> None:
     won, lost, entropy = at.won - won, at.lost - lost, at.entropy - entropy
     s, n = at.won, at.won + at.lost
     usable = won >= 0.0 and lost >= 0.0  # else, after late rewards, only log N is left
+    first = len(state.low) // 2
     for slot in range(len(state.slots)):
         one = state.slots[slot]
         slack = SLACK * (n + one.pulls)
         m = (s + one.won) / (n + one.pulls)
         log_m = one.log_m + one.inverse_m * m - 1.0
         log_rest = one.log_rest + one.inverse_rest * (1.0 - m) - 1.0
-        bound = one.bound + entropy - won * log_m - lost * log_rest - slack
+        bound = entropy - state.low[first + slot] - won * log_m - lost * log_rest - slack
         floor = one.log_pulls - slack
-        one.bound = bound if usable and bound > floor else floor
+        state.low[first + slot] = -bound if usable and bound > floor else -floor
         one.exact = 0
-    own = state.slots[at.row + at.column]
-    own.exact, own.bound = 1, math.inf
-    replay_all(state.slots, state.least)
+    leave_out_leader(state)
 
 
 @inlined
-def weigh(state: Any, slot: int) -> None:
-    """Compute the index of a slot's pair."""
-    at, one = state.at[0], state.slots[slot]
-    a, b = at.home, pair_of(at.row, at.column, state.limits[0].L, slot)
+def leave_out_leader(state: Any) -> None:
+    """All slots have new bounds; the leader's own never wins."""
+    own = state.slot[state.at[0].home]
+    state.slots[own].exact = 1
+    state.low[len(state.low) // 2 + own] = -math.inf
+    replay_all(state.low, state.low_ties)
+
+
+@inlined
+def weigh(state: Any, slot: int) -> float:
+    """Compute the index of a slot's arm."""
+    a, b, one = state.at[0].home, state.arms[slot], state.slots[slot]
     N_b = state.pulls[b]
-    one.log_pulls, one.bound, one.exact = math.log(N_b), math.log(N_b), 1
+    one.log_pulls, one.exact = math.log(N_b), 1
     one.won, one.pulls = 0.0, 0.0
-    m = 0.0
+    index, m = one.log_pulls, 0.0
     if state.reports[b] > 0:
         N_a, mean_a = state.pulls[a], state.sums[a] / state.reports[a]
         mean_b = state.sums[b] / state.reports[b]
         one.won, one.pulls = believed(state, b), N_b
         m = (N_a * mean_a + N_b * mean_b) / (N_a + N_b)
         if mean_a > mean_b:
-            one.bound = N_a * kl(mean_a, m) + N_b * kl(mean_b, m) + math.log(N_b)
+            index = N_a * kl(mean_a, m) + N_b * kl(mean_b, m) + one.log_pulls
     if 0.0 < m < 1.0:
         one.log_m, one.inverse_m = math.log(m), 1.0 / m
         one.log_rest, one.inverse_rest = math.log1p(-m), 1.0 / (1.0 - m)
     else:  # no logarithm is above 0
         one.log_m, one.inverse_m, one.log_rest, one.inverse_rest = 1.0, 0.0, 1.0, 0.0
+    return index

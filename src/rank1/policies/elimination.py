@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit, kernel, method
-from rank1.policies.base import Known, Records, record
+from rank1.compiled import inlined, jit, kernel, method, record
+from rank1.policies.base import Known, Records, Simple
 
 __all__ = ["EliminationState", "start_elimination"]
 
@@ -27,6 +27,7 @@ AT = record(
     "columns",  # |J_ℓ|
     "given_back",  # pulls that were given back and wait to be issued again
     "reported",  # rewards that came in
+    inverse=float,  # 1/L: a row is faster to find by it than by a division
 )
 
 _NEVER = 2**60  # length of the last stage: no run of n steps reaches its end
@@ -61,13 +62,36 @@ def round_of(tag: int) -> int:
     return tag >> 6
 
 
-class EliminationState(NamedTuple):
-    """Where an elimination policy stands, and all that has happened at the ends of its stages.
+@inlined
+def line_of(state: Any, arm: int, side: int) -> int:
+    """The row of an arm, or the column on side 1."""
+    row = int((arm + 0.5) * state.at[0].inverse)
+    return row if side == 0 else arm - row * state.limits[1].levels
 
-    The paper's reward matrices C are read only through their row sums and column sums, so that
-    is what is kept. Arrays whose first axis is the stage hold the paper's quantities of stage ℓ.
-    """
 
+class SideFacts(NamedTuple):
+    """The rows, or the columns, in a stage that has ended."""
+
+    #: h_ℓ: the line that stood for each one.
+    stands_for: Ints
+    #: h_ℓ₊₁: the line that stands for each one afterwards.
+    after: Ints
+    #: Confidence bounds of each line: (lines, 2); NaN where it was eliminated before.
+    intervals: Floats
+
+
+class StageFacts(NamedTuple):
+    """A stage that has ended."""
+
+    #: n_ℓ: observations of each line by its end.
+    observations: int
+    #: How many rewards had come in at its end.
+    step: int
+    #: Rows and columns.
+    sides: tuple[SideFacts, SideFacts]
+
+
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
     rows: Ints  # I_ℓ, ascending; the first at.rows entries count
@@ -82,15 +106,23 @@ class EliminationState(NamedTuple):
     ended: Ints  # rewards that had come in at the end of each stage; -1 before
     row_intervals: Floats  # L_ℓ and U_ℓ of rows: (stages, K, 2); NaN where eliminated
     column_intervals: Floats
-    given_back: Ints  # (row, column, tag) of each
+    given_back: Ints  # (arm, tag) of each
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+
+class EliminationState(_Arrays, Simple):
+    """Where an elimination policy stands, and all that has happened at the ends of its stages.
+
+    The paper's reward matrices C are read only through their row sums and column sums, so that
+    is what is kept. Arrays whose first axis is the stage hold the paper's quantities of stage ℓ.
+    """
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """The next pull of the current round (lines 10 to 20 of Algorithm 1)."""
         at = self.at[0]
         if at.given_back > 0:
             at.given_back -= 1
             pull = self.given_back[at.given_back]
-            return pull[0], pull[1], pull[2]
+            return pull[0], pull[1]
         tag = make_tag(at.side, at.issuing, at.rounds)
         if at.side == 0:
             if at.partner < 0:
@@ -104,16 +136,15 @@ class EliminationState(NamedTuple):
                 at.partner = h[int(rng.random() * len(h))]
             row, column = at.partner, self.columns[at.place]
             advance(self, at.columns)
-        return row, column, tag
+        return row * self.limits[1].levels + column, tag
 
-    def issued(self, row: int, column: int, tag: int) -> None:
+    def issued(self, arm: int, tag: int) -> None:
         """The round goes on by this pull; one that has no place in it is only waited for."""
         at = self.at[0]
-        if at.given_back > 0 and take_back(self, row, column, tag):
+        if at.given_back > 0 and take_back(self, arm, tag):
             return
-        line, partner, lines, count = row, column, self.rows, at.rows
-        if side_of(tag) == 1:
-            line, partner, lines, count = column, row, self.columns, at.columns
+        line, partner = line_of(self, arm, side_of(tag)), line_of(self, arm, 1 - side_of(tag))
+        lines, count = (self.rows, at.rows) if side_of(tag) == 0 else (self.columns, at.columns)
         fits = tag == make_tag(at.side, at.issuing, at.rounds) and lines[at.place] == line
         if fits and (at.partner < 0 or at.partner == partner):
             at.partner = partner
@@ -121,29 +152,28 @@ class EliminationState(NamedTuple):
         elif tag >= 0 and at.stage <= stage_of(tag) <= at.issuing:
             self.awaited[stage_of(tag)] += 1
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """Add a reward to its line; end the stage when it was the last one awaited."""
         stage = stage_of(tag)
         if side_of(tag) == 0:
-            self.C_row[stage, row] += reward
+            self.C_row[stage, line_of(self, arm, 0)] += reward
         else:
-            self.C_column[stage, column] += reward
+            self.C_column[stage, line_of(self, arm, 1)] += reward
         self.awaited[stage] -= 1
         self.at[0].reported += 1
         if self.awaited[stage] == 0 and stage == self.at[0].stage:
             end_stages(self)
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
+    def expects(self, arm: int, tag: int) -> bool:
         """Whether the pull's stage waits for rewards: one report too many would stop it."""
         at, stage = self.at[0], stage_of(tag)
         if tag < 0 or round_of(tag) > at.rounds or stage > at.issuing:
             return False
         return bool(self.awaited[stage] > 0)
 
-    def forget(self, row: int, column: int, tag: int) -> Self:
+    def forget(self, arm: int, tag: int) -> Self:
         """The same pull is issued again, before any other; not if its line is eliminated."""
-        h, line = (self.h_column, column) if side_of(tag) else (self.h_row, row)
-        eliminated = h[self.at[0].stage, line] != line
+        eliminated = is_eliminated(self, arm, tag)
         if eliminated:
             self.awaited[stage_of(tag)] -= 1
         kernel(_end_stages, self)(self)  # else there is none to end, but `warm_up` compiles it
@@ -152,15 +182,15 @@ class EliminationState(NamedTuple):
         waiting = int(self.at[0].given_back)
         state = self
         if waiting == len(self.given_back):
-            room = np.zeros((max(16, 2 * waiting), 3), np.int64)
+            room = np.zeros((max(16, 2 * waiting), 2), np.int64)
             room[:waiting] = self.given_back
             # The old state must not see a count that its own room doesn't hold.
             state = self._replace(given_back=room, at=self.at.copy())
-        state.given_back[waiting] = row, column, tag
+        state.given_back[waiting] = arm, tag
         state.at[0].given_back += 1
         return state
 
-    def best(self) -> tuple[int, int]:
+    def best(self) -> int:
         """The remaining row and column of the largest sums so far.
 
         Sums stand for means: up to the current round and late rewards, all remaining lines have the
@@ -168,36 +198,61 @@ class EliminationState(NamedTuple):
         """
         stage = self.at[0].stage
         rows, columns = self.rows[: self.at[0].rows], self.columns[: self.at[0].columns]
-        return (
-            int(rows[self.C_row[stage, rows].argmax()]),
-            int(columns[self.C_column[stage, columns].argmax()]),
+        row = int(rows[self.C_row[stage, rows].argmax()])
+        return row * int(self.limits[1].levels) + int(
+            columns[self.C_column[stage, columns].argmax()]
         )
 
+    def history(self) -> list[StageFacts]:
+        """What happened in each stage that has ended."""
+        return [
+            StageFacts(
+                int(self.n_stage[stage]),
+                int(self.ended[stage]),
+                (
+                    SideFacts(self.h_row[stage], self.h_row[stage + 1], self.row_intervals[stage]),
+                    SideFacts(
+                        self.h_column[stage],
+                        self.h_column[stage + 1],
+                        self.column_intervals[stage],
+                    ),
+                ),
+            )
+            for stage in range(self.at[0].stage)
+        ]
+
     def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
-        """Lower and upper confidence bound (lines 22 to 28) of a line that has so many cells."""
+        """Lower and upper confidence bound (lines 22 to 28) of a line with this number of cells."""
         return mean - self.width[stage], mean + self.width[stage]
 
 
 S = TypeVar("S", bound=EliminationState)
 
 
+@inlined
+def is_eliminated(state: Any, arm: int, tag: int) -> bool:
+    """Whether the line that this pull explores is eliminated."""
+    line, stage = line_of(state, arm, side_of(tag)), state.at[0].stage
+    h = state.h_row if side_of(tag) == 0 else state.h_column
+    return bool(h[stage, line] != line)
+
+
 @jit
-def take_back(state: Any, row: int, column: int, tag: int) -> bool:
+def take_back(state: Any, arm: int, tag: int) -> bool:
     """Whether this pull was given back; then it is on its way again. It is the last one, mostly."""
     at, pulls = state.at[0], state.given_back
     for k in range(at.given_back - 1, -1, -1):
-        if pulls[k, 0] == row and pulls[k, 1] == column and pulls[k, 2] == tag:
+        if pulls[k, 0] == arm and pulls[k, 1] == tag:
             at.given_back -= 1
             for later in range(k, at.given_back):
-                for field in range(3):
-                    pulls[later, field] = pulls[later + 1, field]
+                pulls[later, 0], pulls[later, 1] = pulls[later + 1, 0], pulls[later + 1, 1]
             return True
     return False
 
 
 @inlined
 def advance(state: Any, count: int) -> None:
-    """A pull of the current round was handed out; there are so many lines on its side."""
+    """A pull of the current round was handed out; `count` lines remain on its side."""
     at = state.at[0]
     state.awaited[at.issuing] += 1
     at.place += 1
@@ -262,7 +317,7 @@ def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals
     """Intervals and elimination on one side (lines 22 to 41); how many lines remain."""
     stage = state.at[0].stage
     leader = -1
-    partners = state.limits[0].K + state.limits[0].L - h.shape[1]
+    partners = state.limits[0].levels + state.limits[1].levels - h.shape[1]
     for k in range(count):
         i = lines[k]
         lower, upper = interval(state, stage, C[stage, i] / state.n_stage[stage], partners)
@@ -289,16 +344,11 @@ def drop_eliminated(state: Any) -> None:
     at = state.at[0]
     kept = 0
     for k in range(at.given_back):
-        row, column, tag = state.given_back[k, 0], state.given_back[k, 1], state.given_back[k, 2]
-        if side_of(tag) == 0:
-            eliminated = state.h_row[at.stage, row] != row
-        else:
-            eliminated = state.h_column[at.stage, column] != column
-        if eliminated:
+        arm, tag = state.given_back[k, 0], state.given_back[k, 1]
+        if is_eliminated(state, arm, tag):
             state.awaited[stage_of(tag)] -= 1
         else:
-            for field in range(3):
-                state.given_back[kept, field] = state.given_back[k, field]
+            state.given_back[kept, 0], state.given_back[kept, 1] = arm, tag
             kept += 1
     at.given_back = kept
 
@@ -310,7 +360,7 @@ def start_elimination(kind: type[S], known: Known, n_stage: list[int], width: li
     lengths = [length for length in n_stage if 2 * length <= known.n]
     stages = len(lengths) + 1
     at = np.zeros(1, AT)
-    at[0].rows, at[0].columns, at[0].partner = K, L, -1
+    at[0].rows, at[0].columns, at[0].partner, at[0].inverse = K, L, -1, 1 / L
     return kind(
         limits=known.limits,
         at=at,
@@ -326,5 +376,5 @@ def start_elimination(kind: type[S], known: Known, n_stage: list[int], width: li
         ended=np.full(stages, -1),
         row_intervals=np.full((stages, K, 2), np.nan),
         column_intervals=np.full((stages, L, 2), np.nan),
-        given_back=np.empty((0, 3), np.int64),
+        given_back=np.empty((0, 2), np.int64),
     )

@@ -20,34 +20,34 @@ __all__ = ["COMPILED", "give_up", "learn_count", "load_tallies"]
 Floats = NDArray[np.float64]
 
 
-def learn_count(state: Any, row: int, column: int, count: int, total: float) -> None:
-    """So many rewards of pulls that the state knows nothing of; only states with `load` learn."""
+def learn_count(state: Any, arm: int, count: int, total: float) -> None:
+    """Rewards of pulls that the state knows nothing of; only states with `load` learn."""
     if hasattr(state, "load"):
-        state.load(row, column, count, total)
+        state.load(arm, count, total)
 
 
-def give_up(state: Any, row: int, column: int, tag: int) -> bool:
+def give_up(state: Any, arm: int, tag: int) -> bool:
     """This pull's reward will never come. False if compiled code can't say so to this state."""
     if hasattr(state, "load"):
-        state.forget(row, column, tag)
+        state.forget(arm, tag)
         return True
     return False
 
 
 @overload(learn_count, strict=False, jit_options=HELPER)
-def _learn_count(state: Any, row: int, column: int, count: int, total: float) -> Any:
+def _learn_count(state: Any, arm: int, count: int, total: float) -> Any:
     if hasattr(state.instance_class, "load"):
-        return lambda state, row, column, count, total: load(state, row, column, count, total)
-    return lambda state, row, column, count, total: None
+        return lambda state, arm, count, total: load(state, arm, count, total)
+    return lambda state, arm, count, total: None
 
 
 @overload(give_up, strict=False, jit_options=HELPER)
-def _give_up(state: Any, row: int, column: int, tag: int) -> Any:
+def _give_up(state: Any, arm: int, tag: int) -> Any:
     if not hasattr(state.instance_class, "load"):
-        return lambda state, row, column, tag: False
+        return lambda state, arm, tag: False
 
-    def implementation(state: Any, row: int, column: int, tag: int) -> bool:
-        forget(state, row, column, tag)
+    def implementation(state: Any, arm: int, tag: int) -> bool:
+        forget(state, arm, tag)
         return True
 
     return implementation
@@ -58,14 +58,13 @@ COMPILED = (_learn_count, _give_up)
 
 
 def load_tallies(state: Any, weights: Floats, sums: Floats) -> None:
-    """Tell a new state what is known of each pair: K×L numbers of rewards, and their sums.
+    """Tell a new state what is known of each arm: numbers of rewards, and their sums.
 
-    Numbers that have faded are rounded, and a pair that was ever tried counts once at least.
+    Numbers that have faded are rounded, and an arm that was ever tried counts once at least.
     """
-    for row in range(weights.shape[0]):
-        for column in range(weights.shape[1]):
-            weight = weights[row, column]
-            if weight > 0.0:
-                count = max(1, int(weight + 0.5))
-                total = count * (sums[row, column] / weight)
-                learn_count(state, row, column, count, min(max(total, 0.0), float(count)))
+    for arm in range(len(weights)):
+        weight = weights[arm]
+        if weight > 0.0:
+            count = max(1, int(weight + 0.5))
+            total = count * (sums[arm] / weight)
+            learn_count(state, arm, count, min(max(total, 0.0), float(count)))

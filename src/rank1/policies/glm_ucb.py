@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rank1 import checks
+from rank1.compiled import record
 from rank1.errors import InputError
-from rank1.policies.base import Known, Policy, record, require_unit_rewards
+from rank1.policies.base import Known, Policy, require_unit_rewards
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
 __all__ = ["GLMUCB"]
@@ -21,10 +22,11 @@ SETTINGS = record(radius=float, step=float)
 class GLMUCBState(TwoHotState):
     """`estimate` is û, then v̂."""
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """One step of EM for the pulled row and column, then find the next pair."""
         settings, seen, estimate = self.settings[0], self.seen, self.estimate
         K = len(self.value)
+        row, column = divmod(arm, len(estimate) - K)
         absorb(self.at, seen, self.A, self.pending, self.z, self.bound, row, column)
         u, v = estimate[row], estimate[K + column]
         # After a failure at least one factor was 0. If both estimates are 1 that is impossible;
@@ -86,7 +88,8 @@ class GLMUCB(Policy):
     """
 
     name = "glm_ucb"
-    deterministic = True
+    sides = 2
+    layout = 2
     confidence_scale: float = 1.0
     c_mu: float | None = None
     step: float = 0.6
@@ -102,16 +105,24 @@ class GLMUCB(Policy):
         """Without a `c_mu` it is told the lowest mean."""
         return self.c_mu is None
 
+    def propensity(self, arms: int) -> float:
+        """Its choices follow from what came before."""
+        return 1.0
+
     def start(self, known: Known) -> GLMUCBState:
         """The state before the first step."""
+        self.check(known.grid)
         require_unit_rewards(self.name, known)
         lowest = known.truth.lowest_mean if known.truth else None
         c_mu = lowest if self.c_mu is None else self.c_mu
         if c_mu is None or not c_mu > 0:
             what = "only known to simulations" if c_mu is None else "0 here"
             raise InputError(
-                f"c_mu must be given for {self.name}: it is the mean of the worst pair, which is "
-                f"{what}; set a number above 0, such as c_mu=0.1"
+                "c_mu",
+                self.c_mu,
+                f"given for {self.name}",
+                f"it is the mean of the worst pair, which is {what}; set a number above 0, such as "
+                "c_mu=0.1",
             )
         d, n = known.K + known.L, known.n
         kappa = math.sqrt(3 + 2 * math.log(1 + 2 * 2))

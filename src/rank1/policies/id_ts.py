@@ -1,4 +1,4 @@
-"""idTS: Thompson sampling on the rows' and the columns' own chances, which nobody sees."""
+"""idTS: Thompson sampling on the rows' and the columns' own chances, which are hidden."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined, jit
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.compiled import inlined, jit, record
+from rank1.policies.base import Known, Policy, Records, Simple, require_unit_rewards
 from rank1.policies.betas import CACHES, is_success, largest, refresh, start_betas, uniform_tag
 
 __all__ = ["IdTS"]
@@ -37,12 +37,7 @@ class Lines(NamedTuple):
     level: Records
 
 
-class IdTSState(NamedTuple):
-    """q = ∏ Beta(a_i, b_i)·∏ Beta(c_j, d_j): a and b are `row_successes` + 1, `row_failures` + 1.
-
-    The fields of either side are those of `Lines`.
-    """
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
     ones: Ints  # S: rewards of 1 of each pair
@@ -64,40 +59,40 @@ class IdTSState(NamedTuple):
     column_block_rates: Floats
     column_level: Records
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+
+class IdTSState(_Arrays, Simple):
+    """q = ∏ Beta(a_i, b_i)·∏ Beta(c_j, d_j): a and b are `row_successes` + 1, `row_failures` + 1.
+
+    The fields of either side are those of `Lines`.
+    """
+
+    caches = tuple(f"{side}_{name}" for side in ("row", "column") for name in CACHES)
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """The row and the column of the largest samples; the tag is for the Bernoulli trick."""
         row, column = largest(rows_of(self), rng), largest(columns_of(self), rng)
-        return row, column, uniform_tag(rng)
+        return row * self.limits[1].levels + column, uniform_tag(rng)
 
-    def issued(self, row: int, column: int, tag: int) -> None:
-        """Nothing depends on a pull that isn't reported."""
-
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """A success with probability `reward`."""
         success = is_success(tag, reward)
         if success:
-            self.ones[row, column] += 1
+            self.ones[arm] += 1
         else:
-            self.zeros[row, column] += 1
+            self.zeros[arm] += 1
         if self.at[0].passes == 0:
-            increment(self, row, column, success)
+            row = arm // self.limits[1].levels
+            increment(self, row, arm - row * self.limits[1].levels, success)
         else:
             for _ in range(self.at[0].passes):
                 one_pass(self)
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> IdTSState:
-        """Nothing depends on a pull that isn't reported."""
-        return self
-
-    def best(self) -> tuple[int, int]:
+    def best(self) -> int:
         """The row and the column of the largest posterior means, of those with a report."""
-        counts = self.ones + self.zeros
+        L = int(self.limits[1].levels)
+        counts = (self.ones + self.zeros).reshape(-1, L)
         row = _best(self.row_successes, self.row_failures, counts.sum(axis=1))
-        return row, _best(self.column_successes, self.column_failures, counts[row])
+        return row * L + _best(self.column_successes, self.column_failures, counts[row])
 
 
 def _best(successes: Floats, failures: Floats, counts: Ints) -> int:
@@ -184,7 +179,7 @@ def one_pass(state: Any) -> None:
 
     A pair without zeros has no hidden outcomes.
     """
-    K, L = state.ones.shape
+    K, L = state.limits[0].levels, state.limits[1].levels
     a, b = state.row_successes, state.row_failures
     c, d = state.column_successes, state.column_failures
     for j in range(L):
@@ -194,7 +189,7 @@ def one_pass(state: Any) -> None:
         row_one, row_zero = state.row_psi[i, 0], state.row_psi[i, 1]
         won = lost = 0.0
         for j in range(L):
-            ones, zeros = float(state.ones[i, j]), float(state.zeros[i, j])
+            ones, zeros = float(state.ones[i * L + j]), float(state.zeros[i * L + j])
             w10 = row_one * state.column_psi[j, 1]
             w01 = row_zero * state.column_psi[j, 0]
             share = zeros / (row_zero * state.column_psi[j, 1] + w10 + w01)
@@ -218,7 +213,7 @@ class IdTS(Policy):
     """Thompson sampling on hidden factors: chances of rows and columns are sampled, not of pairs.
 
     A reward of 1 means that both the row and the column had a 1; a 0 that one of them or both had a
-    0, and nobody sees which. The posterior is approximated by independent Beta laws, one a row and
+    0, and which is not seen. The posterior is approximated by independent Beta laws, one a row and
     one a column. In a step both are sampled, and the row and the column of the largest samples are
     played. A reward between 0 and 1 counts as a 1 with that probability.
 
@@ -254,7 +249,8 @@ class IdTS(Policy):
     """
 
     name = "id_ts"
-    caches = tuple(f"{side}_{name}" for side in ("row", "column") for name in CACHES)
+    sides = 2
+    layout = 2
     update: str = "variational"
     passes: int = 2
 
@@ -264,6 +260,7 @@ class IdTS(Policy):
 
     def start(self, known: Known) -> IdTSState:
         """The state before the first step."""
+        self.check(known.grid)
         require_unit_rewards(self.name, known)
         K, L = known.K, known.L
         at = np.zeros(1, AT)
@@ -282,8 +279,8 @@ class IdTS(Policy):
         return IdTSState(
             limits=known.limits,
             at=at,
-            ones=np.zeros((K, L), np.int64),
-            zeros=np.zeros((K, L), np.int64),
+            ones=np.zeros(K * L, np.int64),
+            zeros=np.zeros(K * L, np.int64),
             row_psi=np.full((K, 2), exp_digamma(1.0)),
             column_psi=np.full((L, 2), exp_digamma(1.0)),
             **fields,

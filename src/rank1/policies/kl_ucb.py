@@ -1,4 +1,4 @@
-"""KL-UCB on the K·L pairs, solving one or two of the K·L equations in a step."""
+"""KL-UCB on all arms, solving one or two of their equations in a step."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined
+from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
-from rank1.policies.every_pair_once import (
+from rank1.policies.base import Known, Records, require_unit_rewards
+from rank1.policies.every_arm_once import (
     SHARED,
+    BeginsWithAll,
+    EveryArmOnce,
     best_mean,
-    first_pulls,
-    issue_again,
+    first_pull,
     mark_begun,
     note_first,
 )
-from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
+from rank1.policies.kinetic import next_above, put, refresh, root_of, start_kinetic
 
 __all__ = ["KLUCB"]
 
@@ -29,29 +30,21 @@ Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
-    "winner",  # the pair to play once every pair was issued
+    "winner",  # the arm to play once every arm was issued
     "settled",  # t when it was found
     c=float,  # the setting
     level=float,  # f
 )
 
-# `kl_upper` is right to some 1e-15, and so are the tangents made from it: a pair whose tangent lies
+# `kl_upper` is right to some 1e-15, and so are the tangents made from it: an arm whose tangent lies
 # this far below an index has a smaller index, as computed.
 MARGIN = 1e-12
 
 
-class KLUCBState(NamedTuple):
-    """Counts and sums of each pair, and the tournament of bounds on their indices.
-
-    The index U(f) = max{q : T·kl(mean, q) ≤ f} is concave in the level f = log t + c·log log t,
-    and so lies below each of its tangents. A pair's score in the tournament is the tangent at the
-    level at which its index was last computed: an upper bound for all levels, and after few steps
-    hardly above the index.
-    """
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
-    begun: NDArray[np.bool_]  # pairs whose first pull was issued
+    begun: NDArray[np.bool_]  # arms whose first pull was issued
     counts: Ints  # T
     sums: Floats
     intercept: Floats
@@ -61,46 +54,44 @@ class KLUCBState(NamedTuple):
     close: NDArray[np.bool_]
     offset: NDArray[np.uint64]
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """Every pair once, then the pair of the largest index."""
-        L = self.counts.shape[1]
-        k, tag = first_pulls(self.at, self.begun)
-        if k < 0:
-            k = settled(self)
-        return k // L, k % L, tag
 
-    def issued(self, row: int, column: int, tag: int) -> None:
+class KLUCBState(_Arrays, BeginsWithAll):
+    """Counts and sums of each arm, and the tournament of bounds on their indices.
+
+    The index U(f) = max{q : T·kl(mean, q) ≤ f} is concave in the level f = log t + c·log log t,
+    and so lies below each of its tangents. An arm's score in the tournament is the tangent at the
+    level at which its index was last computed: an upper bound for all levels, and after few steps
+    hardly above the index.
+    """
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """Every arm once, then the arm of the largest index."""
+        arm, tag = first_pull(self.at, self.begun)
+        return settled(self) if arm < 0 else arm, tag
+
+    def issued(self, arm: int, tag: int) -> None:
         """A first pull is noted; for any other the largest index was looked for."""
-        if not note_first(self.at, self.begun, row * self.counts.shape[1] + column, tag):
+        if not note_first(self.at, self.begun, arm, tag):
             settled(self)
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        """Give the pair a new tangent."""
-        learn(self, row, column, 1, reward)
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        """Give the arm a new tangent."""
+        learn(self, arm, 1, reward)
 
-    def load(self, row: int, column: int, count: int, total: float) -> None:
-        """So many rewards are known of the pair."""
+    def load(self, arm: int, count: int, total: float) -> None:
+        """Count the rewards."""
         if count > 0:
-            mark_begun(self.at, self.begun, row * self.counts.shape[1] + column)
-            learn(self, row, column, count, total)
+            mark_begun(self.at, self.begun, arm)
+            learn(self, arm, count, total)
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> KLUCBState:
-        """A pair's first pull is issued again; nothing else depends on the pull."""
-        issue_again(self.at, self.begun, row * self.counts.shape[1] + column, tag)
-        return self
-
-    def best(self) -> tuple[int, int]:
-        """The pair of the largest average reward."""
+    def best(self) -> int:
+        """The arm of the largest average reward."""
         return best_mean(self.sums, self.counts)
 
 
 @inlined
 def settled(state: KLUCBState) -> int:
-    """The pair of the largest index, which is looked for once after a report."""
+    """The arm of the largest index, which is looked for once after a report."""
     at = state.at[0]
     if at.settled != at.reported:
         at.settled = at.reported
@@ -112,27 +103,25 @@ def settled(state: KLUCBState) -> int:
 
 
 @inlined
-def learn(state: KLUCBState, row: int, column: int, count: int, total: float) -> None:
-    """Give the pair a new tangent."""
+def learn(state: KLUCBState, arm: int, count: int, total: float) -> None:
+    """Give the arm a new tangent."""
     at = state.at[0]
     at.reported += count
-    state.counts[row, column] += count
-    state.sums[row, column] += total
+    state.counts[arm] += count
+    state.sums[arm] += total
     f = kl_level(at.reported, at.c)
     at.level = f
-    k = row * state.counts.shape[1] + column
-    T, mean, q = index_of(state.counts, state.sums, k, f)
+    T, mean, q = index_of(state.counts, state.sums, arm, f)
     a, b = tangent(T, mean, q, f)
     scores = state.intercept, state.slope, state.until, state.winner, state.close, state.offset
-    put(*scores, k, a, b, f, 0.0)
+    put(*scores, arm, a, b, f, 0.0)
 
 
 @inlined
-def index_of(counts: Ints, sums: Floats, k: int, f: float) -> tuple[int, float, float]:
-    """T, mean and index of pair k at level f."""
-    L = counts.shape[1]
-    T = counts[k // L, k % L]
-    mean = min(sums[k // L, k % L] / T, 1.0)
+def index_of(counts: Ints, sums: Floats, arm: int, f: float) -> tuple[int, float, float]:
+    """T, mean and index of an arm at level f."""
+    T = counts[arm]
+    mean = min(sums[arm] / T, 1.0)
     return T, mean, kl_upper(mean, f / T)
 
 
@@ -159,18 +148,17 @@ def largest_index(
 ) -> int:
     """The argmax of the indices at level f.
 
-    The index of the pair of the largest tangent is computed, then those of all pairs whose tangents
-    are not below it: rarely any. Pairs of the same sum and count have the same index, whatever
-    their tangents are; and once an index is 1, a later pair can't have a larger one.
+    The index of the arm of the largest tangent is computed, then those of all arms whose tangents
+    are not below it: rarely any. Arms of the same sum and count have the same index, whatever
+    their tangents are; and once an index is 1, a later arm can't have a larger one.
     """
-    L, pairs = counts.shape[1], counts.size
+    arms = len(counts)
     refresh(intercept, slope, until, winner, close, offset, f, 0.0)
     best = winner[root_of(offset)]
     _, _, largest = index_of(counts, sums, best, f)
-    k = next_above(intercept, slope, offset, 0, pairs, f, largest - MARGIN)
-    while k < pairs and not (largest >= 1.0 and k > best):
-        i, j, p, q = k // L, k % L, best // L, best % L
-        if counts[i, j] == counts[p, q] and sums[i, j] == sums[p, q]:
+    k = next_above(intercept, slope, offset, 0, arms, f, largest - MARGIN)
+    while k < arms and not (largest >= 1.0 and k > best):
+        if counts[k] == counts[best] and sums[k] == sums[best]:
             best = min(best, k)
         else:
             T, mean, value = index_of(counts, sums, k, f)
@@ -178,17 +166,17 @@ def largest_index(
             put(intercept, slope, until, winner, close, offset, k, a, b, f, 0.0)
             if value > largest or (value == largest and k < best):
                 best, largest = k, value
-        k = next_above(intercept, slope, offset, k + 1, pairs, f, largest - MARGIN)
+        k = next_above(intercept, slope, offset, k + 1, arms, f, largest - MARGIN)
     return best
 
 
 @dataclass(frozen=True)
-class KLUCB(Policy):
-    """Every pair once, then the largest mean not ruled out by rewards; ties go to the lowest pair.
+class KLUCB(EveryArmOnce):
+    """Every arm once, then the largest mean not ruled out by rewards; ties go to the lowest arm.
 
-    The index of a pair is max{q : T·kl(mean, q) ≤ log t + c·log log t}, kl being the divergence of
-    Bernoulli laws, T the number of the pair's rewards and t that of all. The K·L pairs are arms of
-    their own. A step's choice is that of the plain argmax.
+    The index of an arm is max{q : T·kl(mean, q) ≤ log t + c·log log t}, kl being the divergence of
+    Bernoulli laws, T the number of the arm's rewards and t that of all. What arms have in common
+    is not used. A step's choice is that of the plain argmax.
 
     Parameters
     ----------
@@ -198,7 +186,7 @@ class KLUCB(Policy):
     Notes
     -----
     At t = 1, where log log t is not defined, and at t = 2, if the level log t + c·log log t is
-    negative, the level is 0 and an index is the mean. A pair whose mean is 1 has the index 1.
+    negative, the level is 0 and an index is the mean. An arm whose mean is 1 has the index 1.
 
     Examples
     --------
@@ -215,10 +203,7 @@ class KLUCB(Policy):
     """
 
     name = "kl_ucb"
-    every_pair_first = True
-    layout = 2
-    counts = True
-    deterministic = True
+    layout = 3
     c: float = 3.0
 
     def __post_init__(self) -> None:
@@ -226,15 +211,16 @@ class KLUCB(Policy):
 
     def start(self, known: Known) -> KLUCBState:
         """The state before the first step."""
+        self.check(known.grid)
         require_unit_rewards(self.name, known)
-        K, L = known.K, known.L
+        arms = known.arms
         at = np.zeros(1, AT)
         at[0].c = self.c
         return KLUCBState(
             known.limits,
             at,
-            np.zeros(K * L, np.bool_),
-            np.zeros((K, L), np.int64),
-            np.zeros((K, L)),
-            *start_tournament(np.arange(K * L)),
+            np.zeros(arms, np.bool_),
+            np.zeros(arms, np.int64),
+            np.zeros(arms),
+            *start_kinetic(arms),
         )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rank1 import checks
-from rank1.policies.base import Known, Policy, record
+from rank1.compiled import record
+from rank1.policies.base import Known, Policy
 from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
 __all__ = ["LinUCB"]
@@ -27,10 +28,11 @@ SETTINGS = record(
 class LinUCBState(TwoHotState):
     """`estimate` is θ."""
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """Add the reward to the regression, and find the next pair."""
         settings, theta = self.settings[0], self.estimate
         K, d = len(self.value), len(theta)
+        row, column = divmod(arm, d - K)
         y = math.log(max(reward, settings.epsilon)) if settings.epsilon > 0 else reward
         w2 = absorb(self.at, self.seen, self.A, self.pending, self.z, self.bound, row, column)
         # θ = V⁻¹Σ y x moves by V⁻¹x·(y - xᵀθ), with the new V
@@ -95,7 +97,8 @@ class LinUCB(Policy):
     """
 
     name = "linucb"
-    deterministic = True
+    sides = 2
+    layout = 2
     confidence_scale: float = 1.0
     radius: str = "horizon"
     noise: float = 0.5
@@ -111,8 +114,13 @@ class LinUCB(Policy):
         checks.one_of("reward", self.reward, ["product", "log"])
         checks.number("epsilon", self.epsilon, 0, 1, above=True, below=True)
 
+    def propensity(self, arms: int) -> float:
+        """Its choices follow from what came before."""
+        return 1.0
+
     def start(self, known: Known) -> LinUCBState:
         """The state before the first step."""
+        self.check(known.grid)
         d, n = known.K + known.L, known.n
         log, grows = self.reward == "log", self.radius == "determinant"
         unit = abs(math.log(self.epsilon)) if log else 1.0

@@ -1,4 +1,4 @@
-"""Playing one pull at a time, as a live study does: ask, show the pair, report its reward later."""
+"""Playing one pull at a time, as a live study does: ask, show the arm, report its reward later."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def _choose(state: Any, rng: np.random.Generator) -> Any:
     return choose(state, rng)
 
 
-def _update(state: Any, row: int, column: int, tag: int, reward: float) -> None:
-    update(state, row, column, tag, reward)
+def _update(state: Any, arm: int, tag: int, reward: float) -> None:
+    update(state, arm, tag, reward)
 
 
 def ask(state: State, rng: np.random.Generator) -> Pull:
-    """The next pull, by the same compiled function that simulations use.
+    """The next pull, by the same function that simulations use.
 
     >>> import numpy as np, rank1
-    >>> state = rank1.Rank1Elim().start(rank1.Known(K=2, L=3, n=1000))
+    >>> state = rank1.UTS().start(rank1.Known(sides=(2, 3, 2), n=1000))
     >>> rng = np.random.default_rng(1)
     >>> pull = rank1.ask(state, rng)
     >>> rank1.tell(state, pull, reward=1.0)
@@ -45,36 +45,34 @@ def tell(state: State, pull: Pull, reward: float) -> None:
 
     >>> import rank1
     >>> state = rank1.UTS().start(rank1.Known(K=2, L=3, n=1000))
-    >>> rank1.tell(state, rank1.Pull(2, 0, tag=0), reward=1.0)
+    >>> rank1.tell(state, rank1.Pull(6, tag=0), reward=1.0)
     Traceback (most recent call last):
     ...
-    rank1.InputError: pull must lie on the grid of 2 rows and 3 columns, got Pull(row=2, column=0, tag=0)
-    """  # noqa: E501
+    rank1.InputError: pull must be of an arm in 0 … 5, got Pull(arm=6, tag=0)
+    """
     if not math.isfinite(reward):
-        raise InputError(f"reward must be a finite number, got {reward}")
-    row, column, tag = pull
-    K, L, _, low, high, _ = state.limits[0].item()  # all at once: one by one takes microseconds
-    if not (0 <= row < K and 0 <= column < L):
-        raise InputError(f"pull must lie on the grid of {K} rows and {L} columns, got {pull}")
+        raise InputError("reward", reward, "a finite number")
+    arm, tag = pull
+    _, _, arms, _, low, high, _ = state.limits[0].item()  # one by one takes microseconds
+    if not 0 <= arm < arms:
+        raise InputError("pull", pull, f"of an arm in 0 … {arms - 1}")
     if not low <= reward <= high:
-        raise InputError(f"reward must be a number in [{low:g}, {high:g}], got {reward}")
-    if not state.expects(row, column, tag):
-        raise InputError(f"pull must be one that was asked for and isn't reported yet, got {pull}")
-    kernel(_update, state)(state, row, column, tag, float(reward))
+        raise InputError("reward", reward, f"a number in [{low:g}, {high:g}]")
+    if not state.expects(arm, tag):
+        raise InputError("pull", pull, "one that was asked for and isn't reported yet")
+    kernel(_update, state)(state, arm, tag, float(reward))
 
 
 def warm_up(policy: Policy, K: int = 2, L: int = 2) -> None:
     """Compile what `ask`, `tell` and `forget` need, before the first request comes in.
 
-    The first `ask` and the first `tell` of a policy in a process compile its functions, which
-    takes seconds, or load them from the cache, which takes a moment. A server calls this when it
-    starts. The code is the same for all grids and settings; K and L are for policies that can't
-    play two rows and two columns.
+    The code is the same for all grids and settings; K and L are for policies that can't play two
+    rows and two columns.
 
     >>> import rank1
     >>> rank1.warm_up(rank1.UCB1())
     """
-    truth = Truth(best_pair=(0, 0), lowest_mean=1.0) if policy.needs_truth else None
+    truth = Truth(best_arm=0, lowest_mean=1.0) if policy.needs_truth else None
     state = policy.start(Known(K, L, n=1000, truth=truth))
     rng = np.random.default_rng(0)
     tell(state, ask(state, rng), 1.0)

@@ -1,4 +1,4 @@
-"""The oracle: the best pair at every step."""
+"""The oracle: the best arm at every step."""
 
 from __future__ import annotations
 
@@ -8,43 +8,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Known, Policy, Records, require_truth
+from rank1.grid import MAX_ARMS
+from rank1.policies.base import Known, Policy, Records, Simple, require_truth
 
 __all__ = ["Oracle"]
 
 
-class OracleState(NamedTuple):
-    """The best pair."""
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
-    pair: NDArray[np.int64]
+    arm: NDArray[np.int64]
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """The best pair."""
-        return self.pair[0], self.pair[1], 0
 
-    def issued(self, row: int, column: int, tag: int) -> None:
-        """Nothing depends on the past."""
+class OracleState(_Arrays, Simple):
+    """The best arm."""
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """The best arm."""
+        return self.arm[0], 0
+
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """There is nothing to learn."""
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> OracleState:
-        """Nothing depends on the past."""
-        return self
-
-    def best(self) -> tuple[int, int]:
-        """The best pair."""
-        return int(self.pair[0]), int(self.pair[1])
+    def best(self) -> int:
+        """The best arm."""
+        return int(self.arm[0])
 
 
 @dataclass(frozen=True)
 class Oracle(Policy):
-    """Play the best pair from the first step: no regret, for a sanity line in plots.
+    """Play the best arm from the first step: no regret, for a sanity line in plots.
 
     Examples
     --------
@@ -56,14 +48,20 @@ class Oracle(Policy):
     """
 
     name = "oracle"
-    deterministic = True
+    layout = 2
+    most_arms = MAX_ARMS
 
     @property
     def needs_truth(self) -> bool:
-        """It is told the best pair."""
+        """It is told the best arm."""
         return True
+
+    def propensity(self, arms: int) -> float:
+        """It has no choice."""
+        return 1.0
 
     def start(self, known: Known) -> OracleState:
         """The state before the first step."""
+        self.check(known.grid)
         truth = require_truth(self.name, known)
-        return OracleState(known.limits, np.array(truth.best_pair, np.int64))
+        return OracleState(known.limits, np.array([truth.best_arm]))

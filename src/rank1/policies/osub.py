@@ -1,20 +1,29 @@
-"""OSUB: KL-UCB among the leader's row and column."""
+"""OSUB: KL-UCB among the leader and its neighbours."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined
+from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
-from rank1.policies.every_pair_once import SHARED, first_pulls, issue_again, mark_begun, note_first
-from rank1.policies.unimodal import first_leader, report_mean, start_unimodal, tied_leader
+from rank1.policies.base import Known, Records, require_unit_rewards
+from rank1.policies.every_arm_once import (
+    SHARED,
+    BeginsWithAll,
+    EveryArmOnce,
+    best_mean,
+    first_pull,
+    mark_begun,
+    note_first,
+)
+from rank1.policies.neighbours import gather, start_slots
+from rank1.policies.tournament import put, start_tournament, winner
 
 __all__ = ["OSUB"]
 
@@ -24,66 +33,56 @@ Floats = NDArray[np.float64]
 AT = record(
     *SHARED,
     "by_leader",  # 1 if the level is that of the leader's count
+    "home",  # see `neighbours`
     c=float,  # the setting
 )
 
 
-class OSUBState(NamedTuple):
-    """Means and leaders of the pairs in row-major order; see `unimodal`."""
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
-    begun: NDArray[np.bool_]  # pairs whose first pull was issued
+    begun: NDArray[np.bool_]  # arms whose first pull was issued
+    arms: Ints
+    slot: Ints
     top: Floats
     ties: Ints
     sums: Floats  # of rewards
     counts: Ints  # T
     entropies: Floats  # T·(m·log m + (1 − m)·log(1 − m)) for the mean m
-    led: Ints  # how often a pair has been the leader
+    led: Ints  # how often an arm has been the leader
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """Every pair once, then one near the leader."""
-        k, tag = first_pulls(self.at, self.begun)
-        if k < 0:
-            k = play_leader(self)
-        L = self.limits[0].L
-        row = k // L
-        return row, k - row * L, tag
 
-    def issued(self, row: int, column: int, tag: int) -> None:
-        """A first pull is noted; for any other a pair has led once more."""
-        if not note_first(self.at, self.begun, row * self.limits[0].L + column, tag):
-            self.led[tied_leader(self.top, self.ties, 0)] += 1
+class OSUBState(_Arrays, BeginsWithAll):
+    """Counts and sums of each arm, the tournament of their means, and the leader's `neighbours`."""
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        """Add the reward to its pair."""
-        learn(self, row * self.limits[0].L + column, 1, reward)
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """Every arm once, then the leader or a neighbour."""
+        arm, tag = first_pull(self.at, self.begun)
+        return largest_index(self, lead(self)) if arm < 0 else arm, tag
 
-    def load(self, row: int, column: int, count: int, total: float) -> None:
-        """So many rewards are known of the pair."""
+    def issued(self, arm: int, tag: int) -> None:
+        """A first pull is noted; for any other an arm has led once more."""
+        if not note_first(self.at, self.begun, arm, tag):
+            lead(self)
+
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        """Add the reward to its arm."""
+        learn(self, arm, 1, reward)
+
+    def load(self, arm: int, count: int, total: float) -> None:
+        """Count the rewards."""
         if count > 0:
-            k = row * self.limits[0].L + column
-            mark_begun(self.at, self.begun, k)
-            learn(self, k, count, total)
+            mark_begun(self.at, self.begun, arm)
+            learn(self, arm, count, total)
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> OSUBState:
-        """A pair's first pull is issued again; nothing else depends on the pull."""
-        issue_again(self.at, self.begun, row * int(self.limits[0].L) + column, tag)
-        return self
-
-    def best(self) -> tuple[int, int]:
+    def best(self) -> int:
         """The leader."""
-        row, column = divmod(first_leader(self), int(self.limits[0].L))
-        return row, column
+        return best_mean(self.sums, self.counts)
 
 
 @inlined
 def learn(state: OSUBState, k: int, count: int, total: float) -> None:
-    """Add rewards to pair k."""
+    """Add rewards to arm k."""
     state.at[0].reported += count
     state.counts[k] += count
     state.sums[k] += total
@@ -95,30 +94,32 @@ def learn(state: OSUBState, k: int, count: int, total: float) -> None:
     if lost > 0.0:
         entropy += lost * math.log1p(-mean)
     state.entropies[k] = entropy
-    report_mean(state, k, mean)
+    put(state.top, state.ties, k, mean)
 
 
 @inlined
-def play_leader(state: OSUBState) -> int:
-    """The leader, or the largest index among it, its row and its column."""
-    leader = tied_leader(state.top, state.ties, 0)
-    rows, columns = state.limits[0].K, state.limits[0].L
+def lead(state: OSUBState) -> int:
+    """The leader, which leads once more."""
+    leader = winner(state.top, state.ties, 0)
+    if leader != state.at[0].home:
+        gather(state.limits, state.at, state.arms, state.slot, leader)
     state.led[leader] += 1
-    if state.led[leader] % (rows + columns - 1) == 0:
+    return leader
+
+
+@inlined
+def largest_index(state: OSUBState, leader: int) -> int:
+    """The leader when it is its turn, else the largest index among it and its neighbours."""
+    slots = len(state.arms)
+    if state.led[leader] % slots == 0:
         return leader
     at = state.at[0]
     level = kl_level(state.led[leader] if at.by_leader == 1 else at.reported, at.c)
-    row = leader // columns
-    column = leader - row * columns
-    winner, best = leader, -1.0
+    found, best = leader, -1.0
     log_best, log_rest = 0.0, 0.0
-    for place in range(-1, columns + rows):
-        if place < 0:
-            k = leader  # first, because it mostly wins: then no other equation has to be solved
-        elif place < columns:
-            k = row * columns + place
-        else:
-            k = (place - columns) * columns + column
+    for place in range(-1, slots):
+        # The leader first, because it mostly wins: then no other equation has to be solved.
+        k = state.arms[place] if place >= 0 else leader
         count, won = state.counts[k], state.sums[k]
         if count == 0 or (k == leader and place >= 0):
             continue
@@ -127,22 +128,23 @@ def play_leader(state: OSUBState) -> int:
         if won < best * count and divergence > level + 1e-12 * count:
             continue
         index = kl_upper(won / count, level / count)
-        if index > best or (index == best and k < winner):
-            winner, best = k, index
+        if index > best or (index == best and k < found):
+            found, best = k, index
             # A little below, so that rounding can't hide an index that is larger.
             below = best * (1.0 - 1e-14)
             log_best, log_rest = np.log(below), np.log1p(-below)
-    return winner
+    return found
 
 
 @dataclass(frozen=True)
-class OSUB(Policy):
-    """KL-UCB among the pairs that share a row or a column with the leader.
+class OSUB(EveryArmOnce):
+    """KL-UCB among the leader and its neighbours, the arms with one level changed.
 
-    Every pair once; then the leader is the pair of the largest average reward, the first of
-    several. Each (K + L − 1)-th time that a pair leads it is played itself, else the pair of the
-    largest index max{q : T·kl(mean, q) ≤ log t + c·log log t} among the leader, its row and its
-    column, the first of several; t counts the rewards so far.
+    Every arm once; then the leader is the arm of the largest average reward, the first of several.
+    It has Σ(K_d − 1) neighbours: with two sides, its row and its column. Each time that this number
+    plus one divides how often an arm has led it is played itself, else the arm of the largest
+    index max{q : T·kl(mean, q) ≤ log t + c·log log t} among the leader and its neighbours, the
+    first of several; t counts the rewards so far.
 
     Parameters
     ----------
@@ -153,8 +155,11 @@ class OSUB(Policy):
 
     Notes
     -----
+    It needs what [UTS](../policies/uts.md) needs of a grid: an arm that isn't best has a better
+    neighbour. In a grid of rank one that holds if all but one side's factors are positive.
+
     An index is solved for only where it may win: T·kl(mean, q) at the largest index q so far is
-    compared with the level first. Choices are those of solving for all K + L − 1.
+    compared with the level first. Choices are those of solving for all.
 
     Examples
     --------
@@ -174,11 +179,7 @@ class OSUB(Policy):
     """
 
     name = "osub"
-    every_pair_first = True
-    layout = 2
-    counts = True
-    deterministic = True
-    later: ClassVar[tuple[str, ...]] = ("level",)
+    layout = 3
     c: float = 3.0
     level: str = "time"
 
@@ -188,17 +189,21 @@ class OSUB(Policy):
 
     def start(self, known: Known) -> OSUBState:
         """The state before the first step."""
+        self.check(known.grid)
         require_unit_rewards(self.name, known)
-        pairs = known.K * known.L
+        arms = known.arms
         at = np.zeros(1, AT)
-        at[0].c, at[0].by_leader = self.c, self.level == "leader"
+        at[0].c, at[0].by_leader, at[0].home = self.c, self.level == "leader", -1
+        top, ties = start_tournament(arms)
         return OSUBState(
             known.limits,
             at,
-            **start_unimodal(pairs),
-            begun=np.zeros(pairs, np.bool_),
-            sums=np.zeros(pairs),
-            counts=np.zeros(pairs, np.int64),
-            entropies=np.zeros(pairs),
-            led=np.zeros(pairs, np.int64),
+            np.zeros(arms, np.bool_),
+            **start_slots(known),
+            top=top,
+            ties=ties,
+            sums=np.zeros(arms),
+            counts=np.zeros(arms, np.int64),
+            entropies=np.zeros(arms),
+            led=np.zeros(arms, np.int64),
         )

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 
 from rank1 import checks
+from rank1.grid import MAX_ARMS
 from rank1.policies.base import Known, Policy
 from rank1.policies.elimination import EliminationState, start_elimination
+from rank1.policies.stages import LEAPS
 
 __all__ = ["Rank1Elim"]
 
@@ -45,8 +47,10 @@ class Rank1Elim(Policy):
     """
 
     name = "rank1elim"
-    lines_only = True
-    eliminates = True
+    sides = 2
+    most_arms = MAX_ARMS
+    layout = 2
+    leaps = LEAPS
     confidence_scale: float = 1.0
 
     def __post_init__(self) -> None:
@@ -54,6 +58,7 @@ class Rank1Elim(Policy):
 
     def start(self, known: Known) -> EliminationState:
         """The state before the first step."""
+        self.check(known.grid)
         reach = known.high - known.low
         w = max(1.0, reach) if math.isfinite(reach) else 1.0
         s2 = w**2 + 4 * known.sigma**2

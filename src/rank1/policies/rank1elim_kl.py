@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from rank1 import checks
 from rank1.divergences import kl_level, kl_upper
 from rank1.errors import InputError
+from rank1.grid import MAX_ARMS
 from rank1.policies.base import Known, Policy, require_unit_rewards
 from rank1.policies.elimination import EliminationState, start_elimination
+from rank1.policies.stages import LEAPS
 
 __all__ = ["Rank1ElimKL"]
 
@@ -72,10 +73,10 @@ class Rank1ElimKL(Policy):
     """
 
     name = "rank1elim_kl"
-    lines_only = True
-    eliminates = True
-    layout = 2
-    later: ClassVar[tuple[str, ...]] = ("level", "shrink")
+    sides = 2
+    most_arms = MAX_ARMS
+    layout = 3
+    leaps = LEAPS
     level: str = "horizon"
     shrink: float = 2.0
 
@@ -85,6 +86,7 @@ class Rank1ElimKL(Policy):
 
     def start(self, known: Known) -> EliminationState:
         """The state before the first step."""
+        self.check(known.grid)
         require_unit_rewards(self.name, known)
         log_n = math.log(known.n)
         n_stage = [
@@ -92,8 +94,10 @@ class Rank1ElimKL(Policy):
         ]
         if 2 * n_stage[-1] <= known.n:
             raise InputError(
-                f"shrink must be larger for n={known.n:,}, got {self.shrink}: after the "
-                f"{len(n_stage)} stages that there are nothing would be eliminated any more"
+                "shrink",
+                self.shrink,
+                f"larger for n={known.n:,}",
+                f"after the {len(n_stage)} stages that there are nothing would be eliminated",
             )
         # log log n is negative for n < 3, where no stage ends anyway.
         level = log_n + 3 * max(0.0, math.log(log_n)) if log_n > 0 else 0.0

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 import rank1
-from rank1 import checks
-from rank1.errors import InputTypeError, Rank1Error, SnapshotError
-from rank1.policies.base import Known, Policy, State, Truth
+from rank1.errors import InputTypeError, Rank1Error, SnapshotError, shown
+from rank1.policies.base import LIMITS, Known, Policy, State, Truth
 
 __all__ = ["restore", "snapshot"]
 
@@ -48,7 +47,7 @@ def snapshot(policy: Policy, state: State) -> bytes:
     >>> data = rank1.snapshot(policy, state)
     >>> policy, state = rank1.restore(data)
     >>> policy, state.best()
-    (UCB1(confidence=1.5), (0, 0))
+    (UCB1(confidence=1.5), 0)
     """
     header = {
         "policy": policy.name,
@@ -60,7 +59,10 @@ def snapshot(policy: Policy, state: State) -> bytes:
         text = json.dumps(header)
     except TypeError as error:
         raise InputTypeError(
-            f"settings of {policy.name} must be numbers, texts, booleans or None: {error}"
+            f"settings of {policy.name}",
+            policy.settings,
+            "numbers, texts, booleans or None",
+            str(error),
         ) from None
     file = io.BytesIO()
     np.savez(file, header=np.array(text), **state._asdict())
@@ -91,9 +93,9 @@ def restore(data: bytes, policies: Iterable[type[Policy]] = ()) -> tuple[Policy,
     fields = state._asdict()
     if arrays.keys() != fields.keys():
         raise SnapshotError(
-            f"a snapshot of {policy.name} must have the arrays {', '.join(fields)}; "
+            f"a snapshot of {policy.name} must have the arrays {', '.join(fields)}",
             f"missing: {', '.join(fields.keys() - arrays.keys()) or 'none'}, "
-            f"too many: {', '.join(arrays.keys() - fields.keys()) or 'none'}"
+            f"too many: {', '.join(arrays.keys() - fields.keys()) or 'none'}",
         )
     for name, array in fields.items():
         fields[name] = _filled(policy.name, name, array, arrays[name])
@@ -108,14 +110,14 @@ def _opened(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]
     start = len(_FIRST) + _DIGEST
     digest, body = data[len(_FIRST) : start], data[start:]
     if hashlib.sha256(body).digest() != digest:
-        raise SnapshotError("the snapshot is damaged or cut short: its checksum is wrong")
+        raise SnapshotError("the snapshot is damaged or cut short", "its checksum is wrong")
     try:
         with np.load(io.BytesIO(body), allow_pickle=False) as file:
             arrays = dict(file)
         header = json.loads(str(arrays.pop("header")))
         header = {key: header[key] for key in ("policy", "settings", "layout", "rank1")}
     except Exception as error:  # whatever NumPy, zip files and JSON raise
-        raise SnapshotError(f"the snapshot can't be read: {error!r}") from None
+        raise SnapshotError("the snapshot can't be read", repr(error)) from None
     return header, arrays
 
 
@@ -126,31 +128,33 @@ def _policy(header: dict[str, Any], policies: Iterable[type[Policy]]) -> Policy:
     name, layout = header["policy"], header["layout"]
     if name not in known:
         raise SnapshotError(
-            f"the snapshot is of policy {checks.shown(name)}, which is none of {', '.join(known)}; "
-            "pass its class as restore(…, policies=[…])"
+            f"the snapshot is of policy {shown(name)}, which is none of {', '.join(known)}",
+            "pass its class as restore(…, policies=[…])",
         )
     cls = known[name]
     if layout != cls.layout:
         raise SnapshotError(
-            f"the snapshot of {name} has layout {checks.shown(layout)}, made by rank1 "
-            f"{header['rank1']}; this is rank1 {rank1.__version__}, with layout {cls.layout}"
+            f"the snapshot of {name} has layout {shown(layout)}, made by rank1 "
+            f"{header['rank1']}; this is rank1 {rank1.__version__}, with layout {cls.layout}",
+            policy=name,
         )
     try:
         return cls(**header["settings"])
     except (TypeError, ValueError) as error:
-        raise SnapshotError(f"the snapshot has settings that {name} can't have: {error}") from None
+        raise SnapshotError(
+            f"the snapshot has settings that {name} can't have", str(error)
+        ) from None
 
 
 def _started(policy: Policy, limits: Any) -> State:
     """A new state for what the old one was told; it shows which arrays there must be."""
     # The truth isn't kept: the arrays are as many and as large whatever it was.
-    truth = Truth(best_pair=(0, 0), lowest_mean=1.0) if policy.needs_truth else None
+    truth = Truth(best_arm=0, lowest_mean=1.0) if policy.needs_truth else None
     try:
-        K, L, n, low, high, sigma = limits[0].item()
-        return policy.start(Known(K, L, n, low, high, sigma, truth))
-    except (TypeError, ValueError, IndexError, Rank1Error) as error:
+        return policy.start(Known.of_limits(limits.view(LIMITS), truth))
+    except (TypeError, ValueError, IndexError, AttributeError, Rank1Error) as error:
         raise SnapshotError(
-            f"the snapshot has no limits, or none that {policy.name} can have: {error}"
+            f"the snapshot has no limits, or none that {policy.name} can have", str(error)
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Thompson sampling on the K·L pairs."""
+"""Thompson sampling on all arms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Known, Policy, Records, require_unit_rewards
+from rank1.policies.base import Known, Policy, Records, Simple, require_unit_rewards
 from rank1.policies.betas import (
     CACHES,
     count,
@@ -26,9 +26,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class ThompsonState(NamedTuple):
-    """Posteriors of the pairs in row-major order, and what `betas` keeps to sample from them."""
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     successes: Ints
     failures: Ints
@@ -39,55 +37,45 @@ class ThompsonState(NamedTuple):
     block_rates: Floats
     level: Records
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """The pair of the largest sample. The tag is a uniform number for the Bernoulli trick."""
-        k, L = largest(self, rng), self.limits[0].L
-        row = k // L
-        return row, k - row * L, uniform_tag(rng)
 
-    def issued(self, row: int, column: int, tag: int) -> None:
-        """Nothing depends on a pull that isn't reported."""
+class ThompsonState(_Arrays, Simple):
+    """Posteriors of the arms, and what `betas` keeps to sample from them."""
 
-    def load(self, row: int, column: int, count: int, total: float) -> None:
-        """So many rewards are known of the pair."""
+    caches = CACHES
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """The arm of the largest sample. The tag is a uniform number for the Bernoulli trick."""
+        arm = largest(self, rng)
+        return arm, uniform_tag(rng)
+
+    def load(self, arm: int, count: int, total: float) -> None:
+        """Count the rewards."""
         if count > 0:
-            k = row * self.limits[0].L + column
-            load_counts(self, k, count, total)
-            refresh(self, k)
+            load_counts(self, arm, count, total)
+            refresh(self, arm)
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """A success with probability `reward`."""
-        k = row * self.limits[0].L + column
-        count(self, k, is_success(tag, reward))
-        refresh(self, k)
+        count(self, arm, is_success(tag, reward))
+        refresh(self, arm)
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> ThompsonState:
-        """Nothing depends on a pull that isn't reported."""
-        return self
-
-    def best(self) -> tuple[int, int]:
-        """The largest posterior mean among the pairs with a report."""
+    def best(self) -> int:
+        """The largest posterior mean among the arms with a report."""
         counts = self.successes + self.failures
-        means = np.where(counts > 0, (1 + self.successes) / (2 + counts), 0.0)
-        row, column = divmod(int(means.argmax()), int(self.limits[0].L))
-        return row, column
+        return int(np.where(counts > 0, (1 + self.successes) / (2 + counts), 0.0).argmax())
 
 
 @dataclass(frozen=True)
 class ThompsonSampling(Policy):
-    """Play each pair with the probability that it is the best one, given what was seen.
+    """Play each arm with the probability that it is the best one, given what was seen.
 
-    Every pair has the posterior Beta(1 + successes, 1 + failures); the pair of the largest sample
-    is played. A reward between 0 and 1 counts as a success with that probability, by a uniform
+    Every arm has the posterior Beta(1 + successes, 1 + failures); the arm of the largest sample is
+    played. A reward between 0 and 1 counts as a success with that probability, by a uniform
     number drawn with the pull.
 
     Notes
     -----
-    Only samples that may win are drawn, see `rank1.policies.betas`: a step on 1024 pairs costs
+    Only samples that may win are drawn, see `rank1.policies.betas`: a step on 1024 arms costs
     little more than one Beta sample, and the law of the choices is exactly that of drawing all.
 
     Examples
@@ -108,14 +96,12 @@ class ThompsonSampling(Policy):
     """
 
     name = "thompson"
-    layout = 2
-    counts = True
-    caches = CACHES
+    layout = 3
 
     def start(self, known: Known) -> ThompsonState:
         """The state before the first step."""
+        self.check(known.grid)
         require_unit_rewards(self.name, known)
-        pairs = known.K * known.L
-        fields = start_betas(pairs, pairs)
-        fields["arms"][:pairs] = np.arange(pairs)
+        fields = start_betas(known.arms, known.arms)
+        fields["arms"][: known.arms] = np.arange(known.arms)
         return ThompsonState(known.limits, **fields)

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.compiled import inlined, record
+from rank1.policies.base import Known, Records, Simple, require_unit_rewards
 from rank1.policies.challengers import AROUND, challenger, start_challengers, touch
-from rank1.policies.pending import (
-    SHARED,
-    add_pull,
-    add_reports,
-    first_pull,
-    give_back,
-    start_counts,
-)
-from rank1.policies.unimodal import report_mean, start_unimodal, tied_leader
+from rank1.policies.counting import add_pull, add_reports, give_back, start_counts
+from rank1.policies.every_arm_once import SHARED, EveryArmOnce, next_first
+from rank1.policies.neighbours import start_slots
+from rank1.policies.tournament import put, start_tournament, winner
 
 __all__ = ["TopTwo"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-AT = record(*SHARED, **AROUND, share=float)  # β
+AT = record(
+    *SHARED,
+    "leader",  # the arm of the largest average reward; −1 before any report
+    **AROUND,
+    share=float,  # β
+)
 
 
-class TopTwoState(NamedTuple):
-    """Counts, see `pending`; the leader, see `unimodal`; its row and column, see `challengers`."""
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
     pulls: Ints  # N
@@ -41,54 +39,54 @@ class TopTwoState(NamedTuple):
     sums: Floats
     top: Floats
     ties: Ints
-    led: Ints  # how often a pair has been the leader
+    led: Ints  # how often an arm has been the leader
+    arms: Ints
+    slot: Ints
     slots: Records
-    least: Ints
+    low: Floats
+    low_ties: Ints
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """Every pair once, then the leader or its challenger."""
-        k = pick(self)
-        L = self.limits[0].L
-        row = k // L
-        hand_out(self, row, k - row * L)
-        return row, k - row * L, 0
 
-    def issued(self, row: int, column: int, tag: int) -> None:
-        """This pull was handed out, whoever chose it."""
+class TopTwoState(_Arrays, Simple):
+    """Counts, see `counting`; the leader, see `tournament`; around it, see `challengers`."""
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """Every arm once, then the leader or its challenger."""
+        arm = pick(self)
+        hand_out(self, arm)
+        return arm, 0
+
+    def issued(self, arm: int, tag: int) -> None:
+        """This pull was handed out, whichever policy chose it."""
         pick(self)  # leaves the bounds as choosing does
-        hand_out(self, row, column)
+        hand_out(self, arm)
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        """Add the reward to its pair."""
-        add(self, row, column, 1, reward)
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        """Add the reward to its arm."""
+        add(self, arm, 1, reward)
 
-    def load(self, row: int, column: int, count: int, total: float) -> None:
-        """So many rewards of this pair are known, with this sum."""
+    def load(self, arm: int, count: int, total: float) -> None:
+        """Count the rewards."""
         if count > 0:
-            add(self, row, column, count, total)
+            add(self, arm, count, total)
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> TopTwoState:
-        """The pull no longer counts; a pair's only one is issued again."""
-        give_back(self, row * self.limits[0].L + column)
-        self.at[0].home = -1
+    def forget(self, arm: int, tag: int) -> TopTwoState:
+        """The pull no longer counts; an arm's only one is issued again."""
+        give_back(self, arm)
+        touch(self, arm)
         return self
 
-    def best(self) -> tuple[int, int]:
+    def best(self) -> int:
         """The leader."""
-        row, column = divmod(max(int(self.at[0].leader), 0), int(self.limits[0].L))
-        return row, column
+        return max(int(self.at[0].leader), 0)
 
 
 @inlined
 def pick(state: TopTwoState) -> int:
-    """The next pair."""
-    k = first_pull(state)
-    if k >= 0:
-        return k
+    """The next arm."""
+    arm = next_first(state.at, state.pulls)
+    if arm >= 0:
+        return arm
     leader, share = state.at[0].leader, state.at[0].share
     led = state.led[leader]
     if math.floor(share * (led + 1)) > math.floor(share * led):
@@ -97,52 +95,55 @@ def pick(state: TopTwoState) -> int:
 
 
 @inlined
-def hand_out(state: TopTwoState, row: int, column: int) -> None:
-    """This pair was handed out."""
+def hand_out(state: TopTwoState, k: int) -> None:
+    """Arm k was handed out."""
     at = state.at[0]
     if at.cursor >= len(state.pulls) and at.reported > 0:
         state.led[at.leader] += 1
-    add_pull(state, row * state.limits[0].L + column)
-    touch(state, row, column)
+    add_pull(state, k)
+    touch(state, k)
 
 
 @inlined
-def add(state: TopTwoState, row: int, column: int, count: int, total: float) -> None:
-    """So many rewards of this pair came in, with this sum."""
-    at, k = state.at[0], row * state.limits[0].L + column
+def add(state: TopTwoState, k: int, count: int, total: float) -> None:
+    """Arm k has `count` more rewards, with this sum."""
+    at = state.at[0]
     mean = add_reports(state, k, count, total)
     before = state.top[1]
-    report_mean(state, k, mean)
+    put(state.top, state.ties, k, mean)
     if k == at.leader or mean >= before:
-        at.leader = tied_leader(state.top, state.ties, 0)
-    touch(state, row, column)
+        at.leader = winner(state.top, state.ties, 0)
+    touch(state, k)
 
 
 @dataclass(frozen=True)
-class TopTwo(Policy):
+class TopTwo(EveryArmOnce):
     """The leader and its strongest challenger: the fewest pulls until one may stop.
 
-    For those who want to know rather than to earn; see `rank1.identify`. Every pair once; then the
-    leader a is the pair of the largest average reward, the first of several. A share β of the times
-    that a pair leads it is played itself: when β·ℓ passes a whole number, where ℓ counts how often
-    it has led. Else its challenger is played: among the other pairs b of its row and column the one
-    of the least W(a, b) + log N_b, the first of several. W(a, b) = N_a·kl(μ_a, m) + N_b·kl(μ_b, m)
-    is the evidence that a is better than b, with averages μ and the pooled average m; it is 0
-    unless μ_a > μ_b.
+    For those who want to know rather than to earn; see `rank1.identify`. Every arm once; then the
+    leader a is the arm of the largest average reward, the first of several. A share β of the times
+    that an arm leads it is played itself: when β·ℓ passes a whole number, where ℓ counts how often
+    it has led. Else its challenger is played: among its neighbours b, the arms with one level
+    changed, the one of the least W(a, b) + log N_b, the first of several. W(a, b) =
+    N_a·kl(μ_a, m) + N_b·kl(μ_b, m) is the evidence that a is better than b, with averages μ and the
+    pooled average m; it is 0 unless μ_a > μ_b.
 
     Parameters
     ----------
     share
-        β, above 0 and below 1; None is for 1/(1 + √(K + L − 2)), the optimal share where all pairs
-        of the leader's row and column are alike.
+        β, above 0 and below 1; None is for 1/(1 + √(Σ(K_d − 1))), the optimal share where all
+        neighbours of the leader are alike; with two sides this is 1/(1 + √(K + L − 2)).
 
     Notes
     -----
-    N counts pulls from when they are handed out, and averages are of the rewards that came in. A
-    pair with no report has no evidence against it: W = 0.
+    It needs what [UTS](../policies/uts.md) needs of a grid: an arm that isn't best has a better
+    neighbour. In a grid of rank one that holds if all but one side's factors are positive.
+
+    N counts pulls from when they are handed out, and averages are of the rewards that came in. An
+    arm with no report has no evidence against it: W = 0.
 
     Only indices that may be the least are computed: a change of the leader's counts moves all of
-    them, but it also bounds by how much. Choices are those of computing all K + L − 2.
+    them, but it also bounds by how much. Choices are those of computing all.
 
     Examples
     --------
@@ -159,9 +160,7 @@ class TopTwo(Policy):
     """
 
     name = "top_two"
-    every_pair_first = True
-    counts: ClassVar[bool] = True
-    deterministic: ClassVar[bool] = True
+    layout = 2
     share: float | None = None
 
     def __post_init__(self) -> None:
@@ -170,16 +169,20 @@ class TopTwo(Policy):
 
     def start(self, known: Known) -> TopTwoState:
         """The state before the first step."""
+        self.check(known.grid)
         require_unit_rewards(self.name, known)
-        pairs, others = known.K * known.L, known.K + known.L - 2
+        arms, others = known.arms, known.grid.cross
         at = np.zeros(1, AT)
-        at[0].leader = -1
+        at[0].leader = at[0].home = -1
         at[0].share = 1 / (1 + math.sqrt(others)) if self.share is None else self.share
+        top, ties = start_tournament(arms)
         return TopTwoState(
             known.limits,
             at,
-            **start_counts(pairs),
-            **start_unimodal(pairs),
-            led=np.zeros(pairs, np.int64),
-            **start_challengers(at, others + 1),
+            **start_counts(arms),
+            top=top,
+            ties=ties,
+            led=np.zeros(arms, np.int64),
+            **start_slots(known),
+            **start_challengers(others + 1),
         )

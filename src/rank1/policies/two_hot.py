@@ -20,13 +20,13 @@ comparison a pair:
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import jit
-from rank1.policies.base import Known, Records, record
+from rank1.compiled import jit, record
+from rank1.policies.base import Known, Records, Simple
 
 __all__ = ["TwoHotState", "absorb", "pick", "start_two_hot"]
 
@@ -45,9 +45,7 @@ _INDEX_COST = 64  # computing one index takes about as long as recomputing this 
 _TIE = 1e-11  # indices that differ by less, relatively, are equal but for rounding errors
 
 
-class TwoHotState(NamedTuple):
-    """What was learned; and the next pair, which is known beforehand since nothing is random."""
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
     seen: Ints  # reports of each row, then of each column: (d,)
@@ -62,26 +60,19 @@ class TwoHotState(NamedTuple):
     offset: Floats
     top: Floats  # no less than the largest index/c in each row
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+
+class TwoHotState(_Arrays, Simple):
+    """What was learned; and the next pair, which is known beforehand since nothing is random."""
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """The pair of the largest index, as far as rewards are reported."""
-        return self.at[0].row, self.at[0].column, 0
+        return self.at[0].row * self.limits[1].levels + self.at[0].column, 0
 
-    def issued(self, row: int, column: int, tag: int) -> None:
-        """Nothing depends on a pull that isn't reported."""
-
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> Self:
-        """Nothing depends on a pull that isn't reported."""
-        return self
-
-    def best(self) -> tuple[int, int]:
+    def best(self) -> int:
         """The row and the column of the largest estimates, among those with reports."""
         K = len(self.value)
         known = np.where(self.seen > 0, self.estimate, -np.inf)
-        return int(known[:K].argmax()), int(known[K:].argmax())
+        return int(known[:K].argmax()) * int(self.limits[1].levels) + int(known[K:].argmax())
 
 
 S = TypeVar("S", bound=TwoHotState)

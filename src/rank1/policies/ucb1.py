@@ -1,4 +1,4 @@
-"""UCB1 on the K·L pairs, without looking at all of them in every step."""
+"""UCB1 on all arms, without looking at each of them in every step."""
 
 from __future__ import annotations
 
@@ -10,47 +10,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined, jit
-from rank1.policies.base import Known, Policy, Records, record
-from rank1.policies.every_pair_once import (
+from rank1.compiled import inlined, jit, record
+from rank1.policies.base import Known, Records
+from rank1.policies.every_arm_once import (
     SHARED,
+    BeginsWithAll,
+    EveryArmOnce,
     best_mean,
-    first_pulls,
-    issue_again,
+    first_pull,
     mark_begun,
-    note_first,
 )
-from rank1.policies.tournament import next_above, put, refresh, root_of, start_tournament
+from rank1.policies.kinetic import next_above, put, refresh, root_of, start_kinetic
 
 __all__ = ["UCB1"]
 
 AT = record(
     *SHARED,
-    "winner",  # the pair to play once every pair was issued
+    "winner",  # the arm to play once every arm was issued
     confidence=float,  # a
     scale=float,  # no mean and no radius was ever larger
 )
 
-# A pair is named row·2³² + column: a division by L would cost as much as a match.
-SHIFT = 32
-COLUMN = 2**32 - 1
-
-# A pair's score and its index by the formula differ by rounding: by less than 10·2⁻⁵³·scale, and
-# each of the at most 26 matches on the way to the root adds as much. Pairs whose scores are further
+# An arm's score and its index by the formula differ by rounding: by less than 10·2⁻⁵³·scale, and
+# each of the at most 26 matches on the way to the root adds as much. Arms whose scores are further
 # apart than this times the scale are in the order of their indices; between others the indices
 # themselves decide.
 ROUNDING = 1e-13
 
 
-class UCB1State(NamedTuple):
-    """Counts and sums of each pair, and the tournament of their indices.
-
-    With x = √(a·log t) the index mean + √(a·log t / T) is the score mean + x/√T, and x only grows.
-    """
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
-    begun: NDArray[np.bool_]  # pairs whose first pull was issued
+    begun: NDArray[np.bool_]  # arms whose first pull was issued
     counts: NDArray[np.int64]  # T
     sums: NDArray[np.float64]
     intercept: NDArray[np.float64]
@@ -60,90 +51,81 @@ class UCB1State(NamedTuple):
     close: NDArray[np.bool_]
     offset: NDArray[np.uint64]
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """Every pair once, then the pair of the largest index."""
-        k, tag = first_pulls(self.at, self.begun)
-        pair = self.at[0].winner if k < 0 else self.winner[k]
-        return pair >> SHIFT, pair & COLUMN, tag
 
-    def issued(self, row: int, column: int, tag: int) -> None:
-        """Only a first pull changes anything."""
-        note_first(self.at, self.begun, row * self.counts.shape[1] + column, tag)
+class UCB1State(_Arrays, BeginsWithAll):
+    """Counts and sums of each arm, and the tournament of their indices.
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        """Give the pair its new score, and find the largest of all."""
-        learn(self, row, column, 1, reward)
+    With x = √(a·log t) the index mean + √(a·log t / T) is the score mean + x/√T, and x only grows.
+    """
 
-    def load(self, row: int, column: int, count: int, total: float) -> None:
-        """So many rewards are known of the pair."""
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """Every arm once, then the arm of the largest index."""
+        arm, tag = first_pull(self.at, self.begun)
+        return self.at[0].winner if arm < 0 else arm, tag
+
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        """Give the arm its new score, and find the largest of all."""
+        learn(self, arm, 1, reward)
+
+    def load(self, arm: int, count: int, total: float) -> None:
+        """Count the rewards."""
         if count > 0:
-            mark_begun(self.at, self.begun, row * self.counts.shape[1] + column)
-            learn(self, row, column, count, total)
+            mark_begun(self.at, self.begun, arm)
+            learn(self, arm, count, total)
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> UCB1State:
-        """A pair's first pull is issued again; nothing else depends on the pull."""
-        issue_again(self.at, self.begun, row * self.counts.shape[1] + column, tag)
-        return self
-
-    def best(self) -> tuple[int, int]:
-        """The pair of the largest average reward."""
+    def best(self) -> int:
+        """The arm of the largest average reward."""
         return best_mean(self.sums, self.counts)
 
 
 @inlined
-def learn(state: UCB1State, row: int, column: int, count: int, total: float) -> None:
-    """Give the pair its new score, and find the largest of all."""
+def learn(state: UCB1State, arm: int, count: int, total: float) -> None:
+    """Give the arm its new score, and find the largest of all."""
     at = state.at[0]
     at.reported += count
-    state.counts[row, column] += count
-    state.sums[row, column] += total
-    T = state.counts[row, column]
-    mean = state.sums[row, column] / T
+    state.counts[arm] += count
+    state.sums[arm] += total
+    T = state.counts[arm]
+    mean = state.sums[arm] / T
     at.scale = max(at.scale, abs(mean))
     margin = ROUNDING * at.scale
     a_log_t = at.confidence * math.log(at.reported)
     x = math.sqrt(a_log_t)
     scores = state.intercept, state.slope, state.until, state.winner, state.close, state.offset
-    leaf = row * state.counts.shape[1] + column
-    put(*scores, leaf, mean, 1.0 / math.sqrt(T), x, margin)
+    put(*scores, arm, mean, 1.0 / math.sqrt(T), x, margin)
     root = root_of(state.offset)
     if state.until[root] <= x:
         refresh(*scores, x, margin)
     at.winner = state.winner[root]
     if state.close[root]:
         largest = state.intercept[root] + state.slope[root] * x
-        k = largest_index(
+        at.winner = largest_index(
             state.intercept, state.slope, state.offset, state.counts, x, largest - margin, a_log_t
         )
-        at.winner = state.winner[k]
 
 
 @jit
 def largest_index(
     intercept: Any, slope: Any, offset: Any, counts: Any, x: float, threshold: float, a_log_t: float
 ) -> int:
-    """The argmax of the indices by their formula, among the pairs that rounding leaves open."""
-    K, L = counts.shape
+    """The argmax of the indices by their formula, among the arms that rounding leaves open."""
+    arms = len(counts)
     best, largest = 0, -math.inf
-    k = next_above(intercept, slope, offset, 0, K * L, x, threshold)
-    while k < K * L:
-        index = intercept[k] + math.sqrt(a_log_t / counts[k // L, k % L])
+    k = next_above(intercept, slope, offset, 0, arms, x, threshold)
+    while k < arms:
+        index = intercept[k] + math.sqrt(a_log_t / counts[k])
         if index > largest:
             best, largest = k, index
-        k = next_above(intercept, slope, offset, k + 1, K * L, x, threshold)
+        k = next_above(intercept, slope, offset, k + 1, arms, x, threshold)
     return best
 
 
 @dataclass(frozen=True)
-class UCB1(Policy):
-    """Every pair once, then the largest mean + √(a·log t / T); ties go to the lowest pair.
+class UCB1(EveryArmOnce):
+    """Every arm once, then the largest mean + √(a·log t / T); ties go to the lowest arm.
 
-    T counts a pair's rewards and t all of them. Rows and columns are not told apart: the K·L pairs
-    are arms of their own. A step costs log(K·L), and its choice is that of the plain argmax.
+    T counts an arm's rewards and t all of them. What arms have in common is not used. A step costs
+    the logarithm of their number, and its choice is that of the plain argmax.
     Rewards in an interval of width w > 1, such as stars, make the radius w times as large.
 
     Parameters
@@ -166,10 +148,7 @@ class UCB1(Policy):
     """
 
     name = "ucb1"
-    every_pair_first = True
-    layout = 2
-    counts = True
-    deterministic = True
+    layout = 3
     confidence: float = 2.0
 
     def __post_init__(self) -> None:
@@ -177,18 +156,18 @@ class UCB1(Policy):
 
     def start(self, known: Known) -> UCB1State:
         """The state before the first step."""
-        K, L = known.K, known.L
-        names = (np.arange(K)[:, None] << SHIFT) + np.arange(L)
+        self.check(known.grid)
         reach = known.high - known.low
         w = max(1.0, reach) if math.isfinite(reach) else 1.0  # as in Rank1Elim
         a = self.confidence * w**2
         at = np.zeros(1, AT)
         at[0].confidence, at[0].scale = a, math.sqrt(a * math.log(checks.MAX_STEPS))
+        arms = known.arms
         return UCB1State(
             known.limits,
             at,
-            np.zeros(K * L, np.bool_),
-            np.zeros((K, L), np.int64),
-            np.zeros((K, L)),
-            *start_tournament(names.ravel()),
+            np.zeros(arms, np.bool_),
+            np.zeros(arms, np.int64),
+            np.zeros(arms),
+            *start_kinetic(arms),
         )

@@ -8,53 +8,43 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Known, Policy, Records
-from rank1.policies.every_pair_once import best_mean
+from rank1.policies.base import Known, Policy, Records, Simple
+from rank1.policies.every_arm_once import best_mean
 
 __all__ = ["Uniform"]
 
 
-class UniformState(NamedTuple):
-    """Sums and counts of each pair; only `best` looks at them."""
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     sums: NDArray[np.float64]
     counts: NDArray[np.int64]
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        """Any pair: a row, then a column."""
-        K, L = self.counts.shape
-        return int(rng.random() * K), int(rng.random() * L), 0
 
-    def issued(self, row: int, column: int, tag: int) -> None:
-        """Nothing depends on it."""
+class UniformState(_Arrays, Simple):
+    """Sums and counts of each arm; only `best` looks at them."""
 
-    def load(self, row: int, column: int, count: int, total: float) -> None:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """Any arm."""
+        return int(rng.random() * len(self.counts)), 0
+
+    def load(self, arm: int, count: int, total: float) -> None:
         """Count the rewards."""
-        self.sums[row, column] += total
-        self.counts[row, column] += count
+        self.sums[arm] += total
+        self.counts[arm] += count
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """Count the reward."""
-        self.sums[row, column] += reward
-        self.counts[row, column] += 1
+        self.sums[arm] += reward
+        self.counts[arm] += 1
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> UniformState:
-        """Nothing depends on a pull that isn't reported."""
-        return self
-
-    def best(self) -> tuple[int, int]:
-        """The pair of the largest average."""
+    def best(self) -> int:
+        """The arm of the largest average."""
         return best_mean(self.sums, self.counts)
 
 
 @dataclass(frozen=True)
 class Uniform(Policy):
-    """Play every pair with the same probability, whatever comes back.
+    """Play every arm with the same probability, whatever comes back.
 
     Examples
     --------
@@ -66,13 +56,12 @@ class Uniform(Policy):
     """
 
     name = "uniform"
-    counts = True
 
-    def propensity(self, K: int, L: int) -> float:
-        """All pairs are alike."""
-        return 1 / (K * L)
+    def propensity(self, arms: int) -> float:
+        """All arms are alike."""
+        return 1 / arms
 
     def start(self, known: Known) -> UniformState:
         """The state before the first step."""
-        shape = known.K, known.L
-        return UniformState(known.limits, np.zeros(shape), np.zeros(shape, np.int64))
+        self.check(known.grid)
+        return UniformState(known.limits, np.zeros(known.arms), np.zeros(known.arms, np.int64))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import inlined, jit
+from rank1.compiled import inlined, record
 from rank1.errors import InputError, InputTypeError
-from rank1.policies.base import Known, Policy, Records, record, require_unit_rewards
+from rank1.grid import MAX_KEPT
+from rank1.policies.base import Known, Policy, Records, require_unit_rewards
 from rank1.policies.betas import (
     CACHES,
     UNIFORM_BITS,
@@ -25,15 +26,16 @@ from rank1.policies.betas import (
     start_betas,
     uniform_tag,
 )
-from rank1.policies.every_pair_once import (
+from rank1.policies.every_arm_once import (
     LATER,
     SHARED,
-    first_pulls,
-    issue_again,
+    BeginsWithAll,
+    first_pull,
     mark_begun,
     note_first,
 )
-from rank1.policies.unimodal import best_reported, report_mean, start_unimodal, tied_leader
+from rank1.policies.neighbours import gather
+from rank1.policies.tournament import leaves_of, put, start_tournament, winner
 
 __all__ = ["UTS"]
 
@@ -43,26 +45,18 @@ Floats = NDArray[np.float64]
 AT = record(
     *SHARED,
     "gamma",  # γ, or what no count reaches
-    "first_round",  # 1 if every pair is played once at first
-    "row",  # row of the pair whose row and column are in the slots; −1 at first
-    "column",  # its column
+    "first_round",  # 1 if every arm is played once at first
+    "home",  # see `neighbours`
 )
 
-# A pull's tag: whether it was its pair's first, then the uniform number for the Bernoulli trick,
-# then who was the leader: its column if it was in the pull's row, else L and its row.
-LEADER_BITS = 62 - UNIFORM_BITS
+# A pull's tag: whether it was its arm's first, then the uniform number for the Bernoulli trick,
+# then MAX_KEPT plus the arm that was the leader.
 
 
 @inlined
 def make_tag(first: int, uniform: int, leader: int) -> int:
     """The tag of a pull."""
-    return first + 2 * (uniform + (leader << UNIFORM_BITS))
-
-
-@inlined
-def first_of(tag: int) -> int:
-    """1 for a pair's first pull, as in `every_pair_once`."""
-    return tag & 1
+    return first + 2 * (uniform + ((MAX_KEPT + leader) << UNIFORM_BITS))
 
 
 @inlined
@@ -72,23 +66,21 @@ def uniform_of(tag: int) -> int:
 
 
 @inlined
-def leader_of(state: Any, row: int, column: int, tag: int) -> int:
-    """The pair that led when this pull was chosen; itself, if the tag makes no sense."""
-    place, L = tag >> (1 + UNIFORM_BITS), state.limits[0].L
-    if 0 <= place < L:
-        return row * L + place
-    if L <= place < L + state.limits[0].K:
-        return (place - L) * L + column
-    return row * L + column
+def leader_of(limits: Records, arm: int, tag: int) -> int:
+    """The arm that led when this pull was chosen; itself, if the tag makes no sense."""
+    place = tag >> (1 + UNIFORM_BITS)
+    if MAX_KEPT <= place < MAX_KEPT + limits[0].arms:
+        return place - MAX_KEPT
+    if len(limits) == 2 and place >= 0:  # from a log of version 0.1, which knew two sides
+        L = limits[1].levels
+        if place < L:  # the leader's column, where it was in the pull's row
+            return arm - arm % L + place
+        if place < L + limits[0].levels:  # else L and its row
+            return (place - L) * L + arm % L
+    return arm
 
 
-class UTSState(NamedTuple):
-    """Posteriors, means and leaders; see `betas` and `unimodal`.
-
-    Slots 0 … L − 1 have the pairs of the leader's row, slots L … L + K − 1 the other pairs of its
-    column; the leader's own slot among the latter is empty.
-    """
-
+class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     successes: Ints
     failures: Ints
@@ -99,139 +91,106 @@ class UTSState(NamedTuple):
     block_rates: Floats
     level: Records
     at: Records  # see `AT`
-    begun: NDArray[np.bool_]  # pairs whose first pull was issued
+    begun: NDArray[np.bool_]  # arms whose first pull was issued
+    slot: Ints
     top: Floats
     ties: Ints
     sums: Floats  # of rewards
-    led: Ints  # ℓ: how often a pair has been the leader
+    led: Ints  # ℓ: how often an arm has been the leader
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+
+class UTSState(_Arrays, BeginsWithAll):
+    """Posteriors, see `betas`; the tournament of means; the leader's `neighbours` compete."""
+
+    caches = CACHES
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """Random numbers: one if leaders are tied, the samples, one for the Bernoulli trick."""
-        k, first = -1, LATER
+        arm, first = -1, LATER
         if self.at[0].first_round == 1:
-            k, first = first_pulls(self.at, self.begun)
-        leader = k
-        if k < 0:
-            leader = next_leader(self, rng)
-            k = leader if lead(self, leader) else largest(self, rng)
-        L = self.limits[0].L
-        row = k // L
-        column = k - row * L
-        place = leader - row * L  # in the pull's row?
-        if k != leader and not 0 <= place < L:
-            place = L + leader // L
-        return row, column, make_tag(first, uniform_tag(rng), place)
+            arm, first = first_pull(self.at, self.begun)
+        leader = arm
+        if arm < 0:
+            tied = self.ties[1]
+            leader = winner(self.top, self.ties, int(rng.random() * tied) if tied > 1 else 0)
+            arm = leader if lead(self, leader) else largest(self, rng)
+        return arm, make_tag(first, uniform_tag(rng), leader)
 
-    def issued(self, row: int, column: int, tag: int) -> None:
+    def issued(self, arm: int, tag: int) -> None:
         """A first pull is noted; for any other the leader has led once more."""
-        k = row * self.limits[0].L + column
         rounds = self.at[0].first_round == 1
-        if not (rounds and note_first(self.at, self.begun, k, first_of(tag))):
-            lead(self, leader_of(self, row, column, tag))
+        if not (rounds and note_first(self.at, self.begun, arm, tag)):
+            lead(self, leader_of(self.limits, arm, tag))
 
-    def load(self, row: int, column: int, count: int, total: float) -> None:
-        """So many rewards are known of the pair."""
+    def load(self, arm: int, count: int, total: float) -> None:
+        """Count the rewards."""
         if count > 0:
-            at, L = self.at[0], self.limits[0].L
-            k = row * L + column
-            mark_begun(self.at, self.begun, k)
-            at.reported += count
-            load_counts(self, k, count, total)
-            self.sums[k] += total
-            report_mean(self, k, self.sums[k] / (self.successes[k] + self.failures[k]))
-            if row == at.row:
-                refresh(self, column)
-            elif column == at.column:
-                refresh(self, L + row)
+            mark_begun(self.at, self.begun, arm)
+            load_counts(self, arm, count, total)
+            learn(self, arm, count, total)
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
+    def update(self, arm: int, tag: int, reward: float) -> None:
         """A success with probability `reward`, and a new mean."""
-        at, L = self.at[0], self.limits[0].L
-        k = row * L + column
-        at.reported += 1
-        count(self, k, is_success(uniform_of(tag), reward))
-        self.sums[k] += reward
-        report_mean(self, k, self.sums[k] / (self.successes[k] + self.failures[k]))
-        if row == at.row:
-            refresh(self, column)
-        elif column == at.column:
-            refresh(self, L + row)
+        count(self, arm, is_success(uniform_of(tag), reward))
+        learn(self, arm, 1, reward)
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        """Any pull may be reported."""
-        return True
-
-    def forget(self, row: int, column: int, tag: int) -> UTSState:
-        """A pair's first pull is issued again; nothing else depends on the pull."""
-        pair = row * int(self.limits[0].L) + column
-        issue_again(self.at, self.begun, pair, first_of(tag))
-        return self
-
-    def best(self) -> tuple[int, int]:
-        """The leader; of several, the first. A pair with no report isn't recommended."""
+    def best(self) -> int:
+        """The leader; of several, the first. An arm with no report isn't recommended."""
         reported = self.successes + self.failures > 0
-        row, column = divmod(best_reported(self, reported), int(self.limits[0].L))
-        return row, column
+        return int(np.where(reported, leaves_of(self.top, len(reported)), -math.inf).argmax())
 
 
 @inlined
-def next_leader(state: UTSState, rng: np.random.Generator) -> int:
-    """The pair of the largest mean, ties at random."""
-    tied = state.ties[1]
-    place = int(rng.random() * tied) if tied > 1 else 0
-    return tied_leader(state.top, state.ties, place)
+def learn(state: UTSState, arm: int, count: int, total: float) -> None:
+    """The arm, whose posterior is known, has a new mean."""
+    state.at[0].reported += count
+    state.sums[arm] += total
+    mean = state.sums[arm] / (state.successes[arm] + state.failures[arm])
+    put(state.top, state.ties, arm, mean)
+    if state.slot[arm] >= 0:
+        refresh(state, state.slot[arm])
 
 
 @inlined
 def lead(state: UTSState, leader: int) -> bool:
-    """This pair leads once more. True if it is to be played, else its row and column compete."""
+    """This arm leads once more. True if it is to be played, else its neighbours compete."""
     state.led[leader] += 1
-    at, columns = state.at[0], state.limits[0].L
-    if state.led[leader] % at.gamma == 0:
+    if state.led[leader] % state.at[0].gamma == 0:
         return True
-    row = leader // columns
-    column = leader - row * columns
-    if row != at.row or column != at.column:
-        at.row, at.column = row, column
-        gather(state.arms, state.limits[0].K, columns, row, column)
+    if leader != state.at[0].home:
+        gather(state.limits, state.at, state.arms, state.slot, leader)
         restart(state)
     return False
 
 
-@jit
-def gather(arms: Ints, rows: int, columns: int, row: int, column: int) -> None:
-    """Put the pairs of this row and this column into the slots."""
-    for j in range(columns):
-        arms[j] = row * columns + j
-    for i in range(rows):
-        arms[columns + i] = i * columns + column if i != row else -1
-
-
 @dataclass(frozen=True)
 class UTS(Policy):
-    """Thompson sampling among the pairs that share a row or a column with the leader.
+    """Thompson sampling among the leader and its neighbours, the arms with one level changed.
 
-    Every pair once; then the leader is the pair of the largest average reward, ties at random. Each
-    γ-th time that a pair leads it is played itself, else the pair of the largest Beta sample among
-    the leader, its row and its column: in a rank-one grid one of these is better than the leader
-    unless the leader is best. A reward between 0 and 1 counts for the Beta posterior as a success
-    with that probability.
+    Every arm once; then the leader is the arm of the largest average reward, ties at random. Each
+    γ-th time that an arm leads it is played itself, else the arm of the largest Beta sample among
+    the leader and its neighbours; with two sides, its row and its column. A reward between 0 and 1
+    counts for the Beta posterior as a success with that probability.
 
     Parameters
     ----------
     gamma
         γ, at least 2; infinite if the leader is never played for leading alone.
     first_round
-        Whether every pair is played once at first. Without, a pair that has no reward has mean 0.
+        Whether every arm is played once at first. Without, an arm that has no reward has mean 0.
 
     Notes
     -----
+    In a grid of rank one, if all but one side's factors are positive, an arm that isn't best has a
+    better neighbour. Where two sides have factors of 0, arms with both have neighbours that are no
+    better, all 0, and the best arm may not be found.
+
     Only samples that may win are drawn, see `rank1.policies.betas`, and the leader is found by a
     tournament, so that a step costs little more than half a Beta sample on any grid; the law of
-    the choices is exactly that of drawing all K + L − 1.
+    the choices is exactly that of drawing all.
 
-    A pair of the leader's row or column whose reward is not reported yet has the posterior
-    Beta(1, 1); it can't be the leader.
+    A neighbour of the leader whose reward is not reported yet has the posterior Beta(1, 1); it
+    can't be the leader.
 
     Examples
     --------
@@ -248,11 +207,7 @@ class UTS(Policy):
     """
 
     name = "uts"
-    every_pair_first = True
-    layout = 2
-    counts = True
-    caches = CACHES
-    later: ClassVar[tuple[str, ...]] = ("first_round",)
+    layout = 3
     gamma: float = 2
     first_round: bool = True
 
@@ -263,27 +218,31 @@ class UTS(Policy):
             try:
                 checks.integer("gamma", self.gamma, 2)
             except (InputError, InputTypeError) as error:
-                raise type(error)(f"{error}, or inf") from None
+                error.expected += ", or inf"
+                raise
         checks.boolean("first_round", self.first_round)
+
+    def first_pulls(self, arms: int) -> int:
+        """Every arm once."""
+        return arms if self.first_round else 0
 
     def start(self, known: Known) -> UTSState:
         """The state before the first step."""
+        self.check(known.grid)
         require_unit_rewards(self.name, known)
-        if known.K + known.L >= 1 << LEADER_BITS:
-            raise InputError(
-                f"K + L must be below {1 << LEADER_BITS:,} for {self.name}, "
-                f"got {known.K + known.L:,}"
-            )
-        pairs = known.K * known.L
+        arms = known.arms
         at = np.zeros(1, AT)
-        at[0].gamma, at[0].row, at[0].column = min(self.gamma, 2**62), -1, -1
+        at[0].gamma, at[0].home = min(self.gamma, 2**62), -1
         at[0].first_round = self.first_round
+        top, ties = start_tournament(arms, -math.inf if self.first_round else 0.0)
         return UTSState(
             known.limits,
-            **start_betas(pairs, known.K + known.L),
+            **start_betas(arms, known.grid.cross + 1),
             at=at,
-            begun=np.zeros(pairs, np.bool_),
-            **start_unimodal(pairs, mean=-math.inf if self.first_round else 0.0),
-            sums=np.zeros(pairs),
-            led=np.zeros(pairs, np.int64),
+            begun=np.zeros(arms, np.bool_),
+            slot=np.full(arms, -1),
+            top=top,
+            ties=ties,
+            sums=np.zeros(arms),
+            led=np.zeros(arms, np.int64),
         )

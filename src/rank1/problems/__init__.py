@@ -8,6 +8,8 @@ from collections.abc import Callable as _Callable
 # isort: off
 from rank1.problems.bernoulli import spike as spike
 from rank1.problems.bernoulli import Bernoulli as Bernoulli
+from rank1.problems.bernoulli import Product as Product
+from rank1.problems.arms import Means as Means
 from rank1.problems.gaussian import Gaussian as Gaussian
 from rank1.problems.factors import Factors as Factors
 from rank1.problems.categorical import Categorical as Categorical

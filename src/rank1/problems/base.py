@@ -1,4 +1,4 @@
-"""What every problem has: a grid of means, the best pairs, and a law of rewards."""
+"""What every problem has: a grid of means, the best arms, and a law of rewards."""
 
 from __future__ import annotations
 
@@ -10,38 +10,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import notebook
+from rank1.compiled import method
 from rank1.errors import InputError, InputTypeError
+from rank1.grid import Grid
 
-__all__ = ["Floats", "Problem", "twins"]
+__all__ = ["Floats", "Problem", "draw", "gap", "split", "tally", "twins"]
+
+draw = method("draw")
+gap = method("gap")
+tally = method("tally", inline=False)
+split = method("split", inline=False)
 
 Floats = NDArray[np.float64]
 
 #: Fields of laws that follow from the others.
-_DERIVED = ("best_row", "best_column", "row_twin", "column_twin")
+_DERIVED = ("best", "best_row", "best_column", "row_twin", "column_twin", "inverse", "joint")
 
 
 class Problem:
-    """A K×L grid of reward laws.
+    """A grid of reward laws, with any number of sides.
 
     A subclass gives `means`, `description` and `law`; one whose means are products of factors is a
     `RankOne`. Rewards may lie outside [0, 1]: then it also says `low`, `high` and `sigma`.
 
     The law is the compiled side: a NamedTuple of arrays and numbers with the methods
 
-    - `draw(row, column, rng)`: one reward and its realised regret,
-    - `gap(row, column)`: the expected regret of one pull.
+    - `draw(arm, rng)`: one reward and its realised regret,
+    - `gap(arm)`: the expected regret of one pull.
 
-    With a few more, elimination policies are simulated a stage at a time. A pair's many pulls are
+    With a few more, policies that can are simulated many pulls at a time. An arm's many pulls are
     then drawn at once; where a checkpoint lies among them, what was drawn is split in two:
 
-    - `tally(row, column, count, rng, tally)`: the sum of the rewards of `count` pulls, and that of
-      their realised regret. Writes into the array `tally` what `split` has to know of them.
-    - `split(row, column, count, part, rng, tally)`: given the tally of `count` pulls, draw the
-      realised regret of the first `part` of them. Leaves in `tally` the tally of the others.
+    - `tally(arm, count, rng, tally)`: the sum of the rewards of `count` pulls, and that of their
+      realised regret. Writes into the array `tally` what `split` has to know of them.
+    - `split(arm, count, part, rng, tally)`: given the tally of `count` pulls, draw the realised
+      regret of the first `part` of them. Leaves in `tally` the tally of the others.
     - `tally_size`: how many numbers a tally has. An attribute or a property, not a field.
-    - `row_twin`, `column_twin`: fields, see `twins`.
+    - `row_twin`, `column_twin`: fields, see `twins`; empty unless there are two sides.
 
-    The pulls of a pair are exchangeable, so that counts of the first ones are hypergeometric and
+    The pulls of an arm are exchangeable, so that counts of the first ones are hypergeometric and
     Gaussian sums a Brownian bridge. A law without these methods is played step by step.
     """
 
@@ -52,20 +59,20 @@ class Problem:
     #: The least and the largest reward.
     low: float = 0.0
     high: float = 1.0
-    row_labels: list[str] | None = None
-    column_labels: list[str] | None = None
+    #: Names of the levels, a list for each side.
+    labels: list[list[str]] | None = None
     #: Steps for which one filling of the law lasts, where Python has to draw for it.
     block: int | None = None
 
     @cached_property
     def means(self) -> Floats:
-        """Mean rewards, K×L."""
-        raise InputTypeError(f"{type(self).__name__} has no means")
+        """Mean rewards, with an axis for each side."""
+        raise InputTypeError("problem", type(self).__name__, "a problem with means")
 
     @property
     def law(self) -> Any:
         """The compiled side of the problem."""
-        raise InputTypeError(f"{type(self).__name__} has no law")
+        raise InputTypeError("problem", type(self).__name__, "a problem with a law")
 
     @property
     def has_tallies(self) -> bool:
@@ -75,40 +82,76 @@ class Problem:
     def refill(self, law: Any, rng: np.random.Generator) -> None:
         """Draw what the law needs for the next `block` steps."""
 
+    # The grid
+
+    @property
+    def grid(self) -> Grid:
+        """Its sides."""
+        return Grid(self.means.shape)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.grid.arms
+
     @property
     def K(self) -> int:
-        """Number of rows."""
-        return self.means.shape[0]
+        """Number of rows, of a grid of two sides."""
+        return self._two_sides[0]
 
     @property
     def L(self) -> int:
-        """Number of columns."""
-        return self.means.shape[1]
+        """Number of columns, of a grid of two sides."""
+        return self._two_sides[1]
+
+    @property
+    def _two_sides(self) -> tuple[int, ...]:
+        sizes = self.grid.sizes
+        if len(sizes) != 2:
+            hint = "rows, columns and pairs are words for two sides"
+            raise InputError("sides", sizes, "2", hint, got=f"{len(sizes)} ({self.grid})")
+        return sizes
+
+    # The best
 
     @cached_property
+    def best_arm(self) -> int:
+        """The best arm; of several, the lowest."""
+        return int(self.means.argmax())
+
+    @property
+    def best_arms(self) -> list[int]:
+        """All arms of the largest mean, in order."""
+        found: list[int] = np.nonzero(self.means.ravel() == self.best_mean)[0].tolist()
+        return found
+
+    @property
     def best_pair(self) -> tuple[int, int]:
-        """The best pair; of several, the first in row-major order."""
-        row, column = np.unravel_index(int(self.means.argmax()), self.means.shape)
-        return int(row), int(column)
+        """Row and column of the best arm, of a grid of two sides."""
+        row, column = divmod(self.best_arm, self.L)
+        return row, column
 
     @property
     def best_pairs(self) -> list[tuple[int, int]]:
-        """All pairs of the largest mean, in row-major order."""
-        rows, columns = np.nonzero(self.means == self.best_mean)
-        return list(zip(rows.tolist(), columns.tolist(), strict=True))
+        """Row and column of all arms of the largest mean, of a grid of two sides."""
+        return [divmod(arm, self.L) for arm in self.best_arms]
 
-    def is_best(self, row: int, column: int) -> bool:
-        """Whether a pair is one of the best."""
-        return bool(self.means[row, column] == self.best_mean)
+    def is_best(self, arm: int) -> bool:
+        """Whether an arm is one of the best."""
+        return bool(self.mean(arm) == self.best_mean)
+
+    def mean(self, arm: int) -> float:
+        """Mean reward of an arm."""
+        return float(self.means[self.grid.levels(arm)])
 
     @property
     def best_mean(self) -> float:
-        """Mean reward of the best pair."""
+        """Mean reward of the best arm."""
         return float(self.means.max())
 
     @property
     def lowest_mean(self) -> float:
-        """Mean reward of the worst pair."""
+        """Mean reward of the worst arm."""
         return float(self.means.min())
 
     def row_means(self, columns: NDArray[np.int64]) -> Floats:
@@ -119,22 +162,26 @@ class Problem:
         """Mean reward of each column when the row is drawn evenly from `rows`."""
         return self.means[rows].mean(axis=0)
 
+    # What it is
+
     @property
     def given(self) -> tuple[Any, ...]:
         """What tells this problem from others when seeds are derived: strings, numbers, arrays.
 
-        These are the law's name and fields, but for the best pair and the twins, which follow from
+        These are the law's name and fields, but for the best arm and all else that follows from
         the others. A law with room to work in, or fields that are computed (their last bit may
         differ from one machine to another), needs a list of its own here.
         """
         if self.block is not None:
             raise InputTypeError(
-                f"{type(self).__name__} must say by a property `given` what tells it from other "
-                "problems: its law is filled anew for each block, so that its fields don't"
+                "problem",
+                type(self).__name__,
+                "one that says by a property `given` what tells it from other problems",
+                "its law is filled anew for each block, so that its fields don't",
             )
         law = self.law
         fields = [value for name, value in law._asdict().items() if name not in _DERIVED]
-        return type(law).__name__, *fields
+        return type(law).__name__, self.grid.sizes, *fields
 
     @cached_property
     def digest(self) -> int:
@@ -144,30 +191,29 @@ class Problem:
             _add(digest, part)
         return int.from_bytes(digest.digest()[:16], "little")
 
-    def name_of(self, row: int, column: int) -> str:
-        """A pair by its labels, or by its numbers where it has none."""
-        if self.row_labels is None or self.column_labels is None:
-            return str((row, column))
-        return f"{self.row_labels[row]}, {self.column_labels[column]}"
+    def name_of(self, arm: int) -> str:
+        """An arm by the names of its levels, or by their numbers where they have none."""
+        levels = self.grid.levels(arm)
+        if self.labels is None:
+            return str(levels)
+        return ", ".join(names[level] for names, level in zip(self.labels, levels, strict=True))
 
-    def draw(self, row: int, column: int, rng: np.random.Generator) -> tuple[float, float]:
-        """One reward of a pair, and the realised regret of that pull.
+    def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
+        """One reward of an arm, and the realised regret of that pull.
 
         >>> import numpy as np, rank1
-        >>> rank1.Bernoulli([1.0, 0.0], [1.0]).draw(1, 0, np.random.default_rng(0))
+        >>> rank1.Bernoulli([1.0, 0.0], [1.0]).draw(1, np.random.default_rng(0))
         (0.0, 1.0)
         """
-        for name, index, size in (("row", row, self.K), ("column", column, self.L)):
-            if not 0 <= index < size:
-                raise InputError(f"{name} must lie in 0 … {size - 1}, got {index}")
+        self.grid.check(arm)
         law = self.law
         self.refill(law, rng)
-        reward, regret = law.draw(row, column, rng)
+        reward, regret = law.draw(arm, rng)
         return float(reward), float(regret)
 
     def __repr__(self) -> str:
-        name = self.description["name"]
-        return f"<{name} {self.K}×{self.L}, best pair {self.best_pair}, mean {self.best_mean:.4g}>"
+        name, best = self.description["name"], self.grid.levels(self.best_arm)
+        return f"<{name} {self.grid}, best arm {best}, mean {self.best_mean:.4g}>"
 
     def means_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Floats:
         """Mean rewards of the pairs of some rows and some columns."""
@@ -176,14 +222,17 @@ class Problem:
     @notebook.never_fails
     def _repr_html_(self) -> str:
         told = [
-            ("rows × columns", f"{self.K:,} × {self.L:,}"),
-            ("best pair", self.name_of(*self.best_pair)),
+            ("sides", str(self.grid)),
+            ("best arm", self.name_of(self.best_arm)),
             ("its mean reward", self.best_mean),
             ("least mean reward", self.lowest_mean),
         ]
-        rows, columns = self.row_labels or range(self.K), self.column_labels or range(self.L)
-        picture = notebook.heat_map(self.means_of, rows, columns, self.best_pair, "mean rewards")
-        return notebook.beside(notebook.facts(told, str(self.description["name"])), picture)
+        facts = notebook.facts(told, str(self.description["name"]))
+        if len(self.grid.sizes) != 2:
+            return facts
+        names = self.labels or [range(self.K), range(self.L)]
+        picture = notebook.heat_map(self.means_of, *names, self.best_pair, "mean rewards")
+        return notebook.beside(facts, picture)
 
 
 def _add(digest: Any, part: Any) -> None:
@@ -197,7 +246,7 @@ def _add(digest: Any, part: Any) -> None:
     else:
         array = np.ascontiguousarray(part)
         if array.dtype.hasobject:
-            raise InputTypeError(f"given must hold strings, numbers and arrays, got {part!r}")
+            raise InputTypeError("given", part, "of strings, numbers and arrays")
         kind = "" if array.dtype == np.float64 else array.dtype.str
         digest.update(f"{kind}{array.shape}".encode())
         digest.update(array.data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,30 +10,40 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
-from rank1.compiled import jit
+from rank1.compiled import inlined
 from rank1.errors import InputError, InputTypeError
+from rank1.problems.arms import (
+    ArmsLaw,
+    arms_law,
+    binomial,
+    checked_factors,
+    draw_joint,
+    split_joint,
+    tally_joint,
+)
 from rank1.problems.base import Floats, twins
-from rank1.problems.hypergeometric import hypergeometric
 from rank1.problems.rank_one import RankOne
 
-__all__ = ["Bernoulli", "Campaign", "PositionBased", "spike"]
+__all__ = ["Bernoulli", "Campaign", "PositionBased", "Product", "spike"]
 
 #: A larger side is surely a slip of the pen; vectors given in full may be of any size.
 MAX_SIDE = 2**24
 
 
-@jit
-def binomial(count: int, p: float, rng: np.random.Generator) -> int:
-    """Successes in `count` trials; p may lie outside [0, 1] by a rounding error."""
-    if p <= 0.0:
-        return 0
-    if p >= 1.0:
-        return count
-    return rng.binomial(count, p)
+@inlined
+def row_of(arm: int, inverse: float) -> int:
+    """The row of an arm, where `inverse` is one over the number of columns.
+
+    Exact up to 2⁵¹ arms, and twice as fast as dividing whole numbers.
+
+    >>> [row_of(arm, 1 / 3) for arm in range(7)]
+    [0, 0, 0, 1, 1, 1, 2]
+    """
+    return int((arm + 0.5) * inverse)
 
 
-@jit
-def both(law: Any, row: int, column: int) -> float:
+@inlined
+def joint_of(law: Any, row: int, column: int) -> float:
     """P(this pair and the best pair both give 1): a factor that they share counts once."""
     p = law.u[law.best_row] * law.v[law.best_column]
     if row != law.best_row:
@@ -44,10 +54,11 @@ def both(law: Any, row: int, column: int) -> float:
 
 
 class BernoulliLaw(NamedTuple):
-    """Independent Bernoulli entries: a reward is 1 when both factors are."""
+    """Independent Bernoulli entries of two sides: a reward is 1 when both factors are."""
 
     u: Floats
     v: Floats
+    inverse: float  # 1/L
     best_row: int
     best_column: int
     row_twin: NDArray[np.int64]
@@ -58,72 +69,88 @@ class BernoulliLaw(NamedTuple):
         """Counts of costs and of gains."""
         return 2
 
-    def gap(self, row: int, column: int) -> float:
+    def gap(self, arm: int) -> float:
         """Mean of the best pair less that of this one."""
+        row = row_of(arm, self.inverse)
+        column = arm - row * len(self.v)
         return self.u[self.best_row] * self.v[self.best_column] - self.u[row] * self.v[column]
 
-    def draw(self, row: int, column: int, rng: np.random.Generator) -> tuple[float, float]:
+    def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
         """One uniform number picks among the four outcomes of (this pair, best pair)."""
-        x = rng.random()
+        row = row_of(arm, self.inverse)
+        column = arm - row * len(self.v)
         p = self.u[row] * self.v[column]
         if row == self.best_row and column == self.best_column:
-            return (1.0 if x < p else 0.0), 0.0
-        # Side by side in [0, 1): (1, 1), (1, 0), (0, 1), (0, 0).
-        joint = both(self, row, column)
-        if x < p:
-            return 1.0, (0.0 if x < joint else -1.0)
+            return (1.0 if rng.random() < p else 0.0), 0.0
         best = self.u[self.best_row] * self.v[self.best_column]
-        return 0.0, (1.0 if x < p + best - joint else 0.0)
+        return draw_joint(p, best, joint_of(self, row, column), rng)
 
     def tally(
-        self, row: int, column: int, count: int, rng: np.random.Generator, tally: Floats
+        self, arm: int, count: int, rng: np.random.Generator, tally: Floats
     ) -> tuple[float, float]:
-        """Binomial sums: this pair's successes, then the best pair's given those.
-
-        The tally is how many pulls cost 1, and how many gained 1. Where nothing is shared, the
-        successes of the best pair and those of this one will do: each is split by itself.
-        """
+        """Binomial sums."""
+        row = row_of(arm, self.inverse)
+        column = arm - row * len(self.v)
         p = self.u[row] * self.v[column]
-        best = self.u[self.best_row] * self.v[self.best_column]
-        ones = binomial(count, p, rng)
         if row == self.best_row and column == self.best_column:
-            cost = gain = 0
-        elif row != self.best_row and column != self.best_column:
-            cost, gain = binomial(count, best, rng), ones
-        else:
-            joint = both(self, row, column)
-            cost, gain = 0, 0
-            if ones > 0:
-                gain = ones - binomial(ones, joint / p, rng)
-            if ones < count:
-                cost = binomial(count - ones, (best - joint) / (1.0 - p), rng)
-        tally[0] = cost
-        tally[1] = gain
-        return float(ones), float(cost - gain)
+            tally[0] = tally[1] = 0.0
+            return float(binomial(count, p, rng)), 0.0
+        shared = row == self.best_row or column == self.best_column
+        joint = joint_of(self, row, column) if shared else -1.0
+        best = self.u[self.best_row] * self.v[self.best_column]
+        return tally_joint(count, p, best, joint, rng, tally)
 
     def split(
-        self,
-        row: int,
-        column: int,
-        count: int,
-        part: int,
-        rng: np.random.Generator,
-        tally: Floats,
+        self, arm: int, count: int, part: int, rng: np.random.Generator, tally: Floats
     ) -> float:
         """Hypergeometric counts."""
-        cost, gain = int(tally[0]), int(tally[1])
-        first = hypergeometric(count, cost, part, rng)
-        if row == self.best_row or column == self.best_column:
-            # A pull that cost something didn't gain.
-            gained = hypergeometric(count - cost, gain, part - first, rng)
-        else:
-            gained = hypergeometric(count, gain, part, rng)
-        tally[0] -= first
-        tally[1] -= gained
-        return float(first - gained)
+        row = row_of(arm, self.inverse)
+        independent = row != self.best_row and arm - row * len(self.v) != self.best_column
+        return split_joint(count, part, independent, rng, tally)
 
 
-class Bernoulli(RankOne):
+class Product(RankOne):
+    """Independent Bernoulli factors of any number of sides: a reward is 1 when all of them are.
+
+    Parameters
+    ----------
+    factors
+        Means of the factors, a list for each side, each in [0, 1].
+
+    Examples
+    --------
+    >>> import rank1
+    >>> mvt = rank1.Product([[0.8, 0.6], [0.9, 0.7, 0.7], [0.5, 0.6, 0.8]])
+    >>> mvt.grid.levels(mvt.best_arm), round(mvt.best_mean, 3)
+    ((0, 0, 2), 0.576)
+    """
+
+    def __init__(self, factors: Sequence[ArrayLike]) -> None:
+        self.factors = checked_factors("factors", factors)
+        settings = {"factors": [side.tolist() for side in self.factors]}
+        self.description = {"name": "product", "settings": settings}
+
+    @cached_property
+    def law(self) -> BernoulliLaw | ArmsLaw:
+        """The compiled side of the problem."""
+        if len(self.factors) == 2:
+            row, column = self.best_pair
+            lines = twins(self.u, row), twins(self.v, column)
+            return BernoulliLaw(self.u, self.v, 1 / self.L, row, column, *lines)
+        # Of factors that an arm shares with the best one, one draw serves both.
+        best, joint = self.grid.levels(self.best_arm), np.ones(())
+        for side, level in zip(self.factors, best, strict=True):
+            own = side * side[level]
+            own[level] = side[level]
+            joint = np.multiply.outer(joint, own)
+        apart = [np.arange(len(side)) != k for side, k in zip(self.factors, best, strict=True)]
+        shares_none = np.array(True)
+        for each in apart:
+            shares_none = np.logical_and.outer(shares_none, each)
+        return arms_law(self.means, np.where(shares_none, -1.0, joint), self.best_arm)
+
+
+class Bernoulli(Product):
     """Independent Bernoulli factors: the reward of (i, j) is 1 with probability u[i]·v[j].
 
     Parameters
@@ -147,16 +174,9 @@ class Bernoulli(RankOne):
     """
 
     def __init__(self, u: ArrayLike, v: ArrayLike) -> None:
-        self.u = checks.vector("u", u)
-        self.v = checks.vector("v", v)
+        self.factors = [checks.vector("u", u), checks.vector("v", v)]
         settings = {"u": self.u.tolist(), "v": self.v.tolist()}
         self.description = {"name": "bernoulli", "settings": settings}
-
-    @cached_property
-    def law(self) -> BernoulliLaw:
-        """The compiled side of the problem."""
-        row, column = self.best_pair
-        return BernoulliLaw(self.u, self.v, row, column, twins(self.u, row), twins(self.v, column))
 
 
 def spike(K: int, L: int, p_u: float, p_v: float, delta_u: float, delta_v: float) -> Bernoulli:
@@ -176,7 +196,7 @@ def spike(K: int, L: int, p_u: float, p_v: float, delta_u: float, delta_v: float
         delta = checks.number(f"delta_{side}", delta, 0, 1)
         if p + delta > 1 + 1e-12:
             raise InputError(
-                f"p_{side} + delta_{side} is a probability and at most 1, got {p} + {delta}"
+                f"p_{side} + delta_{side}", p + delta, "at most 1", got=f"{p} + {delta}"
             )
         mean = np.full(size, p)
         mean[0] = min(p + delta, 1.0)
@@ -241,26 +261,24 @@ class Campaign(Bernoulli):
     def __init__(self, segments: Mapping[str, float], channels: Mapping[str, float]) -> None:
         for name, given in (("segments", segments), ("channels", channels)):
             if not isinstance(given, Mapping):
-                raise InputTypeError(
-                    f"{name} must map labels to probabilities, like {{'email': 0.1}}, "
-                    f"got {checks.shown(given)}"
-                )
+                expected = "a mapping from labels to probabilities, like {'email': 0.1}"
+                raise InputTypeError(name, given, expected)
         super().__init__(
             checks.vector("segments", list(segments.values())),
             checks.vector("channels", list(channels.values())),
         )
-        self.row_labels = [str(label) for label in segments]
-        self.column_labels = [str(label) for label in channels]
+        self.labels = [[str(label) for label in side] for side in (segments, channels)]
         settings = {
-            "segments": dict(zip(self.row_labels, self.u.tolist(), strict=True)),
-            "channels": dict(zip(self.column_labels, self.v.tolist(), strict=True)),
+            name: dict(zip(labels, side.tolist(), strict=True))
+            for name, labels, side in zip(
+                ("segments", "channels"), self.labels, self.factors, strict=True
+            )
         }
         self.description = {"name": "campaign", "settings": settings}
 
     @property
     def best_labels(self) -> tuple[str, str]:
         """Segment and channel of the best pair."""
-        assert self.row_labels is not None
-        assert self.column_labels is not None
+        assert self.labels is not None
         row, column = self.best_pair
-        return self.row_labels[row], self.column_labels[column]
+        return self.labels[0][row], self.labels[1][column]

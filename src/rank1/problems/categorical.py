@@ -11,63 +11,55 @@ from numpy.typing import ArrayLike, NDArray
 from rank1 import checks
 from rank1.compiled import jit
 from rank1.errors import InputError, InputTypeError
+from rank1.hypergeometric import hypergeometric
+from rank1.problems.arms import binomial
 from rank1.problems.base import Floats, Problem
-from rank1.problems.bernoulli import binomial
-from rank1.problems.hypergeometric import hypergeometric
 
 __all__ = ["Categorical"]
 
 
 class CategoricalLaw(NamedTuple):
-    """values[s] with probability probabilities[row, column, s]; pairs share nothing."""
+    """values[s] with probability probabilities[arm, s]; arms share nothing."""
 
     values: Floats
     probabilities: Floats
     means: Floats
-    best_row: int
-    best_column: int
+    best: int
     row_twin: NDArray[np.int64]
     column_twin: NDArray[np.int64]
 
-    def gap(self, row: int, column: int) -> float:
-        """Mean of the best pair less that of this one."""
-        return self.means[self.best_row, self.best_column] - self.means[row, column]
+    def gap(self, arm: int) -> float:
+        """Mean of the best arm less that of this one."""
+        return self.means[self.best] - self.means[arm]
 
-    def draw(self, row: int, column: int, rng: np.random.Generator) -> tuple[float, float]:
-        """This pair's value, then the best pair's unless it is the same."""
-        reward = self.values[pick(self.probabilities[row, column], rng)]
-        if row == self.best_row and column == self.best_column:
+    def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
+        """This arm's value, then the best arm's unless it is the same."""
+        reward = self.values[pick(self.probabilities[arm], rng)]
+        if arm == self.best:
             return reward, 0.0
-        best = self.probabilities[self.best_row, self.best_column]
-        return reward, self.values[pick(best, rng)] - reward
+        return reward, self.values[pick(self.probabilities[self.best], rng)] - reward
 
     @property
     def tally_size(self) -> int:
-        """Counts of each value: of this pair, then of the best one."""
+        """Counts of each value: of this arm, then of the best one."""
         return 2 * len(self.values)
 
     def tally(
-        self, row: int, column: int, count: int, rng: np.random.Generator, tally: Floats
+        self, arm: int, count: int, rng: np.random.Generator, tally: Floats
     ) -> tuple[float, float]:
         """Multinomial counts of the values."""
         S = len(self.values)
-        total = count_values(self.values, self.probabilities[row, column], count, rng, tally[:S])
-        if row == self.best_row and column == self.best_column:
+        total = count_values(self.values, self.probabilities[arm], count, rng, tally[:S])
+        if arm == self.best:
             return total, 0.0
-        best = self.probabilities[self.best_row, self.best_column]
+        best = self.probabilities[self.best]
         return total, count_values(self.values, best, count, rng, tally[S:]) - total
 
     def split(
-        self,
-        row: int,
-        column: int,
-        count: int,
-        part: int,
-        rng: np.random.Generator,
-        tally: Floats,
+        self, arm: int, count: int, part: int, rng: np.random.Generator, tally: Floats
     ) -> float:
         """Multivariate hypergeometric counts."""
-        if row == self.best_row and column == self.best_column:
+        if arm == self.best:
             return 0.0
         S = len(self.values)
         own = split_counts(self.values, count, part, rng, tally[:S])
@@ -127,14 +119,14 @@ def split_counts(
 
 
 class Categorical(Problem):
-    """A K×L grid of laws over a few values, such as star ratings. It need not have rank one.
+    """A grid of laws over a few values, such as star ratings. It need not have rank one.
 
     Parameters
     ----------
     values
         The S values that a reward may take.
     probabilities
-        K×L×S; each pair's probabilities add up to one.
+        An axis for each side and one of length S; each arm's probabilities add up to one.
 
     Notes
     -----
@@ -168,45 +160,38 @@ class Categorical(Problem):
 
     @cached_property
     def means(self) -> Floats:
-        """Mean rewards, K×L."""
+        """Mean rewards, with an axis for each side."""
         return self.probabilities @ self.values
 
     @cached_property
     def law(self) -> CategoricalLaw:
         """The compiled side of the problem."""
-        return CategoricalLaw(
-            self.values,
-            self.probabilities,
-            self.means,
-            *self.best_pair,
-            np.arange(self.K),
-            np.arange(self.L),
-        )
+        S, lines = len(self.values), [np.empty(0, np.int64)] * 2
+        if self.means.ndim == 2:
+            lines = [np.arange(size) for size in self.means.shape]
+        flat = self.probabilities.reshape(-1, S)
+        return CategoricalLaw(self.values, flat, self.means.ravel(), self.best_arm, *lines)
 
 
 def _checked_grid(probabilities: ArrayLike, size: int) -> Floats:
+    expected = f"an array of numbers with an axis for each side, then one of length {size}"
     try:
         grid = np.array(probabilities, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputTypeError(
-            f"probabilities must be a K×L×{size} array of numbers, "
-            f"got {checks.shown(probabilities)}"
-        ) from None
-    if grid.ndim != 3 or grid.size == 0 or grid.shape[2] != size:
-        raise InputError(
-            f"probabilities must have shape (K, L, {size}), one per value; got shape {grid.shape}"
-        )
+        raise InputTypeError("probabilities", probabilities, expected) from None
+    if grid.ndim < 2 or grid.size == 0 or grid.shape[-1] != size:
+        raise InputError("probabilities", probabilities, expected, got=f"shape {grid.shape}")
     bad = ~((grid >= 0) & (grid <= 1))
     if bad.any():
         at = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), grid.shape))
-        raise InputError(f"probabilities{list(at)} must be in [0, 1], got {grid[at]}")
-    off = np.abs(grid.sum(axis=2) - 1)
+        raise InputError(f"probabilities{list(at)}", float(grid[at]), "in [0, 1]")
+    off = np.abs(grid.sum(axis=-1) - 1)
     if off.max() > 1e-6:
-        row, column = np.unravel_index(int(off.argmax()), off.shape)
+        at = tuple(int(k) for k in np.unravel_index(int(off.argmax()), off.shape))
         raise InputError(
-            f"probabilities[{row}, {column}] must add up to 1, got {grid[row, column].sum()}"
+            f"probabilities{list(at)}", float(grid[at].sum()), "numbers that add up to 1"
         )
     # What is normalised stays as it is to the last bit, so that a saved problem is the same again.
-    grid = np.where(off[:, :, None] > 1e-12, grid / grid.sum(axis=2, keepdims=True), grid)
+    grid = np.where(off[..., None] > 1e-12, grid / grid.sum(axis=-1, keepdims=True), grid)
     grid.setflags(write=False)
     return grid

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.problems.base import Floats
+from rank1.problems.bernoulli import row_of
 from rank1.problems.laws import Laws, checked, fill, means_of, spec_of
 from rank1.problems.rank_one import RankOne
 
@@ -23,15 +24,20 @@ class FactorsLaw(NamedTuple):
     used: NDArray[np.int64]
     u: Floats
     v: Floats
+    inverse: float  # 1/L
     best_row: int
     best_column: int
 
-    def gap(self, row: int, column: int) -> float:
+    def gap(self, arm: int) -> float:
         """Mean of the best pair less that of this one."""
+        row = row_of(arm, self.inverse)
+        column = arm - row * len(self.v)
         return self.u[self.best_row] * self.v[self.best_column] - self.u[row] * self.v[column]
 
-    def draw(self, row: int, column: int, rng: np.random.Generator) -> tuple[float, float]:
+    def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
         """The paper's definition, literally: the next u_t and v_t serve both pairs."""
+        row = row_of(arm, self.inverse)
+        column = arm - row * len(self.v)
         t = self.used[0]
         self.used[0] += 1
         reward = self.u_block[t, row] * self.v_block[t, column]
@@ -65,7 +71,7 @@ class Factors(RankOne):
 
     def __init__(self, u_law: Laws, v_law: Laws) -> None:
         self.u_law, self.v_law = checked("u_law", u_law), checked("v_law", v_law)
-        self.u, self.v = means_of("u_law", self.u_law), means_of("v_law", self.v_law)
+        self.factors = [means_of("u_law", self.u_law), means_of("v_law", self.v_law)]
         self.block = max(1, min(2**16, 2**21 // (self.K + self.L)))
         settings = {"u_law": spec_of(self.u_law), "v_law": spec_of(self.v_law)}
         self.description = {"name": "factors", "settings": settings}
@@ -85,6 +91,7 @@ class Factors(RankOne):
             np.zeros(1, np.int64),
             self.u,
             self.v,
+            1 / self.L,
             *self.best_pair,
         )
 

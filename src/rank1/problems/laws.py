@@ -92,12 +92,14 @@ class Discrete:
         values = checks.vector("values", self.values)
         probabilities = checks.vector("probabilities", self.probabilities)
         if len(values) != len(probabilities):
+            expected = f"{len(values)} numbers, one for each value"
             raise InputError(
-                f"probabilities must be {len(values)} numbers, one for each value, "
-                f"got {len(probabilities)}"
+                "probabilities", self.probabilities, expected, got=f"{len(probabilities)}"
             )
         if abs(probabilities.sum() - 1) > 1e-6:
-            raise InputError(f"probabilities must add up to 1, got {probabilities.sum()}")
+            raise InputError(
+                "probabilities", float(probabilities.sum()), "numbers that add up to 1"
+            )
 
     @property
     def mean(self) -> float:
@@ -198,7 +200,8 @@ def _entry(name: str, given: Any) -> Entry:
     if hasattr(given, "rvs") and hasattr(given, "mean") and hasattr(given, "support"):
         low, high = given.support()
         if low < 0 or high > 1:
-            raise InputError(f"{name} must be a law on [0, 1], got one on [{low}, {high}]")
+            got = f"one on [{low}, {high}]"
+            raise InputError(name, given, "a law on [0, 1]", got=got)
         return Frozen(given)
     if isinstance(given, int | float | np.number) and not isinstance(given, bool):
         p = checks.number(name, given, 0, 1)
@@ -207,11 +210,15 @@ def _entry(name: str, given: Any) -> Entry:
         kind = checks.one_of(f"{name}[0]", given[0], _FROM_PLAIN)
         try:
             return _FROM_PLAIN[kind](*given[1:])
-        except (TypeError, ValueError) as problem:
-            raise type(problem)(f"{name}: {problem}") from None
+        except (InputError, InputTypeError) as error:
+            raise error.within(name) from None
+        except TypeError as error:  # too many numbers, or too few
+            raise InputTypeError(name, given, f"a law that {kind} can have", str(error)) from None
     raise InputTypeError(
-        f"{name} must be a Beta, Interval or Discrete law, a frozen SciPy distribution, a number, "
-        f"or a list such as ['beta', 2, 1]; got {checks.shown(given)}"
+        name,
+        given,
+        "a Beta, Interval or Discrete law, a frozen SciPy distribution, a number, or a list such "
+        "as ['beta', 2, 1]",
     )
 
 
@@ -219,9 +226,7 @@ def checked(name: str, given: Laws) -> Sampler | list[Entry]:
     if isinstance(given, Sampler):
         return given
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) == 0:
-        raise InputTypeError(
-            f"{name} must be a Sampler or a list of at least one law, got {checks.shown(given)}"
-        )
+        raise InputTypeError(name, given, "a Sampler or a list of at least one law")
     return [_entry(f"{name}[{k}]", entry) for k, entry in enumerate(given)]
 
 
@@ -239,9 +244,9 @@ def fill(name: str, block: Floats, law: Sampler | list[Entry], rng: np.random.Ge
     if isinstance(law, Sampler):
         drawn = np.asarray(law.draw_vectors(len(block), rng), dtype=np.float64)
         if drawn.shape != block.shape:
+            expected = f"an array of shape {block.shape}"
             raise InputError(
-                f"{name}: the sampler must return an array of shape {block.shape}, "
-                f"got {drawn.shape}"
+                f"what the sampler of {name} returns", drawn, expected, got=f"{drawn.shape}"
             )
         block[:] = drawn
     else:
@@ -249,4 +254,4 @@ def fill(name: str, block: Floats, law: Sampler | list[Entry], rng: np.random.Ge
             block[:, k] = entry.draw(len(block), rng)
     if not ((block >= 0) & (block <= 1)).all():
         worst = block[~((block >= 0) & (block <= 1))][0]
-        raise InputError(f"{name} must only give values in [0, 1], got {worst}")
+        raise InputError(f"a draw of {name}", float(worst), "a number in [0, 1]")

@@ -1,77 +1,94 @@
-"""Grids of rank one: each mean is a row's factor times a column's."""
+"""Grids of rank one: each mean is a product of factors, one of each side."""
 
 from __future__ import annotations
 
+import functools
 import math
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.grid import Grid
 from rank1.problems.base import Floats, Problem
 
 __all__ = ["RankOne", "gaps_of", "smallest_positive"]
 
 
 class RankOne(Problem):
-    """A grid of means u[i]·v[j], with the paper's gaps and averages.
+    """A grid of means that are products, with the paper's gaps and averages for two sides.
 
-    A subclass sets `u` and `v`, vectors of numbers of at least 0, in place of `means`. All else
-    comes from the factors, so that grids with sides of millions cost no K×L numbers.
+    A subclass sets `factors`, a vector of numbers of at least 0 for each side, in place of
+    `means`. All else comes from the factors, so that grids with sides of millions cost no K×L
+    numbers.
     """
 
-    #: Factors of the means, ū and v̄ in the paper.
-    u: Floats
-    v: Floats
+    #: Factors of the means, a vector for each side.
+    factors: list[Floats]
 
     @cached_property
     def means(self) -> Floats:
-        """Mean rewards, K×L."""
-        return np.outer(self.u, self.v)
+        """Mean rewards, with an axis for each side."""
+        return functools.reduce(np.multiply.outer, self.factors)
+
+    @property
+    def u(self) -> Floats:
+        """Factors of the rows, of a grid of two sides: ū in the paper."""
+        return self._pair_of_factors[0]
+
+    @property
+    def v(self) -> Floats:
+        """Factors of the columns, of a grid of two sides: v̄ in the paper."""
+        return self._pair_of_factors[1]
+
+    @property
+    def _pair_of_factors(self) -> list[Floats]:
+        return self.factors if self._two_sides else []
 
     def means_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Floats:
         """Mean rewards of the pairs of some rows and some columns."""
         return np.outer(self.u[rows], self.v[columns])
 
-    @property
-    def K(self) -> int:
-        """Number of rows."""
-        return len(self.u)
-
-    @property
-    def L(self) -> int:
-        """Number of columns."""
-        return len(self.v)
+    @cached_property
+    def grid(self) -> Grid:  # type: ignore[override]
+        """Its sides."""
+        return Grid([len(side) for side in self.factors])
 
     @cached_property
-    def best_pair(self) -> tuple[int, int]:
-        """The best pair; of several, the first in row-major order."""
-        if self.best_mean == 0:  # then all pairs are equally good
-            return 0, 0
-        return int(self.u.argmax()), int(self.v.argmax())
+    def best_arm(self) -> int:
+        """The best arm; of several, the lowest."""
+        if self.best_mean == 0:  # then all arms are equally good
+            return 0
+        return self.grid.arm([int(side.argmax()) for side in self.factors])
 
     @property
-    def best_pairs(self) -> list[tuple[int, int]]:
-        """All pairs of the largest mean, in row-major order."""
+    def best_arms(self) -> list[int]:
+        """All arms of the largest mean, in order."""
         if self.best_mean == 0:
-            return [(i, j) for i in range(self.K) for j in range(self.L)]
-        rows, columns = (np.nonzero(side == side.max())[0].tolist() for side in (self.u, self.v))
-        return [(i, j) for i in rows for j in columns]
+            return list(range(self.arms))
+        tops = [np.nonzero(side == side.max())[0].tolist() for side in self.factors]
+        return [self.grid.arm(levels) for levels in product(*tops)]
 
-    def is_best(self, row: int, column: int) -> bool:
-        """Whether a pair is one of the best."""
-        tops = self.u[row] == self.u.max() and self.v[column] == self.v.max()
-        return bool(self.best_mean == 0 or tops)
+    def is_best(self, arm: int) -> bool:
+        """Whether an arm is one of the best."""
+        levels = zip(self.factors, self.grid.levels(arm), strict=True)
+        return bool(self.best_mean == 0 or all(side[k] == side.max() for side, k in levels))
+
+    def mean(self, arm: int) -> float:
+        """Mean reward of an arm."""
+        levels = zip(self.factors, self.grid.levels(arm), strict=True)
+        return math.prod(float(side[level]) for side, level in levels)
 
     @property
     def best_mean(self) -> float:
-        """Mean reward of the best pair."""
-        return float(self.u.max() * self.v.max())
+        """Mean reward of the best arm."""
+        return math.prod(float(side.max()) for side in self.factors)
 
     @property
     def lowest_mean(self) -> float:
-        """Mean reward of the worst pair."""
-        return float(self.u.min() * self.v.min())
+        """Mean reward of the worst arm."""
+        return math.prod(float(side.min()) for side in self.factors)
 
     def row_means(self, columns: NDArray[np.int64]) -> Floats:
         """Mean reward of each row when the column is drawn evenly from `columns`."""

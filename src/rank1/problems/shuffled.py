@@ -1,4 +1,4 @@
-"""A problem whose rows and columns have other numbers, for one run."""
+"""A problem whose levels have other numbers, for one run."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import method
-from rank1.problems.base import Floats, Problem
+from rank1.compiled import inlined, method
+from rank1.grid import Grid
+from rank1.problems.arms import ArmsLaw
+from rank1.problems.base import Floats, Problem, draw, gap
 from rank1.problems.bernoulli import BernoulliLaw
-from rank1.problems.gaussian import GaussianLaw
+from rank1.problems.gaussian import GaussianArmsLaw, GaussianLaw
 
 __all__ = ["Shuffled"]
 
 Ints = NDArray[np.int64]
 
-draw = method("draw")
-gap = method("gap")
 tally = method("tally")
 split = method("split")
 
 
 class ShuffledLaw(NamedTuple):
-    """A law under other numbers: its row rows[i] is row i here."""
+    """A law under other numbers."""
 
     law: Any
-    rows: Ints
-    columns: Ints
+    order: Ints  # of each side after the other: the law's own number of each level
+    sides: Ints  # for each side, its stride, and where its levels begin in `order`
     row_twin: Ints
     column_twin: Ints
 
-    def gap(self, row: int, column: int) -> float:
+    def gap(self, arm: int) -> float:
         """As the law within."""
-        return gap(self.law, self.rows[row], self.columns[column])
+        return gap(self.law, own_arm(self.order, self.sides, arm))
 
-    def draw(self, row: int, column: int, rng: np.random.Generator) -> tuple[float, float]:
+    def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
         """As the law within."""
-        return draw(self.law, self.rows[row], self.columns[column], rng)
+        return draw(self.law, own_arm(self.order, self.sides, arm), rng)
 
     @property
     def tally_size(self) -> int:
@@ -46,35 +46,41 @@ class ShuffledLaw(NamedTuple):
         return self.law.tally_size
 
     def tally(
-        self, row: int, column: int, count: int, rng: np.random.Generator, tallied: Floats
+        self, arm: int, count: int, rng: np.random.Generator, tallied: Floats
     ) -> tuple[float, float]:
         """As the law within."""
-        return tally(self.law, self.rows[row], self.columns[column], count, rng, tallied)
+        return tally(self.law, own_arm(self.order, self.sides, arm), count, rng, tallied)
 
     def split(
-        self,
-        row: int,
-        column: int,
-        count: int,
-        part: int,
-        rng: np.random.Generator,
-        tallied: Floats,
+        self, arm: int, count: int, part: int, rng: np.random.Generator, tallied: Floats
     ) -> float:
         """As the law within."""
-        return split(self.law, self.rows[row], self.columns[column], count, part, rng, tallied)
+        return split(self.law, own_arm(self.order, self.sides, arm), count, part, rng, tallied)
+
+
+@inlined
+def own_arm(order: Ints, sides: Ints, arm: int) -> int:
+    """The law's own number of an arm."""
+    own = 0
+    for side in range(len(sides)):
+        stride, begin = sides[side, 0], sides[side, 1]
+        level = arm // stride
+        arm -= level * stride
+        own += order[begin + level] * stride
+    return own
 
 
 class Shuffled(Problem):
-    """Another problem with its rows and columns in random order.
+    """Another problem with the levels of each side in random order.
 
-    Where several pairs look alike, many policies take the first one. So they find the best pair of
+    Where several arms look alike, many policies take the first one. So they find the best pair of
     a spike, (0, 0), more often than that of the same grid turned round. With a new order in each
     run they can't.
 
     Parameters
     ----------
     problem
-        Any problem. Nothing of size K×L is copied, so that a new order for each run costs little.
+        Any problem. A new order for each run costs little, also on a large grid of two factors.
     rng
         Draws the order.
 
@@ -83,81 +89,85 @@ class Shuffled(Problem):
     >>> import numpy as np, rank1
     >>> problem = rank1.Bernoulli([0.9, 0.1, 0.2], [0.2, 0.1, 0.8])
     >>> shuffled = Shuffled(problem, np.random.default_rng(3))
-    >>> shuffled.best_pair, shuffled.pair(*shuffled.best_pair)
+    >>> shuffled.best_pair, problem.grid.levels(shuffled.arm(shuffled.best_arm))
     ((2, 1), (0, 2))
     """
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         self.problem = problem
-        #: The problem's own number of each row and of each column.
-        self.rows: Ints = rng.permutation(problem.K)
-        self.columns: Ints = rng.permutation(problem.L)
+        #: The problem's own number of each level, for each side.
+        self.orders: list[Ints] = [rng.permutation(size) for size in problem.grid.sizes]
         self.description = problem.description
         self.sigma, self.low, self.high = problem.sigma, problem.low, problem.high
         self.block = problem.block
-        if problem.row_labels is not None and problem.column_labels is not None:
-            self.row_labels = [problem.row_labels[i] for i in self.rows]
-            self.column_labels = [problem.column_labels[j] for j in self.columns]
+        if problem.labels is not None:
+            self.labels = [
+                [names[level] for level in order]
+                for names, order in zip(problem.labels, self.orders, strict=True)
+            ]
 
-    def pair(self, row: int, column: int) -> tuple[int, int]:
-        """A pair of this grid by the problem's own numbers."""
-        return int(self.rows[row]), int(self.columns[column])
+    def arm(self, arm: int) -> int:
+        """An arm of this grid by the problem's own number."""
+        levels = zip(self.orders, self.grid.levels(arm), strict=True)
+        return self.grid.arm([int(order[level]) for order, level in levels])
+
+    def _place(self, arm: int) -> int:
+        """Where one of the problem's own arms is here."""
+        levels = zip(self.orders, self.grid.levels(arm), strict=True)
+        return self.grid.arm([int(inverse(order)[level]) for order, level in levels])
 
     @cached_property
     def means(self) -> Floats:
-        """Mean rewards, K×L."""
-        return self.problem.means[np.ix_(self.rows, self.columns)]
+        """Mean rewards, with an axis for each side."""
+        return self.problem.means[np.ix_(*self.orders)]
 
-    # What follows would do as it stands in `Problem`, but not without K×L means.
-
-    @property
-    def K(self) -> int:
-        """Number of rows."""
-        return len(self.rows)
+    # What follows would do as it stands in `Problem`, but not without all means.
 
     @property
-    def L(self) -> int:
-        """Number of columns."""
-        return len(self.columns)
+    def grid(self) -> Grid:
+        """As the problem's."""
+        return self.problem.grid
 
     @cached_property
-    def best_pair(self) -> tuple[int, int]:
-        """Where the problem's best pair is here. Of several it needn't be the first one."""
-        row, column = self.problem.best_pair
-        return int(inverse(self.rows)[row]), int(inverse(self.columns)[column])
+    def best_arm(self) -> int:
+        """Where the problem's best arm is here. Of several it needn't be the first one."""
+        return self._place(self.problem.best_arm)
 
     @property
-    def best_pairs(self) -> list[tuple[int, int]]:
-        """All pairs of the largest mean, in row-major order."""
-        rows, columns = inverse(self.rows).tolist(), inverse(self.columns).tolist()
-        return sorted((rows[i], columns[j]) for i, j in self.problem.best_pairs)
+    def best_arms(self) -> list[int]:
+        """All arms of the largest mean, in order."""
+        return sorted(map(self._place, self.problem.best_arms))
 
-    def is_best(self, row: int, column: int) -> bool:
-        """Whether a pair is one of the best."""
-        return self.problem.is_best(*self.pair(row, column))
+    def is_best(self, arm: int) -> bool:
+        """Whether an arm is one of the best."""
+        return self.problem.is_best(self.arm(arm))
+
+    def mean(self, arm: int) -> float:
+        """Mean reward of an arm."""
+        return self.problem.mean(self.arm(arm))
 
     @property
     def best_mean(self) -> float:
-        """Mean reward of the best pair."""
+        """Mean reward of the best arm."""
         return self.problem.best_mean
 
     @property
     def lowest_mean(self) -> float:
-        """Mean reward of the worst pair."""
+        """Mean reward of the worst arm."""
         return self.problem.lowest_mean
 
     def row_means(self, columns: Ints) -> Floats:
         """Mean reward of each row when the column is drawn evenly from `columns`."""
-        return self.problem.row_means(self.columns[columns])[self.rows]
+        return self.problem.row_means(self.orders[1][columns])[self.orders[0]]
 
     def column_means(self, rows: Ints) -> Floats:
         """Mean reward of each column when the row is drawn evenly from `rows`."""
-        return self.problem.column_means(self.rows[rows])[self.columns]
+        return self.problem.column_means(self.orders[0][rows])[self.orders[1]]
 
     @property
     def given(self) -> tuple[Any, ...]:
         """The problem, and the order."""
-        return "Shuffled", self.problem.given, self.rows, self.columns
+        return "Shuffled", self.problem.given, *self.orders
 
     @property
     def has_tallies(self) -> bool:
@@ -166,31 +176,38 @@ class Shuffled(Problem):
 
     @property
     def law(self) -> Any:
-        """The compiled side of the problem: of its own type where all that it has is two factors.
+        """The compiled side of the problem: of its own type where that is known to be possible.
 
         What is compiled for the problem will do then; the random numbers are the same either way.
         """
         law = self.problem.law
-        twins = [np.empty(0, np.int64)] * 2
-        if self.has_tallies:
-            twins = [
-                inverse(self.rows)[law.row_twin[self.rows]],
-                inverse(self.columns)[law.column_twin[self.columns]],
+        lines = [np.empty(0, np.int64)] * 2
+        if len(self.orders) == 2 and self.has_tallies:
+            lines = [
+                inverse(order)[twin[order]]
+                for order, twin in zip(self.orders, (law.row_twin, law.column_twin), strict=True)
             ]
+        more: dict[str, Any] = {"row_twin": lines[0], "column_twin": lines[1]}
         fixed = self.block is None and type(self.problem).refill is Problem.refill
-        if not fixed or type(law) not in (BernoulliLaw, GaussianLaw):
-            return ShuffledLaw(law, self.rows, self.columns, *twins)
-        u, v = law.u[self.rows], law.v[self.columns]
-        for new, old in ((u, law.u), (v, law.v)):  # what may be written to is of another type
-            new.flags.writeable = old.flags.writeable
-        return law._replace(
-            u=u,
-            v=v,
-            best_row=int(inverse(self.rows)[law.best_row]),
-            best_column=int(inverse(self.columns)[law.best_column]),
-            row_twin=twins[0],
-            column_twin=twins[1],
-        )
+        if fixed and type(law) in (BernoulliLaw, GaussianLaw):
+            row, column = self.best_pair
+            more |= {"best_row": row, "best_column": column}
+            moved = {"u": law.u[self.orders[0]], "v": law.v[self.orders[1]]}
+        elif fixed and type(law) in (ArmsLaw, GaussianArmsLaw):
+            names = {"means", "joint"}.intersection(law._fields)
+            more["best"] = self.best_arm
+            moved = {name: self._moved(getattr(law, name)) for name in names}
+        else:
+            strides = self.grid.strides
+            begins = np.cumsum([0, *self.grid.sizes[:-1]])
+            sides = np.stack([strides, begins], axis=1).astype(np.int64)
+            return ShuffledLaw(law, np.concatenate(self.orders), sides, *lines)
+        for name, array in moved.items():  # what may be written to is of another type
+            array.flags.writeable = getattr(law, name).flags.writeable
+        return law._replace(**moved, **more)
+
+    def _moved(self, values: Floats) -> Floats:
+        return values.reshape(self.grid.sizes)[np.ix_(*self.orders)].ravel()
 
     def refill(self, law: Any, rng: np.random.Generator) -> None:
         """Draw what the law within needs for the next `block` steps."""

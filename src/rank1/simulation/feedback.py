@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import kernel
+from rank1.compiled import kernel, record
 from rank1.errors import InputError
-from rank1.policies.base import Policy, Records, choose, expects, record, update
+from rank1.policies.base import Policy, Records, choose, expects, has_counts, update
 from rank1.policies.folding import give_up, learn_count, load_tallies
-from rank1.simulation.loop import draw, gap, note, refuse, room_for_curve
+from rank1.policies.step import draw, gap, note
+from rank1.simulation.known import smallest_start
+from rank1.simulation.loop import refuse, room_for_curve
 
 if TYPE_CHECKING:
     from rank1.problems.base import Problem
     from rank1.simulation.series import Series
 
-__all__ = ["AT_ONCE", "Feedback", "play_late", "play_late_run"]
+__all__ = ["AT_ONCE", "Feedback", "compile_late", "late_run", "late_steps"]
 
 Floats = NDArray[np.float64]
 
@@ -28,15 +30,14 @@ Floats = NDArray[np.float64]
 FADING = 16
 
 #: A pull whose reward is on its way.
-PULL = record("row", "column", "tag", "lost", reward=float)
+PULL = record("arm", "tag", "lost", reward=float)
 
 #: Where a run stands.
 AT = record(
-    "out",  # pulls whose rewards are on their way
+    "pending",  # pulls whose rewards are on their way
     "due",  # how many of them come in now
     "learned",  # rewards since the policy last forgot
-    "row",  # the pull at which the loop has stopped
-    "column",
+    "arm",  # the pull at which the loop has stopped
     "tag",
 )
 
@@ -64,19 +65,17 @@ class Feedback:
             forgetting = checks.number("forgetting", forgetting, 1, 1e12)
         return cls(delay, missing, checks.integer("batch", batch, 1, 10**6), forgetting)
 
-    def check(self, policy: Policy, problem: Problem | None = None) -> None:
+    def check(self, policy: Policy, problem: Problem) -> None:
         """Refuse a policy that can't forget, and rewards that can't fade."""
-        if self.forgetting is not None and not policy.counts:
-            raise InputError(
-                f"forgetting must be None for {policy.label}, whose state isn't counts and sums"
-            )
-        if self.forgetting is None or problem is None:
+        if self.forgetting is None:
             return
+        if not has_counts(smallest_start(policy, problem, 1)):
+            why = f"None for {policy.label}, whose state isn't counts and sums"
+            raise InputError("forgetting", self.forgetting, why)
         if not (problem.low >= 0 and problem.high <= 1):
-            raise InputError(
-                "forgetting must be None unless rewards lie in [0, 1], "
-                f"got rewards in [{problem.low:g}, {problem.high:g}]"
-            )
+            rewards = f"{self.forgetting:g} with rewards in [{problem.low:g}, {problem.high:g}]"
+            why = "None unless rewards lie in [0, 1]"
+            raise InputError("forgetting", self.forgetting, why, got=rewards)
 
     @property
     def settings(self) -> Records:
@@ -90,12 +89,11 @@ class Feedback:
 AT_ONCE = Feedback()
 
 
-def play_late(
+def late_steps(
     state: Any,
     law: Any,
     rng: np.random.Generator,
-    K: int,
-    L: int,
+    arms: int,
     t: int,
     stop: int,
     checkpoints: NDArray[np.int64],
@@ -115,57 +113,58 @@ def play_late(
     while True:
         while at.due > 0:
             # In order, where all come in.
-            k = at.out - at.due if rules.arrives >= 1.0 else int(rng.random() * at.out)
-            row, column, tag = queue[k].row, queue[k].column, queue[k].tag
-            reward, lost = queue[k].reward, queue[k].lost
+            k = at.pending - at.due if rules.arrives >= 1.0 else int(rng.random() * at.pending)
+            arm, tag, reward, lost = queue[k].arm, queue[k].tag, queue[k].reward, queue[k].lost
             at.due -= 1
             if rules.arrives < 1.0:
-                at.out -= 1
-                last = queue[at.out]
-                queue[k].row, queue[k].column, queue[k].tag = last.row, last.column, last.tag
+                at.pending -= 1
+                last = queue[at.pending]
+                queue[k].arm, queue[k].tag = last.arm, last.tag
                 queue[k].reward, queue[k].lost = last.reward, last.lost
             elif at.due == 0:
-                at.out = 0
+                at.pending = 0
             if lost == 1:
-                if tag >= 0 and not give_up(state, row, column, tag):
-                    at.row, at.column, at.tag = row, column, tag
+                if tag >= 0 and not give_up(state, arm, tag):
+                    at.arm, at.tag = arm, tag
                     return t, FORGET
                 continue
             if tag < 0:
-                learn_count(state, row, column, 1, reward)
-            elif expects(state, row, column, tag):
-                update(state, row, column, tag, reward)
+                learn_count(state, arm, 1, reward)
+            elif expects(state, arm, tag):
+                update(state, arm, tag, reward)
             if rules.forget_every > 0:
-                known[row, column] += 1.0
-                sums[row, column] += reward
+                known[arm] += 1.0
+                sums[arm] += reward
                 at.learned += 1
                 if at.learned >= rules.forget_every:
                     return t, FADE
         if t >= stop:
             return t, DONE
-        if at.out == len(queue):
+        if at.pending == len(queue):
             return t, FULL
-        row, column, tag = choose(state, rng)
-        if np.uint64(row) >= np.uint64(K) or np.uint64(column) >= np.uint64(L):
-            at.row, at.column = row, column
+        arm, tag = choose(state, rng)
+        if np.uint64(arm) >= np.uint64(arms):
+            at.arm = arm
             return t, OFF_THE_GRID
-        reward, regret = draw(law, row, column, rng)
-        totals[0] += gap(law, row, column)
+        reward, regret = draw(law, arm, rng)
+        totals[0] += gap(law, arm)
         totals[1] += regret
-        one = queue[at.out]
-        one.row, one.column, one.tag, one.reward, one.lost = row, column, tag, reward, 0
+        one = queue[at.pending]
+        one.arm, one.tag, one.reward, one.lost = arm, tag, reward, 0
         if rules.missing > 0.0 and rng.random() < rules.missing:
             one.lost = 1
-        at.out += 1
+        at.pending += 1
         t += 1
         if t == checkpoints[mark]:
             note(curve, mark, totals)
             mark += mark < len(checkpoints) - 1
         if t % rules.batch == 0:
-            at.due = at.out if rules.arrives >= 1.0 else rng.binomial(at.out, rules.arrives)
+            at.due = at.pending
+            if rules.arrives < 1.0:
+                at.due = rng.binomial(at.pending, rules.arrives)
 
 
-def play_late_run(
+def late_run(
     series: Series,
     problem: Problem,
     law: Any,
@@ -175,30 +174,31 @@ def play_late_run(
     stopped: Callable[[], bool],
 ) -> Any:
     """Play one run; the policy's state at its end."""
-    feedback, K, L = series.feedback, problem.K, problem.L
+    feedback, arms = series.feedback, problem.arms
     feedback.check(series.policy, problem)
     state, totals = series.start(problem), np.zeros(2)
     at, settings = np.zeros(1, AT), feedback.settings
     queue = np.zeros(max(64, 2 * feedback.batch), PULL)
-    known, sums = np.zeros((K, L)), np.zeros((K, L))
+    # What has faded is kept per arm, and only where it fades.
+    known, sums = np.zeros((2, arms if feedback.forgetting else 0))
     for begin in range(0, series.n, chunk):
         if stopped():
             raise KeyboardInterrupt
         problem.refill(law, rng)
         t, stop = begin, min(begin + chunk, series.n)
         while True:
-            t, reason = kernel(play_late, state, law)(
-                state, law, rng, K, L, t, stop, series.checkpoints, curve, totals,
+            t, reason = kernel(late_steps, state, law)(
+                state, law, rng, arms, t, stop, series.checkpoints, curve, totals,
                 settings, at, queue, known, sums,
             )  # fmt: skip
             if reason == DONE:
                 break
             if reason == OFF_THE_GRID:
-                raise refuse(series.policy.label, t, int(at[0].row), int(at[0].column), K, L)
+                raise refuse(series.policy.label, t, int(at[0].arm), problem.grid)
             if reason == FULL:
                 queue = np.concatenate([queue, np.zeros(len(queue), PULL)])
             elif reason == FORGET:
-                state = state.forget(int(at[0].row), int(at[0].column), int(at[0].tag))
+                state = state.forget(int(at[0].arm), int(at[0].tag))
             else:
                 assert feedback.forgetting is not None
                 factor = 0.5 ** (at[0].learned / feedback.forgetting)
@@ -214,4 +214,4 @@ def play_late_run(
 def compile_late(series: Series, problem: Problem, rng: np.random.Generator) -> None:
     """Have the loop ready."""
     shorter = replace(series, n=1, checkpoints=np.array([1]))
-    play_late_run(shorter, problem, problem.law, rng, room_for_curve(1), 1, lambda: False)
+    late_run(shorter, problem, problem.law, rng, room_for_curve(1), 1, lambda: False)

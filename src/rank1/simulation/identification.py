@@ -1,4 +1,4 @@
-"""Finding the best pair and stopping: how many pulls until one may be sure."""
+"""Finding the best arm and stopping: how many pulls until it is known."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.errors import InputError, InputTypeError
+from rank1.errors import InputError
+from rank1.grid import Grid
 from rank1.notebook import never_fails
 from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
 from rank1.simulation.block import Block
+from rank1.simulation.known import best_document, pairs_of, problem_document
 from rank1.simulation.plan import make_plan
-from rank1.simulation.result import mean_and_error
-from rank1.simulation.runs import Interrupted, checked_policies
-from rank1.simulation.search import Search
+from rank1.simulation.runs import Interrupted, checked_policies, checked_problem
+from rank1.simulation.series import Series
+from rank1.simulation.stop import BestArmRule
 from rank1.simulation.store import Store
-from rank1.stopping import start_watch
+from rank1.statistics import mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,11 +45,23 @@ class Searches:
     #: Pulls of each run; n where the rule did not stop it.
     pulls: NDArray[np.int64] = field(repr=False)
     stopped: NDArray[np.bool_] = field(repr=False)
-    best_pairs: list[tuple[int, int]] = field(repr=False)
-    #: Whether a run was stopped at a pair that is further from the best than the tolerance.
+    grid: Grid
+    #: The arm that led at the end of each run.
+    arms: list[int] = field(repr=False)
+    #: Whether a run was stopped at an arm that is further from the best than the tolerance.
     wrong: NDArray[np.bool_] = field(repr=False)
     #: Expected regret until the end of each run.
     regret: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def best_arms(self) -> list[tuple[int, ...]]:
+        """The levels of the arm that led at the end of each run."""
+        return [self.grid.levels(arm) for arm in self.arms]
+
+    @property
+    def best_pairs(self) -> list[tuple[int, int]]:
+        """The same as rows and columns, where there are two sides."""
+        return pairs_of(self.grid, self.best_arms)
 
     def entry(self) -> dict[str, Any]:
         """The facts as plain values."""
@@ -57,8 +71,8 @@ class Searches:
             "seconds": self.seconds,
             "stopped": int(self.stopped.sum()),
             "wrong": int(self.wrong.sum()),
-            "best_pair": [list(pair) for pair in self.best_pairs],
-            "pulls": mean_and_error(self.pulls.astype(np.float64))
+            **best_document(self.best_arms),
+            "pulls": mean_and_error(self.pulls)
             | {
                 "median": float(np.median(self.pulls)),
                 "p90": float(np.quantile(self.pulls, 0.9)),
@@ -69,7 +83,7 @@ class Searches:
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """What `identify` gives: pulls until one may stop, for every policy and run."""
+    """What `identify` gives: pulls until the rule stops, for every policy and run."""
 
     problem: Problem
     confidence: float
@@ -106,10 +120,8 @@ class Identification:
 
     def document(self) -> dict[str, Any]:
         """The facts as one JSON document, as `rank1 identify --json` prints them."""
-        told = self.problem.description
-        about = {"name": told["name"], "K": self.problem.K, "L": self.problem.L}
         return {
-            "problem": about | {"settings": told["settings"]},
+            "problem": problem_document(self.problem),
             "confidence": self.confidence,
             "tolerance": self.tolerance,
             "rank_one": self.rank_one,
@@ -121,7 +133,7 @@ class Identification:
         }
 
     def plot(self, *, bound: bool = True, ax: Axes | None = None) -> Axes:
-        """How many runs have stopped after so many pulls, with the lower bound where there is one.
+        """The share of runs that have stopped by each pull, with the lower bound if there is one.
 
         Parameters
         ----------
@@ -158,10 +170,10 @@ def identify(
     address: str | None = None,
     progress: bool | Progress = False,
 ) -> Identification:
-    """Play each policy until the stopping rule is sure of the best pair.
+    """Play each policy until the stopping rule is sure of the best arm.
 
     The rule (`rank1.stopping`) is looked at after every pull. Whatever the policy, the chance that
-    it ever stops at a pair which is not best, or not within `tolerance` of the best, is at most
+    it ever stops at an arm which is not best, or not within `tolerance` of the best, is at most
     1 − confidence.
 
     Parameters
@@ -173,13 +185,13 @@ def identify(
     confidence
         The probability, below 1, with which the rule is right.
     tolerance
-        How far from the best a pair may be.
+        How far from the best an arm may be.
     n
         Pulls after which a run ends without a stop.
     runs, seed, jobs
         As for `simulate`.
     rank_one
-        Whether the rule may assume that the grid has rank one; else it compares all pairs.
+        Whether the rule may assume that the grid has rank one; else it compares all arms.
     shuffle, store, backend, address, progress
         As for `simulate`.
 
@@ -197,26 +209,21 @@ def identify(
     ([(0, 0), (0, 0), (0, 0), (0, 0), (0, 0)], 0)
     """
     policies = checked_policies(policies)
-    if not isinstance(problem, Problem):
-        raise InputTypeError(f"problem must be a Problem, such as rank1.spike(…), got {problem!r}")
+    checked_problem(problem)
     if problem.low < 0 or problem.high > 1:
-        raise InputError(
-            "problem must have rewards in [0, 1] for the stopping rule, got rewards in "
-            f"[{problem.low:g}, {problem.high:g}]"
-        )
+        got = f"one with rewards in [{problem.low:g}, {problem.high:g}]"
+        expected = "one with rewards in [0, 1] for the stopping rule"
+        raise InputError("problem", problem, expected, got=got)
     n = checks.integer("n", n, 1)
     runs = checks.integer("runs", runs, 1)
-    seed = checks.integer("seed", seed, 0, None)
     jobs = checks.jobs("jobs", jobs)
     shuffle = checks.boolean("shuffle", shuffle)
-    start_watch(1, 2, confidence, tolerance, rank_one)  # refuses what the rule can't take
+    rule = BestArmRule(confidence, tolerance, rank_one)
+    rule.start(Grid([2]))  # refuses what the rule can't take
+    rule = BestArmRule(float(confidence), float(tolerance), rank_one)
     series = [
-        Search(
-            policy, problem, n, np.array([n]), seed, "steps", shuffle,
-            confidence=float(confidence), tolerance=float(tolerance), rank_one=rank_one,
-        )
-        for policy in policies
-    ]  # fmt: skip
+        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, stop=rule) for policy in policies
+    ]
     kept = None if store is None else Store(store)
     plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
 
@@ -226,8 +233,8 @@ def identify(
             _searches(policies[number], problem, tolerance, plan.whole(number)) for number in played
         ]
         most = max(len(each.pulls) for each in searches)  # fewer if it was interrupted
-        rule = float(confidence), float(tolerance), rank_one
-        return Identification(problem, *rule, n, most, seed, searches, shuffle)
+        asked = rule.confidence, rule.tolerance, rank_one
+        return Identification(problem, *asked, n, most, series[0].seed, searches, shuffle)
 
     try:
         plan.play(backend, jobs, address, progress=progress, strict=True)
@@ -237,11 +244,11 @@ def identify(
 
 
 def _searches(policy: Policy, problem: Problem, tolerance: float, block: Block) -> Searches:
-    pairs = [(int(i), int(j)) for i, j in block["best_pairs"]]
-    gaps = np.array([problem.best_mean - problem.means[pair] for pair in pairs])
-    best = np.array([problem.is_best(*pair) for pair in pairs])
+    arms: list[int] = block["best_arms"].tolist()
+    gaps = np.array([problem.best_mean - problem.mean(arm) for arm in arms])
+    best = np.array([problem.is_best(arm) for arm in arms])
     wrong = block["stopped"] & ~best & (gaps > tolerance)
     return Searches(
-        policy.label, policy.name, policy.settings, block.seconds,
-        block["pulls"], block["stopped"], pairs, wrong, block["regret"][:, 0],
+        policy.label, policy.name, policy.settings, block.seconds, block["pulls"],
+        block["stopped"], problem.grid, arms, wrong, block["curves"][:, -1, 0],
     )  # fmt: skip

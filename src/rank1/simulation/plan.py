@@ -14,17 +14,17 @@ from typing import Any, Generic, TypeVar
 from rank1 import checks
 from rank1.errors import BackendError, NoDigest
 from rank1.progress import Progress, short
-from rank1.simulation.backends import Cell, Failure, Playable, Played, Setup, Task, backend
+from rank1.simulation.backends import Failure, Playable, Played, RunCell, Setup, Task, backend
 from rank1.simulation.block import Block, joined, missing_runs
 from rank1.simulation.store import Store
 
 __all__ = ["MAX_RUNS", "Plan", "cut", "make_plan"]
 
-#: More runs of a series are surely a slip of the pen.
+#: More runs of a series are surely a mistake.
 MAX_RUNS = 10_000_000
-#: A cell should take about so long: little is lost with it, and handing it out costs nothing.
+#: How long a cell should take: little is lost with it, and handing it out costs nothing.
 CELL_SECONDS = 1.0
-#: Probing is worth its time when there are so many seconds of work, by a guess.
+#: Probing is worth its time when there are this number of seconds of work, by a guess.
 PROBE_WORTH = 2.0
 #: Time for probing beyond one look at each policy on each kind of problem.
 PROBE_SECONDS = 5.0
@@ -52,7 +52,7 @@ class Plan(Generic[P]):
     keys: list[str | None] = field(repr=False)
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[RunCell]:
         """All that are left."""
         return [cell for task in self.tasks for cell in task]
 
@@ -88,7 +88,7 @@ class Plan(Generic[P]):
         progress: bool | Progress = False,
         lines: bool = False,
         strict: bool = False,
-    ) -> list[tuple[Cell, Failure]]:
+    ) -> list[tuple[RunCell, Failure]]:
         """Play what is left. A finished cell is in the store and among the blocks at once.
 
         Parameters
@@ -118,7 +118,7 @@ class Plan(Generic[P]):
             self.store.check_writable()
         at = {id(one): number for number, one in reversed(list(enumerate(self.series)))}
         setup = Setup(jobs, address, note, threading.Event())
-        failed: list[tuple[Cell, Failure]] = []
+        failed: list[tuple[RunCell, Failure]] = []
         left = dict.fromkeys(range(len(self.tasks)))
         reason = Failure("nothing came back")
 
@@ -151,7 +151,7 @@ class Plan(Generic[P]):
                     if self.store is not None and (key := self.keys[number]) is not None:
                         self.store.put(key, cell.runs, outcome)
                     self.blocks[number][cell.runs.start] = outcome
-                    pulls = outcome.arrays.get("pulls")  # of a search, which may end before n
+                    pulls = outcome.arrays.get("pulls")  # where a rule may end runs before n
                     steps += cell.steps if pulls is None else int(pulls.sum())
                 rate = steps / (time.perf_counter() - begin)
                 bar.advance(
@@ -161,7 +161,7 @@ class Plan(Generic[P]):
         failed += [(cell, reason) for k in left for cell in self.tasks[k]]
         if strict and failed:
             cell, why = failed[0]
-            raise BackendError(f"{cell.series}: {why.error}")
+            raise BackendError(str(cell.series), why.error)
         return failed
 
 
@@ -222,7 +222,7 @@ def make_plan(
     todo = [(series[k], sum(map(len, parts))) for k, parts in left.items()]
     cost = _costs(todo, progress)
     cells = [
-        Cell(series[k], part, cost(series[k]) * len(part))
+        RunCell(series[k], part, cost(series[k]) * len(part))
         for k, parts in left.items()
         for gap in parts
         for part in cut(gap, cost(series[k]), cell_seconds)
@@ -275,7 +275,7 @@ def cut(runs: range, seconds: float, target: float) -> Iterator[range]:
         at = stop
 
 
-def _packed(cells: list[Cell], target: float) -> Iterator[Task]:
+def _packed(cells: list[RunCell], target: float) -> Iterator[Task]:
     task: Task = []
     total = 0.0
     for cell in cells:

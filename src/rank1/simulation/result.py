@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.errors import InputError
+from rank1.grid import Grid
 from rank1.notebook import never_fails
 from rank1.policies import POLICIES
 from rank1.policies.base import Policy
@@ -21,28 +21,19 @@ from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
 from rank1.simulation.block import Block, joined
 from rank1.simulation.feedback import AT_ONCE, Feedback
+from rank1.simulation.known import best_document, pairs_of, problem_document
 from rank1.simulation.series import Series, resolved
 from rank1.simulation.tidy import Part, Tidy, write_tidy
 from rank1.simulation.trace import Trace, trace_of
+from rank1.statistics import mean_and_error
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
-__all__ = ["Outcome", "Result", "mean_and_error", "result_of"]
+__all__ = ["Outcome", "Result", "result_of"]
 
 Floats = NDArray[np.float64]
-
-
-def mean_and_error(values: Floats) -> dict[str, float | None]:
-    """Mean, standard deviation and standard error; the last two need more than one value.
-
-    >>> mean_and_error(np.array([1.0, 3.0]))
-    {'mean': 2.0, 'std': 1.4142135623730951, 'se': 1.0}
-    """
-    std = float(values.std(ddof=1)) if len(values) > 1 else None
-    se = None if std is None else std / math.sqrt(len(values))
-    return {"mean": float(values.mean()), "std": std, "se": se}
 
 
 @dataclass(frozen=True)
@@ -54,7 +45,9 @@ class Outcome:
     settings: dict[str, Any]
     seconds: float
     runs: list[int]
-    best_pairs: list[tuple[int, int]]
+    grid: Grid
+    #: The arm that each run recommends at its end.
+    arms: list[int] = field(repr=False)
     #: Regret at the checkpoints: (runs, checkpoints).
     expected: Floats = field(repr=False)
     realised: Floats = field(repr=False)
@@ -62,8 +55,9 @@ class Outcome:
     player: Policy | None = field(repr=False)
 
     @classmethod
-    def of(cls, policy: Policy, blocks: Mapping[int, Block]) -> Outcome:
+    def of(cls, series: Series, blocks: Mapping[int, Block]) -> Outcome:
         """Put blocks of runs, by the number of their first run, together in order."""
+        policy = series.policy
         whole = joined(block for _, block in sorted(blocks.items()))
         curves = whole["curves"]
         return cls(
@@ -72,11 +66,22 @@ class Outcome:
             policy.settings,
             whole.seconds,
             [first + k for first, block in sorted(blocks.items()) for k in range(block.runs)],
-            [(int(i), int(j)) for i, j in whole["best_pairs"]],
+            series.problem.grid,
+            whole["best_arms"].tolist(),
             curves[:, :, 0],
             curves[:, :, 1],
             policy,
         )
+
+    @property
+    def best_arms(self) -> list[tuple[int, ...]]:
+        """The levels of the arm that each run recommends at its end."""
+        return [self.grid.levels(arm) for arm in self.arms]
+
+    @property
+    def best_pairs(self) -> list[tuple[int, int]]:
+        """The same as rows and columns, where there are two sides."""
+        return pairs_of(self.grid, self.best_arms)
 
     def entry(self, checkpoints: NDArray[np.int64]) -> dict[str, Any]:
         """The facts as plain values: an entry of what `rank1 simulate --json` prints."""
@@ -84,7 +89,7 @@ class Outcome:
             "policy": self.policy,
             "settings": self.settings,
             "seconds": self.seconds,
-            "best_pair": [list(pair) for pair in self.best_pairs],
+            **best_document(self.best_arms),
             "expected_regret": mean_and_error(self.expected[:, -1]),
             "realised_regret": mean_and_error(self.realised[:, -1]),
             "steps": checkpoints.tolist(),
@@ -97,9 +102,9 @@ class Outcome:
     def blocks(self) -> dict[int, Block]:
         """The runs as blocks, by the number of their first run: the reverse of `of`."""
         curves = np.stack([self.expected, self.realised], axis=2)
-        pairs = np.array(self.best_pairs, np.int64)
+        arms = np.array(self.arms, np.int64)
         return {
-            run: Block({"curves": curves[k : k + 1], "best_pairs": pairs[k : k + 1]}, 0.0)
+            run: Block({"curves": curves[k : k + 1], "best_arms": arms[k : k + 1]}, 0.0)
             for k, run in enumerate(self.runs)
         }
 
@@ -108,7 +113,7 @@ class Outcome:
 class Result:
     """Regret of every policy, run and checkpoint of one call of `simulate`."""
 
-    #: The problem's name, K, L and settings.
+    #: The problem's name, sides and settings.
     about: dict[str, Any] = field(repr=False)
     #: None where a file doesn't say enough to build it again.
     problem: Problem | None
@@ -136,12 +141,9 @@ class Result:
         missing: list[tuple[int, int, int]],
     ) -> Result:
         """The result of series that differ in their policy only, of which one is given."""
-        problem = series.problem
-        about = {"name": problem.description["name"], "K": problem.K, "L": problem.L}
-        about["settings"] = problem.description["settings"]
         return cls(
-            about,
-            problem,
+            problem_document(series.problem),
+            series.problem,
             series.n,
             runs,
             series.seed,
@@ -159,15 +161,20 @@ class Result:
         label = checks.one_of("policy", policy, labels)
         return self.outcomes[labels.index(label)]
 
+    def best_arms(self, policy: str) -> list[tuple[int, ...]]:
+        """The levels of the arm that each run of a policy recommends at the end."""
+        return self[policy].best_arms
+
     def best_pairs(self, policy: str) -> list[tuple[int, int]]:
-        """The pair that each run of a policy recommends at the end."""
+        """The pair that each run of a policy recommends at the end, where there are two sides."""
         return self[policy].best_pairs
 
     def summary(self) -> pl.DataFrame:
-        """One row a policy: regret at the end, and the share of runs that found a best pair.
+        """One row a policy: regret at the end, and the share of runs that found a best arm.
 
-        The pair that a run names is the first in row-major order where several are tied. This
-        favours problems whose best pair is (0, 0), as a spike's is, unless `shuffle=True`.
+        `best_arm` has the levels of the arm that most runs name; `best_pair` is the same where
+        there are two sides. A run names the first arm where several are tied. This favours
+        problems whose best arm is the first one, as a spike's is, unless `shuffle=True`.
         """
         import polars as pl
 
@@ -179,11 +186,12 @@ class Result:
             for kind in ("expected", "realised"):
                 figures = mean_and_error(getattr(outcome, kind)[:, -1])
                 row |= {f"{kind}_{name}": value for name, value in figures.items()}
-            pairs = outcome.best_pairs
-            row["best_pair"] = list(Counter(sorted(pairs)).most_common(1)[0][0])
+            arms = outcome.arms
+            most = outcome.grid.levels(Counter(sorted(arms)).most_common(1)[0][0])
+            row |= {name: best[0] for name, best in best_document([most]).items()}
             row["found"] = None
             if self.problem is not None:
-                row["found"] = sum(self.problem.is_best(*pair) for pair in pairs) / len(pairs)
+                row["found"] = sum(map(self.problem.is_best, arms)) / len(arms)
             row["seconds"] = outcome.seconds
             rows.append(row)
         floats = [f"{kind}_{name}" for kind in ("expected", "realised") for name in ("std", "se")]
@@ -248,14 +256,11 @@ class Result:
         outcome = self.outcomes[0] if policy is None else self[policy]
         if self.problem is None or outcome.player is None:
             what = self.about["name"] if self.problem is None else outcome.policy
-            raise InputError(
-                f"this result can't be traced: {what} can't be built from a file; simulate it again"
-            )
+            expected = "one whose policy and problem a file can tell"
+            raise InputError("result", self, expected, "simulate it again", got=f"one of {what}")
         if run not in outcome.runs:
-            raise InputError(
-                f"run must be the number of a finished run, up to {outcome.runs[-1]}, "
-                f"got {checks.shown(run)}"
-            )
+            last = outcome.runs[-1]
+            raise InputError("run", run, f"the number of a finished run, up to {last}")
         series = Series.of(
             outcome.player,
             self.problem,
@@ -356,12 +361,16 @@ def result_of(tidy: Tidy) -> Result:
     import polars as pl
 
     facts, frame = tidy.facts, tidy.frame.collect()
-    checkpoints = np.array(facts["checkpoints"], np.int64)
-    outcomes = []
+    about, checkpoints = facts["problem"], np.array(facts["checkpoints"], np.int64)
+    about.setdefault("sides", [about.get("K"), about.get("L")])
+    grid, outcomes = Grid(about["sides"]), []
     for entry in facts["policies"]:
         own = frame.filter(pl.col("policy") == entry["label"])
         shape = (len(entry["runs"]), len(checkpoints))
         ends = own.filter(pl.col("step") == facts["n"])
+        if "best_arm" not in ends.columns:  # of files before there were sides
+            best = pl.col("best_row") * grid.sizes[1] + pl.col("best_column")
+            ends = ends.with_columns(best.alias("best_arm"))
         outcomes.append(
             Outcome(
                 entry["label"],
@@ -369,13 +378,13 @@ def result_of(tidy: Tidy) -> Result:
                 entry["settings"],
                 entry["seconds"],
                 entry["runs"],
-                list(zip(ends["best_row"].to_list(), ends["best_column"].to_list(), strict=True)),
+                grid,
+                ends["best_arm"].to_list(),
                 own["expected_regret"].to_numpy().reshape(shape),
                 own["realised_regret"].to_numpy().reshape(shape),
                 _built(POLICIES, entry["policy"], entry["settings"]),
             )
         )
-    about = facts["problem"]
     return Result(
         about,
         _built(PROBLEMS, about["name"], about["settings"]),

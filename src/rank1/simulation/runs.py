@@ -18,7 +18,7 @@ from rank1.simulation.result import Outcome, Result
 from rank1.simulation.series import Series
 from rank1.simulation.store import Store
 
-__all__ = ["Interrupted", "checked_policies", "simulate"]
+__all__ = ["Interrupted", "checked_policies", "checked_problem", "simulate"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -73,19 +73,19 @@ def simulate(
     checkpoints
         How many evenly spaced steps regret is recorded at, or the steps themselves.
     method
-        "steps" plays every step; "stages" draws whole stages of an elimination policy, equal in
-        law and much faster; "auto" takes the faster one.
+        "steps" plays every step; "stages" plays many pulls at a time, such as whole stages of an
+        elimination policy, equal in law and much faster; "auto" takes the faster one.
     shuffle
-        Relabel rows and columns at random in each run, so that no policy gains from where the best
-        pair stands: ties go to the lowest index, and a spike's best pair is (0, 0). Pairs in the
-        result are those of the problem.
+        Relabel the levels of each side at random in each run, so that no policy gains from where
+        the best arm stands: ties go to the lowest number, and a spike's best pair is (0, 0). Arms
+        in the result are those of the problem.
     delay
-        Rewards come late, by so many steps on average: in each step each of those on their way
-        comes in with the same probability, so that they also come out of order.
+        By how many steps rewards come late, on average: in each step each pending one comes in
+        with the same probability, so that they also come out of order.
     missing
         The probability that a reward never comes. When it would have come, the policy is told so.
     batch
-        Rewards come in after every so many steps only.
+        Rewards come in together, at the end of each batch of this number of steps.
     forgetting
         The half-life of what is learned, in rewards, for policies whose state is counts and sums.
     store
@@ -117,16 +117,13 @@ def simulate(
     (1000, 5)
     """
     policies = checked_policies(policies)
-    if not isinstance(problem, Problem):
-        raise InputTypeError(f"problem must be a Problem, such as rank1.spike(…), got {problem!r}")
+    checked_problem(problem)
     n = checks.integer("n", n, 1)
     runs = checks.integer("runs", runs, 1)
     jobs = checks.jobs("jobs", jobs)
     marks = list(checkpoints) if isinstance(checkpoints, Iterable) else checkpoints
     shuffle = checks.boolean("shuffle", shuffle)
     feedback = Feedback.of(delay, missing, batch, forgetting)
-    for policy in policies:
-        feedback.check(policy, problem)
     series = [
         Series.of(policy, problem, n, marks, seed, method, shuffle, feedback) for policy in policies
     ]
@@ -135,7 +132,7 @@ def simulate(
 
     def result() -> Result:
         played = [number for number in range(len(series)) if plan.finished(number)]
-        outcomes = [Outcome.of(policies[number], plan.finished(number)) for number in played]
+        outcomes = [Outcome.of(series[number], plan.finished(number)) for number in played]
         most = max(len(outcome.runs) for outcome in outcomes)  # fewer if it was interrupted
         missing = [
             (number, part.start, part.stop)
@@ -151,24 +148,27 @@ def simulate(
     return result()
 
 
+def checked_problem(problem: Any) -> None:
+    """Refuse what isn't a problem."""
+    if not isinstance(problem, Problem):
+        raise InputTypeError("problem", problem, "a Problem, such as rank1.spike(…)")
+
+
 def checked_policies(policies: Policy | str | Sequence[Policy | str]) -> list[Policy]:
     """The policies as a list, if that is what they are and no two are the same."""
     if isinstance(policies, type):
         name = policies.__name__
-        raise InputTypeError(f"policies must be policies, such as {name}(), got the class {name}")
+        expected = f"policies, such as {name}()"
+        raise InputTypeError("policies", policies, expected, got=f"the class {name}")
     named = [policies] if isinstance(policies, Policy | str) else list(policies)
     given = [parse_policy(one) if isinstance(one, str) else one for one in named]
     if not given:
-        raise InputError(
-            "policies must name at least one policy, such as rank1.Rank1Elim(), got []"
-        )
+        raise InputError("policies", given, "at least one policy, such as rank1.Rank1Elim()")
     for policy in given:
         if not isinstance(policy, Policy):
-            raise InputTypeError(
-                f"policies must be policies, such as rank1.Rank1Elim(), got {checks.shown(policy)}"
-            )
+            raise InputTypeError("policies", policy, "policies, such as rank1.Rank1Elim()")
     labels = [policy.label for policy in given]
     for label in labels:
         if labels.count(label) > 1:
-            raise InputError(f"policies must differ from each other, got {label} twice")
+            raise InputError("policies", labels, "different from each other", got=f"{label} twice")
     return given

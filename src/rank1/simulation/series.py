@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,30 +17,29 @@ from rank1.compiled import digest, generator, kernel
 from rank1.compiled.dispatch import OPTIONS
 from rank1.errors import InputError
 from rank1.interrupts import held_back
-from rank1.policies.base import Policy
+from rank1.policies.base import Leaps, Policy
 from rank1.policies.folding import COMPILED, load_tallies
 from rank1.problems.base import Problem
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
-from rank1.simulation.feedback import AT_ONCE, Feedback, compile_late, play_late, play_late_run
+from rank1.simulation.feedback import AT_ONCE, Feedback, compile_late, late_run, late_steps
 from rank1.simulation.known import known_of
 from rank1.simulation.loop import play as play_steps
-from rank1.simulation.loop import refuse, room_for_curve
-from rank1.simulation.rounds import play_rounds
-from rank1.simulation.stages import play_stages, room_for
+from rank1.simulation.loop import play_until, refuse, room_for_curve
+from rank1.simulation.stop import StopRule
 
-__all__ = ["METHODS", "Run", "Series", "checkpoints_of", "has_stages", "resolved"]
+__all__ = ["METHODS", "Run", "Series", "checkpoints_of", "resolved"]
 
-#: Steps between two looks at whether the user has had enough.
+#: Steps between two looks at whether the user has interrupted.
 CHUNK = 2**18
-#: A probe takes at least so many seconds, or a whole run.
+#: A probe takes at least this number of seconds, or a whole run.
 PROBE_LEAST = 0.03
 
 #: How runs are played: every step, whole stages at once, or whichever is faster.
 METHODS = ("auto", "steps", "stages")
 
 #: To be raised when runs give other numbers though no policy, problem or loop has changed.
-VERSION = 4
+VERSION = 5
 
 # Streams of random numbers that a run has beside its own.
 SPLIT, SHUFFLE = 1, 2
@@ -49,13 +48,26 @@ SPLIT, SHUFFLE = 1, 2
 class Run(NamedTuple):
     """One policy on one problem for n steps from one seed."""
 
-    #: Expected and realised regret at each checkpoint: (checkpoints, 2).
+    #: Expected and realised regret at each checkpoint: (checkpoints, 2). After a stop it stays.
     curve: NDArray[np.float64]
-    #: By the problem's own numbers, also where it was shuffled.
-    best_pair: tuple[int, int]
+    #: By the problem's own number, also where it was shuffled.
+    best_arm: int
     state: Any
     #: What was played: the problem itself, or the order of it that this run had.
     problem: Problem
+    #: How many there were: n, or fewer if the rule stopped it.
+    pulls: int
+    stopped: bool = False
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is kept of it, as the arrays of a block have it."""
+        return {
+            "curves": self.curve,
+            "best_arms": self.best_arm,
+            "pulls": self.pulls,
+            "stopped": self.stopped,
+        }
 
 
 def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64]:
@@ -75,30 +87,28 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
     return np.array([n * k // count for k in range(1, count + 1)], np.int64)
 
 
-def has_stages(policy: Policy, problem: Problem) -> bool:
-    """Whether runs can be played by whole stages."""
-    return (policy.eliminates or policy.has_rounds) and problem.has_tallies
-
-
 def resolved(method: str, policy: Policy, problem: Problem) -> str:
     """The method that "auto" stands for: whole stages where they are possible."""
     checks.one_of("method", method, METHODS)
-    possible = has_stages(policy, problem)
+    possible = policy.leaps is not None and problem.has_tallies
     if method == "stages" and not possible:
         raise InputError(
-            f"method must be auto or steps for {policy.label} on this problem, got 'stages': "
-            "that needs an elimination policy, and a law that can draw sums"
+            "method",
+            method,
+            f"auto or steps for {policy.label} on this problem",
+            "stages need a policy with `leaps`, such as rank1elim, and a law that can draw sums",
         )
     return "stages" if possible and method != "steps" else "steps"
 
 
 def policy_number(policy: Policy) -> int:
-    """A number that tells who plays; the same in every process."""
-    default = {field.name: field.default for field in fields(policy)}
+    """A number that tells who plays; the same in every process.
+
+    It depends on the settings that differ from their defaults: a new one changes no other run.
+    """
     told = [
         (name, value if _is_plain(value) else digest(value))
-        for name, value in sorted(policy.settings.items())
-        if name not in policy.later or value != default[name]
+        for name, value in sorted(policy.changed.items())
     ]
     who = repr((policy.name, told)).encode()
     return int.from_bytes(hashlib.sha256(who).digest()[:16], "little")
@@ -155,10 +165,12 @@ class Series:
     seed: int
     #: "steps" or "stages".
     method: str
-    #: Whether rows and columns are relabelled at random in each run.
+    #: Whether the levels of each side are relabelled at random in each run.
     shuffle: bool = False
     #: How rewards come in.
     feedback: Feedback = field(default=AT_ONCE, kw_only=True)
+    #: What ends a run before n steps.
+    stop: StopRule | None = field(default=None, kw_only=True)
 
     @classmethod
     def of(
@@ -171,14 +183,19 @@ class Series:
         method: str = "auto",
         shuffle: bool = False,
         feedback: Feedback = AT_ONCE,
+        stop: StopRule | None = None,
     ) -> Series:
         """A series from arguments as `simulate` takes them."""
         n = checks.integer("n", n, 1)
+        policy.check(problem.grid)
         feedback.check(policy, problem)
-        if feedback != AT_ONCE:
+        if feedback != AT_ONCE or stop is not None:
             if method == "stages":
-                raise InputError("method must be auto or steps where rewards don't come at once")
+                why = "auto or steps where rewards don't come at once, or a rule ends the runs"
+                raise InputError("method", method, why)
             method = "steps"
+        if feedback != AT_ONCE and stop is not None:
+            raise InputError("feedback", feedback, "rewards at once where a rule ends the runs")
         return cls(
             policy,
             problem,
@@ -188,6 +205,7 @@ class Series:
             resolved(method, policy, problem),
             bool(shuffle),
             feedback=feedback,
+            stop=stop,
         )
 
     @cached_property
@@ -200,11 +218,14 @@ class Series:
 
     def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
         """The key, where `take` may remember what it has taken a digest of."""
-        loop: Any = self._stages if self.method == "stages" else play_steps
+        loop: Any = self._leaps.play if self.method == "stages" else play_steps
         more: list[Any] = [take(digest, Shuffled)] if self.shuffle else []
         if self.feedback != AT_ONCE:
-            loop = play_late
+            loop = late_steps
             more += [self.feedback, *(take(digest, code) for code in (load_tallies, *COMPILED))]
+        elif self.stop is not None:
+            loop = play_until
+            more += [self.stop, take(digest, type(self.stop))]
         parts = (
             VERSION, sorted(OPTIONS.items()),
             self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
@@ -216,8 +237,9 @@ class Series:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property
-    def _stages(self) -> Callable[..., Any]:
-        return play_stages if self.policy.eliminates else play_rounds
+    def _leaps(self) -> Leaps:
+        assert self.policy.leaps is not None
+        return self.policy.leaps
 
     def seed_of(self, run: int, stream: int | None = None) -> np.random.SeedSequence:
         """A run's seed depends on what the run is, and on nothing that happens beside it.
@@ -232,14 +254,10 @@ class Series:
         """Play some runs, one after another; `stopped` is asked from time to time."""
         self.compile()
         begin = time.thread_time()
-        played = [self.play_run(run, stopped) for run in runs]
-        return Block(
-            {
-                "curves": np.array([run.curve for run in played]),
-                "best_pairs": np.array([run.best_pair for run in played], np.int64),
-            },
-            time.thread_time() - begin,
-        )
+        facts = [self.play_run(run, stopped).facts for run in runs]
+        names = list(facts[0]) if self.stop is not None else ["curves", "best_arms"]
+        arrays = {name: np.array([each[name] for each in facts]) for name in names}
+        return Block(arrays, time.thread_time() - begin)
 
     def play_run(self, run: int, stopped: Callable[[], bool] = lambda: False) -> Run:
         """Play one run to the end, in memory that doesn't grow with n."""
@@ -248,62 +266,70 @@ class Series:
             with generator(self.seed_of(run, SHUFFLE)) as rng:
                 problem = Shuffled(problem, rng)
         state, law = self.start(problem), problem.law
-        curve = room_for_curve(len(self.checkpoints))
+        rule = None if self.stop is None else self.stop.start(problem.grid)
+        curve, totals, t, ended = room_for_curve(len(self.checkpoints)), np.zeros(2), 0, False
+        # Whole stages take no time, and can't be cut anywhere.
+        chunk = self.n if self.method == "stages" else problem.block or CHUNK
         with generator(self.seed_of(run)) as rng, generator(self.seed_of(run, SPLIT)) as splitter:
-            # Whole stages take no time, and can't be cut anywhere.
-            chunk = self.n if self.method == "stages" else problem.block or CHUNK
             if self.feedback != AT_ONCE:
-                state = play_late_run(self, problem, law, rng, curve, chunk, stopped)
-                return self._ended(problem, state, curve)
-            step, totals = self._loop(problem, state, law, curve), np.zeros(2)
-            for t in range(0, self.n, chunk):
+                state, t = late_run(self, problem, law, rng, curve, chunk, stopped), self.n
+            else:
+                loop = self._loop(problem, state, law, curve, rule)
+            while t < self.n and not ended:
                 if stopped():
                     raise KeyboardInterrupt
                 problem.refill(law, rng)
-                stop = min(t + chunk, self.n)
-                reached, row, column = step(rng, splitter, t, stop, totals)
-                if reached < stop:
-                    raise refuse(self.policy.label, reached, row, column, problem.K, problem.L)
-        return self._ended(problem, state, curve)
-
-    def _ended(self, problem: Problem, state: Any, curve: NDArray[np.float64]) -> Run:
-        pair = state.best()
+                until = min(t + chunk, self.n)
+                t, arm, ended = loop(rng, splitter, t, until, totals)
+                if t < until and not ended:
+                    raise refuse(self.policy.label, t, arm, problem.grid)
+        best = state.best() if rule is None else rule.leader()
+        if ended:
+            curve[self.checkpoints >= t, :2] = totals
         if isinstance(problem, Shuffled):
-            pair = problem.pair(*pair)
-        return Run(curve[:, :2].copy(), pair, state, problem)
+            best = problem.arm(best)
+        return Run(curve[:, :2].copy(), best, state, problem, t, ended)
 
     def start(self, problem: Problem) -> Any:
         """The policy's state before the first step."""
         return self.policy.start(known_of(self.policy, problem, self.n))
 
     def _loop(
-        self, problem: Problem, state: Any, law: Any, curve: NDArray[np.float64]
-    ) -> Callable[..., tuple[int, int, int]]:
-        """What plays from step t until another; returns how far it came, and the last pull."""
-        K, L, marks = problem.K, problem.L, self.checkpoints
+        self, problem: Problem, state: Any, law: Any, curve: NDArray[np.float64], rule: Any
+    ) -> Callable[..., tuple[int, int, bool]]:
+        """What plays from step t until another.
+
+        It returns how far it came, the last pull if that lay outside the grid, and whether the
+        rule has stopped it.
+        """
+        arms, marks = problem.arms, self.checkpoints
+        if rule is not None:
+            until = kernel(play_until, state, law, rule)
+            return lambda rng, _, t, stop, totals: until(
+                state, law, rng, rule, arms, t, stop, marks, curve, totals
+            )
         if self.method == "steps":
             steps = kernel(play_steps, state, law)
-            return lambda rng, _, t, stop, totals: steps(
-                state, law, rng, K, L, t, stop, marks, curve, totals
-            )
-        stages = kernel(self._stages, state, law)
-        room: tuple[Any, ...] = room_for(law, K, L, marks)
-        if not self.policy.eliminates:
-            room = (*room, np.arange(max(K, L)))
+            return lambda rng, _, t, stop, totals: (
+                *steps(state, law, rng, arms, t, stop, marks, curve, totals), False
+            )  # fmt: skip
+        leaps = kernel(self._leaps.play, state, law)
+        room = self._leaps.room(law, problem.grid, marks)
         # The splitter is apart, so that the run itself doesn't depend on the checkpoints.
-        return lambda rng, splitter, t, stop, totals: stages(
-            state, law, rng, splitter, K, L, stop, marks, curve, totals, *room
-        )
+        return lambda rng, splitter, _, stop, totals: (
+            *leaps(state, law, rng, splitter, stop, marks, curve, totals, *room), False
+        )  # fmt: skip
 
     def compile(self) -> None:
         """Have the kernel ready, so that compiling isn't counted as playing."""
         with generator(np.random.SeedSequence(0)) as rng, held_back():
             problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
-            state, curve = self.start(problem), room_for_curve(len(self.checkpoints))
             if self.feedback != AT_ONCE:
                 compile_late(self, problem, rng)
-            else:
-                self._loop(problem, state, problem.law, curve)(rng, rng, 0, 0, np.zeros(2))
+                return
+            rule = None if self.stop is None else self.stop.start(problem.grid)
+            state, curve = self.start(problem), room_for_curve(len(self.checkpoints))
+            self._loop(problem, state, problem.law, curve, rule)(rng, rng, 0, 0, np.zeros(2))
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -311,19 +337,19 @@ class Series:
         problem = self.problem
         # A step costs the same whatever n is, but a whole stage doesn't cost by the step.
         n = self.n if self.method == "stages" else 0
-        return self.policy.name, type(problem.law), problem.K, problem.L, n
+        return self.policy.name, type(problem.law), problem.grid.sizes, n, self.stop is None
 
     def guess(self) -> float:
-        """Seconds that a run takes, roughly: whole stages cost by the pair, steps 100 ns each."""
+        """Seconds that a run takes, roughly: whole stages cost by the arm, steps 100 ns each."""
         if self.method == "stages":
-            return 1e-4 + 1e-8 * self.problem.K * self.problem.L
+            return 1e-4 + 1e-8 * self.problem.arms
         return 1e-7 * self.n
 
     def probe(self) -> tuple[float, float]:
         """Seconds that a run takes, by playing a little; and how long it took to find out."""
         n = self.n
-        if self.method == "steps":
-            n = min(n, 1000 + 4 * self.problem.K * self.problem.L)
+        if self.method == "steps" and self.stop is None:
+            n = min(n, 1000 + 4 * self.problem.arms)
         spent = took = 0.0
         try:
             while True:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from rank1 import checks
 from rank1.atomic import check_writable, is_temporary, whole_file
 from rank1.errors import InputError, InputTypeError
 from rank1.simulation.block import Block
@@ -47,10 +46,11 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         if not isinstance(folder, str | os.PathLike):
-            raise InputTypeError(f"store must be the name of a folder, got {checks.shown(folder)}")
+            raise InputTypeError("store", folder, "the name of a folder")
         self.folder = Path(folder)
         if os.path.exists(folder) and not os.path.isdir(folder):
-            raise InputError(f"store must be a folder, got {str(folder)!r}, which is a file")
+            got = f"{str(folder)!r}, which is a file"
+            raise InputError("store", folder, "a folder", got=got)
 
     def check_writable(self) -> None:
         """Find out before long work that its cells can't be kept."""
@@ -58,10 +58,9 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             check_writable(self.folder / "a.cell")
         except OSError as error:
-            raise InputError(
-                f"store must be a folder that may be written to, got {str(self.folder)!r}: "
-                f"{error.strerror or error}"
-            ) from None
+            reason = str(error.strerror or error)
+            expected = "a folder that may be written to"
+            raise InputError("store", str(self.folder), expected, reason) from None
 
     def path(self, key: str, runs: range) -> str:
         """Where a cell lies."""
@@ -122,7 +121,7 @@ class Store:
         finally:
             os.close(place)
         digest, body = raw[:16], raw[16:]
-        return _unpacked(body) if _digest(key, runs, body) == digest else None
+        return _unpacked(body) if _cell_digest(key, runs, body) == digest else None
 
     def put(self, key: str, runs: range, block: Block) -> None:
         """Keep a finished cell.
@@ -138,7 +137,7 @@ class Store:
                 return  # somebody's folder or pipe: the cell isn't kept, and is played again
         body = _packed(block)
         with whole_file(path, sync=False, follow=False) as temporary:
-            temporary.write_bytes(_digest(key, runs, body) + body)
+            temporary.write_bytes(_cell_digest(key, runs, body) + body)
 
 
 def _packed(block: Block) -> bytes:
@@ -168,7 +167,7 @@ def _unpacked(body: bytes) -> Block:
     return Block(arrays, float(seconds))
 
 
-def _digest(key: str, runs: range, body: bytes) -> bytes:
+def _cell_digest(key: str, runs: range, body: bytes) -> bytes:
     """Of what a cell holds, and of whose it is: a copy under another name isn't taken."""
     return hashlib.sha256(LAYOUT + f"{key} {runs}".encode() + body).digest()[:16]
 

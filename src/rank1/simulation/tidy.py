@@ -1,9 +1,10 @@
 """One file format for runs: a tidy Parquet file, with a row for each run and checkpoint.
 
-Columns: problem and its settings, policy and its settings, n, run, step, expected_regret,
-realised_regret, and the pair that the run recommends at its end, best_row and best_column. A
-setting that something doesn't have is null there; one that is neither a number nor a word is JSON.
-A policy's setting that is called like another column has `policy_` before its name.
+Columns: problem, its settings and its sides (how many levels each has), policy and its settings, n,
+run, step, expected_regret, realised_regret, and the arm that the run recommends at its end,
+best_arm, by its number in row-major order. A setting that something doesn't have is null there; one
+that is neither a number nor a word is JSON. A policy's setting that is called like another column
+has `policy_` before its name.
 
 The metadata says the rest: what was planned, which runs are missing, and a SHA-256 digest of the
 whole file, which every reader checks.
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["REGRETS", "Part", "Tidy", "frame_of", "read_tidy", "write_tidy"]
 
-#: Version of the layout: a program refuses a file of another one instead of misreading it.
-FORMAT = 3
+#: Version of the layout: a program refuses a file of a later one instead of misreading it.
+FORMAT = 4
+#: Files of this one, for two sides only, have best_row and best_column in place of best_arm.
+TWO_SIDES = 3
 #: Rows that are put together before they are written.
 BATCH = 200_000
 REGRETS = ("expected_regret", "realised_regret")
-FIXED = ("problem", "policy", "n", "run", "step", *REGRETS, "best_row", "best_column")
+FIXED = ("problem", "sides", "policy", "n", "run", "step", *REGRETS, "best_arm")
 #: A longer list of numbers is told by its digest.
 MAX_JSON = 2000
 
@@ -48,7 +51,7 @@ _ZEROS = b"0" * 64
 class Part(NamedTuple):
     """The runs of one series, as a file has them."""
 
-    #: Name and settings of the problem.
+    #: Name, sides and settings of the problem; see `problem_document`.
     problem: Mapping[str, Any]
     policy: str
     settings: Mapping[str, Any]
@@ -103,27 +106,26 @@ def read_tidy(path: str | os.PathLike[str]) -> Tidy:
 
     path = Path(path)
     if not path.is_file():
-        raise MissingFileError(f"path must name a file of results, got {os.fspath(path)!r}")
+        what = f"path must name a file of results, got {os.fspath(path)!r}"
+        raise MissingFileError(what, path=os.fspath(path))
     try:
         # Before anything else reads the file: what is damaged may break its readers in many ways.
-        if (found := _digest(path)) is not None and found.told != found.true:
+        if (found := _file_digest(path)) is not None and found.told != found.true:
             raise ValueError("its bits are not those that were written")
         facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
-        if facts["format"] == FORMAT and found is None:
+        if facts["format"] in (TWO_SIDES, FORMAT) and found is None:
             raise ValueError("it has no digest")
         frame = pl.scan_parquet(path, glob=False)
         frame.collect_schema()
     except (Exception, pl.exceptions.PanicException) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise InputError(
-            f"{os.fspath(path)!r} is not a whole file of results ({reason}); it may have been cut "
-            "short or damaged: make it anew"
-        ) from None
-    if facts["format"] != FORMAT:
-        raise InputError(
-            f"{os.fspath(path)!r} has format {facts['format']}, this version of rank1 reads "
-            f"{FORMAT}: install the version that wrote it"
-        )
+        hint = f"{reason}; it may have been cut short or damaged: make it anew"
+        raise InputError("path", os.fspath(path), "a whole file of results", hint) from None
+    if facts["format"] not in (TWO_SIDES, FORMAT):
+        got = f"format {facts['format']} in {os.fspath(path)!r}"
+        expected = f"a file of format {TWO_SIDES} or {FORMAT}"
+        hint = "install the version of rank1 that wrote it"
+        raise InputError("path", os.fspath(path), expected, hint, got=got)
     return Tidy(frame, facts)
 
 
@@ -131,14 +133,14 @@ class MissingFileError(FileError, FileNotFoundError):
     """There is no file of this name."""
 
 
-class _Digest(NamedTuple):
+class _FileDigest(NamedTuple):
     #: Where it stands in the file, what it says, and what it should say.
     place: int
     told: str
     true: str
 
 
-def _digest(path: Path) -> _Digest | None:
+def _file_digest(path: Path) -> _FileDigest | None:
     """The digest of a file; None where it has none, as in files that aren't ours."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as bits:
         matches = [(match.start(1), match[1]) for match in _DIGEST.finditer(bits)]
@@ -150,12 +152,13 @@ def _digest(path: Path) -> _Digest | None:
             with memoryview(bits) as view, view[part] as some:
                 digest.update(some)
             digest.update(_ZEROS if part.stop == place else b"")
-        return _Digest(place, told.decode(), digest.hexdigest())
+        return _FileDigest(place, told.decode(), digest.hexdigest())
 
 
 def _seal(path: Path) -> None:
-    if (found := _digest(path)) is None:
-        raise InputError("no setting may have the word rank1-sha256 in it: files have it once")
+    if (found := _file_digest(path)) is None:
+        expected = "without the word rank1-sha256, which files have once"
+        raise InputError("settings", None, expected, got="one with it")
     with path.open("rb+") as file:
         file.seek(found.place)
         file.write(found.true.encode())
@@ -176,6 +179,7 @@ def _table(parts: Sequence[Part]) -> tuple[pl.DataFrame, dict[str, Any], dict[st
                 _column(name, [part.problem["settings"].get(name) for part in parts])
                 for name in of_problem
             ),
+            _column("sides", [list(part.problem["sides"]) for part in parts]),
             _column("policy", [part.policy for part in parts]),
             *(
                 _column(column, [part.settings.get(name) for part in parts])
@@ -185,8 +189,7 @@ def _table(parts: Sequence[Part]) -> tuple[pl.DataFrame, dict[str, Any], dict[st
         ]
     )
     schema: dict[str, Any] = dict(table.schema) | dict.fromkeys(("run", "step"), pl.Int64)
-    schema |= dict.fromkeys(REGRETS, pl.Float64)
-    schema |= dict.fromkeys(("best_row", "best_column"), pl.Int64)
+    schema |= dict.fromkeys(REGRETS, pl.Float64) | {"best_arm": pl.Int64}
     return table, schema, {"problem_settings": of_problem, "policy_settings": list(of_policy)}
 
 
@@ -195,19 +198,18 @@ def _frames(parts: Sequence[Part], table: pl.DataFrame) -> Iterator[pl.DataFrame
     import polars as pl
 
     for batch in _batches(parts):
-        number, run, step, curves, pairs = (
+        number, run, step, curves, arms = (
             np.concatenate(columns) for columns in zip(*batch, strict=True)
         )
         yield table[number].with_columns(
             pl.Series("run", run),
             pl.Series("step", step),
             *(pl.Series(name, curves[:, k]) for k, name in enumerate(REGRETS)),
-            pl.Series("best_row", pairs[:, 0]),
-            pl.Series("best_column", pairs[:, 1]),
+            pl.Series("best_arm", arms),
         )
 
 
-#: For some rows: the number of the part, run, step, both regrets, and the pair.
+#: For some rows: the number of the part, run, step, both regrets, and the arm.
 Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
@@ -231,7 +233,7 @@ def _batches(parts: Sequence[Part]) -> Iterator[list[Rows]]:
                         numbers.repeat(marks),
                         np.tile(part.checkpoints, some.runs),
                         some["curves"].reshape(-1, 2),
-                        some["best_pairs"].repeat(marks, axis=0),
+                        some["best_arms"].repeat(marks),
                     )
                 )
                 size += count

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rank1.errors import InputError
 from rank1.notebook import never_fails
 from rank1.problems.shuffled import Shuffled
+from rank1.simulation.known import smallest_start
 from rank1.simulation.series import Series
 
 if TYPE_CHECKING:
@@ -88,51 +89,47 @@ class Trace:
 
 
 def trace_of(series: Series, run: int) -> Trace:
-    """Play a run again, and read its stages off its last state."""
+    """Play a run again, and read its stages off its last state.
+
+    The policy's state must have `history()`, as `EliminationState` does.
+    """
     policy = series.policy
-    if not policy.eliminates:
-        raise InputError(f"policy must be an elimination policy to be traced, got {policy.label}")
+    if not hasattr(smallest_start(policy, series.problem, series.n), "history"):
+        raise InputError("policy", policy, "an elimination policy to be traced", got=policy.label)
     played = series.play_run(run)
-    state, problem = played.state, played.problem
+    problem, K, L = played.problem, series.problem.K, series.problem.L
     # The problem's own numbers of rows and columns, which a run may have in another order.
-    rows, columns = np.arange(problem.K), np.arange(problem.L)
+    names = [np.arange(K), np.arange(L)]
     if isinstance(problem, Shuffled):
-        rows, columns = problem.rows, problem.columns
-    at = state.at[0]
-    stages = []
-    row_total, column_total = np.zeros(problem.K), np.zeros(problem.L)
-    before = 0
-    for stage in range(at.stage):
-        observations = int(state.n_stage[stage])
-        row_total += (observations - before) * problem.row_means(state.h_column[stage])
-        column_total += (observations - before) * problem.column_means(state.h_row[stage])
-        before = observations
-        row_side = _side(state.h_row, state.row_intervals, stage, row_total / observations, rows)
-        column_side = _side(
-            state.h_column, state.column_intervals, stage, column_total / observations, columns
-        )
-        stages.append(Stage(stage, observations, int(state.ended[stage]), row_side, column_side))
-    return Trace(
-        policy.label,
-        run,
-        series.n,
-        problem.K,
-        problem.L,
-        stages,
-        sorted(rows[state.rows[: at.rows]].tolist()),
-        sorted(columns[state.columns[: at.columns]].tolist()),
-        series.problem.best_pair,
-    )
+        names = problem.orders
+    remaining, stages = [names[0].tolist(), names[1].tolist()], []
+    row_total, column_total, before = np.zeros(K), np.zeros(L), 0
+    for number, stage in enumerate(played.state.history()):
+        rows, columns = stage.sides
+        row_total += (stage.observations - before) * problem.row_means(columns.stands_for)
+        column_total += (stage.observations - before) * problem.column_means(rows.stands_for)
+        before = stage.observations
+        sides = [
+            _side(side, total / stage.observations, own)
+            for side, total, own in zip(stage.sides, (row_total, column_total), names, strict=True)
+        ]
+        stages.append(Stage(number, stage.observations, stage.step, *sides))
+        remaining = [
+            own[np.unique(side.after)].tolist()
+            for side, own in zip(stage.sides, names, strict=True)
+        ]
+    survivors = map(sorted, remaining)
+    return Trace(policy.label, run, series.n, K, L, stages, *survivors, series.problem.best_pair)
 
 
-def _side(h: Any, intervals: Any, stage: int, expected: Floats, names: NDArray[np.int64]) -> Side:
-    lines = np.unique(h[stage])
+def _side(facts: Any, expected: Floats, names: NDArray[np.int64]) -> Side:
+    lines = np.unique(facts.stands_for)
     lines = lines[np.argsort(names[lines])]
-    after = h[stage + 1]
+    after = facts.after
     return Side(
         names[lines].tolist(),
-        intervals[stage, lines, 0],
-        intervals[stage, lines, 1],
+        facts.intervals[lines, 0],
+        facts.intervals[lines, 1],
         expected[lines],
         {int(names[line]): int(names[after[line]]) for line in lines if after[line] != line},
     )

@@ -7,29 +7,26 @@ import math
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
-from rank1.policies import POLICIES
 from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
-from rank1.settings import build, list_depth
-from rank1.simulation.known import known_of
+from rank1.settings import find_policy, list_depth, make
+from rank1.simulation.known import smallest_start
 from rank1.simulation.plan import MAX_RUNS
 from rank1.simulation.series import Series, checkpoints_of
 
-__all__ = ["EXAMPLE", "Grid", "grid_of", "read_grid"]
+__all__ = ["EXAMPLE", "SweepGrid", "grid_of", "read_grid"]
 
-T = TypeVar("T")
-
-#: More is surely a slip of the pen, and would take minutes only to be written down.
+#: More is surely a mistake, and would take minutes only to be written down.
 MAX_SERIES = 1_000_000
-#: Rows and columns of all problems together: more would not fit into memory.
-MAX_LINES = 100_000_000
+#: Levels of all sides of all problems together: more would not fit into memory.
+MAX_LEVELS = 100_000_000
 DEFAULTS = {"runs": 20, "seed": 1, "checkpoints": 100, "shuffle": False}
 #: A grid to start from: `rank1 sweep --example`.
 EXAMPLE = """\
@@ -57,7 +54,7 @@ name = "uniform"
 
 
 @dataclass(frozen=True)
-class Grid:
+class SweepGrid:
     """Every policy on every problem with every n, `runs` times."""
 
     problems: Sequence[Problem]
@@ -83,7 +80,7 @@ class Grid:
         return len(self.problems) * len(self.policies) * self.runs * sum(self.n)
 
 
-def read_grid(path: str | os.PathLike[str]) -> Grid:
+def read_grid(path: str | os.PathLike[str]) -> SweepGrid:
     """Read a grid from a TOML file; every value is checked before anything is played.
 
     >>> import tempfile
@@ -96,22 +93,19 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")  # some editors put a mark at the start
         return grid_of(tomllib.loads(text))
+    except (InputError, InputTypeError) as error:
+        raise error.within(os.fspath(path)) from None
     except OSError as error:
-        raise InputError(
-            f"the grid must be a TOML file that can be read, got {os.fspath(path)!r}: "
-            f"{error.strerror}"
-        ) from None
+        expected = "a TOML file that can be read"
+        raise InputError("the grid", os.fspath(path), expected, error.strerror) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{os.fspath(path)!r} must be TOML in UTF-8: {error}") from None
+        raise InputError("the grid", os.fspath(path), "TOML in UTF-8", str(error)) from None
     except RecursionError:
-        raise InputError(
-            f"{os.fspath(path)!r} must be a grid, got lists or tables nested too deeply"
-        ) from None
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from None
+        hint = "its lists or tables are nested too deeply"
+        raise InputError("the grid", os.fspath(path), "a grid", hint) from None
 
 
-def grid_of(given: Mapping[str, Any]) -> Grid:
+def grid_of(given: Mapping[str, Any]) -> SweepGrid:
     """The grid that plain values describe, as a TOML file has them.
 
     >>> grid = grid_of({
@@ -125,42 +119,43 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
         checks.one_of("a key of the grid", key, ["n", *DEFAULTS, "problem", "policy"])
     for key in ("n", "problem", "policy"):
         if key not in given:
-            raise InputError(f"the grid needs {key}")
+            raise InputError(key, None, "in the grid", got="nothing")
     plain = DEFAULTS | {key: given[key] for key in DEFAULTS if key in given}
     marks = plain["checkpoints"]
     n = [checks.integer("n", value, 1) for value in _dimension("n", given["n"], 0)]
     if len(set(n)) < len(n):
-        raise InputError(f"n must have every value once, got {checks.shown(n)}")
+        raise InputError("n", n, "a list with every value once")
     if not isinstance(marks, list):
         marks = checks.integer("checkpoints", marks, 1, 10**6)
     else:
         for value in n:
             checkpoints_of(value, marks)
-    if not isinstance(plain["shuffle"], bool):
-        raise InputTypeError(f"shuffle must be true or false, got {checks.shown(plain['shuffle'])}")
+    checks.boolean("shuffle", plain["shuffle"])
     tables = {kind: _tables(kind, given[kind]) for kind in ("problem", "policy")}
     sizes = {
-        kind: sum(math.prod(map(len, dimensions.values())) for _, dimensions, _ in parts)
+        kind: sum(math.prod(map(len, table.dimensions.values())) for table in parts)
         for kind, parts in tables.items()
     }
     size = math.prod(sizes.values()) * len(n)
     if size > MAX_SERIES:
-        raise InputError(
-            f"the grid must have at most {MAX_SERIES:,} combinations, got {sizes['problem']:,} "
-            f"problems × {sizes['policy']:,} policies × {len(n)} values of n = {size:,}"
+        got = (
+            f"{sizes['problem']:,} problems × {sizes['policy']:,} policies × {len(n)} values of n "
+            f"= {size:,}"
         )
-    lines = sum(map(_lines, tables["problem"]))
-    if lines > MAX_LINES:
-        raise InputError(_too_large(f"{lines:,}"))
-    problems = _made("problem", PROBLEMS, tables["problem"])
-    policies = _made("policy", POLICIES, tables["policy"])
+        raise InputError("the grid", size, f"of at most {MAX_SERIES:,} combinations", got=got)
+    levels = sum(map(_levels, tables["problem"]))
+    if levels > MAX_LEVELS:
+        raise _too_large(levels, f"{levels:,}")
+    problems: list[Problem] = _made("problem", tables["problem"])
+    policies: list[Policy] = _made("policy", tables["policy"])
     for policy, problem in itertools.product(policies, problems):
-        try:  # whether it can play: a grid of one pair tells
-            policy.start(replace(known_of(policy, problem, n[0]), K=1, L=1))
-        except ValueError as error:
+        try:
+            policy.check(problem.grid)
+            smallest_start(policy, problem, n[0])
+        except (InputError, InputTypeError) as error:
             name = problem.description["name"]
-            raise InputError(f"policy {policy.label} on problem {name}: {error}") from None
-    return Grid(
+            raise error.within(f"policy {policy.label} on problem {name}") from None
+    return SweepGrid(
         problems,
         policies,
         n,
@@ -171,23 +166,28 @@ def grid_of(given: Mapping[str, Any]) -> Grid:
     )
 
 
-#: A name, the values of each setting, and the settings that equal another.
-Table = tuple[str, dict[str, list[Any]], dict[str, str]]
+class Table(NamedTuple):
+    """A table of a problem or a policy, with the combinations of its settings."""
+
+    name: str
+    maker: Callable[..., Any]
+    #: The values of each setting.
+    dimensions: dict[str, list[Any]]
+    #: Settings that equal another.
+    ties: dict[str, str]
 
 
 def _tables(kind: str, given: Any) -> list[Table]:
     if not isinstance(given, list) or not all(isinstance(table, Mapping) for table in given):
-        raise InputTypeError(
-            f"{kind} must be tables, each under [[{kind}]], got {checks.shown(given)}"
-        )
+        raise InputTypeError(kind, given, f"tables, each under [[{kind}]]")
     if not given:
-        raise InputError(f"the grid needs a [[{kind}]]")
-    known: Mapping[str, Callable[..., Any]] = PROBLEMS if kind == "problem" else POLICIES
+        raise InputError(kind, given, f"at least one table under [[{kind}]]")
     tables = []
     for table in given:
         if "name" not in table:
-            raise InputError(f"every [[{kind}]] needs a name, got {checks.shown(dict(table))}")
-        name = checks.one_of(kind, table["name"], known)
+            raise InputError(f"every [[{kind}]]", dict(table), "a table with a name")
+        name = table["name"]
+        maker = _maker(kind, name)
         dimensions, ties = {}, {}
         for key, value in table.items():
             if key == "name":
@@ -195,16 +195,20 @@ def _tables(kind: str, given: Any) -> list[Table]:
             if isinstance(value, str) and value.startswith("="):
                 ties[key] = value[1:].strip()
                 continue
-            depth = list_depth(known[name], key)
+            depth = list_depth(maker, key)
             dimensions[key] = _dimension(f"{kind} {name}: {key}", value, depth)
         for key, other in ties.items():
             if other not in dimensions:
-                raise InputError(
-                    f"{kind} {name}: {key} must equal a setting that has values of its own "
-                    f"({', '.join(dimensions)}), got {'=' + other!r}"
-                )
-        tables.append((name, dimensions, ties))
+                own = ", ".join(dimensions)
+                expected = f"equal to a setting that has values of its own ({own})"
+                raise InputError(key, "=" + other, expected).within(f"{kind} {name}")
+        tables.append(Table(name, maker, dimensions, ties))
     return tables
+
+
+def _maker(kind: str, name: Any) -> Callable[..., Any]:
+    """What makes the problem or policy of this name."""
+    return find_policy(name) if kind == "policy" else PROBLEMS[checks.one_of(kind, name, PROBLEMS)]
 
 
 def _dimension(name: str, value: Any, depth: int) -> list[Any]:
@@ -214,7 +218,7 @@ def _dimension(name: str, value: Any, depth: int) -> list[Any]:
     if not isinstance(value, list) or (depth and _depth(value) <= depth):
         return [value]
     if not value:
-        raise InputError(f"{name} must have at least one value, got []")
+        raise InputError(name, value, "a list of at least one value")
     return value
 
 
@@ -230,19 +234,20 @@ def _range(name: str, given: Mapping[str, Any]) -> Iterator[float]:
         checks.one_of(f"{name}: a range", key, ("from", "to", "count", "step", "log"))
     log = given.get("log", False)
     if ("count" in given) == ("step" in given) or not isinstance(log, bool):
-        raise InputError(f"{name}: a range needs from, to, and count or step, got {dict(given)}")
+        expected = "a range of from, to, and count or step"
+        raise InputError(name, dict(given), expected)
     low = checks.number(f"{name}: from", given["from"], *([0.0] if log else []), above=log)
     high = checks.number(f"{name}: to", given["to"], low)
     if "step" in given:
         if log:
-            raise InputError(f"{name}: a range with log needs count, got step")
+            raise InputError(name, dict(given), "a range with count where log is true")
         step = checks.number(f"{name}: step", given["step"], 0, above=True)
         count = math.floor((high - low) / step + 1e-9) + 1
     else:
         count = checks.integer(f"{name}: count", given["count"], 1)
         step = (high - low) / max(count - 1, 1)
     if count > MAX_SERIES:
-        raise InputError(f"{name}: a range has at most {MAX_SERIES:,} values, got {count:,}")
+        raise InputError(name, count, f"a range of at most {MAX_SERIES:,} values", got=f"{count:,}")
     whole = all(isinstance(given[key], int) for key in ("from", "to"))
     for k in range(count):
         value = low * (high / low) ** (k / max(count - 1, 1)) if log else low + k * step
@@ -250,13 +255,14 @@ def _range(name: str, given: Mapping[str, Any]) -> Iterator[float]:
         yield int(value) if whole and value.is_integer() else value
 
 
-def _lines(table: Table) -> int:
+def _levels(table: Table) -> int:
     """Rows and columns of a table's problems, where K and L are settings: told before any is made.
 
-    >>> _lines(("spike", {"K": [2, 3], "p_u": [0.1, 0.2]}, {"L": "K"}))
+    >>> from rank1 import spike
+    >>> _levels(Table("spike", spike, {"K": [2, 3], "p_u": [0.1, 0.2]}, {"L": "K"}))
     20
     """
-    _, dimensions, ties = table
+    _, _, dimensions, ties = table
     count = math.prod(map(len, dimensions.values()))
     sizes = [dimensions.get(ties.get(name, name), []) for name in ("K", "L")]
     return sum(
@@ -266,32 +272,27 @@ def _lines(table: Table) -> int:
     )
 
 
-def _too_large(got: str) -> str:
-    return (
-        f"the problems of a grid must have at most {MAX_LINES:,} rows and columns together, "
-        f"got {got}"
-    )
+def _too_large(levels: int, got: str) -> InputError:
+    expected = f"of at most {MAX_LEVELS:,} levels together, over all sides"
+    return InputError("the problems of a grid", levels, expected, got=got)
 
 
-def _made(kind: str, known: Mapping[str, Callable[..., T]], tables: list[Table]) -> list[T]:
-    made: dict[str, T] = {}
-    lines = 0
-    for name, dimensions, ties in tables:
+def _made(kind: str, tables: list[Table]) -> list[Any]:
+    made: dict[str, Any] = {}
+    levels = 0
+    for name, maker, dimensions, ties in tables:
         for values in itertools.product(*dimensions.values()):
             settings = dict(zip(dimensions, values, strict=True))
             settings |= {key: settings[other] for key, other in ties.items()}
             shown = ", ".join(f"{key}={checks.shown(value)}" for key, value in settings.items())
-            try:
-                one = build(kind, known, name, settings)
-            except (ValueError, TypeError) as error:
-                reason = str(error).removeprefix(f"{kind} {name}: ")
-                raise InputError(f"{kind} {name} ({shown}): {reason}") from None
+            which = f"{kind} {name} ({shown})" if shown else f"{kind} {name}"
+            one = make(which, maker, settings)
             if isinstance(one, Problem):
-                lines += one.K + one.L
-                if lines > MAX_LINES:
-                    raise InputError(_too_large(f"more with {kind} {name} ({shown})"))
+                levels += sum(one.grid.sizes)
+                if levels > MAX_LEVELS:
+                    raise _too_large(levels, f"more with {which}")
             told = one.settings if isinstance(one, Policy) else getattr(one, "description", None)
             if repr((name, told)) in made:
-                raise InputError(f"{kind} {name} ({shown}) is in the grid twice")
+                raise InputError(kind, settings, "in the grid once", got=f"{which} twice")
             made[repr((name, told))] = one
     return list(made.values())

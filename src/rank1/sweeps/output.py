@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rank1.errors import Rank1Error
-from rank1.simulation.backends import Cell, Failure
+from rank1.simulation.backends import Failure, RunCell
 from rank1.simulation.result import result_of
 from rank1.simulation.tidy import Tidy, read_tidy
 
@@ -35,10 +35,10 @@ class Sweep:
     #: How many runs were planned in all.
     planned: int
     #: Cells that failed, and why; known only to the call that played them.
-    failed: Sequence[tuple[Cell, Failure]] = field(default=(), repr=False)
+    failed: Sequence[tuple[RunCell, Failure]] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, tidy: Tidy, failed: Sequence[tuple[Cell, Failure]] = ()) -> Sweep:
+    def of(cls, tidy: Tidy, failed: Sequence[tuple[RunCell, Failure]] = ()) -> Sweep:
         """From a file, or from what a file would hold."""
         facts = tidy.facts
         if "series" in facts:

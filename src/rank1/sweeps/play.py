@@ -10,18 +10,19 @@ from typing import Any
 
 from rank1 import checks
 from rank1.errors import InputTypeError
+from rank1.simulation.known import problem_document
 from rank1.simulation.plan import Plan, make_plan
 from rank1.simulation.series import Series
 from rank1.simulation.store import Store
 from rank1.simulation.tidy import Part, frame_of, write_tidy
-from rank1.sweeps.grid import Grid, grid_of, read_grid
+from rank1.sweeps.grid import SweepGrid, grid_of, read_grid
 from rank1.sweeps.output import Sweep, missing_of
 
 __all__ = ["facts_of", "parts_of", "plan", "sweep", "write_sweep"]
 
 
 def sweep(
-    grid: str | os.PathLike[str] | Mapping[str, Any] | Grid,
+    grid: str | os.PathLike[str] | Mapping[str, Any] | SweepGrid,
     store: str | os.PathLike[str] | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
@@ -35,7 +36,7 @@ def sweep(
     Parameters
     ----------
     grid
-        A TOML file, the same as plain values, or a `Grid`.
+        A TOML file, the same as plain values, or a `SweepGrid`.
     store
         A folder in which finished cells are kept. The same call goes on where it was stopped;
         sweeps and `simulate` may share a store.
@@ -65,10 +66,8 @@ def sweep(
         grid = grid_of(grid)
     elif isinstance(grid, str | os.PathLike):
         grid = read_grid(grid)
-    elif not isinstance(grid, Grid):
-        raise InputTypeError(
-            f"grid must be a TOML file, a dict or a Grid, got {checks.shown(grid)}"
-        )
+    elif not isinstance(grid, SweepGrid):
+        raise InputTypeError("grid", grid, "a TOML file, a dict or a SweepGrid")
     jobs = checks.jobs("jobs", jobs)
     todo = plan(grid, None if store is None else Store(store), progress=progress)
     failed = todo.play(backend, jobs, address, progress=progress)
@@ -78,7 +77,7 @@ def sweep(
     return Sweep.of(tidy, failed)
 
 
-def plan(grid: Grid, store: Store | None = None, **options: Any) -> Plan[Series]:
+def plan(grid: SweepGrid, store: Store | None = None, **options: Any) -> Plan[Series]:
     """What is left to play of a grid; options are those of `make_plan`.
 
     >>> from rank1.sweeps.grid import EXAMPLE, grid_of
@@ -94,7 +93,7 @@ def parts_of(todo: Plan[Series]) -> list[Part]:
     """What a file has of each series."""
     return [
         Part(
-            one.problem.description,
+            problem_document(one.problem),
             one.policy.label,
             one.policy.settings,
             one.n,
@@ -105,7 +104,7 @@ def parts_of(todo: Plan[Series]) -> list[Part]:
     ]
 
 
-def facts_of(grid: Grid, todo: Plan[Series]) -> dict[str, Any]:
+def facts_of(grid: SweepGrid, todo: Plan[Series]) -> dict[str, Any]:
     """What a file says of the whole."""
     missing = [
         [number, part.start, part.stop]
@@ -121,7 +120,7 @@ def facts_of(grid: Grid, todo: Plan[Series]) -> dict[str, Any]:
     }
 
 
-def write_sweep(path: Path, grid: Grid, todo: Plan[Series]) -> int:
+def write_sweep(path: Path, grid: SweepGrid, todo: Plan[Series]) -> int:
     """Write the result of a sweep; returns the number of rows.
 
     A file of the same sweep from which fewer runs are missing is not replaced: then nothing is
@@ -138,7 +137,7 @@ def write_sweep(path: Path, grid: Grid, todo: Plan[Series]) -> int:
     return write_tidy(path, parts, facts)
 
 
-def _name_of(grid: Grid) -> str:
+def _name_of(grid: SweepGrid) -> str:
     """Tells one sweep from another."""
     policies = [policy.label for policy in grid.policies]
     problems = [problem.digest for problem in grid.problems]

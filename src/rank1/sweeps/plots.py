@@ -22,7 +22,7 @@ __all__ = ["plot_lines", "plot_winners"]
 
 #: Panels side by side where there is one facet.
 _ACROSS = 4
-#: So many values of a setting have a tick each.
+#: The most values of a setting that have a tick each.
 _TICKS = 8
 
 
@@ -155,9 +155,8 @@ def _rows(
     checks.one_of("regret", regret, ("expected", "realised"))
     shown = [*axes, *facets]
     if len(facets) > 2 or len(set(shown)) < len(shown):
-        raise InputError(
-            f"a picture has two facets at most, and shows a setting once, got {', '.join(shown)}"
-        )
+        expected = "two at most, and each setting shown once"
+        raise InputError("facets", facets, expected, got=", ".join(shown))
     rows = summary(sweep, shown, where)
     check_points(sweep, rows, shown)
     return rows.with_columns(
@@ -174,13 +173,14 @@ def _panels(
     values = [rows[name].unique().sort().to_list() for name in facets]
     for name, known in zip(facets, values, strict=True):
         if None in known:
-            raise InputError(f"a facet must be a setting that all policies have, got {name!r}")
+            raise InputError("a facet", name, "a setting that all policies have")
     across = len(values[0]) if values else 1
     down = len(values[1]) if len(values) > 1 else -(-across // _ACROSS)
     if len(values) < 2:
         across = min(across, _ACROSS)
     if across * down > 100:
-        raise InputError(f"the facets make {across * down} panels; at most 100 can be read")
+        panels = across * down
+        raise InputError("facets", facets, "few enough for 100 panels", got=f"{panels} panels")
     size = (2.2 + 2.8 * across, 1.4 + 2.6 * down) if values else (7.0, 4.6)
     figure, grid = new_figure(
         *size, nrows=down, ncols=across, squeeze=False, sharey=sharey, sharex=sharey

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_points", "summary", "winners"]
 
-#: A policy wins clearly if its mean is lower by so many standard errors of the difference.
+#: A policy wins clearly if its mean is lower by this many standard errors of the difference.
 CLEAR = 2.0
 
 
@@ -58,7 +58,7 @@ def summary(
         means += [pl.col(column).mean().alias(f"{kind}_mean"), error.alias(f"{kind}_se")]
     rows = frame.group_by(keys, maintain_order=True).agg(means).collect()
     if rows.is_empty():
-        raise InputError("there are no runs of these settings in the file")
+        raise InputError("where", where, "settings of some runs in the file")
     # A label is the one name of a policy; its first word, apart, is what colours go by.
     return rows.with_columns(
         pl.Series("label", _labels(rows, shown)),
@@ -88,13 +88,11 @@ def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
     if name == "policy":
         known = list(dict.fromkeys([*(label.partition(":")[0] for label in known), *known]))
     if not asked:
-        raise InputError(f"where: {name} must have at least one value, got []")
+        raise InputError(f"where: {name}", asked, "a list of at least one value")
     for one in asked:
         if one not in known:
             some = ", ".join(str(v) for v in known[:12]) + (", …" if len(known) > 12 else "")
-            raise InputError(
-                f"where: {name} must be one of {some or 'no value'}, got {checks.shown(one)}"
-            )
+            raise InputError(f"where: {name}", one, f"one of {some or 'no value'}")
     return asked
 
 
@@ -122,10 +120,9 @@ def check_points(sweep: Sweep, rows: pl.DataFrame, shown: Collection[str]) -> No
     counts = rows.group_by([*shown, "label"]).agg(pl.col(hidden).n_unique()).select(hidden).max()
     for name, count in counts.row(0, named=True).items():
         if count > 1:
-            raise InputError(
-                f"{name} takes {rows[name].n_unique()} values, which one point would mix: put them "
-                f"side by side as a facet, or keep one of them, such as {name}={rows[name][0]}"
-            )
+            hint = f"make it a facet, or keep one of its values, such as {name}={rows[name][0]}"
+            got = f"{rows[name].n_unique()} values, which one point would mix"
+            raise InputError(name, None, "the same in all runs of a point", hint, got=got)
 
 
 def winners(rows: pl.DataFrame, by: list[str], regret: str = "expected") -> pl.DataFrame:

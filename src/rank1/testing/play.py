@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import kernel
+from rank1.errors import InputError
 from rank1.literal import Literal
 from rank1.problems.base import Problem
 from rank1.simulation.loop import play, room_for_curve
 
 __all__ = ["play_compiled", "play_plain"]
 
-Pairs = NDArray[np.int64]
+Arms = NDArray[np.int64]
 Rewards = NDArray[np.float64]
 
 
-def play_compiled(state: Any, problem: Problem, n: int, seed: int) -> tuple[Pairs, Rewards]:
-    """Pairs (n×2) and rewards of a run through the compiled loop, which changes the state.
+def play_compiled(state: Any, problem: Problem, n: int, seed: int) -> tuple[Arms, Rewards]:
+    """Arms and rewards of a run through the compiled loop, which changes the state.
 
     `state` comes from a policy's `start`, or is any NamedTuple of arrays with a `choose` and an
     `update` that compile.
@@ -27,26 +28,24 @@ def play_compiled(state: Any, problem: Problem, n: int, seed: int) -> tuple[Pair
     >>> import rank1
     >>> problem = rank1.Bernoulli([1.0, 0.0], [1.0])
     >>> state = rank1.UCB1().start(rank1.Known(K=2, L=1, n=3))
-    >>> pairs, rewards = play_compiled(state, problem, n=3, seed=1)
-    >>> pairs.tolist(), rewards.tolist()
-    ([[0, 0], [1, 0], [0, 0]], [1.0, 0.0, 1.0])
+    >>> arms, rewards = play_compiled(state, problem, n=3, seed=1)
+    >>> arms.tolist(), rewards.tolist()
+    ([0, 1, 0], [1.0, 0.0, 1.0])
     """
     if problem.block is not None:
-        raise ValueError("problem must be one whose rewards are drawn by compiled code")
-    K, L, law, rng = problem.K, problem.L, problem.law, np.random.default_rng(seed)
+        raise InputError("problem", problem, "one whose rewards are drawn by compiled code")
+    law, rng = problem.law, np.random.default_rng(seed)
     every, curve, totals = np.arange(1, n + 1), room_for_curve(n), np.zeros(2)
-    kernel(play, state, law)(state, law, rng, K, L, 0, n, every, curve, totals)
-    return curve[:, 2:4].astype(np.int64), curve[:, 4]
+    kernel(play, state, law)(state, law, rng, problem.arms, 0, n, every, curve, totals)
+    return curve[:, 2].astype(np.int64), curve[:, 3]
 
 
-def play_plain(literal: Literal, problem: Problem, n: int, seed: int) -> tuple[Pairs, Rewards]:
+def play_plain(literal: Literal, problem: Problem, n: int, seed: int) -> tuple[Arms, Rewards]:
     """The same in plain Python, from the same random numbers; for literal versions."""
-    rng = np.random.default_rng(seed)
-    pairs, rewards = np.zeros((n, 2), np.int64), np.zeros(n)
-    law = problem.law
+    rng, law = np.random.default_rng(seed), problem.law
+    arms, rewards = np.zeros(n, np.int64), np.zeros(n)
     for t in range(n):
-        row, column, tag = literal.choose(rng)
-        reward, _ = law.draw(row, column, rng)
-        literal.update(row, column, tag, reward)
-        pairs[t], rewards[t] = (row, column), reward
-    return pairs, rewards
+        arms[t], tag = literal.choose(rng)
+        rewards[t], _ = law.draw(arms[t], rng)
+        literal.update(arms[t], tag, rewards[t])
+    return arms, rewards

@@ -18,10 +18,10 @@ __all__ = ["PROBLEM_CHECKS", "check_problem", "draws"]
 
 Floats = NDArray[np.float64]
 
-#: How many draws of a pair are looked at, and how many standard errors an average may be off.
+#: How many draws of an arm are looked at, and how many standard errors an average may be off.
 DRAWS, ERRORS = 40_000, 4.5
-#: Pairs that are looked at in a large grid: the best, the last, and others at random.
-PAIRS = 12
+#: Arms that are looked at in a large grid: the best, the last, and others at random.
+ARMS = 12
 
 
 def check_problem(problem: Problem, seed: int = 0) -> None:
@@ -30,7 +30,7 @@ def check_problem(problem: Problem, seed: int = 0) -> None:
     Parameters
     ----------
     problem
-        Any; of a large grid some pairs are looked at.
+        Any; of a large grid some arms are looked at.
     seed
         Of the random numbers. The checks are statistical: one in a thousand seeds may find fault
         with a problem that has none.
@@ -54,72 +54,69 @@ _tally = method("tally", inline=False)
 _split = method("split", inline=False)
 
 
-def _draws(law: Any, row: int, column: int, rng: Any, out: Any) -> None:
+def _draws(law: Any, arm: int, rng: Any, out: Any) -> None:
     for k in range(len(out)):
-        reward, regret = _draw(law, row, column, rng)
+        reward, regret = _draw(law, arm, rng)
         out[k, 0] = reward
         out[k, 1] = regret
 
 
-def _sums(
-    law: Any, row: int, column: int, count: int, part: int, rng: Any, room: Any, out: Any
-) -> None:
+def _sums(law: Any, arm: int, count: int, part: int, rng: Any, room: Any, out: Any) -> None:
     for k in range(len(out)):
-        reward, regret = _tally(law, row, column, count, rng, room)
+        reward, regret = _tally(law, arm, count, rng, room)
         out[k, 0] = reward
         out[k, 1] = regret
-        out[k, 2] = _split(law, row, column, count, part, rng, room)
+        out[k, 2] = _split(law, arm, count, part, rng, room)
 
 
-def draws(problem: Problem, row: int, column: int, size: int, seed: int) -> Floats:
-    """Rewards and realised regrets of one pair, size×2, by compiled code."""
+def draws(problem: Problem, arm: int, size: int, seed: int) -> Floats:
+    """Rewards and realised regrets of one arm, size×2, by compiled code."""
     rng, law = np.random.default_rng(seed), problem.law
     out = np.zeros((size, 2))
     block = problem.block or size
     for first in range(0, size, block):
         problem.refill(law, rng)
-        kernel(_draws, law)(law, row, column, rng, out[first : first + block])
+        kernel(_draws, law)(law, arm, rng, out[first : first + block])
     return out
 
 
-def _pairs(problem: Problem, seed: int) -> list[tuple[int, int]]:
-    K, L = problem.K, problem.L
-    if K * L <= PAIRS:
-        return [(i, j) for i in range(K) for j in range(L)]
+def _arms(problem: Problem, seed: int) -> list[int]:
+    arms = problem.arms
+    if arms <= ARMS:
+        return list(range(arms))
     rng = np.random.default_rng(seed)
-    some = [divmod(int(k), L) for k in rng.choice(K * L, PAIRS - 2, replace=False)]
-    return [problem.best_pair, (K - 1, L - 1), *some]
+    return [problem.best_arm, arms - 1, *rng.choice(arms, ARMS - 2, replace=False).tolist()]
 
 
 def has_a_geometry_that_fits_its_means(problem: Problem, seed: int = 0) -> None:
-    """Best pairs, gaps and averages are those of the grid of means."""
-    means, best = problem.means, problem.means.max()
-    K, L = problem.K, problem.L
-    expect(means.shape == (K, L), f"means must have shape {(K, L)}, got {means.shape}")
+    """Best arms, gaps and averages are those of the grid of means."""
+    means, best, sizes = problem.means, problem.means.max(), problem.grid.sizes
+    expect(means.shape == sizes, f"means must have shape {sizes}, got {means.shape}")
     for name, value, right in (
         ("best_mean", problem.best_mean, best),
         ("lowest_mean", problem.lowest_mean, means.min()),
-        ("the mean of best_pair", means[problem.best_pair], best),
+        ("the mean of best_arm", means.ravel()[problem.best_arm], best),
     ):
         expect(np.isclose(value, right), f"{name} must be {right}, got {value}")
-    pairs = problem.best_pairs
-    expect(problem.best_pair == pairs[0], f"best_pair must be the first of {pairs}")
-    for row, column in _pairs(problem, seed):
-        told, true = problem.is_best(row, column), (row, column) in pairs
-        expect(told == true, f"is_best{(row, column)} must be {true}, got {told}")
-        close = np.isclose(means[row, column], best)
-        expect(close or not true, f"{(row, column)} is not best with {means[row, column]}")
-    columns, rows = np.array([0, L - 1]), np.array([0, 0])
-    expect(
-        np.allclose(problem.row_means(columns), means[:, columns].mean(axis=1)),
-        "row_means must be averages over columns",
-    )
-    expect(
-        np.allclose(problem.column_means(rows), means[rows].mean(axis=0)),
-        "column_means must be averages over rows",
-    )
-    if hasattr(problem, "row_gaps"):
-        _check_gaps(problem)
+    arms = problem.best_arms
+    expect(problem.best_arm == arms[0], f"best_arm must be the first of {arms}")
+    for arm in _arms(problem, seed):
+        told, true, mean = problem.is_best(arm), arm in arms, means.ravel()[arm]
+        expect(told == true, f"is_best({arm}) must be {true}, got {told}")
+        expect(np.isclose(problem.mean(arm), mean), f"mean({arm}) must be {mean}")
+        expect(np.isclose(mean, best) or not true, f"arm {arm} is not best with {mean}")
+    if len(sizes) == 2:
+        columns, rows = np.array([0, sizes[1] - 1]), np.array([0, 0])
+        expect(
+            np.allclose(problem.row_means(columns), means[:, columns].mean(axis=1)),
+            "row_means must be averages over columns",
+        )
+        expect(
+            np.allclose(problem.column_means(rows), means[rows].mean(axis=0)),
+            "column_means must be averages over rows",
+        )
+        if hasattr(problem, "row_gaps"):
+            _check_gaps(problem)
 
 
 def _check_gaps(problem: Any) -> None:
@@ -143,51 +140,51 @@ def can_be_built_again(problem: Problem, seed: int = 0) -> None:
 
 def draws_from_python(problem: Problem, seed: int = 0) -> None:
     """`draw` returns two numbers, and refuses what isn't on the grid."""
-    drawn = problem.draw(0, 0, np.random.default_rng(seed))
+    drawn = problem.draw(0, np.random.default_rng(seed))
     floats = all(isinstance(number, float) for number in drawn)
     expect(floats and len(drawn) == 2, f"got {drawn!r}")
-    for row, column in ((-1, 0), (problem.K, 0), (0, -1), (0, problem.L)):
+    for arm in (-1, problem.arms):
         try:
-            problem.draw(row, column, np.random.default_rng(seed))
+            problem.draw(arm, np.random.default_rng(seed))
         except (IndexError, ValueError):
             continue
-        raise AssertionError(f"draw{(row, column)} must raise an IndexError or a ValueError")
+        raise AssertionError(f"draw({arm}) must raise an IndexError or a ValueError")
 
 
 def draws_alike_compiled_and_interpreted(problem: Problem, seed: int = 0) -> None:
     """`law.draw` gives the same numbers in plain Python and compiled."""
-    row, column = problem.K - 1, problem.L - 1
-    compiled = draws(problem, row, column, 200, seed)
+    arm = problem.arms - 1
+    compiled = draws(problem, arm, 200, seed)
     rng, law = np.random.default_rng(seed), problem.law
     problem.refill(law, rng)
-    plain = np.array([law.draw(row, column, rng) for _ in range(200)])
-    expect(np.array_equal(plain, compiled), f"of {(row, column)}, drawn 200 times")
+    plain = np.array([law.draw(arm, rng) for _ in range(200)])
+    expect(np.array_equal(plain, compiled), f"of arm {arm}, drawn 200 times")
 
 
 def has_the_means_that_it_claims(problem: Problem, seed: int = 0) -> None:
     """Averages of draws are the means and the gaps, and rewards lie between low and high."""
-    for row, column in _pairs(problem, seed):
-        out = draws(problem, row, column, DRAWS, seed + row + 10 * column)
+    for arm in _arms(problem, seed):
+        out = draws(problem, arm, DRAWS, seed + arm)
         low, high = out[:, 0].min(), out[:, 0].max()
         inside = problem.low <= low and high <= problem.high
         limits = f"[{problem.low:g}, {problem.high:g}]"
-        expect(inside, f"{(row, column)} gave rewards from {low} to {high}, outside {limits}")
-        mean = problem.means[row, column]
+        expect(inside, f"arm {arm} gave rewards from {low} to {high}, outside {limits}")
+        mean = problem.means.ravel()[arm]
         gap = problem.best_mean - mean
         for what, some, right in (("reward", out[:, 0], mean), ("regret", out[:, 1], gap)):
             error = some.std() / math.sqrt(DRAWS)
             expect(
                 abs(some.mean() - right) <= ERRORS * error + 1e-12,
-                f"{(row, column)} has mean {what} {right}, but {some.mean()} ± {error} over "
+                f"arm {arm} has mean {what} {right}, but {some.mean()} ± {error} over "
                 f"{DRAWS:,} draws",
             )
-        told = type(problem.law).gap(problem.law, row, column)
-        expect(np.isclose(told, gap, atol=1e-12), f"gap{(row, column)} is {gap}, got {told}")
+        told = type(problem.law).gap(problem.law, arm)
+        expect(np.isclose(told, gap, atol=1e-12), f"gap({arm}) is {gap}, got {told}")
 
 
-def regrets_nothing_at_the_best_pair(problem: Problem, seed: int = 0) -> None:
-    """Realised regret of the best pair is exactly 0."""
-    regrets = draws(problem, *problem.best_pair, 1000, seed)[:, 1]
+def regrets_nothing_at_the_best_arm(problem: Problem, seed: int = 0) -> None:
+    """Realised regret of the best arm is exactly 0."""
+    regrets = draws(problem, problem.best_arm, 1000, seed)[:, 1]
     expect(np.all(regrets == 0), f"got up to {np.abs(regrets).max()}")
 
 
@@ -196,20 +193,20 @@ def draws_sums_with_the_law_of_sums(problem: Problem, seed: int = 0) -> None:
     if not problem.has_tallies:
         return
     for count in (1, 7, 500):
-        for row, column in _pairs(problem, seed):
-            _check_sums(problem, row, column, count, seed)
+        for arm in _arms(problem, seed):
+            _check_sums(problem, arm, count, seed)
 
 
-def _check_sums(problem: Problem, row: int, column: int, count: int, seed: int) -> None:
+def _check_sums(problem: Problem, arm: int, count: int, seed: int) -> None:
     from scipy import stats
 
-    size, part, where = 3000, (count + 1) // 2, f"{(row, column)}, sums of {count}"
-    single = draws(problem, row, column, size * count, seed + count).reshape(size, count, 2)
+    size, part, where = 3000, (count + 1) // 2, f"arm {arm}, sums of {count}"
+    single = draws(problem, arm, size * count, seed + count).reshape(size, count, 2)
     added, begun = single.sum(axis=1), single[:, :part, 1].sum(axis=1)
     sums = np.zeros((size, 3))
     law, rng = problem.law, np.random.default_rng(seed + count + 1)
     room = np.zeros(law.tally_size)
-    kernel(_sums, law)(law, row, column, count, part, rng, room, sums)
+    kernel(_sums, law)(law, arm, count, part, rng, room, sums)
     begins, sums = sums[:, 2], sums[:, :2]
     for what, a, b in (
         ("reward", added[:, 0], sums[:, 0]),
@@ -236,6 +233,6 @@ PROBLEM_CHECKS: tuple[Callable[..., None], ...] = (
     draws_from_python,
     draws_alike_compiled_and_interpreted,
     has_the_means_that_it_claims,
-    regrets_nothing_at_the_best_pair,
+    regrets_nothing_at_the_best_arm,
     draws_sums_with_the_law_of_sums,
 )

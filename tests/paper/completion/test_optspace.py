@@ -189,7 +189,7 @@ def test_an_undetermined_middle_factor_stays_small() -> None:
     [
         ({"matrix": [[np.nan, np.nan]]}, ValueError, r"at least one entry .* shape \(1, 2\)"),
         ({"matrix": np.empty((0, 3))}, ValueError, r"at least one entry .* shape \(0, 3\)"),
-        ({"matrix": [[1.0, np.nan, -np.inf]]}, ValueError, r"matrix\[0, 2\] .* got -inf; .* NaN"),
+        ({"matrix": [[1.0, np.nan, -np.inf]]}, ValueError, r"matrix\[0, 2\] .* got -inf: .* NaN"),
         ({"matrix": [1.0, 2.0]}, ValueError, r"two dimensions, got shape \(2,\)"),
         ({"matrix": "ratings"}, TypeError, "matrix must be a matrix of numbers.*'ratings'"),
         ({"matrix": [[1, 2], [3]]}, TypeError, "matrix must be a matrix of numbers"),
@@ -200,7 +200,7 @@ def test_an_undetermined_middle_factor_stays_small() -> None:
         ({"iterations": -1}, ValueError, "iterations must be .* at least 0, got -1"),
         ({"tolerance": -0.1}, ValueError, "tolerance must be .* at least 0, got -0.1"),
         ({"method": "newton"}, ValueError, "method must be one of descent, alternating, got 'newt"),
-        ({"penalty": 0.1}, ValueError, "penalty must be left out with method 'descent'.*got 0.1"),
+        ({"penalty": 0.1}, ValueError, "penalty must be None with method 'descent'.*got 0.1"),
         (
             {"method": "alternating", "penalty": -1},
             ValueError,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from rank1.errors import InputError
 from rank1.paper.movielens import LICENCE, DataError, download, read
 
 
@@ -84,7 +85,7 @@ def home(
 
 @pytest.mark.parametrize("answer", [False, None, "yes", 1])
 def test_nothing_without_a_yes(tmp_path: Path, answer: bool) -> None:
-    with pytest.raises(PermissionError, match="accept_licence must be True") as caught:
+    with pytest.raises(InputError, match="accept_licence must be True") as caught:
         download(tmp_path / "data", accept_licence=answer)
     assert LICENCE in str(caught.value)
     assert not (tmp_path / "data").exists()

@@ -59,8 +59,7 @@ def test_the_block_is_cut_from_the_completed_whole(generated: Ratings) -> None:
     assert grid.rank == guess_rank(whole.averages)
     values = np.linalg.svd(grid.completed, compute_uv=False)
     np.testing.assert_allclose(grid.singular_values, values)
-    assert grid.problem.row_labels == grid.groups
-    assert grid.problem.column_labels == grid.titles
+    assert grid.problem.labels == [grid.groups, grid.titles]
     assert (grid.problem.K, grid.problem.L) == (100, 90)
     assert grid.stand_in
     assert grid.label == "stand-in data"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rank1.paper.movielens
+from rank1.errors import FileError
 from rank1.paper.movielens import DataError, read
 from rank1.paper.movielens.read import AGES, OCCUPATIONS
 
@@ -131,12 +132,12 @@ def test_the_real_ratings_cut_between_lines(folder: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("name", ["users.dat", "movies.dat", "ratings.dat"])
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(FileNotFoundError, match=f"no {name} in .*users.dat, movies.dat, ratings"):
+    with pytest.raises(FileError, match=f"no {name} in .*users.dat, movies.dat, ratings"):
         read(folder)
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no users.dat and no movies.dat .*nowhere"):
+    with pytest.raises(FileError, match=r"no users.dat and no movies.dat .*nowhere"):
         read(tmp_path / "nowhere")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rank1.errors import InputError
 from rank1.paper.movielens import Ratings, group_ratings, rating_problem, read, stand_in
 
 
@@ -61,7 +62,7 @@ def test_never_overwrites_real_data(folder: Path, left: str) -> None:
     for name in {"users.dat", "movies.dat", "ratings.dat"} - {left}:
         (folder / name).unlink()
     before = (folder / left).read_bytes()
-    with pytest.raises(FileExistsError, match=r"directory must not hold .* name another"):
+    with pytest.raises(InputError, match=r"directory must be without other data .* name another"):
         stand_in(folder)
     assert (folder / left).read_bytes() == before
     assert [file.name for file in folder.iterdir()] == [left]

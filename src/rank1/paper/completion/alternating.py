@@ -26,7 +26,7 @@ Memory = deque[tuple[Floats, Floats]]
 LEAST = 1e-12
 #: How many steps are remembered.
 MEMORY = 10
-#: A step must bring this part of what its slope promises, or is halved; at most so many times.
+#: A step must bring this part of what its slope promises, or is halved; and how often at most.
 PART, HALVINGS = 1e-4, 10
 
 

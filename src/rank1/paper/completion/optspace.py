@@ -167,9 +167,7 @@ def optspace(
     tolerance = checks.number("tolerance", tolerance, 0)
     method = checks.one_of("method", method, METHODS)
     if method == "descent" and penalty is not None:
-        raise InputError(
-            f"penalty must be left out with method 'descent', which has none; got {penalty!r}"
-        )
+        raise InputError("penalty", penalty, "None with method 'descent', which has none")
     penalty = checks.number("penalty", PENALTY if penalty is None else penalty, 0)
     if rank is not None:
         rank = checks.integer("rank", rank, 1, int(min(rows.sum(), columns.sum())))

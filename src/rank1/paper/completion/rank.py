@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rank1 import checks
 from rank1.errors import InputError, InputTypeError
 
 __all__ = ["guess_rank"]
@@ -32,23 +31,20 @@ def observed(name: str, matrix: ArrayLike) -> tuple[Floats, Bools]:
             raise TypeError
         given = np.array(matrix, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputTypeError(
-            f"{name} must be a matrix of numbers, NaN where one is missing; "
-            f"got {checks.shown(matrix)}"
-        ) from None
+        expected = "a matrix of numbers, NaN where one is missing"
+        raise InputTypeError(name, matrix, expected) from None
     if given.ndim != 2:
-        raise InputError(f"{name} must have two dimensions, got shape {given.shape}")
+        raise InputError(name, matrix, "of two dimensions", got=f"shape {given.shape}")
     mask = ~np.isnan(given)
     if not mask.any():
-        raise InputError(
-            f"{name} must have at least one entry that isn't NaN, got none in shape {given.shape}"
-        )
+        expected = "a matrix with at least one entry that isn't NaN"
+        raise InputError(name, matrix, expected, got=f"none in shape {given.shape}")
     given[~mask] = 0.0
     if not np.isfinite(given).all():
         row, column = (int(k) for k in np.argwhere(~np.isfinite(given))[0])
+        value = float(given[row, column])
         raise InputError(
-            f"{name}[{row}, {column}] must be finite, got {given[row, column]}; "
-            "a missing entry is written as NaN"
+            f"{name}[{row}, {column}]", value, "finite", "a missing entry is written as NaN"
         )
     return given, mask
 

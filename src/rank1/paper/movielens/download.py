@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from rank1.errors import InputError, MissingPackageError
 from rank1.paper.movielens.read import FILES, DataError
 from rank1.paths import cache_directory
 
@@ -51,7 +52,7 @@ def download(
     directory
         The files go to its folder `ml-1m`; both are made if need be.
     accept_licence
-        Must be True: whoever calls has read the terms in `LICENCE` and accepts them.
+        Must be True: the caller has read the terms in `LICENCE` and accepts them.
     url, sha256
         Where a mirror has the same archive, and its checksum.
 
@@ -62,7 +63,7 @@ def download(
 
     Raises
     ------
-    PermissionError
+    InputError
         The terms weren't accepted.
     ConnectionError
         The archive couldn't be fetched.
@@ -75,13 +76,11 @@ def download(
     >>> download("data")
     Traceback (most recent call last):
     ...
-    PermissionError: accept_licence must be True to download MovieLens 1M, got False. Its terms...
+    rank1.InputError: accept_licence must be True to download MovieLens 1M, got False: its terms...
     """
     if accept_licence is not True:
-        raise PermissionError(
-            f"accept_licence must be True to download MovieLens 1M, got {accept_licence!r}. "
-            f"Its terms:\n{LICENCE}"
-        )
+        expected = "True to download MovieLens 1M"
+        raise InputError("accept_licence", accept_licence, expected, f"its terms are\n{LICENCE}")
     if (there := downloaded(directory)) is not None:
         return there
     target = Path(directory) / "ml-1m"
@@ -94,9 +93,10 @@ def download(
             )
         except ValueError as error:  # what pooch raises for another checksum
             raise DataError(
-                f"{url}: the archive must have the SHA-256 checksum {sha256}. It was cut or isn't "
-                f"the MovieLens 1M of 2003; nothing was kept. Try again later. ({error})"
-            ) from None
+                f"the archive must have the SHA-256 checksum {sha256}. It was cut or isn't "
+                f"the MovieLens 1M of 2003; nothing was kept. ({error})",
+                "try again later",
+            ).within(url) from None
         except OSError as error:  # requests' errors are OSErrors
             raise ConnectionError(
                 f"{url} couldn't be fetched: {error}. Fetch it by other means, unpack it and name "
@@ -115,8 +115,8 @@ def _pooch() -> Any:
     try:
         pooch = importlib.import_module("pooch")
     except ImportError:
-        raise ImportError(
-            "downloading MovieLens needs pooch; install it with: pip install 'rank1[movielens]'"
+        raise MissingPackageError(
+            "downloading MovieLens needs pooch", "pip install 'rank1[movielens]'"
         ) from None
     pooch.get_logger().setLevel("WARNING")
     return pooch
@@ -132,6 +132,6 @@ def _unpack(archive: Path, folder: Path) -> None:
                     with packed.open(inside[name]) as source, (folder / name).open("wb") as file:
                         shutil.copyfileobj(source, file)
     except zipfile.BadZipFile as error:
-        raise DataError(f"{archive.name}: not a zip archive ({error})") from None
+        raise DataError(f"not a zip archive ({error})").within(archive.name) from None
     if missing := [name for name in FILES if name not in inside]:
-        raise DataError(f"{archive.name}: no {' and no '.join(missing)} in the archive")
+        raise DataError(f"no {' and no '.join(missing)} in the archive").within(archive.name)

@@ -30,7 +30,7 @@ SCALES: dict[str, Floats] = {"unit": (STARS - 1) / 4, "fifths": STARS / 5, "star
 class GroupRatings:
     """Average ratings of groups of users; only groups and movies with a rating are there."""
 
-    #: Groups × movies, NaN where nobody of the group rated the movie.
+    #: Groups × movies, NaN where no user of the group rated the movie.
     averages: Floats
     #: Such as "Female, 25-34, lawyer".
     names: list[str]
@@ -165,8 +165,11 @@ def rating_problem(
     K, L = checks.integer("K", K, 1), checks.integer("L", L, 1)
     if len(whole.names) < K or len(whole.titles) < L:
         raise InputError(
-            f"the ratings must be of at least K = {K} groups and L = {L} movies, got "
-            f"{len(whole.names)} and {len(whole.titles)}: are the files cut?"
+            "the ratings",
+            data,
+            f"of at least K = {K} groups and L = {L} movies",
+            "are the files cut?",
+            got=f"{len(whole.names)} and {len(whole.titles)}",
         )
     seed = checks.integer("seed", seed, 0)
     scale = checks.one_of("scale", scale, SCALES)
@@ -184,14 +187,14 @@ def rating_problem(
     columns = np.sort(rng.choice(len(whole.titles), L, replace=False))
     completed = completion.matrix[np.ix_(rows, columns)].round(6)
     problem = Categorical(SCALES[scale], star_probabilities(completed, sigma))
-    problem.row_labels = [whole.names[i] for i in rows]
-    problem.column_labels = [whole.titles[j] for j in columns]
+    groups, titles = [whole.names[i] for i in rows], [whole.titles[j] for j in columns]
+    problem.labels = [groups, titles]
     return RatingProblem(
         problem=problem,
         observed=whole.averages[np.ix_(rows, columns)],
         completed=completed,
-        groups=problem.row_labels,
-        titles=problem.column_labels,
+        groups=groups,
+        titles=titles,
         rated_by=np.isfinite(whole.averages[:, columns]).sum(axis=0),
         movie_averages=np.nanmean(whole.averages[:, columns], axis=0),
         singular_values=np.asarray(np.linalg.svd(completed, compute_uv=False), np.float64),

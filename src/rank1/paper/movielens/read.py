@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.errors import FileError, Rank1Error
+
 __all__ = ["AGES", "FILES", "OCCUPATIONS", "STAND_IN", "DataError", "Ratings", "read"]
 
 FILES = ("users.dat", "movies.dat", "ratings.dat")
@@ -50,8 +52,8 @@ WHOLE = (6040, 3883, 1_000_209)
 Integers = NDArray[np.int64]
 
 
-class DataError(ValueError):
-    """The data aren't what they should be; the message names the file and the line."""
+class DataError(Rank1Error, ValueError):
+    """The data aren't what they should be; its context is the file and the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ def read(directory: str | Path) -> Ratings:
 
     Raises
     ------
-    FileNotFoundError
+    FileError
         A file isn't there.
     DataError
         A line is bad or a file is cut; the message begins with file and line number.
@@ -127,7 +129,7 @@ def read(directory: str | Path) -> Ratings:
         ):
             if value not in codes:
                 wanted = f"{name} must be one of {', '.join(codes)}"
-                raise DataError(f"{users_file}:{number}: {wanted}; got {value!r}")
+                raise DataError(f"{wanted}; got {value!r}").within(f"{users_file}:{number}")
         genders.append(gender)
         ages.append(AGE_CODES[age])
         occupations.append(OCCUPATION_CODES[occupation])
@@ -149,25 +151,21 @@ def read(directory: str | Path) -> Ratings:
                 problem = f"there is no movie {movie!r} in movies.dat; is that file cut?"
             else:
                 problem = f"stars must be one of {', '.join(STAR_CODES)}; got {stars!r}"
-            raise DataError(f"{ratings_file}:{number}: {problem}") from None
+            raise DataError(problem).within(f"{ratings_file}:{number}") from None
         if not time.isdecimal():
-            raise DataError(
-                f"{ratings_file}:{number}: the time must be a whole number, got {time!r}"
-            )
+            problem = f"the time must be a whole number, got {time!r}"
+            raise DataError(problem).within(f"{ratings_file}:{number}")
 
     if (len(genders), len(titles)) == WHOLE[:2] and len(rated) != WHOLE[2]:
-        raise DataError(
-            f"{ratings_file}:{len(rated)}: MovieLens 1M has {WHOLE[2]} ratings, this file ends "
-            f"after {len(rated)}; get the data again"
-        )
+        problem = f"MovieLens 1M has {WHOLE[2]} ratings, this file ends after {len(rated)}"
+        raise DataError(problem, "get the data again").within(f"{ratings_file}:{len(rated)}")
     table = np.array(rated, dtype=np.int64).T
     pairs = table[0] * len(titles) + table[1]
     _, first = np.unique(pairs, return_index=True)
     if len(first) < len(pairs):
         again = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
-        raise DataError(
-            f"{ratings_file}:{again + 1}: this user has rated the same movie in a line before"
-        )
+        problem = "this user has rated the same movie in a line before"
+        raise DataError(problem).within(f"{ratings_file}:{again + 1}")
     return Ratings(
         genders=genders,
         ages=np.array(ages, dtype=np.int64),
@@ -189,9 +187,9 @@ def files_of(directory: Path) -> list[Path]:
         folder = directory
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
-        raise FileNotFoundError(
-            f"no {' and no '.join(missing)} in {str(folder)!r}; the folder must hold the MovieLens "
-            f"1M files {', '.join(FILES)}"
+        raise FileError(
+            f"no {' and no '.join(missing)} in {str(folder)!r}",
+            f"the folder must hold the MovieLens 1M files {', '.join(FILES)}",
         )
     return [folder / name for name in FILES]
 
@@ -205,10 +203,11 @@ def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
             parts = line.rstrip("\r\n").split("::")
             if len(parts) != fields or not line.endswith("\n"):
                 problem = f"must be {fields} fields separated by '::' and a line end"
-                raise DataError(f"{path}:{number}: {problem}; got {line[:80]!r}. Is the file cut?")
+                error = DataError(f"{problem}; got {line[:80]!r}", "is the file cut?")
+                raise error.within(f"{path}:{number}")
             yield number, parts
     if number == 0:
-        raise DataError(f"{path}:1: the file is empty; get the data again")
+        raise DataError("the file is empty", "get the data again").within(f"{path}:1")
 
 
 def _encoding(path: Path) -> str:
@@ -225,7 +224,8 @@ def _encoding(path: Path) -> str:
 
 def _add(known: dict[str, int], name: str, key: str, path: Path, number: int) -> None:
     if not key.isdecimal():
-        raise DataError(f"{path}:{number}: the {name} id must be a whole number, got {key!r}")
+        problem = f"the {name} id must be a whole number, got {key!r}"
+        raise DataError(problem).within(f"{path}:{number}")
     if key in known:
-        raise DataError(f"{path}:{number}: {name} {key} is there twice")
+        raise DataError(f"{name} {key} is there twice").within(f"{path}:{number}")
     known[key] = len(known)

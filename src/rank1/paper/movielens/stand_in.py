@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.atomic import whole_file
+from rank1.errors import InputError
 from rank1.paper.movielens.read import AGES, FILES, OCCUPATIONS, STAND_IN
 
 __all__ = ["stand_in"]
 
 USERS, MOVIES, RATINGS, GROUPS = 1500, 400, 110_000, 245
-#: As in MovieLens nobody rates fewer; nobody rates more than half of the movies either.
+#: As in MovieLens no user rates fewer; none rates more than half of the movies either.
 FEWEST, MOST = 20, MOVIES // 2
 #: Each taste has two ends, and a movie belongs to the one it is furthest out at.
 GENRES = (("Action", "Romance"), ("Comedy", "Thriller"), ("Children's", "Horror"))
@@ -133,9 +134,8 @@ def _keep_real_data(folder: Path) -> None:
     else:
         real = any((folder / name).exists() for name in FILES)
     if real:
-        raise FileExistsError(
-            f"directory must not hold other data than a stand-in, got {str(folder)!r}; "
-            "name another directory"
+        raise InputError(
+            "directory", str(folder), "without other data than a stand-in's", "name another one"
         )
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from rank1 import checks
-from rank1.simulation.backends.base import Cell, Failure, Playable, Played, Setup, Task
+from rank1.simulation.backends.base import Failure, Playable, Played, RunCell, Setup, Task
 
-__all__ = ["BACKENDS", "Cell", "Failure", "Playable", "Played", "Setup", "Task", "backend"]
+__all__ = ["BACKENDS", "Failure", "Playable", "Played", "RunCell", "Setup", "Task", "backend"]
 
 #: Every backend by its name, with the module that has it. "local" is another name for processes.
 BACKENDS = {
@@ -37,4 +37,4 @@ def backend(name: str) -> Callable[[list[Task], Setup], Generator[Played, None, 
     module: Any = importlib.import_module(
         f"{__name__}.{BACKENDS[checks.one_of('backend', name, BACKENDS)]}"
     )
-    return module.play
+    return module.run_tasks

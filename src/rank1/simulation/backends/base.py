@@ -17,17 +17,17 @@ from rank1.simulation.block import Block
 __all__ = [
     "ATTEMPTS",
     "WINDOW",
-    "Cell",
     "Failure",
     "Playable",
     "Played",
+    "RunCell",
     "Setup",
     "Task",
     "fetched",
     "keys_of",
     "lost",
     "missing",
-    "play_task",
+    "run_task",
     "unreachable",
     "workers_start",
 ]
@@ -66,7 +66,7 @@ class Playable(Protocol):
         """Play some runs."""
 
 
-class Cell(NamedTuple):
+class RunCell(NamedTuple):
     """Some runs of a series: what is kept as one file."""
 
     series: Playable
@@ -81,7 +81,7 @@ class Cell(NamedTuple):
 
 
 #: Cells that are sent to a worker together: one, or several that take no time.
-Task = list[Cell]
+Task = list[RunCell]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Setup:
     address: str | None = None
     #: Called with a line that says where tasks are played.
     note: Callable[[str], None] = lambda line: None
-    #: Set when the user has had enough: what is played in this process ends soon.
+    #: Set when the user interrupts: what is played in this process ends soon.
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -120,14 +120,14 @@ def keys_of(task: Task) -> list[str | None]:
     return [_key(cell) for cell in task]
 
 
-def _key(cell: Cell) -> str | None:
+def _key(cell: RunCell) -> str | None:
     try:
         return cell.series.key
     except NoDigest:
         return None
 
 
-def play_task(
+def run_task(
     task: Task,
     keys: Sequence[str | None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
@@ -139,10 +139,10 @@ def play_task(
             "client, so its numbers could differ: install the same on both"
         )
         return lost(task, reason)
-    return [_play(cell, stopped) for cell in task]
+    return [_run_cell(cell, stopped) for cell in task]
 
 
-def _play(cell: Cell, stopped: Callable[[], bool]) -> Block | Failure:
+def _run_cell(cell: RunCell, stopped: Callable[[], bool]) -> Block | Failure:
     try:
         return cell.series.play(cell.runs, stopped)
     except Exception as error:
@@ -169,7 +169,7 @@ def fetched(
 def missing(backend: str, package: str) -> BackendError:
     """The error of a backend whose package isn't there."""
     return BackendError(
-        f"backend {backend} needs the package {package}: pip install 'rank1[{backend}]'"
+        f"backend {backend} needs the package {package}", f"pip install 'rank1[{backend}]'"
     )
 
 
@@ -177,11 +177,9 @@ def unreachable(backend: str, example: str, setup: Setup, error: Exception) -> B
     """The error of a backend whose cluster can't be reached or started."""
     reason = (str(error) or type(error).__name__).splitlines()[0]
     if setup.address is None:
-        return BackendError(f"backend {backend} could not start on this machine: {reason}")
-    return BackendError(
-        f"address must be that of a {backend} cluster, such as {example}, "
-        f"got {setup.address!r}: {reason}"
-    )
+        return BackendError(f"backend {backend} could not start on this machine", reason)
+    asked = f"address must be that of a {backend} cluster, such as {example}"
+    return BackendError(f"{asked}, got {setup.address!r}", reason)
 
 
 @contextlib.contextmanager

@@ -22,18 +22,18 @@ from rank1.simulation.backends.base import (
     fetched,
     keys_of,
     missing,
-    play_task,
+    run_task,
     unreachable,
     workers_start,
 )
 
-__all__ = ["play"]
+__all__ = ["run_tasks"]
 
 #: Seconds without any worker after which Dask is looked after.
 STALLED = 10.0
 
 
-def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
+def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     """A Dask cluster; without an address, one of our own on this machine."""
     try:
         from distributed import Client, KilledWorker, as_completed
@@ -65,7 +65,7 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         numbers: dict[str, int] = {}
 
         def submit(k: int) -> Any:
-            call = partial(play_task, tasks[k], keys_of(tasks[k]))
+            call = partial(run_task, tasks[k], keys_of(tasks[k]))
             future = client.submit(call, pure=False)
             numbers[future.key] = k
             return future

@@ -22,14 +22,14 @@ from rank1.simulation.backends.base import (
     Task,
     fetched,
     lost,
-    play_task,
+    run_task,
     workers_start,
 )
 
-__all__ = ["play"]
+__all__ = ["run_tasks"]
 
 
-def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
+def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     """Play tasks in processes; where that isn't worth it, in this one."""
     import joblib
 
@@ -37,7 +37,7 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     work = sum(cell.seconds for task in tasks for cell in task)
     jobs = min(setup.jobs, len(tasks), math.ceil(work))
     if jobs <= 1:
-        yield from threads.play(tasks, Setup(1, None, setup.note, setup.stop))
+        yield from threads.run_tasks(tasks, Setup(1, None, setup.note, setup.stop))
         return
     setup.note(f"{jobs} processes on this machine")
     deaths: Counter[int] = Counter()
@@ -83,7 +83,7 @@ def _calls(batch: list[int], tasks: list[Task], sent: list[int]) -> Iterator[Any
 
 def _numbered(k: int, task: Task, client: int) -> Played:
     _end_with(client)
-    return k, fetched(partial(play_task, task), task)
+    return k, fetched(partial(run_task, task), task)
 
 
 @functools.cache

@@ -24,15 +24,15 @@ from rank1.simulation.backends.base import (
     fetched,
     keys_of,
     missing,
-    play_task,
+    run_task,
     unreachable,
     workers_start,
 )
 
-__all__ = ["play"]
+__all__ = ["run_tasks"]
 
 
-def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
+def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     """A Ray cluster; without an address, one of our own on this machine."""
     try:
         import ray as cluster
@@ -53,7 +53,7 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         stack.callback(cluster.shutdown)
         cores = cluster.cluster_resources().get("CPU", 0)
         setup.note(f"Ray at {setup.address or 'this machine'}: {cores:.0f} cores")
-        remote = cluster.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(play_task)
+        remote = cluster.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(run_task)
         waiting = iter(enumerate(tasks))
         numbers: dict[Any, int] = {}
 

@@ -6,20 +6,20 @@ from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 
-from rank1.simulation.backends.base import Failure, Played, Setup, Task, play_task
+from rank1.simulation.backends.base import Failure, Played, Setup, Task, run_task
 from rank1.simulation.block import Block
 
-__all__ = ["play"]
+__all__ = ["run_tasks"]
 
 
-def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
+def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     """Play tasks side by side; with one job, one after another in the thread that asks."""
     jobs = min(setup.jobs, len(tasks))
     setup.note(f"{jobs} threads of this process" if jobs > 1 else "this process")
     stopped = setup.stop.is_set
     if jobs <= 1:
         for k, task in enumerate(tasks):
-            yield k, play_task(task, stopped=stopped)
+            yield k, run_task(task, stopped=stopped)
         return
     with ThreadPoolExecutor(jobs) as pool:
         waiting = iter(enumerate(tasks))
@@ -27,7 +27,7 @@ def play(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
 
         def submit(count: int) -> None:
             for k, task in islice(waiting, count):
-                numbers[pool.submit(play_task, task, stopped=stopped)] = k
+                numbers[pool.submit(run_task, task, stopped=stopped)] = k
 
         try:
             submit(2 * jobs)

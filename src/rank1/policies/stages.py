@@ -5,10 +5,10 @@ the random columns and rows of its rounds. Over m rounds the columns are multino
 the rewards of a pair that is pulled N times are one sum of N draws. So a stage costs as much as the
 remaining pairs, however long it is.
 
-What a stage gives is drawn as if nobody looked before its end. Regret at the checkpoints within it
-is drawn afterwards, given what the whole stage gave, from random numbers of its own: the counts of
-partners in the rounds up to a checkpoint are hypergeometric, and a law splits what it drew for a
-pair. So the end of a run doesn't depend on the checkpoints. See docs/exact-stages.md.
+What a stage gives is drawn as if there were no checkpoint before its end. Regret at the checkpoints
+within it is drawn afterwards, given what the whole stage gave, from random numbers of its own: the
+counts of partners in the rounds up to a checkpoint are hypergeometric, and a law splits what it
+drew for a pair. So the end of a run doesn't depend on the checkpoints. See docs/exact-stages.md.
 """
 
 from __future__ import annotations
@@ -18,20 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import jit, method
-from rank1.policies.base import Records, record
+from rank1.compiled import jit, record
+from rank1.grid import Grid
+from rank1.hypergeometric import hypergeometric
+from rank1.policies.base import Leaps, Records
 from rank1.policies.elimination import end_stages
-from rank1.problems.hypergeometric import hypergeometric
-from rank1.simulation.loop import gap, note, step
+from rank1.policies.step import gap, note, split, step, tally
 
-__all__ = ["play_stages", "room_for"]
+__all__ = ["LEAPS", "leap_stages", "room_for"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-tally = method("tally", inline=False)
-split = method("split", inline=False)
-
 
 #: A stage is cut into pieces at the checkpoints within it: some whole rounds, or the single round
 #: that a checkpoint cuts. What comes after the last checkpoint of the stage is no piece. A plan has
@@ -46,22 +43,20 @@ PIECE = record(
 )
 
 
-def room_for(law: Any, K: int, L: int, checkpoints: Ints) -> tuple[Floats, Ints, Records]:
+def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Floats, Ints, Records]:
     """Arrays to work in, since compiled code doesn't allocate: tally, counts and plan."""
     return (
         np.zeros(law.tally_size),
-        np.empty((2, max(K, L)), np.int64),
+        np.empty((2, max(grid.sizes)), np.int64),
         np.empty(2 * len(checkpoints), PIECE),
     )
 
 
-def play_stages(
+def leap_stages(
     state: Any,
     law: Any,
     rng: np.random.Generator,
     splitter: np.random.Generator,
-    K: int,
-    L: int,
     n: int,
     checkpoints: Ints,
     curve: Floats,
@@ -69,13 +64,13 @@ def play_stages(
     tallied: Floats,
     counts: Ints,
     plan: Records,
-) -> tuple[int, int, int]:
-    """As `loop.play` from step 0 to n, and equal to it in law, for an elimination state.
+) -> tuple[int, int]:
+    """As the loop from step 0 to n, and equal to it in law, for an elimination state.
 
     `rng` decides what happens, `splitter` only when, between the checkpoints of a stage. `curve`
     must be zero; the last three arguments are from `room_for`.
     """
-    at = state.at[0]
+    at, limits = state.at[0], state.limits
     t = mark = 0
     while t < n:
         size = at.rows + at.columns
@@ -83,9 +78,9 @@ def play_stages(
         if at.side == 0 and at.place == 0:
             rounds = min(state.n_stage[at.stage] - at.rounds, (n - t) // size)
         if rounds == 0:  # less than a round is left
-            inside, row, column, _ = step(state, law, rng, K, L, totals)
+            inside, arm, _ = step(state, law, rng, limits[0].arms, totals)
             if not inside:
-                return t, row, column
+                return t, arm
             t += 1
         else:
             stage = at.stage
@@ -94,12 +89,13 @@ def play_stages(
             expected, realised = totals[0], totals[1]
             spread(rounds, state.h_column[stage], law.column_twin, counts, rng)
             explore(
-                True, 0, state.rows[: at.rows], state.C_row[stage], state.C_row[:0], rounds, pieces,
-                last, law, rng, splitter, checkpoints, curve, totals, tallied, counts[0], plan,
+                limits[0], limits[1], 0, state.rows[: at.rows], state.C_row[stage], state.C_row[:0],
+                rounds, pieces, last, law, rng, splitter, checkpoints, curve, totals, tallied,
+                counts[0], plan,
             )  # fmt: skip
             spread(rounds, state.h_row[stage], law.row_twin, counts, rng)
             explore(
-                False, at.rows, state.columns[: at.columns], state.C_column[stage],
+                limits[1], limits[0], at.rows, state.columns[: at.columns], state.C_column[stage],
                 state.C_column[:0], rounds, pieces, last, law, rng, splitter, checkpoints, curve,
                 totals, tallied, counts[0], plan,
             )  # fmt: skip
@@ -114,7 +110,10 @@ def play_stages(
         if t == checkpoints[mark]:
             note(curve, mark, totals)
             mark += 1
-    return t, 0, 0
+    return t, 0
+
+
+LEAPS = Leaps(leap_stages, room_for)
 
 
 @jit
@@ -189,7 +188,8 @@ def add_up(
 
 @jit
 def explore(
-    rows: bool,
+    side: Any,
+    other: Any,
     before: int,
     lines: Ints,
     sums: Floats,
@@ -207,16 +207,16 @@ def explore(
     counts: Ints,
     plan: Records,
 ) -> None:
-    """Draw the sums of exploring the rows (columns) over their partners, and split them.
+    """Draw the sums of exploring one side's lines over partners of the other, and split them.
 
-    `before` is the number of pulls of a round that come before those of this side. Rewards are
-    added to `sums` by line and, unless it is empty, to `within` by partner and line. Regret between
-    two checkpoints goes into `curve` at the second; what comes after the checkpoint before `last`
-    is in `totals` only.
+    `side` and `other` are their records of `Known.limits`. `before` is the number of pulls of a
+    round that come before those of this side. Rewards are added to `sums` by line and, unless it is
+    empty, to `within` by partner and line. Regret between two checkpoints goes into `curve` at the
+    second; what comes after the checkpoint before `last` is in `totals` only.
     """
     for k in range(pieces):
         plan[k].free = plan[k].rounds
-    for partner in range(len(law.column_twin) if rows else len(law.row_twin)):
+    for partner in range(other.levels):
         count = counts[partner]
         if count == 0:
             continue
@@ -225,9 +225,9 @@ def explore(
             parts = place(count, rounds, pieces, plan, splitter)
             rounds -= count
         for place_, line in enumerate(lines):
-            row, column = (line, partner) if rows else (partner, line)
-            loss = gap(law, row, column)
-            reward, regret = tally(law, row, column, count, rng, tallied)
+            arm = line * side.stride + partner * other.stride
+            loss = gap(law, arm)
+            reward, regret = tally(law, arm, count, rng, tallied)
             sums[line] += reward
             if len(within) > 0:
                 within[partner, line] += reward
@@ -236,7 +236,7 @@ def explore(
             left = count
             for k in range(parts):
                 part, piece = plan[k].part, plan[plan[k].where]
-                regret = split(law, row, column, left, part, splitter, tallied)
+                regret = split(law, arm, left, part, splitter, tallied)
                 left -= part
                 mark = piece.mark
                 if piece.start >= 0:

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from rank1.compiled import entry
-from rank1.problems.hypergeometric import (
+from rank1.hypergeometric import (
     FEW,
     SHIFT,
     SMALL_MEAN,

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import jit
-from rank1.policies.base import Records
-from rank1.policies.pair_elim import (
+from rank1.grid import Grid
+from rank1.policies.base import Leaps, Records
+from rank1.policies.pair_elim_state import (
     BETWEEN,
     after,
     begin_phase,
@@ -25,10 +26,10 @@ from rank1.policies.pair_elim import (
     phase_of,
     stage_length,
 )
-from rank1.simulation.loop import note, step
-from rank1.simulation.stages import add_up, cut, explore, spread
+from rank1.policies.stages import add_up, cut, explore, room_for, spread
+from rank1.policies.step import note, step
 
-__all__ = ["play_rounds"]
+__all__ = ["LEAPS", "leap_rounds"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -37,13 +38,16 @@ Floats = NDArray[np.float64]
 WORTH = 4
 
 
-def play_rounds(
+def room_for_rounds(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
+    """Arrays to work in: those of `stages`, and 0, 1, … as far as the longer side."""
+    return *room_for(law, grid, checkpoints), np.arange(max(grid.sizes))
+
+
+def leap_rounds(
     state: Any,
     law: Any,
     rng: np.random.Generator,
     splitter: np.random.Generator,
-    K: int,
-    L: int,
     n: int,
     checkpoints: Ints,
     curve: Floats,
@@ -52,13 +56,14 @@ def play_rounds(
     counts: Ints,
     plan: Records,
     every: Ints,
-) -> tuple[int, int, int]:
-    """As `loop.play` from step 0 to n, and equal to it in law, for a state of PairElim.
+) -> tuple[int, int]:
+    """As the loop from step 0 to n, and equal to it in law, for a state of PairElim.
 
-    The arguments are those of `stages.play_stages`, and the numbers 0, 1, … as far as the longer
-    side: no line may be put together with its twin, since each has a process of its own.
+    The arguments are those of `stages.leap_stages`, and the numbers 0, 1, … in place of twins: no
+    line may be put together with its twin, since each has a process of its own.
     """
-    at = state.at[0]
+    at, limits = state.at[0], state.limits
+    K, L = limits[0].levels, limits[1].levels
     t = mark = 0
     while t < n:
         rounds = 0
@@ -71,9 +76,9 @@ def play_rounds(
         if rounds < WORTH:  # play a round, or what is left of one, pull by pull
             again = True
             while again and t < n:
-                inside, row, column, _ = step(state, law, rng, K, L, totals)
+                inside, arm, _ = step(state, law, rng, limits[0].arms, totals)
                 if not inside:
-                    return t, row, column
+                    return t, arm
                 t += 1
                 if t == checkpoints[mark]:
                     note(curve, mark, totals)
@@ -85,15 +90,16 @@ def play_rounds(
         expected, realised = totals[0], totals[1]
         spread(rounds, state.h_column, every, counts, rng)
         explore(
-            True, 0, state.rows[: at.rows], state.row_sums[L], state.row_sums, rounds, pieces, last,
-            law, rng, splitter, checkpoints, curve, totals, tallied, counts[0], plan,
+            limits[0], limits[1], 0, state.rows[: at.rows], state.row_sums[L], state.row_sums,
+            rounds, pieces, last, law, rng, splitter, checkpoints, curve, totals, tallied,
+            counts[0], plan,
         )  # fmt: skip
         add_counts(state.row_counts, rounds, counts[0], state.rows[: at.rows])
         spread(rounds, state.h_row, every, counts, rng)
         explore(
-            False, at.rows, state.columns[: at.columns], state.column_sums[K], state.column_sums,
-            rounds, pieces, last, law, rng, splitter, checkpoints, curve, totals, tallied,
-            counts[0], plan,
+            limits[1], limits[0], at.rows, state.columns[: at.columns], state.column_sums[K],
+            state.column_sums, rounds, pieces, last, law, rng, splitter, checkpoints, curve, totals,
+            tallied, counts[0], plan,
         )  # fmt: skip
         add_counts(state.column_counts, rounds, counts[0], state.columns[: at.columns])
         for process in range(L + 1):
@@ -113,14 +119,17 @@ def play_rounds(
         if t == checkpoints[mark]:
             note(curve, mark, totals)
             mark += 1
-    return t, 0, 0
+    return t, 0
+
+
+LEAPS = Leaps(leap_rounds, room_for_rounds)
 
 
 @jit
 def rounds_ahead(state: Any, size: int) -> int:
     """How many rounds can pass before a process looks or a phase begins, at the end of the last."""
     at = state.at[0]
-    K, L = state.limits[0].K, state.limits[0].L
+    K, L = state.limits[0].levels, state.limits[1].levels
     rounds = lacking(
         state.row_counts, state.row_stages, at.log_rows, state.rows[0], state.columns, at.columns, L
     )

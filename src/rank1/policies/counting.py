@@ -1,0 +1,58 @@
+"""Pulls and reports of each arm, for policies to which a pull counts once it is handed out.
+
+In a policy's state `pulls[k]` is how often arm k was handed out and not given back, `reports[k]`
+how many of these rewards came in, and `sums[k]` their sum. Many pulls at once are so spread as they
+would be one by one, while averages are of rewards alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.compiled import inlined
+from rank1.policies.every_arm_once import issue_again, skip_begun
+
+__all__ = ["add_pull", "add_reports", "give_back", "start_counts"]
+
+
+def start_counts(arms: int) -> dict[str, NDArray[Any]]:
+    """The fields for this number of arms."""
+    return {
+        "pulls": np.zeros(arms, np.int64),
+        "reports": np.zeros(arms, np.int64),
+        "sums": np.zeros(arms),
+    }
+
+
+@inlined
+def add_pull(state: Any, k: int) -> None:
+    """Arm k was handed out."""
+    at = state.at[0]
+    if at.reported == 0 and at.cursor == len(state.pulls):
+        at.again += 1
+    state.pulls[k] += 1
+    skip_begun(state.at, state.pulls)
+
+
+@inlined
+def add_reports(state: Any, k: int, count: int, total: float) -> float:
+    """Arm k has `count` more rewards, with this sum. Returns its average now."""
+    state.at[0].reported += count
+    state.reports[k] += count
+    state.sums[k] += total
+    if state.pulls[k] < state.reports[k]:  # known from elsewhere, and never handed out
+        state.pulls[k] = state.reports[k]
+        skip_begun(state.at, state.pulls)
+    return state.sums[k] / state.reports[k]
+
+
+@inlined
+def give_back(state: Any, k: int) -> None:
+    """A reward of arm k will never come. An arm with no pull left is in the first round again."""
+    if state.pulls[k] > state.reports[k]:
+        state.pulls[k] -= 1
+    if state.pulls[k] == 0:
+        issue_again(state.at, k)

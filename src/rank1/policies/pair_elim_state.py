@@ -1,0 +1,291 @@
+"""PairElim's state: processes that compare rows within columns, and columns within rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.compiled import inlined, jit, record
+from rank1.policies.base import Known, Records, Simple
+
+__all__ = [
+    "BETWEEN",
+    "PairElimState",
+    "after",
+    "begin_phase",
+    "look",
+    "phase_of",
+    "side_of",
+    "stage_length",
+    "start_pair_elim",
+]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+AT = record(
+    "rows",  # how many remain
+    "columns",
+    "side",  # 0 while the rows are played in one column, 1 while the columns are in one row
+    "last",  # the line that was played last on this side
+    "partner",  # the column (row) in which this side plays the rows (columns)
+    "row",  # the row in which this round plays the columns
+    "reported",  # t: rewards that came in
+    "phase",  # w: the horizon of the columns' processes is 2^(2^w)
+    "leader",  # the best column at the end of the phase before, or −1
+    log_rows=float,  # log of the horizon of the rows' processes
+    log_columns=float,  # and of the columns'
+    inverse=float,  # 1/L: a row is faster to find by it than by a division
+)
+BETWEEN = 2  # the side between two rounds
+LAST_PHASE = 6  # no run is longer than 2^(2^6) steps
+
+
+# A pull's tag: its side, then three bits for the phase, then the row of its round.
+
+
+@inlined
+def make_tag(side: int, phase: int, row: int) -> int:
+    """The tag of a pull."""
+    return side + 2 * phase + 16 * row
+
+
+@inlined
+def side_of(tag: int) -> int:
+    """0 for a row's, 1 for a column's observation."""
+    return tag & 1
+
+
+class _Arrays(NamedTuple):
+    limits: Records  # see `Known.limits`
+    at: Records  # see `AT`
+    rows: Ints  # those that remain, ascending; the first at.rows entries count
+    columns: Ints
+    h_row: Ints  # the remaining row that stands for each
+    h_column: Ints
+    row_sums: Floats  # (L + 1, K)
+    row_counts: Ints
+    row_stages: Ints  # how often each process has looked: its gap D is 2^−stage
+    column_sums: Floats  # (K + 1, L)
+    column_counts: Ints
+    column_stages: Ints
+
+
+class PairElimState(_Arrays, Simple):
+    """Processes on rows, one a column and the last for all columns; and on columns likewise.
+
+    Those that a process compares are observed together, so that without delay they have the same
+    count. Where rewards are late or lost, a process waits for the one that has the fewest.
+    """
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """The next pull of a round; two random numbers at its beginning."""
+        at = self.at[0]
+        side, last, partner, i = at.side, at.last, at.partner, at.row
+        if side == 0 and after(self.rows, at.rows, last) == at.rows:
+            side, last, partner = 1, -1, i
+        elif side == 1 and after(self.columns, at.columns, last) == at.columns:
+            side = BETWEEN
+        if side == BETWEEN:
+            begin_phase(self, phase_of(at.reported, at.phase))
+            side, last = 0, -1
+            partner = self.h_column[int(rng.random() * len(self.h_column))]
+            i = self.h_row[int(rng.random() * len(self.h_row))]
+        row, column = partner, partner
+        if side == 0:
+            row = self.rows[after(self.rows, at.rows, last)]
+        else:
+            column = self.columns[after(self.columns, at.columns, last)]
+        tag = make_tag(side, at.phase, i)
+        go_on(self, row, column, tag)
+        return row * self.limits[1].levels + column, tag
+
+    def issued(self, arm: int, tag: int) -> None:
+        """Where the round stands is told by its last pull."""
+        row = arm // self.limits[1].levels
+        go_on(self, row, arm - row * self.limits[1].levels, tag)
+
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        """Add the reward to two processes, and let them eliminate."""
+        at, K, L = self.at[0], self.limits[0].levels, self.limits[1].levels
+        row = int((arm + 0.5) * at.inverse)
+        column = arm - row * L
+        at.reported += 1
+        if side_of(tag) == 0:
+            for process in (column, L):
+                at.rows = observe(
+                    self.row_sums[process], self.row_counts[process], self.row_stages, process,
+                    row, reward, at.log_rows, self.rows, at.rows, self.h_row,
+                )  # fmt: skip
+        else:
+            for process in (row, K):
+                at.columns = observe(
+                    self.column_sums[process], self.column_counts[process], self.column_stages,
+                    process, column, reward, at.log_columns, self.columns, at.columns,
+                    self.h_column,
+                )  # fmt: skip
+
+    def best(self) -> int:
+        """The remaining row and column of the largest means over all partners.
+
+        Before the first look of a phase, the column is that of the phase before.
+        """
+        at, K, L = self.at[0], int(self.limits[0].levels), int(self.limits[1].levels)
+        row = largest_mean(self.row_sums[L], self.row_counts[L], self.rows, at.rows)
+        column = int(at.leader)
+        if column < 0 or self.column_stages[K] > 0:
+            sums, counts = self.column_sums[K], self.column_counts[K]
+            column = largest_mean(sums, counts, self.columns, at.columns)
+        return int(row) * L + int(column)
+
+
+@jit
+def after(lines: Ints, count: int, line: int) -> int:
+    """How many of the remaining lines come up to this one."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if lines[middle] <= line:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def go_on(state: Any, row: int, column: int, tag: int) -> None:
+    """The round is where this pull is. Any pull on the grid will do."""
+    at = state.at[0]
+    begin_phase(state, (tag >> 1) & 7)
+    at.side = side_of(tag)
+    if at.side == 0:
+        at.last, at.partner, at.row = row, column, min(max(tag >> 4, 0), state.limits[0].levels - 1)
+    else:
+        at.last, at.partner, at.row = column, row, row
+
+
+@jit
+def phase_of(t: int, phase: int) -> int:
+    """The phase to which a round after t steps belongs."""
+    while phase < LAST_PHASE and t > 2.0 ** (2.0**phase):
+        phase += 1
+    return phase
+
+
+@jit
+def begin_phase(state: Any, phase: int) -> None:
+    """In a later phase than the current one, all columns and their processes start anew."""
+    at = state.at[0]
+    if phase <= at.phase or phase > LAST_PHASE:
+        return
+    K, L = state.limits[0].levels, state.limits[1].levels
+    at.leader = largest_mean(
+        state.column_sums[K], state.column_counts[K], state.columns, at.columns
+    )
+    at.phase = phase
+    at.log_columns = math.log(2.0 ** (2.0**phase))
+    at.columns = L
+    for j in range(L):
+        state.columns[j] = state.h_column[j] = j
+        for process in range(K + 1):
+            state.column_sums[process, j] = 0.0
+            state.column_counts[process, j] = 0
+    for process in range(K + 1):
+        state.column_stages[process] = 0
+
+
+@jit
+def largest_mean(sums: Floats, counts: Ints, lines: Ints, count: int) -> int:
+    """The remaining line of the largest mean; the first of them if none was observed."""
+    best, largest = lines[0], -1.0
+    for k in range(count):
+        line = lines[k]
+        if counts[line] > 0 and sums[line] / counts[line] > largest:
+            best, largest = line, sums[line] / counts[line]
+    return best
+
+
+@inlined
+def observe(
+    sums: Floats,
+    counts: Ints,
+    stages: Ints,
+    process: int,
+    line: int,
+    reward: float,
+    log_T: float,
+    lines: Ints,
+    count: int,
+    h: Ints,
+) -> int:
+    """One more observation of a line; how many lines remain after what is eliminated."""
+    sums[line] += reward
+    counts[line] += 1
+    if counts[line] < stage_length(log_T, stages[process]):
+        return count
+    return look(sums, counts, stages, process, log_T, lines, count, h)
+
+
+@inlined
+def stage_length(log_T: float, stage: int) -> int:
+    """⌈4·log T/D²⌉."""
+    return max(1, math.ceil(4.0 * log_T * 4.0**stage))
+
+
+@jit
+def look(
+    sums: Floats,
+    counts: Ints,
+    stages: Ints,
+    process: int,
+    log_T: float,
+    lines: Ints,
+    count: int,
+    h: Ints,
+) -> int:
+    """Eliminate, if all that remain have enough observations; more than once if they came late."""
+    while True:
+        length = stage_length(log_T, stages[process])
+        for k in range(count - 1, -1, -1):  # the last one was played last
+            if counts[lines[k]] < length:
+                return count
+        stages[process] += 1
+        radius = math.sqrt(log_T / length)
+        best = largest_mean(sums, counts, lines, count)
+        lower = sums[best] / counts[best] - radius
+        for x in range(len(h)):
+            # A line goes with the one that stands for it, which is still among the remaining.
+            if sums[h[x]] / counts[h[x]] + radius < lower:
+                h[x] = best
+        remaining = 0
+        for k in range(count):
+            if h[lines[k]] == lines[k]:
+                lines[remaining] = lines[k]
+                remaining += 1
+        count = remaining
+
+
+def start_pair_elim(known: Known) -> PairElimState:
+    """The state before the first step."""
+    K, L = known.K, known.L
+    at = np.zeros(1, AT)
+    at[0].rows, at[0].columns, at[0].side, at[0].leader = K, L, BETWEEN, -1
+    at[0].log_rows, at[0].log_columns = math.log(max(2, known.n)), math.log(2.0)
+    at[0].inverse = 1 / L
+    return PairElimState(
+        limits=known.limits,
+        at=at,
+        rows=np.arange(K),
+        columns=np.arange(L),
+        h_row=np.arange(K),
+        h_column=np.arange(L),
+        row_sums=np.zeros((L + 1, K)),
+        row_counts=np.zeros((L + 1, K), np.int64),
+        row_stages=np.zeros(L + 1, np.int64),
+        column_sums=np.zeros((K + 1, L)),
+        column_counts=np.zeros((K + 1, L), np.int64),
+        column_stages=np.zeros(K + 1, np.int64),
+    )

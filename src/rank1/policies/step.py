@@ -1,0 +1,47 @@
+"""One step of a run in compiled code: a policy's pull, its reward and its regret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.compiled import inlined, method
+from rank1.policies.base import choose, update
+
+__all__ = ["draw", "gap", "note", "split", "step", "tally"]
+
+# Methods of a problem's law.
+draw = method("draw")
+gap = method("gap")
+tally = method("tally", inline=False)
+split = method("split", inline=False)
+
+
+@inlined
+def step(
+    state: Any, law: Any, rng: np.random.Generator, arms: int, totals: NDArray[np.float64]
+) -> tuple[bool, int, float]:
+    """One step: the policy's random numbers are drawn first, then the reward's.
+
+    Returns whether the pull lies on the grid, its arm, and its reward. A pull outside the grid is
+    not played: neither law nor state would notice, and both would read and write beside their
+    arrays.
+    """
+    arm, tag = choose(state, rng)
+    # As unsigned numbers negative ones are large, so that one comparison does for two.
+    if np.uint64(arm) >= np.uint64(arms):
+        return False, arm, 0.0
+    reward, regret = draw(law, arm, rng)
+    update(state, arm, tag, reward)
+    totals[0] += gap(law, arm)
+    totals[1] += regret
+    return True, arm, reward
+
+
+@inlined
+def note(curve: NDArray[np.float64], mark: int, totals: NDArray[np.float64]) -> None:
+    """Write down expected and realised regret so far."""
+    curve[mark, 0] = totals[0]
+    curve[mark, 1] = totals[1]

@@ -1,0 +1,56 @@
+"""When a run ends before its n steps: rules that look after every pull.
+
+A rule is an immutable value with `start(grid)`, which returns a state: a NamedTuple of arrays with
+`learn(arm, reward)` and `may_stop()`, which compile, and `leader()`, the arm that the run names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from rank1.grid import Grid
+from rank1.stopping.online import Watch, may_stop, note_report, start_watch
+
+__all__ = ["BestArmRule", "StopRule"]
+
+
+class StopRule(Protocol):
+    """What ends a run. Two rules are the same if their `repr` and their code are."""
+
+    def start(self, grid: Grid) -> Any:
+        """Its state before the first pull."""
+
+
+class Evidence(NamedTuple):
+    """What the rule of `rank1.stopping` has seen."""
+
+    watch: Watch
+
+    def learn(self, arm: int, reward: float) -> None:
+        """A reward of an arm."""
+        note_report(self.watch, arm, reward)
+
+    def may_stop(self) -> bool:
+        """Whether the leader is the best arm, at the confidence asked for."""
+        return may_stop(self.watch)
+
+    def leader(self) -> int:
+        """The arm of the largest mean."""
+        return max(int(self.watch.at[0].leader), 0)
+
+
+@dataclass(frozen=True)
+class BestArmRule:
+    """The rule of `rank1.stopping`: it ends a run when the leader may be called best."""
+
+    confidence: float
+    tolerance: float = 0.0
+    #: Whether it may assume that the grid has rank one.
+    rank_one: bool = True
+
+    def start(self, grid: Grid) -> Evidence:
+        """Its state before the first pull."""
+        return Evidence(
+            start_watch(grid.sizes, self.confidence, self.tolerance, rank_one=self.rank_one)
+        )
