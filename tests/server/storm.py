@@ -10,8 +10,7 @@ from typing import Any
 
 import rank1
 from rank1.server.tokens import Tokens
-from rank1.studies.export import lines_of
-from rank1.studies.log import Kind
+from rank1.studies.events import Kind
 from tests.server.support import GRID, PATIENCE, Served, served, until
 
 
@@ -65,15 +64,14 @@ class Storm:
 
 def lines_of_study(study: rank1.Study) -> list[Any]:
     """What an export has."""
-    return study._desk.look(lambda memory, log: list(lines_of(study._desk.study, memory, log)))
+    return study.lines(limit=10**6)[0]
 
 
 def check(storm: Storm, place: str, exact: bool = False) -> None:
     """All that was acknowledged is stored, once; nothing else but what nobody heard of."""
     with rank1.Study.open("storm", place) as study:
         assert study.verify().ok
-        with study._desk.storage.reading() as log:
-            events = log.page(study._desk.study.id, limit=10**6)
+        events = study.look(lambda state, log: log.page(study.access.study.id, limit=10**6))
         lines = lines_of_study(study)
     stored = {line["id"]: line for line in lines}
     assert len(stored) == len(lines)

@@ -12,7 +12,7 @@ import pytest
 import rank1
 from rank1.server.problem_details import problem_of, status_of
 from rank1.server.write_queue import WriteQueue
-from rank1.studies.desk import Desk
+from rank1.studies.unit_of_work import StudyAccess
 from tests.server.support import GRID, PATIENCE, Served, at, call
 
 
@@ -390,7 +390,7 @@ def test_who_waits_hears_that_the_storage_was_waited_for_in_vain(
     monkeypatch.setattr("rank1.server.write_queue.transact_together", away)
 
     async def play() -> list[Any]:
-        writer, desk = WriteQueue(), cast(Desk, None)
+        writer, desk = WriteQueue(), cast(StudyAccess, None)
         first = asyncio.ensure_future(writer.write(desk, lambda work: None))
         while not calls:
             await asyncio.sleep(0.01)

@@ -10,7 +10,7 @@ from fastapi import Depends, Header, Path, Request
 
 from rank1.server.problem_details import RefusedError
 from rank1.server.tokens import Token
-from rank1.studies.log import MAX_TEXT
+from rank1.studies.events import MAX_TEXT
 
 __all__ = [
     "AdministeredStudy",

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rank1.studies.log import MAX_TEXT
+from rank1.studies.events import MAX_TEXT
 
 __all__ = ["Ask", "AskMany", "Cancel", "Create", "Import", "Revise", "Tell", "TellMany"]
 

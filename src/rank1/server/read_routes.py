@@ -1,32 +1,31 @@
-"""What can be looked at over HTTP: studies, best, fit, history, revisions, exports."""
+"""Routes that read a study: what it is, best, fit, history, revisions, exports."""
 
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
-import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
-from rank1.server.authorization import AdministeredStudy, CurrentToken, ReadableStudy
+from rank1.policies import POLICIES
+from rank1.server.authorization import AdministeredStudy, CurrentToken, ReadableStudy, require
 from rank1.server.problem_details import json_response
 from rank1.server.registry import StudyRegistry
-from rank1.studies.export import page_lines
-from rank1.studies.log import OUTCOMES, Event, Kind, suggestion_id
-from rank1.studies.memory import Memory
-from rank1.studies.storage import Reader, StudyRow
+from rank1.studies import Study
+from rank1.studies.storage import StudyRow
 
 __all__ = ["about", "read_routes"]
 
 #: Lines of an export that are read at once.
 PART = 2000
-#: Events that are looked through for a page of a filtered history.
-LOOKED_THROUGH = 20_000
+#: Events that are read at most for a page of a filtered history.
+MAX_SEEN = 20_000
+#: The most revisions of an answer.
+MAX_REVISIONS = 100_000
 #: Cells that a spreadsheet would take for a formula begin with one of these.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -51,7 +50,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.get("/{name}/best", tags=["results"])
     async def best(name: ReadableStudy) -> Response:
-        """The leader, intervals for pairs and effects, whether one may stop, and why."""
+        """The leader, intervals for arms and effects, whether the study may stop, and why."""
         found = await registry.read(lambda: registry.study(name).best().to_dict())
         return json_response(found)
 
@@ -77,20 +76,23 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         repetitions: Annotated[int, Query(ge=1, le=999)] = 199,
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
     ) -> Response:
-        """Is the grid of rank one? By replaying the study's policy; it may take a while."""
+        """Test whether the grid is of rank one, by replaying the study's policy; it may be slow."""
         await registry.read(registry.row, name)
         found = await registry.read_slowly(
             lambda: registry.separate(name).fit(B=repetitions, seed=seed).to_dict()
         )
-        return json_response(_finite(found))
+        return json_response(found)
 
     @routes.get("/{name}/replay", tags=["results"])
     async def replay(
         name: ReadableStudy,
+        token: CurrentToken,
         policy: Annotated[str, Query(min_length=1, max_length=200)],
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
     ) -> Response:
-        """How another policy fares on the rewards of the log."""
+        """How another policy fares on the rewards of the log; an admin may name `module:Class`."""
+        if _names_module(policy):  # which the service imports
+            require(token, "admin", name)
         found = await registry.read_slowly(
             lambda: registry.separate(name).replay(policy, seed).to_dict()
         )
@@ -110,45 +112,60 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         ] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         kind: Annotated[list[KindName] | None, Query(max_length=8)] = None,
+        side: Annotated[str | None, Query(max_length=256, description="With `level`.")] = None,
+        level: Annotated[str | None, Query(max_length=256)] = None,
         row: Annotated[str | None, Query(max_length=256)] = None,
         column: Annotated[str | None, Query(max_length=256)] = None,
         newest: bool = False,
     ) -> Response:
-        """The log, page by page, from the oldest event on or from the newest back."""
-        kinds = [Kind[each.upper()] for each in kind or ()]
-        wanted = {"rows": row, "columns": column}
+        """Read the log, page by page, from the oldest event on or from the newest back."""
+        wanted = {"row": row, "column": column}
 
-        def look(memory: Memory, log: Reader) -> dict[str, Any]:
-            return _history(registry.row(name), memory, log, after, limit, kinds, wanted, newest)
+        def is_wanted(line: dict[str, Any]) -> bool:
+            levels = line.get("levels", {})
+            return (level is None or levels.get(side) == level) and all(
+                label is None or line.get(name) == label for name, label in wanted.items()
+            )
 
-        return json_response(await registry.read(lambda: registry.study(name)._desk.look(look)))
+        def look() -> dict[str, Any]:
+            study, found, cursor, seen = registry.study(name), [], after, 0
+            while len(found) < limit and seen < MAX_SEEN:
+                page = study.events(cursor, max(limit, 100), kinds=kind or (), newest=newest)
+                if not page:
+                    return {"events": found, "next": None}
+                seen += len(page)
+                for line in page:
+                    cursor = line["seq"]
+                    if is_wanted(line):
+                        if "change" in line:
+                            line["change"] = _change(study, line["change"])
+                        found.append(line)
+                        if len(found) == limit:
+                            break
+            return {"events": found, "next": cursor}
+
+        return json_response(await registry.read(look))
 
     @routes.get("/{name}/revisions", tags=["log"])
     async def revisions(name: ReadableStudy) -> Response:
-        """How rows and columns have come and gone."""
+        """List when levels were added and retired."""
 
-        def look(memory: Memory, log: Reader) -> dict[str, Any]:
-            study = registry.study(name)._desk.study
-            events = log.page(study.id, limit=100_000, kinds=(Kind.REVISED,))
+        def look() -> dict[str, Any]:
+            study = registry.study(name)
             made = [
-                {
-                    "revision": each.tag,
-                    "at": each.at,
-                    "seq": each.seq,
-                    **json.loads(each.data or "{}"),
-                }
-                for each in events
+                {"revision": each["revision"], "at": each["at"], "seq": each["seq"]}
+                | _change(study, each["change"])
+                for each in study.events(limit=MAX_REVISIONS, kinds=["revised"])
             ]
-            living = {side: memory.living_labels(side) for side in ("rows", "columns")}
-            return {"revision": memory.revision, **living, "revisions": made}
+            return {"revision": study.revision, **_living(study), "revisions": made}
 
-        return json_response(await registry.read(lambda: registry.study(name)._desk.look(look)))
+        return json_response(await registry.read(look))
 
     @routes.get("/{name}/export", tags=["log"], response_class=StreamingResponse)
     async def export(name: ReadableStudy, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
         """A line for each suggestion, as a stream."""
-        study = await registry.read(registry.row, name)
-        first = await registry.read(_part, registry, study, 0)  # who can't have it hears so at once
+        study = await registry.read(registry.study, name)
+        first = await registry.read(study.lines, 0, PART)  # an error now is no broken stream later
         media = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}[format]
         kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:60]
         return StreamingResponse(
@@ -162,17 +179,21 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
 def about(registry: StudyRegistry, name: str) -> dict[str, Any]:
     """What a study is and how far it has come."""
-    row = registry.row(name)
-    study = registry.study(name)
-    spec = dataclasses.asdict(study.spec)
+    row, study = registry.row(name), registry.study(name)
     return {
         **_listed(row),
-        **spec,
-        "rows": study.rows,
-        "columns": study.columns,
+        **study.spec.to_dict(),
+        **_living(study),
         "revision": study.revision,
-        "totals": study.totals(),
+        "totals": study.counts(),
     }
+
+
+def _living(study: Study) -> dict[str, Any]:
+    """The levels in play, by side; of two sides also as rows and columns."""
+    sides = study.sides
+    two = dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
+    return {"sides": sides, **two}
 
 
 def _listed(row: StudyRow) -> dict[str, Any]:
@@ -182,122 +203,62 @@ def _listed(row: StudyRow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _names_module(policy: str) -> bool:
+    """Whether a policy is given as `module:Class`.
+
+    >>> [_names_module(text) for text in ("uts", "ucb1:confidence=2", "mine:Policy:a=1")]
+    [False, False, True]
+    """
+    name, _, rest = policy.partition(":")
+    return bool(rest) and name not in POLICIES and "=" not in rest.partition(":")[0]
 
 
-def _history(
-    study: StudyRow,
-    memory: Memory,
-    log: Reader,
-    after: int | None,
-    limit: int,
-    kinds: list[Kind],
-    wanted: dict[str, str | None],
-    newest: bool,
-) -> dict[str, Any]:
-    found: list[dict[str, Any]] = []
-    looked, cursor = 0, after
-    while len(found) < limit and looked < LOOKED_THROUGH:
-        page = log.page(study.id, cursor, max(limit, 100), kinds=kinds, newest=newest)
-        if not page:
-            cursor = None
-            break
-        looked += len(page)
-        for line in _event_lines(study, memory, log, page):
-            cursor = line["seq"]
-            if all(label is None or line.get(side[:-1]) == label for side, label in wanted.items()):
-                found.append(line)
-                if len(found) == limit:
-                    break
-    return {"events": found, "next": cursor}
-
-
-def _event_lines(
-    study: StudyRow, memory: Memory, log: Reader, page: list[Event]
-) -> Iterator[dict[str, Any]]:
-    of = {each.suggestion for each in page if each.kind in OUTCOMES}
-    asked = {each.seq: each for each in log.events(study.id, list(of))}
-    for event in page:
-        line: dict[str, Any] = {
-            "seq": event.seq, "at": event.at, "kind": Kind(event.kind).name.lower()
-        }  # fmt: skip
-        pull = asked.get(event.suggestion, event)
-        if pull.kind == Kind.SUGGESTED:
-            line["id"] = suggestion_id(study.uid, pull.seq, pull.nonce)
-        if pull.kind in (Kind.SUGGESTED, Kind.HISTORY):
-            line["row"] = memory.labels["rows"][pull.row]
-            line["column"] = memory.labels["columns"][pull.column]
-        if event.kind in (Kind.REPORTED, Kind.HISTORY, Kind.EXPIRED):
-            line["reward"] = event.value if math.isfinite(event.value) else None
-        if event.kind == Kind.HISTORY:
-            line["count"] = event.tag
-        if event.kind == Kind.REPORTED:
-            line["late"] = event.tag == 1
-        if event.kind == Kind.REVISED:
-            line["revision"] = event.tag
-            line["change"] = json.loads(event.data or "{}")
-        if event.unit is not None:
-            line["unit"] = event.unit
-        if event.key is not None:
-            line["key"] = event.key
-        yield line
-
-
-_Part = tuple[list[dict[str, Any]], int]
+def _change(study: Study, change: dict[str, Any]) -> dict[str, Any]:
+    """Levels that were added and retired, by side; of two sides also as rows and columns."""
+    found = {what: levels for what, levels in change.items() if levels}
+    if len(study.spec.sides) == 2:
+        for what, levels in change.items():
+            for word, side in zip(("rows", "columns"), study.spec.sides, strict=True):
+                if side in levels:
+                    found[f"{what}_{word}"] = levels[side]
+    return found
 
 
 async def _exported(
-    registry: StudyRegistry, study: StudyRow, format: str, part: _Part
+    registry: StudyRegistry, study: Study, format: str, part: tuple[list[dict[str, Any]], int]
 ) -> AsyncIterator[bytes]:
-    """Part by part, each as of its own moment: a slow reader holds nothing open."""
-    first = True
+    """Part by part, each as of its own moment: a slow client holds nothing open."""
+    sides, first = list(study.spec.sides), True
     while True:
         lines, after = part
         text = io.StringIO()
         if format == "csv":
-            writer = csv.DictWriter(text, _COLUMNS)
+            writer = csv.writer(text)
             if first:
-                writer.writeheader()
-            writer.writerows(_safe(line) for line in lines)
-        else:
+                writer.writerow(map(_safe, ("id", *sides, *_COLUMNS)))
             for line in lines:
-                text.write(json.dumps(line, ensure_ascii=False) + "\n")
+                line["data"] = line["data"] and json.dumps(line["data"])
+                cells = [line["id"], *line["levels"].values(), *map(line.get, _COLUMNS)]
+                writer.writerow(map(_safe, cells))
+        else:
+            text.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         first = False
         if written := text.getvalue():
             yield written.encode()
         if not after:
             return
-        part = await registry.read(_part, registry, study, after)
+        part = await registry.read(study.lines, after, PART)
 
 
 _COLUMNS = (
-    "id", "row", "column", "state", "reward", "asked_at", "told_at", "late", "propensity", "unit",
+    "state", "reward", "asked_at", "told_at", "late", "propensity", "unit", "data",
 )  # fmt: skip
 
 
-def _part(registry: StudyRegistry, study: StudyRow, after: int) -> _Part:
-    """Lines, and where to go on; 0 for nowhere."""
+def _safe(cell: Any) -> Any:
+    """A cell whose text no spreadsheet takes for a formula.
 
-    def look(memory: Memory, log: Reader) -> _Part:
-        page = log.page(study.id, after, PART, kinds=(Kind.SUGGESTED,))
-        lines = list(page_lines(study, memory.labels, log, page))
-        return lines, page[-1].seq if len(page) == PART else 0
-
-    return registry.study(study.name)._desk.look(look)
-
-
-def _safe(line: dict[str, Any]) -> dict[str, Any]:
-    """A line whose texts no spreadsheet takes for formulas.
-
-    >>> _safe({"row": "=1+1", "reward": -1.0})
-    {'row': "'=1+1", 'reward': -1.0}
+    >>> _safe("=1+1"), _safe(-1.0)
+    ("'=1+1", -1.0)
     """
-    return {
-        name: f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
-        for name, cell in line.items()
-    }
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell

@@ -15,7 +15,7 @@ from typing import Any
 
 from rank1 import atomic, checks
 from rank1.errors import FileError, InputError
-from rank1.studies.log import check_text
+from rank1.studies.events import check_text
 
 __all__ = ["ROLES", "Token", "Tokens", "new_token"]
 
