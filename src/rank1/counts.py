@@ -1,49 +1,67 @@
-"""Tables of counts: what `rank1.stopping` and `rank1.fit` take."""
+"""Arrays of counts: what `rank1.stopping` and `rank1.fit` take."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
+from rank1.grid import MAX_SIDES
 
-__all__ = ["table", "tables"]
+__all__ = ["table", "tables", "two_sides"]
 
+T = TypeVar("T")
 Floats = NDArray[np.float64]
 
 
 def table(name: str, values: ArrayLike) -> Floats:
-    """A K×L array of finite numbers of at least 0.
+    """An array of finite numbers of at least 0, with an axis for each side of a grid.
 
     >>> table("trials", [[3, -1]])
     Traceback (most recent call last):
     ...
     rank1.InputError: trials[0, 1] must be a number of at least 0 and at most 2**53, got -1.0
-    """
+    >>> table("trials", [[[], []]])
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: trials must be an array with an axis for each of 1 to 16 sides and at least 1 level on each, got shape (1, 2, 0)
+    """  # noqa: E501
     try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise InputTypeError(
-            f"{name} must be a K×L table of numbers, got {checks.shown(values)}"
-        ) from None
-    if array.ndim != 2 or array.size == 0:
+        raise InputTypeError(name, values, "an array of numbers, one for each arm") from None
+    if not 1 <= array.ndim <= MAX_SIDES or array.size == 0:
         raise InputError(
-            f"{name} must be a K×L table of at least one pair, got shape {array.shape}"
+            name,
+            values,
+            f"an array with an axis for each of 1 to {MAX_SIDES} sides and at least 1 level on "
+            "each",
+            got=f"shape {array.shape}",
         )
     bad = ~((array >= 0) & (array <= checks.MAX_STEPS))  # catches NaN too
     if bad.any():
-        row, column = divmod(int(bad.argmax()), array.shape[1])
-        raise InputError(
-            f"{name}[{row}, {column}] must be a number of at least 0 and at most 2**53, "
-            f"got {array[row, column]}"
-        )
+        at = np.unravel_index(int(bad.argmax()), array.shape)
+        place = ", ".join(str(int(level)) for level in at)
+        asked = "a number of at least 0 and at most 2**53"
+        raise InputError(f"{name}[{place}]", float(array[at]), asked)
     return array
 
 
 def tables(successes: ArrayLike, failures: ArrayLike) -> tuple[Floats, Floats]:
-    """Both tables, of one shape."""
+    """Both arrays, of one shape."""
     s, f = table("successes", successes), table("failures", failures)
     if s.shape != f.shape:
-        raise InputError(f"successes and failures must have one shape, got {s.shape} and {f.shape}")
+        asked = f"of the shape of successes, {s.shape}"
+        raise InputError("failures", failures, asked, got=f"shape {f.shape}")
     return s, f
+
+
+def two_sides(sides: Sequence[T]) -> tuple[T, T]:
+    """What belongs to rows and to columns, of a grid that must have just these two sides."""
+    if len(sides) != 2:
+        raise InputError("sides", len(sides), "two, rows and columns")
+    return sides[0], sides[1]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import jit, kernel
-from rank1.stopping import may_stop, report, start_watch
+from rank1.grid import Grid
+from rank1.stopping import may_stop, note_report, start_watch
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -18,7 +19,7 @@ Ints = NDArray[np.int64]
 class Run(NamedTuple):
     #: Pulls until the rule stopped; -1 where it didn't.
     pulls: int
-    leader: tuple[int, int]
+    leader: tuple[int, ...]
 
 
 @jit
@@ -33,47 +34,43 @@ def loss(s: float, n: float, m: float) -> float:
 
 
 @jit
-def top_two(s: Floats, n: Floats, led: Ints, share: float) -> tuple[int, int]:
-    """EB-TCI on the rank-one graph, by the book: everything is computed in every step."""
-    K, L = s.shape
-    row, column, best = -1, -1, -1.0
-    for i in range(K):
-        for j in range(L):
-            if n[i, j] == 0.0:
-                return i, j
-            if s[i, j] / n[i, j] > best:
-                row, column, best = i, j, s[i, j] / n[i, j]
-    led[row, column] += 1
-    times = led[row, column]
-    if math.floor(share * times) > math.floor(share * (times - 1)):
-        return row, column
-    chosen_row, chosen_column, least = -1, -1, math.inf
-    for i in range(K):
-        for j in range(L):
-            if (i == row) != (j == column):
-                value = math.log(n[i, j])
-                if s[i, j] / n[i, j] < best:
-                    m = (s[i, j] + s[row, column]) / (n[i, j] + n[row, column])
-                    value += loss(s[i, j], n[i, j], m) + loss(s[row, column], n[row, column], m)
-                if value < least:
-                    chosen_row, chosen_column, least = i, j, value
-    return chosen_row, chosen_column
+def top_two(s: Floats, n: Floats, led: Ints, sizes: Ints, share: float) -> int:
+    """EB-TCI by neighbours, by the book: everything is computed in every step."""
+    leader, best = -1, -1.0
+    for k in range(len(s)):
+        if n[k] == 0.0:
+            return k
+        if s[k] / n[k] > best:
+            leader, best = k, s[k] / n[k]
+    led[leader] += 1
+    if math.floor(share * led[leader]) > math.floor(share * (led[leader] - 1)):
+        return leader
+    challenger, least, stride = -1, math.inf, len(s)
+    for size in sizes:
+        stride //= size
+        first = leader - leader // stride % size * stride
+        for level in range(size):
+            k = first + level * stride
+            if k != leader:
+                value = math.log(n[k])
+                if s[k] / n[k] < best:
+                    m = (s[k] + s[leader]) / (n[k] + n[leader])
+                    value += loss(s[k], n[k], m) + loss(s[leader], n[leader], m)
+                if value < least or (value == least and k < challenger):
+                    challenger, least = k, value
+    return challenger
 
 
 def _run(
     watch: Any, rng: np.random.Generator, means: Floats, s: Floats, n: Floats, led: Ints,
-    share: float, every: int, limit: int,
+    sizes: Ints, share: float, every: int, limit: int,
 ) -> int:  # fmt: skip
-    K, L = means.shape
     for t in range(limit):
-        if share > 0.0:
-            row, column = top_two(s, n, led, share)
-        else:
-            row, column = (t // L) % K, t % L
-        reward = 1.0 if rng.random() < means[row, column] else 0.0
-        s[row, column] += reward
-        n[row, column] += 1.0
-        report(watch, row, column, reward)
+        arm = top_two(s, n, led, sizes, share) if share > 0.0 else t % len(s)
+        reward = 1.0 if rng.random() < means[arm] else 0.0
+        s[arm] += reward
+        n[arm] += 1.0
+        note_report(watch, arm, reward)
         if (t + 1) % every == 0 and may_stop(watch):
             return t + 1
     return -1
@@ -88,11 +85,10 @@ def play_until_stop(
     limit: int = 1_000_000,
     **rule: Any,
 ) -> Run:
-    K, L = means.shape
-    watch = start_watch(K, L, **rule)
-    share = 0.0 if equal_split else 1.0 / (1.0 + math.sqrt(K + L - 2.0))
-    arrays = np.zeros((K, L)), np.zeros((K, L)), np.zeros((K, L), np.int64)
+    watch = start_watch(means.shape, **rule)
+    share = 0.0 if equal_split else 1.0 / (1.0 + math.sqrt(sum(means.shape) - means.ndim))
+    room = np.zeros(means.size), np.zeros(means.size), np.zeros(means.size, np.int64)
+    how = np.array(means.shape), share, every, limit
     rng = np.random.default_rng(seed)
-    pulls = kernel(_run, watch)(watch, rng, means, *arrays, share, every, limit)
-    row, column = divmod(int(watch.at[0].leader), L)
-    return Run(int(pulls), (row, column))
+    pulls = kernel(_run, watch)(watch, rng, np.ascontiguousarray(means).ravel(), *room, *how)
+    return Run(int(pulls), Grid(means.shape).levels(int(watch.at[0].leader)))

@@ -7,16 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import betaln, xlog1py, xlogy
 
-from rank1.compiled import entry
-from rank1.stopping import evalues
-from rank1.stopping.evalues import DIFFERENCE, RATIO, REACH
+from rank1.stopping.evalues import (
+    DIFFERENCE,
+    RATIO,
+    largest_margin,
+    likeliest,
+    log_e,
+    log_loss,
+    log_price,
+)
 
-largest_margin, log_e = entry(evalues.largest_margin), entry(evalues.log_e)
-likeliest = entry(evalues.likeliest)
-log_loss, log_price = entry(evalues.log_loss), entry(evalues.log_price)
+#: Over how many sides the best arm may differ from the leader.
+REACHES = (2, 3, 5, 16)
 
 #: Counts and sums of rewards, small and large, among them nothing at all.
 amounts = st.one_of(
@@ -28,9 +33,9 @@ pairs = st.tuples(amounts, amounts)
 #: A null and a margin for it.
 nulls = st.one_of(
     st.tuples(st.just(DIFFERENCE), st.floats(-0.9, 0.9)),
-    st.tuples(st.just(REACH), st.floats(0.0, 0.9)),
+    st.tuples(st.sampled_from(REACHES), st.floats(0.0, 0.9)),
     st.tuples(st.just(RATIO), st.floats(0.1, 4.0)),
-    st.tuples(st.sampled_from([DIFFERENCE, REACH]), st.just(0.0)),
+    st.tuples(st.sampled_from([DIFFERENCE, *REACHES]), st.just(0.0)),
 )
 
 
@@ -44,9 +49,9 @@ def likelihood(s: float, f: float, p: float) -> float:
 
 def least_q(null: int, margin: float, p: float) -> float:
     """The nulls as they are defined."""
-    if null == DIFFERENCE:
-        return p + margin
-    return math.sqrt(p * (p + margin)) if null == REACH else margin * p
+    if null == RATIO:
+        return margin * p
+    return p ** (1 - 1 / null) * (p + margin) ** (1 / null)
 
 
 @given(pairs)
@@ -84,9 +89,9 @@ def test_the_likeliest_point_of_the_null(
         value = likelihood(*a, p) + likelihood(*b, max(low, best))
         return -value if math.isfinite(value) else 1e300
 
-    top = min(1.0, {DIFFERENCE: 1 - margin, REACH: 1.0, RATIO: 1 / margin if margin else 1}[kind])
-    if kind == REACH:
-        top = (math.sqrt(4 + margin**2) - margin) / 2
+    top = min(1.0, {DIFFERENCE: 1 - margin, RATIO: 1 / margin if margin else 1}.get(kind, 1.0))
+    if kind > DIFFERENCE:
+        top = float(brentq(lambda p: least_q(kind, margin, p) - 1, 0, 1, xtol=1e-15))
     searched = minimize_scalar(lost, bounds=(0.0, top), method="bounded", options={"xatol": 1e-12})
     scale = 1 + sum(a) + sum(b)
     assert found >= -searched.fun - 1e-9 * scale
@@ -99,7 +104,7 @@ def test_without_a_margin_it_is_the_formula(a: tuple[float, float], b: tuple[flo
         a, b = b, a
     s, f = a[0] + b[0], a[1] + b[1]
     formula = kt(*a) + kt(*b) - likelihood(s, f, s / (s + f))
-    for null in (DIFFERENCE, REACH):
+    for null in (DIFFERENCE, *REACHES):
         assert log_e(null, 0.0, *a, *b) == pytest.approx(formula, abs=1e-9 * (1 + s + f))
     assert log_e(RATIO, 1.0, *a, *b) == pytest.approx(formula, abs=1e-9 * (1 + s + f))
 
@@ -129,18 +134,27 @@ def test_the_largest_margin_is_where_rejection_begins(
         assert log_e(kind, below, *a, *b) < threshold
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 1))
-def test_what_reach_is_about(u: float, v: float, w: float, p: float) -> None:
-    """If neither neighbour is in the null, the pair beyond them is less than the margin above."""
-    q, r, margin = v, w, u
-    beyond = q * r / p
-    if max(q, r) < math.sqrt(p * (p + margin)):
-        assert beyond < p + margin + 1e-12
+@given(st.floats(0, 1), st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.01, 1))
+def test_what_reach_is_about(margin: float, means: list[float], p: float) -> None:
+    """If no neighbour is in the null, the arm beyond them is less than the margin above."""
+    beyond = p * math.prod(q / p for q in means)
+    for sides in range(len(means), 7):
+        if max(means) < least_q(sides, margin, p):
+            assert beyond < p + margin + 1e-9
+
+
+@given(st.integers(2, 16), st.floats(0, 1), st.floats(1e-9, 1))
+def test_the_bound_of_the_docs(sides: int, more: float, p: float) -> None:
+    """Each neighbour exceeds a by ε′: then the best does by p·((1 + ε′/p)^D − 1), exactly."""
+    bound = p * ((1 + more / p) ** sides - 1)
+    assert least_q(sides, bound, p) == pytest.approx(p + more)
+    if sides == 2:
+        assert bound == pytest.approx(more * (2 + more / p))
 
 
 @pytest.mark.parametrize("law", [(0.0, 1.0), (0.0, 0.5, 1.0)])
 @pytest.mark.parametrize(("mean_a", "mean_b"), [(0.5, 0.5), (0.3, 0.4), (0.1, 0.1), (0.8, 0.9)])
-@pytest.mark.parametrize(("null", "margin"), [(DIFFERENCE, 0.0), (DIFFERENCE, 0.1), (REACH, 0.2)])
+@pytest.mark.parametrize(("null", "margin"), [(DIFFERENCE, 0.0), (DIFFERENCE, 0.1), (2, 0.2), (3, 0.2)])
 def test_rejecting_a_true_null_is_as_rare_as_promised(
     law: tuple[float, ...], mean_a: float, mean_b: float, null: int, margin: float
 ) -> None:

@@ -14,7 +14,7 @@ import rank1
 from rank1 import stopping
 from rank1.compiled import kernel
 from rank1.stopping.intervals import _means
-from tests.stopping.test_rule import tables
+from tests.stopping.test_rule import any_tables, differing, tables
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ def evidence(s: Floats, f: Floats, a: Any, b: Any, margin: float) -> float:
 tolerances = st.sampled_from([0.0, 0.01, 0.1, 0.4])
 
 
-@given(tables(), st.sampled_from([0.5, 0.9, 0.95]), tolerances, st.booleans())
+@given(any_tables, st.sampled_from([0.5, 0.9, 0.95]), tolerances, st.booleans())
 def test_the_picture_shows_separation_exactly_where_the_rule_stops(
     counts: tuple[Floats, Floats], confidence: float, tolerance: float, rank_one: bool
 ) -> None:
@@ -40,7 +40,7 @@ def test_the_picture_shows_separation_exactly_where_the_rule_stops(
         assert (drawn.lower <= drawn.upper).all()
 
 
-@given(tables(), st.sampled_from([0.5, 0.9, 0.95]), tolerances)
+@given(any_tables, st.sampled_from([0.5, 0.9, 0.95]), tolerances)
 def test_a_compared_pair_is_out_exactly_where_its_e_value_says_so(
     counts: tuple[Floats, Floats], confidence: float, tolerance: float
 ) -> None:
@@ -50,7 +50,7 @@ def test_a_compared_pair_is_out_exactly_where_its_e_value_says_so(
         drawn = stopping.relative_intervals(s, f, confidence, tolerance, rank_one)
         a = drawn.leader
         for b in np.ndindex(*s.shape):
-            if b != a and (not rank_one or b[0] == a[0] or b[1] == a[1]):
+            if b != a and (not rank_one or differing(a, b) == 1):
                 value = evidence(s, f, a, b, tolerance)
                 assert drawn.out[b] == (value >= threshold)
 
@@ -97,13 +97,28 @@ def test_beyond_the_row_and_the_column_rank_one_decides(
             assert drawn.out[i, j] == stopping.verdict(s[small], f[small], level, tolerance).stop
 
 
-@given(tables(), st.sampled_from([0.5, 0.9, 0.95]))
+@given(tables(2, 3), tolerances)
+def test_beyond_the_neighbours_rank_one_decides(
+    counts: tuple[Floats, Floats], tolerance: float
+) -> None:
+    """On three sides an arm is out exactly if the rule lets all its neighbours pass."""
+    s, f = counts
+    drawn = stopping.relative_intervals(s, f, 0.9, tolerance)
+    a = drawn.leader
+    for b in np.ndindex(*s.shape):
+        if differing(a, b) == 3:
+            small = np.ix_(*(sorted(levels) for levels in zip(a, b, strict=True)))
+            level = 1 - 0.1 * 7 / (s.size - 1)
+            assert drawn.out[b] == stopping.verdict(s[small], f[small], level, tolerance).stop
+
+
+@given(any_tables, st.sampled_from([0.5, 0.9, 0.95]))
 def test_effects_agree_too(counts: tuple[Floats, Floats], confidence: float) -> None:
     s, f = counts
     drawn = stopping.relative_intervals(s, f, confidence)
     found = stopping.effects(s, f, confidence)
-    row, column = found.leader
-    for table, out in ((found.rows, drawn.out[:, column]), (found.columns, drawn.out[row])):
+    for side, table in enumerate(found.sides):
+        out = drawn.out[tuple(slice(None) if d == side else k for d, k in enumerate(found.leader))]
         assert ((table[:, 2] <= 1) == out)[table[:, 0] != 1].all()
         assert not (table[:, 1] > table[:, 2]).any()
         known = np.isfinite(table[:, 0])
@@ -150,13 +165,14 @@ def test_mean_intervals_hold_at_all_times() -> None:
     """400 runs of 1,000 reports with a look at each: misses stay within 20%, four errors above."""
     rng = np.random.default_rng(3)
     missed = 0
+    true = np.repeat([0.1, 0.6], 1000)
     for _ in range(400):
-        rewards = rng.random((2, 1000)) < np.array([[0.1], [0.6]])
-        s = rewards.cumsum(axis=1).astype(float)
-        n = np.arange(1.0, 1001)
+        rewards = rng.random((2, 1000)) < true.reshape(2, 1000)
+        s = rewards.cumsum(axis=1).astype(float).ravel()
+        n = np.tile(np.arange(1.0, 1001), 2)
         lower, upper = np.empty(s.shape), np.empty(s.shape)
         kernel(_means)(s, n - s, math.log(2 / 0.2), lower, upper)
-        missed += bool(((lower > [[0.1], [0.6]]) | (upper < [[0.1], [0.6]])).any())
+        missed += bool(((lower > true) | (upper < true)).any())
     assert missed <= 400 * 0.2 + 4 * math.sqrt(400 * 0.2 * 0.8)
     assert missed > 4  # and are not so wide as to say nothing
 

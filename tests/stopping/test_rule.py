@@ -18,9 +18,10 @@ Floats = NDArray[np.float64]
 
 
 @st.composite
-def tables(draw: st.DrawFn, least: int = 1) -> tuple[Floats, Floats]:
+def tables(draw: st.DrawFn, least: int = 1, sides: int = 2) -> tuple[Floats, Floats]:
     """Successes and failures: whole or not, from nothing to plenty, ties among them."""
-    shape = draw(st.tuples(st.integers(least, 4), st.integers(least, 4)))
+    most = 4 if sides < 3 else 3
+    shape = draw(st.tuples(*[st.integers(least, most)] * sides))
     scale = draw(st.sampled_from([1.0, 1.0, 0.37, 20.0, 400.0]))
     elements = st.integers(0, 30).map(float)
     return draw(arrays(float, shape, elements=elements)) * scale, draw(
@@ -28,7 +29,16 @@ def tables(draw: st.DrawFn, least: int = 1) -> tuple[Floats, Floats]:
     ) * scale
 
 
-def log_e(s: Floats, f: Floats, a: tuple[int, int], b: tuple[int, int]) -> float:
+#: Of one to four sides.
+any_tables = st.integers(1, 4).flatmap(lambda sides: tables(sides=sides))
+
+
+def differing(a: Any, b: Any) -> int:
+    """On how many sides two arms differ."""
+    return sum(x != y for x, y in zip(a, b, strict=True))
+
+
+def log_e(s: Floats, f: Floats, a: tuple[int, ...], b: tuple[int, ...]) -> float:
     """As in the definition."""
     kt = sum(betaln(s[x] + 0.5, f[x] + 0.5) - betaln(0.5, 0.5) for x in (a, b))
     won, lost = s[a] + s[b], f[a] + f[b]
@@ -36,16 +46,16 @@ def log_e(s: Floats, f: Floats, a: tuple[int, int], b: tuple[int, int]) -> float
     return float(kt - xlogy(won, m) - xlog1py(lost, -m))
 
 
-@given(tables(), st.sampled_from([0.5, 0.9, 0.95, 0.999]), st.booleans())
+@given(any_tables, st.sampled_from([0.5, 0.9, 0.95, 0.999]), st.booleans())
 def test_the_rule_literally(counts: tuple[Floats, Floats], confidence: float, any_: bool) -> None:
     s, f = counts
     with np.errstate(invalid="ignore"):
         means = np.where(s + f > 0, s / (s + f), -1)
-    leader = divmod(int(means.argmax()), s.shape[1])
+    leader = tuple(map(int, np.unravel_index(int(means.argmax()), s.shape)))
     values = {
-        (i, j): log_e(s, f, leader, (i, j))
-        for i, j in np.ndindex(*s.shape)
-        if (i, j) != leader and (any_ or i == leader[0] or j == leader[1])
+        arm: log_e(s, f, leader, arm)
+        for arm in np.ndindex(*s.shape)
+        if arm != leader and (any_ or differing(arm, leader) == 1)
     }
     found = stopping.verdict(s, f, confidence, rank_one=not any_)
     assert found.leader == leader
@@ -63,7 +73,7 @@ def test_the_rule_literally(counts: tuple[Floats, Floats], confidence: float, an
         assert found.stop == (least >= threshold)
 
 
-@given(tables(), st.floats(0, 0.9), st.floats(0, 0.9), st.booleans())
+@given(any_tables, st.floats(0, 0.9), st.floats(0, 0.9), st.booleans())
 def test_cost_and_tolerance_agree(
     counts: tuple[Floats, Floats], one: float, other: float, rank_one: bool
 ) -> None:
@@ -77,18 +87,19 @@ def test_cost_and_tolerance_agree(
     assert 0 <= strict.cost <= 1
 
 
-@given(tables(), st.sampled_from([0.0, 0.05, 0.3]), st.booleans(), st.randoms())
-def test_names_of_lines_do_not_matter(
+@given(any_tables, st.sampled_from([0.0, 0.05, 0.3]), st.booleans(), st.randoms())
+def test_names_of_levels_and_sides_do_not_matter(
     counts: tuple[Floats, Floats], tolerance: float, rank_one: bool, random: Any
 ) -> None:
     s, f = counts
-    rows, columns = list(range(s.shape[0])), list(range(s.shape[1]))
-    random.shuffle(rows)
-    random.shuffle(columns)
-    at = np.ix_(rows, columns)
+    lines = [list(range(size)) for size in s.shape]
+    for levels in lines:
+        random.shuffle(levels)
+    at, axes = np.ix_(*lines), list(range(s.ndim))
+    random.shuffle(axes)
     before = stopping.verdict(s, f, 0.8, tolerance, rank_one)
     after = stopping.verdict(s[at], f[at], 0.8, tolerance, rank_one)
-    turned = stopping.verdict(s.T, f.T, 0.8, tolerance, rank_one)
+    turned = stopping.verdict(s.transpose(axes), f.transpose(axes), 0.8, tolerance, rank_one)
     with np.errstate(invalid="ignore"):
         tied = (s / (s + f) == before.mean).sum() > 1
     if not tied and s.sum() + f.sum() > 0:
@@ -111,6 +122,53 @@ def test_a_tolerance_the_long_way() -> None:
     direct = min(reject(b, q >= p + 0.2) for b in ((0, 1), (1, 0), (1, 1)))
     assert stopping.verdict(s, f, 0.9, 0.2).log_e == pytest.approx(beyond, abs=0.02)
     assert stopping.verdict(s, f, 0.9, 0.2, rank_one=False).log_e == pytest.approx(direct, abs=0.02)
+
+
+def test_three_sides_by_hand() -> None:
+    """Counts of a 2×2×2 grid beside the leader (1, 0, 1), each comparison by the formula."""
+    s, f = np.zeros((2, 2, 2)), np.zeros((2, 2, 2))
+    s[1, 0, 1], f[1, 0, 1] = 60, 40
+    for arm, won in (((0, 0, 1), 29), ((1, 1, 1), 24), ((1, 0, 0), 27)):
+        s[arm], f[arm] = won, 100 - won
+    found = stopping.verdict(s, f, 0.95)
+    # log KT(60, 40) + log KT(29, 71) − log(0.445^89·0.555^111)
+    assert found.leader == (1, 0, 1)
+    assert found.weakest == (0, 0, 1)
+    assert found.log_e == pytest.approx(-69.8321 - 62.7464 + 137.4170, abs=2e-4)
+    assert found.threshold == pytest.approx(math.log(7 / 0.05))
+    assert not found.stop
+    assert stopping.verdict(s, f, 0.9).threshold < found.log_e  # log 70 = 4.248
+    assert stopping.verdict(s, f, 0.9).reason.startswith(
+        "stop: (1, 0, 1) is best at confidence 90%, as it beats every arm that differs from it in "
+        "one level; closest is (0, 0, 1)"
+    )
+    # The four arms that differ on more sides were never tried, and any of them may be better.
+    anything = stopping.verdict(s, f, 0.9, rank_one=False)
+    assert not anything.stop
+    assert anything.weakest == (0, 0, 0)
+    # A side without a choice changes nothing.
+    for axis in range(4):
+        wider = stopping.verdict(np.expand_dims(s, axis), np.expand_dims(f, axis), 0.9, 0.1)
+        assert wider.log_e == stopping.verdict(s, f, 0.9, 0.1).log_e
+
+
+def test_a_tolerance_on_three_sides_the_long_way() -> None:
+    """The e-value of a neighbour that leads to an arm 0.2 above, by a search over all means."""
+    s, f = np.zeros((2, 2, 2)), np.zeros((2, 2, 2))
+    for arm, won in (((0, 0, 0), 60), ((1, 0, 0), 45), ((0, 1, 0), 30), ((0, 0, 1), 20)):
+        s[arm], f[arm] = won, 100 - won
+    p, q = np.meshgrid(np.linspace(0, 1, 2001)[1:-1], np.linspace(0, 1, 2001)[1:-1])
+    kt = sum(betaln(won + 0.5, 100 - won + 0.5) - betaln(0.5, 0.5) for won in (60, 45))
+    logs = xlogy(60, p) + xlog1py(40, -p) + xlogy(45, q) + xlog1py(55, -q)
+    least = kt - logs[q >= p * (1 + 0.2 / p) ** (1 / 3)].max()
+    assert stopping.verdict(s, f, 0.9, 0.2).log_e == pytest.approx(least, abs=0.02)
+
+
+def test_a_plateau_of_means_of_0_is_no_place_to_stop() -> None:
+    """Two sides with a factor of 0: no neighbour is better, and the rule is never sure."""
+    means = np.outer([0.0, 0.9], [0.0, 0.9])
+    trials = np.array([[1e6, 1e6], [1e6, 0.0]])
+    assert not stopping.verdict(means * trials, trials - means * trials, 0.5).stop
 
 
 def test_a_single_line_needs_no_assumption() -> None:
@@ -165,10 +223,14 @@ def test_reasons() -> None:
         (([[1, -1]], [[0, 0]]), r"successes\[0, 1\] must be a number of at least 0"),
         (([[1, 1]], [[0, math.nan]]), r"failures\[0, 1\] must be a number of at least 0"),
         (([[1, math.inf]], [[0, 0]]), r"successes\[0, 1\] must be"),
-        (([1, 1], [0, 0]), "successes must be a K×L table of at least one pair"),
-        (([[]], [[]]), "successes must be a K×L table of at least one pair"),
-        (([[1, 1]], [[0], [0]]), "must have one shape"),
-        (([["a"]], [[0]]), "successes must be a K×L table of numbers"),
+        ((np.zeros((2, 2, 2)), np.full((2, 2, 2), -1)), r"failures\[0, 0, 0\] must be a number"),
+        ((3, 4), r"successes must be an array with an axis .* got shape \(\)"),
+        (([[]], [[]]), r"at least 1 level on each, got shape \(1, 0\)"),
+        ((np.zeros((2, 0, 3)), [[0]]), r"successes must be .*, got shape \(2, 0, 3\)"),
+        ((np.zeros([1] * 17), [[0]]), "1 to 16 sides"),
+        (([[1, 1]], [[0], [0]]), r"failures must be of the shape of successes, \(1, 2\), got"),
+        (([[1], [1, 2]], [[0]]), "successes must be an array of numbers, one for each arm"),
+        (([["a"]], [[0]]), "successes must be an array of numbers, one for each arm"),
         (([[1, 1]], [[0, 0]], 1.0), "confidence must be a number above 0 and below 1"),
         (([[1, 1]], [[0, 0]], 1.5), "confidence must be a number above 0 and below 1, got 1.5"),
         (([[1, 1]], [[0, 0]], 0.0), "confidence must be a number above 0"),

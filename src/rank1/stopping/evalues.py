@@ -1,18 +1,18 @@
-"""How strongly the counts of two pairs speak against «b may be better than a».
+"""How strongly the counts of two arms speak against «b may be better than a».
 
-A pair's counts are s and f: its rewards in [0, 1] added up, and one minus them. For means (p, q) of
+An arm's counts are s and f: its rewards in [0, 1] added up, and one minus them. For means (p, q) of
 a and b let M(p, q) = KT_a·KT_b / (p^s_a·(1 − p)^f_a·q^s_b·(1 − q)^f_b), where KT = B(s + ½, f + ½)/
 B(½, ½) is the likelihood under the mixture of Krichevsky and Trofimov. At the true means M is a
-supermartingale that begins at 1, however the pairs are chosen, so that with probability 1 − 1/c it
+supermartingale that begins at 1, however the arms are chosen, so that with probability 1 − 1/c it
 never reaches c. A *null* is a set of means (p, q), and its e-value is E = inf M over the null:
 where E ≥ c, the null is rejected, and a true one is rejected with probability at most 1/c, at any
-time. Nulls here are of the form «q is at least some increasing function of p»:
+time. Nulls here are of the form «q is at least some increasing function of p», and are numbered:
 
-- DIFFERENCE: q ≥ p + margin,
-- REACH: q ≥ √(p·(p + margin)). In a grid of rank one the mean of (i′, j′) is the product of those
-  of (i′, j) and (i, j′), divided by that of a = (i, j). So it can be p + margin only if one of the
-  two is in this null,
-- RATIO: q ≥ margin·p.
+- k ≥ 1: q ≥ p·(1 + margin/p)^(1/k). On a grid of rank one an arm x that differs from a on k sides
+  has the mean p·∏ q_d/p, where q_d is the mean of the neighbour of a with x's level of side d. So
+  x's mean can be p + margin only if one of these neighbours is in this null.
+- DIFFERENCE, which is k = 1: q ≥ p + margin,
+- RATIO = 0: q ≥ margin·p.
 
 log E = N_a·kl(μ̂_a, p) + N_b·kl(μ̂_b, q) + r_a + r_b at the likeliest (p, q) of the null, where
 r = log KT − log of the largest likelihood: the price, about ½·log(πN/2), of not knowing the means.
@@ -27,7 +27,6 @@ from rank1.compiled import jit
 __all__ = [
     "DIFFERENCE",
     "RATIO",
-    "REACH",
     "largest_margin",
     "likeliest",
     "log_e",
@@ -35,7 +34,7 @@ __all__ = [
     "log_price",
 ]
 
-DIFFERENCE, REACH, RATIO = 0, 1, 2
+RATIO, DIFFERENCE = 0, 1
 
 #: From here on Stirling's series has an error below 1e-12.
 SERIES_FROM = 10.0
@@ -79,6 +78,8 @@ def log_loss(s: float, f: float, p: float) -> float:
     """N·kl(mean, p): how much log-likelihood p loses against the mean."""
     n = s + f
     loss = 0.0
+    if (s > 0.0 and p <= 0.0) or (f > 0.0 and p >= 1.0):
+        return math.inf
     if s > 0.0:
         loss += s * math.log(s / (n * p))
     if f > 0.0:
@@ -89,31 +90,58 @@ def log_loss(s: float, f: float, p: float) -> float:
 @jit
 def _least(null: int, margin: float, p: float) -> float:
     """The least q for which (p, q) is in the null."""
+    if null == RATIO:
+        return margin * p
     if null == DIFFERENCE:
         return p + margin
-    if null == REACH:
+    if null == 2:
         return math.sqrt(p * (p + margin))
-    return margin * p
+    return p * ((p + margin) / p) ** (1.0 / null) if p > 0.0 else 0.0
 
 
 @jit
 def _edge(null: int, margin: float, q: float) -> tuple[float, float, float]:
     """The largest p for which (p, q) is in the null, and its derivatives by q."""
+    if null == RATIO:
+        return q / margin, 1.0 / margin, 0.0
     if null == DIFFERENCE:
         return q - margin, 1.0, 0.0
-    if null == REACH:
+    if null == 2:
         half = 0.5 * margin
         root = math.sqrt(q * q + half * half)
         if root == 0.0:
             return 0.0, 1.0, 0.0
         return q * q / (root + half), q / root, half * half / (root * root * root)
-    return q / margin, 1.0 / margin, 0.0
+    if q <= 0.0:
+        return 0.0, 0.0, 0.0
+    # (k − 1)·log p + log(p + margin) = k·log q. By x = log(p/q) the left side is convex with a
+    # slope of k − 1 to k, so that Newton's steps from above fall towards the solution.
+    x, ratio = 0.0, margin / q
+    if ratio > 1.0:
+        x = -math.log(ratio) / (null - 1)
+    for _ in range(100):
+        y = math.exp(x)
+        weight = ratio / (y + ratio)
+        step = ((null - 1) * x + math.log(y + ratio)) / (null - weight)
+        x -= step
+        if not step > 1e-8:  # what is left is at most the square of it
+            break
+    p = q * math.exp(x)
+    weight = margin / (p + margin)
+    rate = 1.0 - weight / null  # d log q / d log p
+    rise = p / (q * rate)
+    bend = rise * weight * weight * (1.0 - 1.0 / null) / (null * rate * rate * q)
+    return p, rise, bend
 
 
 @jit
 def _slopes(s: float, f: float, p: float) -> tuple[float, float]:
     """Derivatives of s·log p + f·log(1 − p)."""
     first, second = 0.0, 0.0
+    if s > 0.0 and p <= 0.0:
+        return math.inf, -math.inf
+    if f > 0.0 and p >= 1.0:
+        return -math.inf, -math.inf
     if s > 0.0:
         first += s / p
         second -= s / (p * p)
@@ -130,8 +158,8 @@ def likeliest(
     """The means (p, q) of the null that have the largest likelihood.
 
     If the empirical means are in the null, it is they. Else it is a point of the null's edge, where
-    p is a function of q; along it the log-likelihood is concave in q (for REACH, log p is concave
-    in q and p is convex), and its maximum lies between where b alone and where a alone has its own.
+    p is a function of q; along it the log-likelihood is concave in q (log p is concave in q and p is
+    convex), and its maximum lies between where b alone and where a alone has its own.
     """
     n_a, n_b = s_a + f_a, s_b + f_b
     # Where nothing is known, the null may have what suits it best.
@@ -148,7 +176,7 @@ def likeliest(
     high = min(1.0, least, _least(null, margin, 1.0))
     low = min(high, max(mean_b, _least(null, margin, 0.0)))
     q = low + (high - low) * n_a / (n_a + n_b) if n_a > 0.0 else low
-    for _ in range(200):
+    for _ in range(200 if low < high else 0):
         p, rise, bend = _edge(null, margin, q)
         p = min(max(p, 0.0), 1.0)
         first_a, second_a = _slopes(s_a, f_a, p)
@@ -159,7 +187,7 @@ def likeliest(
             low = q
         else:
             high = q
-        step = -first / second
+        step = -first / second if second < 0.0 else 0.0
         # What this step would still add to the log-likelihood.
         if not abs(step * first) > 1e-14 or high - low <= 4e-16 * high:
             break
@@ -172,7 +200,7 @@ def likeliest(
 
 @jit
 def log_e(null: int, margin: float, s_a: float, f_a: float, s_b: float, f_b: float) -> float:
-    """The logarithm of the e-value of a null about pairs a and b."""
+    """The logarithm of the e-value of a null about arms a and b."""
     p, q = likeliest(null, margin, s_a, f_a, s_b, f_b)
     lost = log_loss(s_a, f_a, p) + log_loss(s_b, f_b, q)
     return lost + log_price(s_a, f_a) + log_price(s_b, f_b)
@@ -205,7 +233,7 @@ def largest_margin(
     below = math.sqrt(max(0.0, value - price)) - goal
     moved = 0
     for k in range(200):
-        margin = low - below * (high - low) / (above - below)
+        margin = low - below * (high - low) / (above - below) if above > below else low
         if k % 8 == 7 or not low < margin < high:  # the bracket must shrink, whatever happens
             margin = 0.5 * (low + high)
         if high - low <= 1e-12 * (abs(low) + abs(high)) or not low < margin < high:

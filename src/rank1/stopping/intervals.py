@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit, kernel
-from rank1.counts import tables
+from rank1.counts import tables, two_sides
+from rank1.grid import Grid
 from rank1.stopping.evalues import (
     DIFFERENCE,
     RATIO,
-    REACH,
     largest_margin,
     log_e,
     log_loss,
@@ -25,6 +25,7 @@ from rank1.stopping.rule import leader_of, rule_of
 __all__ = ["Effects", "RelativeIntervals", "effects", "mean_intervals", "relative_intervals"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
@@ -48,18 +49,20 @@ def _upper(
 
 
 @jit
-def _reach(pivot: float, threshold: float, s_a: float, f_a: float, s_b: float, f_b: float) -> float:
-    """How far above the leader a pair may be to which this one leads; its own margin if below 0."""
-    if log_e(REACH, 0.0, s_a, f_a, s_b, f_b) >= threshold:
+def _reach(
+    null: int, pivot: float, threshold: float, s_a: float, f_a: float, s_b: float, f_b: float
+) -> float:
+    """How far above the leader an arm may be to which this one leads; its own margin if below 0."""
+    if log_e(null, 0.0, s_a, f_a, s_b, f_b) >= threshold:
         return _upper(DIFFERENCE, 0.0, threshold, s_a, f_a, s_b, f_b)
-    return _upper(REACH, pivot, threshold, s_a, f_a, s_b, f_b)
+    return _upper(null, pivot, threshold, s_a, f_a, s_b, f_b)
 
 
 def _relative(
     s: Floats,
     f: Floats,
-    row: int,
-    column: int,
+    leader: int,
+    others: Ints,
     null: int,
     threshold: float,
     tolerance: float,
@@ -67,44 +70,32 @@ def _relative(
     upper: Floats,
     reach: Floats,
 ) -> None:
-    """Fill in differences to the leader's mean; `reach` has K entries, then L."""
-    rows, columns = s.shape
-    s_a, f_a = s[row, column], f[row, column]
-    if null == REACH:
-        for i in range(rows):
-            if i != row:
-                reach[i] = _reach(tolerance, threshold, s_a, f_a, s[i, column], f[i, column])
-        for j in range(columns):
-            if j != column:
-                reach[rows + j] = _reach(tolerance, threshold, s_a, f_a, s[row, j], f[row, j])
-    for i in range(rows):
-        for j in range(columns):
-            if i == row and j == column:
-                lower[i, j] = upper[i, j] = 0.0
-                continue
-            s_b, f_b = s[i, j], f[i, j]
-            lower[i, j] = -_upper(DIFFERENCE, 0.0, threshold, s_b, f_b, s_a, f_a)
-            if null == DIFFERENCE or i == row or j == column:
-                upper[i, j] = _upper(DIFFERENCE, tolerance, threshold, s_a, f_a, s_b, f_b)
-            else:
-                upper[i, j] = max(reach[i], reach[rows + j])
-            lower[i, j] = min(lower[i, j], upper[i, j])
+    """Fill in differences to the leader's mean; `upper` and `reach` for arms it is compared with."""
+    s_a, f_a = s[leader], f[leader]
+    for b in others:
+        upper[b] = _upper(DIFFERENCE, tolerance, threshold, s_a, f_a, s[b], f[b])
+        if null != DIFFERENCE:
+            reach[b] = _reach(null, tolerance, threshold, s_a, f_a, s[b], f[b])
+    for b in range(len(s)):
+        if b != leader:
+            lower[b] = -_upper(DIFFERENCE, 0.0, threshold, s[b], f[b], s_a, f_a)
 
 
 @dataclass(frozen=True)
 class RelativeIntervals:
-    """Every pair beside the leader; what `relative_intervals` returns."""
+    """Every arm beside the leader; what `relative_intervals` returns."""
 
-    leader: tuple[int, int]
-    #: The leader's mean plus the tolerance. A pair is out where `upper` is at most this.
+    #: Its levels.
+    leader: tuple[int, ...]
+    #: The leader's mean plus the tolerance. An arm is out where `upper` is at most this.
     mark: float
-    #: K×L. The leader's own interval is its mean alone.
+    #: Of the counts' shape. The leader's own interval is its mean alone.
     lower: Floats
     upper: Floats
 
     @property
     def out(self) -> Bools:
-        """K×L: which pairs are out. If all but the leader are, and only then, one may stop."""
+        """Which arms are out. If all but the leader are, and only then, one may stop."""
         out = self.upper <= self.mark
         out[self.leader] = False
         return out
@@ -117,14 +108,14 @@ def relative_intervals(
     tolerance: float = 0.0,
     rank_one: bool = True,
 ) -> RelativeIntervals:
-    """An interval for every pair that lies below the leader's mark exactly where the pair is out.
+    """An interval for every arm that lies below the leader's mark exactly where the arm is out.
 
-    `upper` is the leader's mean plus the most by which the pair's mean may exceed the leader's; so
+    `upper` is the leader's mean plus the most by which the arm's mean may exceed the leader's; so
     the picture is of *differences to the leader*, which is what stopping is about, and separation
-    is seen exactly when `verdict` with the same arguments says «stop». A pair outside the leader's
-    row and column is compared through the two pairs by which it can be reached in them, if rank one
-    is assumed, and directly if not. For a given leader all intervals hold at once, at any time,
-    with probability `confidence` for the upper ends, and likewise for the lower ones.
+    is seen exactly when `verdict` with the same arguments says «stop». An arm that differs from the
+    leader on several sides is compared through the leader's neighbours with one of its levels each,
+    if rank one is assumed, and directly if not. For a given leader all intervals hold at once, at
+    any time, with probability `confidence` for the upper ends, and likewise for the lower ones.
 
     Parameters
     ----------
@@ -142,58 +133,88 @@ def relative_intervals(
     array([[False,  True],
            [ True,  True]])
     """
-    s, f = tables(successes, failures)
-    threshold, tolerance, null = rule_of(s.shape, confidence, tolerance, rank_one)
-    row, column = leader_of(s, f)
-    lower, upper, reach = np.empty(s.shape), np.empty(s.shape), np.zeros(sum(s.shape))
-    kernel(_relative)(s, f, row, column, null, threshold, tolerance, lower, upper, reach)
-    trials = s[row, column] + f[row, column]
-    mean = s[row, column] / trials if trials > 0 else math.nan
-    mark = mean + tolerance
-    # Adding the mean rounds; who is out must not depend on it.
-    out = upper <= tolerance
-    drawn = np.where(
-        out, np.minimum(mean + upper, mark), np.maximum(mean + upper, np.nextafter(mark, 2))
+    won, lost = tables(successes, failures)
+    s, f = won.ravel(), lost.ravel()
+    rule = rule_of(won.shape, confidence, tolerance, rank_one)
+    leader, mark = leader_of(s, f), rule.tolerance
+    lower, upper, reach = np.zeros(s.size), np.zeros(s.size), np.full(s.size, -np.inf)
+    others = rule.grid.neighbours(leader)
+    level = rule.null, rule.threshold, mark
+    kernel(_relative)(s, f, leader, others, *level, lower, upper, reach)
+    if rule.null != DIFFERENCE:
+        beyond = _over_sides(reach, rule.grid, leader)
+        beyond[others] = upper[others]
+        upper = beyond
+    trials = s[leader] + f[leader]
+    mean = s[leader] / trials if trials > 0 else math.nan
+    # Adding the mean rounds; which arms are out must not depend on it.
+    below, above = np.minimum(mean + upper, mean + mark), np.maximum(
+        mean + upper, np.nextafter(mean + mark, 2)
     )
-    drawn[row, column] = mean
-    return RelativeIntervals((row, column), float(mark), mean + lower, drawn)
+    drawn = np.where(upper <= mark, below, above)
+    drawn[leader] = mean
+    lower = mean + np.minimum(lower, upper)
+    lower[leader] = mean
+    shape = won.shape
+    at = Grid(shape).levels(leader)
+    return RelativeIntervals(at, float(mean + mark), lower.reshape(shape), drawn.reshape(shape))
+
+
+def _over_sides(reach: Floats, grid: Grid, leader: int) -> Floats:
+    """For each arm the largest reach of the leader's neighbours that have one of its levels."""
+    levels = grid.levels(leader)
+    lines = np.broadcast_to(-np.inf, grid.sizes)
+    for side, size in enumerate(grid.sizes):
+        at = tuple(slice(None) if side == d else level for d, level in enumerate(levels))
+        line = reach.reshape(grid.sizes)[at]
+        lines = np.maximum(lines, line.reshape([-1] + [1] * (len(levels) - side - 1)))
+    return np.array(lines).ravel()
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Rows and columns beside the leader's; what `effects` returns."""
+    """Levels beside the leader's, side by side; what `effects` returns."""
 
-    leader: tuple[int, int]
-    #: Effects u[i]/u[leader's row] with their intervals: (K, 3), estimate, lower and upper end.
-    rows: Floats
-    #: Likewise v[j]/v[leader's column]: (L, 3).
-    columns: Floats
+    #: Its levels.
+    leader: tuple[int, ...]
+    #: For each side the effects of its levels, f[level]/f[leader's level], with their intervals:
+    #: an array of estimate, lower and upper end for each level.
+    sides: tuple[Floats, ...]
+
+    @property
+    def rows(self) -> Floats:
+        """The first of two sides."""
+        return two_sides(self.sides)[0]
+
+    @property
+    def columns(self) -> Floats:
+        """The second of two sides."""
+        return two_sides(self.sides)[1]
 
 
 def _ratios(
-    s: Floats, f: Floats, row: int, column: int, threshold: float, rows: Floats, columns: Floats
+    s: Floats, f: Floats, leader: int, others: Ints, threshold: float, found: Floats
 ) -> None:
-    s_a, f_a = s[row, column], f[row, column]
-    for side in range(2):
-        table = rows if side == 0 else columns
-        for k in range(len(table)):
-            i, j = (k, column) if side == 0 else (row, k)
-            if i == row and j == column:
-                table[k, 0] = table[k, 1] = table[k, 2] = 1.0
-                continue
-            s_b, f_b = s[i, j], f[i, j]
-            table[k, 0] = s_b / (s_b + f_b) / (s_a / (s_a + f_a))
-            table[k, 1] = 1.0 / _upper(RATIO, 1.0, threshold, s_b, f_b, s_a, f_a)
-            table[k, 2] = _upper(RATIO, 1.0, threshold, s_a, f_a, s_b, f_b)
+    s_a, f_a = s[leader], f[leader]
+    for k in range(len(others)):
+        b = others[k]
+        if b == leader:
+            found[k, 0] = found[k, 1] = found[k, 2] = 1.0
+            continue
+        tried = s[b] + f[b] > 0.0 and s_a > 0.0
+        found[k, 0] = s[b] / (s[b] + f[b]) / (s_a / (s_a + f_a)) if tried else math.nan
+        found[k, 1] = 1.0 / _upper(RATIO, 1.0, threshold, s[b], f[b], s_a, f_a)
+        found[k, 2] = _upper(RATIO, 1.0, threshold, s_a, f_a, s[b], f[b])
 
 
 def effects(successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95) -> Effects:
-    """How much worse than the leader's row is each row, and than its column each column?
+    """How much worse than the leader's level is each other level of a side?
 
-    In a grid of rank one a row's effect is the same in every column. It is read off the leader's
-    column here, because that is what the stopping rule looks at: a row's upper end is at most 1
-    exactly where its pair in the leader's column is out, at tolerance 0. Valid at any time, like
-    `relative_intervals`. (`rank1.fit` estimates effects from all pairs, under a fixed design.)
+    In a grid of rank one a level's effect is the same whatever the other sides show. It is read off
+    the leader's neighbours here, because that is what the stopping rule looks at: a level's upper
+    end is at most 1 exactly where the neighbour that has it is out, at tolerance 0. Valid at any
+    time, like `relative_intervals`. (`rank1.fit` estimates effects from all arms, under a fixed
+    design.)
 
     Parameters
     ----------
@@ -208,12 +229,16 @@ def effects(successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95)
     array([[1.  , 1.  , 1.  ],
            [0.6 , 0.37, 0.91]])
     """
-    s, f = tables(successes, failures)
-    threshold, _, _ = rule_of(s.shape, confidence, 0.0, True)
-    row, column = leader_of(s, f)
-    rows, columns = np.empty((s.shape[0], 3)), np.empty((s.shape[1], 3))
-    kernel(_ratios)(s, f, row, column, threshold, rows, columns)
-    return Effects((row, column), rows, columns)
+    won, lost = tables(successes, failures)
+    s, f = won.ravel(), lost.ravel()
+    rule = rule_of(won.shape, confidence, 0.0, True)
+    leader, grid = leader_of(s, f), Grid(won.shape)
+    levels = grid.levels(leader)
+    found = [np.empty((size, 3)) for size in grid.sizes]
+    for level, stride, table in zip(levels, grid.strides, found, strict=True):
+        others = leader + (np.arange(len(table)) - level) * stride
+        kernel(_ratios)(s, f, leader, others, rule.threshold, table)
+    return Effects(levels, tuple(found))
 
 
 @jit
@@ -233,34 +258,33 @@ def _end(s: float, f: float, threshold: float, p: float, edge: float) -> float:
 
 
 def _means(s: Floats, f: Floats, threshold: float, lower: Floats, upper: Floats) -> None:
-    for i in range(s.shape[0]):
-        for j in range(s.shape[1]):
-            n = s[i, j] + f[i, j]
-            lower[i, j], upper[i, j] = 0.0, 1.0
-            if n > 0.0:
-                lower[i, j] = _end(s[i, j], f[i, j], threshold, s[i, j] / n, 0.0)
-                upper[i, j] = _end(s[i, j], f[i, j], threshold, s[i, j] / n, 1.0)
+    for k in range(len(s)):
+        n = s[k] + f[k]
+        lower[k], upper[k] = 0.0, 1.0
+        if n > 0.0:
+            lower[k] = _end(s[k], f[k], threshold, s[k] / n, 0.0)
+            upper[k] = _end(s[k], f[k], threshold, s[k] / n, 1.0)
 
 
 def mean_intervals(
     successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """Intervals that hold all the pairs' means, at any time, with the given probability.
+    """Intervals that hold all the arms' means, at any time, with the given probability.
 
     They say how well each mean is known. That two of them overlap does not mean that the rule can't
-    tell the pairs apart; for that there is `relative_intervals`.
+    tell the arms apart; for that there is `relative_intervals`.
 
     Parameters
     ----------
     successes, failures
-        K×L tables of counts, as for `verdict`.
+        Arrays of counts, as for `verdict`.
     confidence
-        Of all K·L intervals together; above 0 and below 1.
+        Of all intervals together; above 0 and below 1.
 
     Returns
     -------
     tuple
-        Lower and upper ends, K×L each.
+        Lower and upper ends, of the counts' shape.
 
     Examples
     --------
@@ -279,6 +303,7 @@ def mean_intervals(
     """
     s, f = tables(successes, failures)
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
-    lower, upper = np.empty(s.shape), np.empty(s.shape)
-    kernel(_means)(s, f, math.log(s.size / (1 - confidence)), lower, upper)
-    return lower, upper
+    lower, upper = np.empty(s.size), np.empty(s.size)
+    threshold = math.log(s.size / (1 - confidence))
+    kernel(_means)(s.ravel(), f.ravel(), threshold, lower, upper)
+    return lower.reshape(s.shape), upper.reshape(s.shape)

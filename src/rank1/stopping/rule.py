@@ -1,97 +1,97 @@
-"""The stopping rule over a table of counts."""
+"""The stopping rule over an array of counts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
-from rank1.compiled import jit, kernel
+from rank1.compiled import kernel
 from rank1.counts import tables
-from rank1.stopping.evalues import DIFFERENCE, REACH, largest_margin, log_e
+from rank1.grid import Grid
+from rank1.stopping.evalues import DIFFERENCE, largest_margin, log_e
 
-__all__ = ["Verdict", "leader_of", "log_e_value", "rule_of", "verdict"]
+__all__ = ["Rule", "Verdict", "leader_of", "log_e_value", "rule_of", "verdict"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
-def rule_of(
-    shape: tuple[int, ...], confidence: Any, tolerance: Any, rank_one: bool
-) -> tuple[float, float, int]:
-    """What a rule is made of: the threshold of log E, the tolerance, and the null to reject.
+class Rule(NamedTuple):
+    """What a rule is made of."""
 
-    DIFFERENCE is for all other pairs. REACH is for those of the leader's row and column, except
-    in a single line, where these are all, and where every grid has rank one.
+    #: What log E must reach in every comparison.
+    threshold: float
+    tolerance: float
+    #: The leader is compared with its neighbours on this grid.
+    grid: Grid
+
+    @property
+    def null(self) -> int:
+        """The null to reject: over how many sides the best arm may differ, see `evalues`."""
+        return len(self.grid.sizes)
+
+
+def rule_of(sizes: Sequence[int], confidence: Any, tolerance: Any, rank_one: bool) -> Rule:
+    """The rule for a grid of these sizes.
+
+    With rank one, comparisons are along the sides that have a choice; any grid is a grid of one
+    side, with a level for each arm.
     """
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
     tolerance = checks.number("tolerance", tolerance, 0, 1, below=True)
     checks.boolean("rank_one", rank_one)
-    others = shape[0] * shape[1] - 1
-    threshold = math.log(others / (1 - confidence)) if others else -math.inf
-    return threshold, tolerance, REACH if rank_one and min(shape) > 1 else DIFFERENCE
+    grid = Grid([size for size in sizes if size > 1] or [1])
+    threshold = math.log((grid.arms - 1) / (1 - confidence)) if grid.arms > 1 else -math.inf
+    return Rule(threshold, tolerance, grid if rank_one else Grid([grid.arms]))
 
 
-def leader_of(successes: Floats, failures: Floats) -> tuple[int, int]:
-    """The pair of the largest mean among those with a report; of several, the first."""
+def leader_of(successes: Floats, failures: Floats) -> int:
+    """The arm of the largest mean among those with a report; of several, the first."""
     trials = successes + failures
     with np.errstate(invalid="ignore"):
-        means = np.where(trials > 0, successes / trials, -1.0)
-    row, column = np.unravel_index(int(means.argmax()), means.shape)
-    return int(row), int(column)
-
-
-@jit
-def is_compared(null: int, row: int, column: int, i: int, j: int) -> bool:
-    """Whether the rule compares the leader (row, column) with (i, j)."""
-    if i == row and j == column:
-        return False
-    return null == DIFFERENCE or i == row or j == column
+        return int(np.where(trials > 0, successes / trials, -1.0).argmax())
 
 
 def _weakest(
-    s: Floats, f: Floats, row: int, column: int, null: int, margin: float
-) -> tuple[float, int, int]:
-    """The least log E of the leader's comparisons, and with which pair."""
-    least, at_row, at_column = math.inf, -1, -1
-    for i in range(s.shape[0]):
-        for j in range(s.shape[1]):
-            if is_compared(null, row, column, i, j):
-                value = log_e(null, margin, s[row, column], f[row, column], s[i, j], f[i, j])
-                if value < least or at_row < 0:
-                    least, at_row, at_column = value, i, j
-    return least, at_row, at_column
+    s: Floats, f: Floats, leader: int, others: Ints, null: int, margin: float
+) -> tuple[float, int]:
+    """The least log E of the leader's comparisons, and with which arm."""
+    least, weakest = math.inf, -1
+    for b in others:
+        value = log_e(null, margin, s[leader], f[leader], s[b], f[b])
+        if value < least or weakest < 0:
+            least, weakest = value, b
+    return least, weakest
 
 
-def _cost(s: Floats, f: Floats, row: int, column: int, null: int, threshold: float) -> float:
+def _cost(s: Floats, f: Floats, leader: int, others: Ints, null: int, threshold: float) -> float:
     """The least margin at which every comparison is rejected; at most 1."""
     cost = 0.0
-    for i in range(s.shape[0]):
-        for j in range(s.shape[1]):
-            if is_compared(null, row, column, i, j):
-                s_a, f_a, s_b, f_b = s[row, column], f[row, column], s[i, j], f[i, j]
-                if not log_e(null, cost, s_a, f_a, s_b, f_b) >= threshold:
-                    cost = largest_margin(null, cost, 1.0, threshold, s_a, f_a, s_b, f_b)
+    for b in others:
+        if not log_e(null, cost, s[leader], f[leader], s[b], f[b]) >= threshold:
+            cost = largest_margin(null, cost, 1.0, threshold, s[leader], f[leader], s[b], f[b])
     return cost
 
 
 def _one(null: int, margin: float, s: Floats, f: Floats) -> float:
-    return log_e(null, margin, s[0, 0], f[0, 0], s[0, 1], f[0, 1])
+    return log_e(null, margin, s[0], f[0], s[1], f[1])
 
 
 def log_e_value(
     leader: tuple[float, float], other: tuple[float, float], margin: float = 0.0
 ) -> float:
-    """The evidence log E against «the other pair's mean is at least the leader's plus a margin».
+    """The evidence log E against «the other arm's mean is at least the leader's plus a margin».
 
     Parameters
     ----------
     leader, other
-        Successes and failures of each pair. Rewards in [0, 1] count x and 1 − x.
+        Successes and failures of each arm. Rewards in [0, 1] count x and 1 − x.
     margin
         In [-1, 1].
 
@@ -99,7 +99,7 @@ def log_e_value(
     -------
     float
         If the statement is true, this reaches log c with probability at most 1/c, at any time and
-        however the pairs are chosen. Below 0 where the other pair does look so much better.
+        however the arms are chosen. Below 0 where the other arm does look that much better.
 
     Examples
     --------
@@ -120,25 +120,25 @@ def log_e_value(
     https://arxiv.org/abs/1912.11436
     """
     margin = checks.number("margin", margin, -1, 1)
-    s, f = tables([[leader[0], other[0]]], [[leader[1], other[1]]])
+    s, f = tables([leader[0], other[0]], [leader[1], other[1]])
     return float(kernel(_one)(DIFFERENCE, margin, s, f))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """May one stop, and why; what `verdict` returns."""
+    """May one stop, and why; what `verdict` returns. Arms are given by their levels."""
 
     #: Whether the leader may be called best (up to the tolerance).
     stop: bool
-    #: The pair of the largest mean, the first of several, and that mean (NaN without a report).
-    leader: tuple[int, int]
+    #: The arm of the largest mean, the first of several, and that mean (NaN without a report).
+    leader: tuple[int, ...]
     mean: float
-    #: The pair whose comparison with the leader is weakest, and its log E; None if there is none.
-    weakest: tuple[int, int] | None
+    #: The arm whose comparison with the leader is weakest, and its log E; None if there is none.
+    weakest: tuple[int, ...] | None
     log_e: float
     #: What log E must reach in every comparison.
     threshold: float
-    #: The best pair's mean exceeds the leader's by at most this: what stopping now could cost.
+    #: The best arm's mean exceeds the leader's by at most this: what stopping now could cost.
     cost: float
     confidence: float
     tolerance: float
@@ -147,28 +147,29 @@ class Verdict:
     @property
     def reason(self) -> str:
         """The verdict in words."""
-        return self.reason_with(lambda row, column: str((row, column)))
+        return self.reason_with(lambda *levels: str(levels))
 
-    def reason_with(self, name: Callable[[int, int], str]) -> str:
-        """The verdict in words, with pairs called by `name(row, column)`.
+    def reason_with(self, name: Callable[..., str]) -> str:
+        """The verdict in words, with arms called by `name(*levels)`.
 
         >>> from rank1 import stopping
-        >>> v = stopping.verdict([[30, 20]], [[70, 80]])
-        >>> v.reason_with(lambda row, column: "AB"[column])
+        >>> v = stopping.verdict([30, 20], [70, 80])
+        >>> v.reason_with(lambda level: "AB"[level])
         'go on: B may still be better than A, log E is -3.72 and must reach 3.00; stopping now costs at most 0.147 in mean reward'
         """  # noqa: E501
         leader, level = name(*self.leader), f"confidence {100 * self.confidence:g}%"
+        arm, beaten = "arm", "every arm that differs from it in one level"
+        if len(self.leader) == 2:
+            arm, beaten = "pair", "every other pair of its row and column"
+        if len(self.leader) == 1 or not self.rank_one:
+            beaten = f"every other {arm} of the grid"
         if self.weakest is None:
-            return f"stop: {leader} is the only pair"
+            return f"stop: {leader} is the only {arm}"
         if math.isnan(self.mean):
             return "go on: nothing is reported yet"
         other = name(*self.weakest)
-        where = "its row and column" if self.rank_one else "the grid"
         if self.stop and self.tolerance == 0:
-            return (
-                f"stop: {leader} is best at {level}, as it beats every other pair of {where}; "
-                f"closest is {other}"
-            )
+            return f"stop: {leader} is best at {level}, as it beats {beaten}; closest is {other}"
         if self.stop:
             return (
                 f"stop: {leader} is at most {self.cost:.3g} below the best at {level}, within the "
@@ -193,9 +194,9 @@ def verdict(
     tolerance: float = 0.0,
     rank_one: bool = True,
 ) -> Verdict:
-    """Whether one may stop and call the pair of the largest mean best.
+    """Whether one may stop and call the arm of the largest mean best.
 
-    However the pairs were chosen, however late rewards came in, and however often one looks: on
+    However the arms were chosen, however late rewards came in, and however often one looks: on
     grids of rank one (on any grid, if that is not assumed) the probability that this ever says
     «stop» with a leader that is more than `tolerance` below the best is at most 1 − `confidence`.
     So is the probability that `cost` is ever too small.
@@ -203,14 +204,27 @@ def verdict(
     Parameters
     ----------
     successes, failures
-        K×L tables of counts. A reward x in [0, 1] adds x to one and 1 − x to the other.
+        Arrays of counts with an axis for each side, 1 to 16: K×L for two sides. A reward x in
+        [0, 1] adds x to one and 1 − x to the other.
     confidence
         Above 0 and below 1.
     tolerance
         How far below the best the leader may be; at least 0 and below 1.
     rank_one
-        Whether means are known to be products u[i]·v[j] of numbers of at least 0. Then only the
-        leader's row and column are compared with it, else all other pairs.
+        Whether means are known to be products of a factor of at least 0 for each level. Then only
+        the leader's neighbours, which differ from it in one level, are compared with it (for two
+        sides: its row and column), else all other arms.
+
+    Notes
+    -----
+    An arm that isn't best has a neighbour that is at least as good, which is all that the error
+    probability rests on. It has a *better* one if the factors of all sides but one are strictly
+    positive. Where two sides have factors of 0, arms with both of them lie on a plateau of mean 0:
+    policies that move from neighbour to neighbour may not leave it.
+
+    With a tolerance ε, let a be the leader and p its mean. If each of the D neighbours towards the
+    best arm exceeds p by at most ε′, the best exceeds it by at most p·((1 + ε′/p)^D − 1), which is
+    ε′·(2 + ε′/p) for two sides. The rule rejects the ε′ for which this is ε.
 
     Examples
     --------
@@ -222,6 +236,12 @@ def verdict(
     >>> now.stop, now.weakest, round(now.log_e, 2), round(now.threshold, 2), round(now.cost, 2)
     (False, (1, 0), -2.55, 4.09, 0.68)
 
+    Three sides, of which the last two are tried beside the leader only:
+
+    >>> won, lost = [[[90, 20], [25, 0]], [[30, 0], [0, 0]]], [[[60, 80], [75, 0]], [[70, 0], [0, 0]]]
+    >>> stopping.verdict(won, lost).reason
+    'stop: (0, 0, 0) is best at confidence 95%, as it beats every arm that differs from it in one level; closest is (1, 0, 0)'
+
     References
     ----------
     Krichevsky, Trofimov: The performance of universal encoding. IEEE Transactions on Information
@@ -232,22 +252,25 @@ def verdict(
 
     Ville: Étude critique de la notion de collectif. 1939.
     """  # noqa: E501
-    s, f = tables(successes, failures)
-    threshold, tolerance, null = rule_of(s.shape, confidence, tolerance, rank_one)
-    row, column = leader_of(s, f)
-    log_least, *weakest = kernel(_weakest)(s, f, row, column, null, tolerance)
-    stop = bool(log_least >= threshold)
-    cost = float(kernel(_cost)(s, f, row, column, null, threshold))
-    trials = s[row, column] + f[row, column]
+    won, lost = tables(successes, failures)
+    s, f = won.ravel(), lost.ravel()
+    rule = rule_of(won.shape, confidence, tolerance, rank_one)
+    leader = leader_of(s, f)
+    others = np.sort(rule.grid.neighbours(leader))
+    log_least, weakest = kernel(_weakest)(s, f, leader, others, rule.null, rule.tolerance)
+    stop = bool(log_least >= rule.threshold)
+    cost = float(kernel(_cost)(s, f, leader, others, rule.null, rule.threshold))
+    trials = s[leader] + f[leader]
+    grid = Grid(won.shape)
     return Verdict(
         stop=stop,
-        leader=(row, column),
-        mean=float(s[row, column] / trials) if trials > 0 else math.nan,
-        weakest=(int(weakest[0]), int(weakest[1])) if s.size > 1 else None,
+        leader=grid.levels(leader),
+        mean=float(s[leader] / trials) if trials > 0 else math.nan,
+        weakest=grid.levels(int(weakest)) if s.size > 1 else None,
         log_e=float(log_least),
-        threshold=threshold,
-        cost=min(cost, tolerance) if stop else max(cost, math.nextafter(tolerance, 1)),
+        threshold=rule.threshold,
+        cost=min(cost, rule.tolerance) if stop else max(cost, math.nextafter(rule.tolerance, 1)),
         confidence=float(confidence),
-        tolerance=tolerance,
+        tolerance=rule.tolerance,
         rank_one=bool(rank_one),
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from rank1 import stopping
 from rank1.compiled import kernel
 from rank1.errors import InputError
+from rank1.grid import Grid
 from rank1.stopping.evalues import DIFFERENCE, log_e, log_loss, log_price
 from tests.stopping.play import play_until_stop, top_two
 
@@ -25,61 +27,65 @@ def spike(K: int, p: float, delta: float) -> Floats:
     return np.outer(line, line)
 
 
-def looks(watch: Any, rows: Any, columns: Any, rewards: Floats, stops: Any) -> None:
-    for t in range(len(rows)):
-        stopping.report(watch, rows[t], columns[t], rewards[t])
+def looks(watch: Any, arms: Any, rewards: Floats, stops: Any) -> None:
+    for t in range(len(arms)):
+        stopping.note_report(watch, arms[t], rewards[t])
         stops[t] = stopping.may_stop(watch)
 
 
 @exactly
 @given(
     st.integers(0, 10**6),
-    st.integers(1, 4),
-    st.integers(1, 4),
+    st.sampled_from([(4,), (1, 4), (2, 3), (4, 4), (2, 2, 2), (3, 1, 2), (2, 2, 2, 2)]),
     st.sampled_from([0.3, 0.8, 0.95]),
     st.sampled_from([0.0, 0.02, 0.2]),
     st.booleans(),
     st.booleans(),
 )
 def test_every_look_is_the_verdict(
-    seed: int, K: int, L: int, confidence: float, tolerance: float, rank_one: bool, binary: bool
+    seed: int,
+    sizes: tuple[int, ...],
+    confidence: float,
+    tolerance: float,
+    rank_one: bool,
+    binary: bool,
 ) -> None:
     rng = np.random.default_rng(seed)
-    means = np.outer(rng.random(K), rng.random(L))
-    n = 400
-    # Most reports are of a few pairs, so that there is something to decide.
-    weights = rng.random(K * L) ** 4
-    pairs = rng.choice(K * L, size=n, p=weights / weights.sum())
+    means = functools.reduce(np.multiply.outer, [rng.random(size) for size in sizes]).ravel()
+    n = 200
+    # Most reports are of a few arms, so that there is something to decide.
+    weights = rng.random(means.size) ** 4
+    arms = rng.choice(means.size, size=n, p=weights / weights.sum())
     if binary:
-        rewards = (rng.random(n) < means.flat[pairs]).astype(float)
+        rewards = (rng.random(n) < means[arms]).astype(float)
     else:
-        rewards = np.clip(means.flat[pairs] + rng.uniform(-0.3, 0.3, n), 0, 1)
-    watch = stopping.start_watch(K, L, confidence, tolerance, rank_one)
+        rewards = np.clip(means[arms] + rng.uniform(-0.3, 0.3, n), 0, 1)
+    watch = stopping.start_watch(sizes, confidence, tolerance, rank_one)
     stops = np.zeros(n, bool)
-    kernel(looks, watch)(watch, pairs // L, pairs % L, rewards, stops)
-    s, f = np.zeros((K, L)), np.zeros((K, L))
+    kernel(looks, watch)(watch, arms, rewards, stops)
+    s, f = np.zeros(sizes), np.zeros(sizes)
     for t in range(n):
-        s.flat[pairs[t]] += rewards[t]
-        f.flat[pairs[t]] += 1.0 - rewards[t]
+        s.flat[arms[t]] += rewards[t]
+        f.flat[arms[t]] += 1.0 - rewards[t]
         verdict = stopping.verdict(s, f, confidence, tolerance, rank_one)
         assert stops[t] == verdict.stop, t
-    assert divmod(int(watch.at[0].leader), L) == verdict.leader
+    assert Grid(sizes).levels(int(watch.at[0].leader)) == verdict.leader
 
 
 def test_before_the_first_report() -> None:
-    assert not stopping.may_stop(stopping.start_watch(2, 3))
-    assert stopping.may_stop(stopping.start_watch(1, 1))
+    assert not stopping.may_stop(stopping.start_watch([2, 3]))
+    assert stopping.may_stop(stopping.start_watch([1, 1, 1]))
 
 
 def test_most_looks_compute_nothing() -> None:
     """The bound that saves the work is a bound, and mostly below the threshold."""
     rng = np.random.default_rng(1)
-    watch = stopping.start_watch(4, 4)
+    watch = stopping.start_watch([4, 4])
     means = spike(4, 0.5, 0.2)
     saved = 0
     for _ in range(3000):
         row, column = rng.integers(4, size=2) * (rng.random(2) < 0.5)
-        stopping.report(watch, int(row), int(column), float(rng.random() < means[row, column]))
+        stopping.report(watch, int(4 * row + column), float(rng.random() < means[row, column]))
         at = watch.at[0]
         s, f = watch.successes, watch.failures
         if at.witness >= 0 and math.isfinite(at.bound):
@@ -94,7 +100,7 @@ def summary(means: Floats, runs: int, **how: Any) -> tuple[float, float, int]:
     """Mean pulls, its standard error, and how often the rule stopped at the wrong pair."""
     played = [play_until_stop(means, seed, **how) for seed in range(runs)]
     pulls = np.array([run.pulls for run in played])
-    best = divmod(int(means.argmax()), means.shape[1])
+    best = Grid(means.shape).levels(int(means.argmax()))
     wrong = sum(run.pulls > 0 and run.leader != best for run in played)
     return float(pulls.mean()), float(pulls.std() / math.sqrt(runs)), wrong
 
@@ -126,6 +132,7 @@ HARD = [
     np.full((3, 3), 0.4),
     np.outer([0.5, 0.49, 0.3], [0.8, 0.79]),
     np.outer([0.2, 0.19], [0.1, 0.09]),
+    np.multiply.outer(np.outer([0.9, 0.89], [0.9, 0.89]), [0.8, 0.79]),
 ]
 
 
@@ -140,7 +147,7 @@ def wrong_stops(means: Floats, runs: int, limit: int, confidence: float, **rule:
 
 
 @pytest.mark.parametrize("rank_one", [True, False])
-@pytest.mark.parametrize("means", HARD, ids=["alike", "near", "small"])
+@pytest.mark.parametrize("means", HARD, ids=["alike", "near", "small", "three sides"])
 def test_wrong_stops_in_brief(means: Floats, rank_one: bool) -> None:
     """At confidence one half, so that there is something to see; a look after every pull."""
     runs = 100
@@ -150,37 +157,34 @@ def test_wrong_stops_in_brief(means: Floats, rank_one: bool) -> None:
 
 @pytest.mark.validate
 @pytest.mark.parametrize("confidence", [0.95, 0.5])
-@pytest.mark.parametrize("means", HARD, ids=["alike", "near", "small"])
+@pytest.mark.parametrize("means", HARD, ids=["alike", "near", "small", "three sides"])
 def test_wrong_stops(means: Floats, confidence: float) -> None:
     """2,000 runs, a look after every pull: no more wrong stops than promised."""
     assert wrong_stops(means, 2000, 20_000, confidence) <= 2000 * (1 - confidence)
 
 
 def simpler(
-    rng: np.random.Generator, means: Floats, s: Floats, n: Floats, led: Any, share: float,
-    tolerance: float, threshold: float,
+    rng: np.random.Generator, means: Floats, s: Floats, n: Floats, led: Any, sizes: Any,
+    share: float, tolerance: float, threshold: float,
 ) -> int:  # fmt: skip
-    """Pulls until each q ≥ p + ε/3 is rejected, and p ≤ ε/3 on half the level."""
-    K, L = means.shape
+    """Pulls until each q ≥ p + ε/3 is rejected, and p ≤ ε/3 on half the level; two sides."""
+    L = sizes[1]
     for t in range(1_000_000):
-        i, j = top_two(s, n, led, share)
-        s[i, j] += rng.random() < means[i, j]
-        n[i, j] += 1.0
+        arm = top_two(s, n, led, sizes, share)
+        s[arm] += rng.random() < means[arm]
+        n[arm] += 1.0
         if (t + 1) % 100 == 0:
-            row, column, best = -1, -1, -1.0
-            for i in range(K):
-                for j in range(L):
-                    if n[i, j] > 0.0 and s[i, j] / n[i, j] > best:
-                        row, column, best = i, j, s[i, j] / n[i, j]
-            won, lost = s[row, column], n[row, column] - s[row, column]
+            leader, best = -1, -1.0
+            for k in range(len(s)):
+                if n[k] > 0.0 and s[k] / n[k] > best:
+                    leader, best = k, s[k] / n[k]
+            won, lost = s[leader], n[leader] - s[leader]
             own = log_loss(won, lost, tolerance / 3) + log_price(won, lost)
             stop = best > tolerance / 3 and own >= threshold + math.log(2.0)
-            for i in range(K):
-                for j in range(L):
-                    if stop and (i == row) != (j == column):
-                        b = s[i, j], n[i, j] - s[i, j]
-                        value = log_e(DIFFERENCE, tolerance / 3, won, lost, b[0], b[1])
-                        stop = value >= threshold
+            for k in range(len(s)):
+                if stop and (k // L == leader // L) != (k % L == leader % L):
+                    value = log_e(DIFFERENCE, tolerance / 3, won, lost, s[k], n[k] - s[k])
+                    stop = value >= threshold
             if stop:
                 return t + 1
     return -1
@@ -199,9 +203,9 @@ def test_a_tolerance_costs_less_than_by_thirds(
     pulls = []
     for seed in range(runs):
         rng = np.random.default_rng(seed)
-        room = np.zeros((8, 8)), np.zeros((8, 8)), np.zeros((8, 8), np.int64)
+        room = np.zeros(64), np.zeros(64), np.zeros(64, np.int64), np.array([8, 8])
         share, threshold = 1 / (1 + math.sqrt(14)), math.log(63 / 0.05)
-        pulls.append(kernel(simpler)(rng, means, *room, share, tolerance, threshold))
+        pulls.append(kernel(simpler)(rng, means.ravel(), *room, share, tolerance, threshold))
     mean, _, wrong = summary(means, runs, every=100, tolerance=tolerance)
     assert wrong == 0
     assert round(np.mean(pulls)) == of_simpler
@@ -218,11 +222,15 @@ def test_wrong_stops_with_a_tolerance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "column", "reward"),
-    [(2, 0, 1.0), (-1, 0, 1.0), (0, 3, 1.0), (10**7, 0, 1.0), (0, 0, 5.0), (0, 0, math.nan)],
+    ("arm", "reward"), [(6, 1.0), (-1, 1.0), (10**7, 1.0), (0, 5.0), (0, math.nan)]
 )
-def test_reports_that_make_no_sense_are_refused(row: int, column: int, reward: float) -> None:
-    watch = stopping.start_watch(2, 3)
-    with pytest.raises(InputError):
-        stopping.report(watch, row, column, reward)
+def test_reports_that_make_no_sense_are_refused(arm: int, reward: float) -> None:
+    watch = stopping.start_watch([2, 3])
+    with pytest.raises(InputError, match="must be"):
+        stopping.report(watch, arm, reward)
     assert watch.successes.sum() == watch.failures.sum() == 0
+
+
+def test_a_grid_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(InputError, match="side 1 must be a side of at least 1 level, got 0"):
+        stopping.start_watch([2, 0])
