@@ -146,7 +146,9 @@ def test_problems_name_field_value_and_remedy(service: Served) -> None:
     assert found["value"] == "'earm'"
     assert "earn, find" in found["remedy"]
     status, found = service.call("/v1/studies", {"name": "p"})
-    assert (status, found["field"], found["remedy"]) == (422, "rows", "Field required")
+    assert (status, found["field"], found["remedy"]) == (422, "rows", "rows must be a list of names")
+    status, found = service.call("/v1/studies", GRID)
+    assert (status, found["field"], found["remedy"]) == (422, "name", "Field required")
     status, found = service.call(at("problems", "/tell"), {"id": "k3fzqa-17-00z8", "reward": 1})
     assert (status, found["title"]) == (404, "Other study")
     status, found = service.call(at("nowhere", "/ask"), {})
@@ -215,7 +217,7 @@ def test_what_is_no_reward_is_refused_by_name(service: Served) -> None:
         ('{"reward_range": [1, 1]}', "reward_range"),
         (json.dumps({"rows": MANY}), "rows"),
         (json.dumps({"columns": MANY}), "columns"),
-        (json.dumps({"rows": MANY[:4096], "columns": MANY[:4096]}), "rows"),
+        (json.dumps({"rows": MANY[:4096], "columns": MANY[:4096]}), "sides"),
         (json.dumps({"rows": ["a", "x" * 257]}), "rows[1]"),
         (json.dumps({"columns": ["x" * 1_000_000]}), "columns[0]"),
         (json.dumps({"columns": ["x", "x"]}), "columns"),
@@ -235,9 +237,9 @@ def test_what_is_no_study_is_refused_by_name(service: Served, body: str, field: 
 def test_what_is_no_line_is_refused_by_name(service: Served) -> None:
     create(service, "lines")
     for change, field in (
-        ({"add_rows": MANY[:4094]}, "rows"),
+        ({"add_rows": MANY[:4094]}, "add.row"),
         ({"add_columns": ["y" * 300]}, "add_columns[0]"),
-        ({"retire_rows": ["nobody"]}, "retire_rows"),
+        ({"retire_rows": ["nobody"]}, "retire.row"),
     ):
         status, found = service.call(at("lines", "/revisions"), change)
         assert (status, found["field"]) == (422, field)

@@ -52,12 +52,14 @@ STATUS: dict[type[Rank1Error], int] = {
 
 _LOG = "the log of the service says more"
 
-#: What is said of an error in place of its own words, which name files or other studies.
+#: What is said of an error in place of its own words, which name files or other studies; with
+#: the error's facts.
 _DETAILS: dict[type[Rank1Error], str] = {
     errors.DamagedError: f"the storage is damaged: nothing was stored; {_LOG}",
     errors.StorageError: f"the storage can't be used now; {_LOG}",
     errors.FileError: f"the service can't read one of its files; {_LOG}",
     errors.OtherStudyError: "the id belongs to another study",
+    errors.StudyExistsError: "there is a study {study!r}",
 }
 
 #: Errors whose hints name files, or studies that a token may not be for.
@@ -129,7 +131,8 @@ def problem_of(error: Rank1Error) -> dict[str, Any]:
             hint=error.hint,
             context=error.context,
         )
-    detail = _first(_DETAILS, error) or error.problem
+    told = _first(_DETAILS, error)
+    detail = told.format(**vars(error)) if told else error.problem
     hint = None if isinstance(error, _PRIVATE_HINTS) else error.hint
     return problem_document(status, title, detail, remedy=hint or _first(_REMEDIES, error))
 
