@@ -12,11 +12,10 @@ from urllib.parse import quote
 
 from rank1 import atomic
 from rank1.client.transport import Transport, error_of
-from rank1.documents import Replayed, Report, Suggestion, Verified, read_document
+from rank1.documents import Best, Replayed, Report, Suggestion, Verified, read_document
 from rank1.errors import FileError, InputError, InputTypeError, Rank1Error, StorageError
 
 if TYPE_CHECKING:
-    from rank1.studies import Best
     from rank1.studies.history import History
 
 __all__ = ["RemoteFit", "RemoteStudy"]
@@ -33,16 +32,17 @@ PART = 5000
 class RemoteFit:
     """What `RemoteStudy.fit` returns; see `StudyFit`."""
 
-    rows: list[str]
-    columns: list[str]
-    means: list[list[float]]
+    #: The levels in play, by side.
+    sides: dict[str, list[str]]
+    #: A dimension for each side.
+    means: list[Any]
     deviance: float
     degrees_of_freedom: int
     explained: float | None
     p_value: float | None
     repetitions: int
-    row_effects: list[float]
-    column_effects: list[float]
+    #: By side, the factors of its levels relative to the largest.
+    effects: dict[str, list[float]]
     deviating: list[dict[str, Any]]
     advice: str
 
@@ -229,21 +229,7 @@ class RemoteStudy:
 
     def best(self) -> Best:
         """The leader, intervals for arms and effects, and whether the study may stop, and why."""
-        import numpy as np
-
-        from rank1.studies import Best
-
-        found = self._client.get(f"{self._path}/best")
-        for name, kind in Best.__annotations__.items():
-            if "Floats" in str(kind):
-                found[name] = np.array(found[name], np.float64)
-            elif "NDArray" in str(kind):
-                found[name] = np.array(found[name], bool if "bool" in str(kind) else np.int64)
-            elif kind == "float" and found[name] is None:
-                found[name] = float("nan")
-        found["leader"] = found["leader"] and tuple(found["leader"])
-        found["recommended"] = tuple(found["recommended"])
-        return read_document(Best, found)
+        return Best.from_dict(self._client.get(f"{self._path}/best"))
 
     def fit(self, B: int = 199, seed: int = 1, timeout: float = 600.0) -> RemoteFit:
         """Test whether the grid is of rank one; the replays may take a while."""
@@ -259,9 +245,11 @@ class RemoteStudy:
 
     def import_history(self, history: History, key: str | None = None) -> int:
         """Add rewards that are known from elsewhere, at most 10,000; returns how many."""
-        from rank1.studies.history import _rows
+        if isinstance(history, str | os.PathLike):
+            from rank1.studies.history import history_lines
 
-        rewards = [list(each) for each in _rows(history)]
+            history = history_lines(history, list(self.sides))
+        rewards = [list(line) for line in history]
         found = self._client.post(f"{self._path}/imports", {"rewards": rewards}, key)
         return int(found["rewards"])
 

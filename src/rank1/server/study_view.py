@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.documents import Best
 from rank1.server.reward_curve import RewardCurve
 from rank1.studies import Study
-from rank1.studies.best import Best
 from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader
 
