@@ -23,7 +23,8 @@ import psycopg
 
 from rank1 import Study
 from rank1.studies.storage import Storage, open_storage, postgres
-from rank1.studies.storage.postgres_tables import SCHEMA
+from rank1.studies.storage.postgres_tables import DIALECT
+from rank1.studies.storage.tables import FORMAT, schema
 from rank1.studies.storage.sqlite import SqliteReader
 
 FOLDER = Path(__file__).with_name("old")
@@ -89,7 +90,7 @@ def play(study: Study, time: list[float]) -> None:
             study.revise(retire_rows=["b"], add_columns=["f", "g"])
         if turn == 5:
             study.revise(add_rows=["b", "h"], retire_columns=["d"])
-            study._desk.keep_snapshot()
+            study.snapshot()
         if turn == 7:
             study.tell_many([(each.id, reward()) for each in waiting[:2]])
             if study.spec.on_expiry != "default":
@@ -124,11 +125,11 @@ def facts(storage: Storage, folder: Path) -> dict[str, Any]:
     for name in names:
         study = Study.open(name, storage)
         with clock(lambda: NOW):
-            best, totals = study.best().to_dict(), study.totals()
+            best, totals = study.best().to_dict(), study.counts()
             study.export(folder / "log.jsonl")
             lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
-            memory = study._desk.known
-            assert memory is not None
+            state = study.access.known
+            assert state is not None
             found[name] = {
                 "spec": json.loads(study.spec.text),
                 "rows": study.rows,
@@ -139,7 +140,7 @@ def facts(storage: Storage, folder: Path) -> dict[str, Any]:
                 "verify": study.verify().to_dict(),
                 "export": [json.loads(line) for line in lines],
                 "tables": {
-                    each: getattr(memory.book, each).tolist()
+                    each: getattr(state.book, each).tolist()
                     for each in ("counts", "sums", "known", "known_sums", "imported")
                 },
                 "state": state_of(study),
@@ -149,10 +150,10 @@ def facts(storage: Storage, folder: Path) -> dict[str, Any]:
 
 def state_of(study: Study) -> dict[str, Any]:
     """The arrays of the policy's state, but for those that only save time."""
-    memory = study._desk.known
-    assert memory is not None
-    arrays = memory.state._asdict()
-    return {name: arrays[name].tolist() for name in arrays if name not in memory.policy.caches}
+    known = study.access.known
+    assert known is not None
+    arrays = known.state._asdict()
+    return {name: arrays[name].tolist() for name in arrays if name not in known.state.caches}
 
 
 def main(version: str) -> None:
@@ -204,7 +205,8 @@ def kept(name: str) -> bytes:
 
 def dumped(address: str) -> str:
     """The tables as they were made, and all rows."""
-    lines = [SCHEMA, "INSERT INTO rank1_format SELECT 1;"]
+    made = "CREATE TABLE rank1_format (version int4 NOT NULL);"
+    lines = [made, schema(DIALECT), f"INSERT INTO rank1_format SELECT {FORMAT};"]
     with psycopg.connect(address) as connection:
         for table in ("rank1_studies", "rank1_events", "rank1_snapshots"):
             for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2".encode()):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rank1.policies import POLICIES
-from rank1.studies.log import Event, Kind, nonces
+from rank1.studies.events import Event, Kind, nonces
 from rank1.studies.storage import Storage, StudyRow
 
 NAMES = [name for name in POLICIES if name not in ("oracle", "glm_ucb")]
@@ -28,7 +28,7 @@ SPEC = '{"rows": ["a", "b"], "columns": ["c", "d"]}'
 def suggested(count: int = 1, **fields: Any) -> list[Event]:
     """Suggestions as a study would make them."""
     return [
-        Event(Kind.SUGGESTED, row=k % 2, column=k // 2 % 2, tag=k, nonce=nonce, **fields)
+        Event(Kind.SUGGESTED, arm=k % 2 * 4096 + k // 2 % 2, tag=k, nonce=nonce, **fields)
         for k, nonce in enumerate(nonces(count))
     ]
 

@@ -78,7 +78,7 @@ def test_a_study_from_beginning_to_end(run: Run) -> None:
     assert run("replay", "spring", "--policy", "ucb1", "--json")["rewards"] == 6
     assert run("revise", "spring", "--add-rows", "35+", "--json")["rows"][-1] == "35+"
     run("backup", "--out", "copy.db")
-    assert Study.open("spring", "copy.db").totals()["reports"] == 4
+    assert Study.open("spring", "copy.db").counts()["reports"] == 4
     assert run("doctor", "--json")["ok"] is True
     assert run("doctor", "--storage", "copy.db", "--json")["studies"][0]["reports"] == 4
 

@@ -65,7 +65,7 @@ def test_a_policy_has_learned_what_it_had(old: tuple[Storage, dict[str, Any]]) -
     storage, said = old
     for name, then in said.items():
         study = Study.open(name, storage)
-        study.totals()
+        study.counts()
         state = old_logs.state_of(study)
         for array, values in then["state"].items():
             if array in old_logs.SAME_MEANING:
@@ -84,8 +84,8 @@ def test_they_go_on(old: tuple[Storage, dict[str, Any]]) -> None:
         for line in then["export"]:
             if line["state"] == "reported":
                 assert study.tell(line["id"], line["reward"]).late == line["late"]
-        assert study.totals() == then["totals"]
+        assert study.counts() == then["totals"]
         new = study.ask()
         study.tell(new.id, study.spec.reward_range[1])
-        assert study.totals()["reports"] == then["totals"]["reports"] + 1
+        assert study.counts()["reports"] == then["totals"]["reports"] + 1
         assert study.verify().ok

@@ -14,7 +14,7 @@ import rank1
 from rank1.compiled import kernel
 from rank1.errors import DamagedError, InputError, Rank1Error, SnapshotError, shown
 from rank1.grid import Grid
-from rank1.policies import State, restore, snapshot
+from rank1.policies import Pull, State, restore, snapshot
 from rank1.policies.base import choose
 from rank1.policies.folding import load_tallies
 from rank1.studies import fold
@@ -228,12 +228,12 @@ class StudyState:
             elif reason == fold.FADE:
                 self._fade()
 
-    def choose(self, rng: np.random.Generator, count: int) -> list[tuple[int, int]]:
-        """The next pulls, as the log's numbers of their arms, and tags."""
+    def choose(self, rng: np.random.Generator, count: int) -> list[Pull]:
+        """The next pulls, with arms as the log numbers them."""
         pulls = np.zeros((count, 2), np.int64)
         best_form(_choose_many, self.state, size=count)(self.state, rng, pulls)
         arms, tags = pulls.T.tolist()
-        return list(zip(self.arms_of(arms), tags, strict=True))
+        return list(map(Pull, self.arms_of(arms), tags))
 
     def recommended(self) -> tuple[str, ...]:
         """The labels of the arm that the policy recommends."""

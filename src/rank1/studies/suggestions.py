@@ -22,6 +22,7 @@ from rank1.errors import (
     UnknownSuggestionError,
     shown,
 )
+from rank1.policies import Pull
 from rank1.studies import fold
 from rank1.studies.events import (
     Event,
@@ -113,13 +114,13 @@ def suggest(
         with generator(np.random.SeedSequence((work.spec.seed, state.seq))) as rng:
             pulls = state.choose(rng, count)
     else:  # a new visit: the same arm, which wasn't chosen
-        propensity, pulls = math.nan, [(arm, -1)]
+        propensity, pulls = math.nan, [Pull(arm, -1)]
     events = [
         Event(
-            Kind.SUGGESTED, arm=pull, tag=tag, value=propensity, nonce=nonce, key=key,
+            Kind.SUGGESTED, arm=pull.arm, tag=pull.tag, value=propensity, nonce=nonce, key=key,
             position=place, unit=unit, data=text,
         )
-        for place, ((pull, tag), nonce) in enumerate(zip(pulls, nonces(count), strict=True))
+        for place, (pull, nonce) in enumerate(zip(pulls, nonces(count), strict=True))
     ]  # fmt: skip
     first = work.append(events, chosen=arm is None)
     at = work.now

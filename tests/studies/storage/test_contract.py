@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.studies.log import Event, Expiry, Kind
+from rank1.studies.events import Event, Expiry, Kind
 from rank1.studies.storage import Snapshot, Storage, open_storage
 from rank1.studies.storage.postgres import CLOCK, ENDS
 from tests.studies.support import SPEC, append, reported, suggested
