@@ -3,7 +3,7 @@
 Start a service (`rank1 serve`), then
 
     python -m examples.shop URL TOKEN                     the page, on http://127.0.0.1:8080
-    python -m examples.shop URL TOKEN --visitors 50000    so many made-up visitors, played
+    python -m examples.shop URL TOKEN --visitors 50000    50,000 made-up visitors
 
 A page must never wait for a bandit. So the shop keeps a stock of suggestions, asks for more before
 it runs out, and shows its own favourite where the service is down.
@@ -89,7 +89,7 @@ def play(shop: Shop, visitors: int, seed: int = 1) -> float:
         seen = shop.show()
         buys = bool(rng.random() < ATTENTION[seen.row] * DESIRE[seen.column])
         bought += buys
-        if seen.id:  # nobody waits for a report of the favourite
+        if seen.id:  # a favourite needs no report
             thinking.append((moment + int(rng.integers(50, 500)), seen.id, buys))
         while thinking and thinking[0][0] <= moment:
             _, id, outcome = thinking.popleft()

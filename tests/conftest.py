@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rank1.compiled import cache
+from rank1.compiled import kernels
 
 # The same examples in every run, however slow the machine is. `make validate` has more of them,
 # except in tests that say how many.
@@ -68,10 +68,10 @@ def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """
     if request.node.get_closest_marker("validate"):
         return
-    compiled = cache._new_kernel
-    monkeypatch.setattr(cache, "_kernels", {})
+    compiled = kernels._new_kernel
+    monkeypatch.setattr(kernels, "_kernels", {})
     monkeypatch.setattr(
-        cache,
+        kernels,
         "_new_kernel",
         lambda function, given: function if given else compiled(function, given),
     )

@@ -109,9 +109,9 @@ def test_every_kind_of_problem_has_a_table_and_its_notes_in_words(
     [
         ([*of_size(8), "--n", "0"], "n must be a whole number of at least 1, got 0"),
         (["bounds", "--problem", "spik"], "did you mean spike"),
-        (["bounds", "--problem", "spike"], "spike needs K, L, p_u"),
+        (["bounds", "--problem", "spike"], "K, L, p_u, p_v, delta_u, delta_v must be given"),
         (["bounds", "--problem", "bernoulli", "--set", "u=[2]", "--set", "v=[1]"], "got 2.0"),
-        ([*SIMULATE, "--bounds"], "--bounds draws into the figure of --plot"),
+        ([*SIMULATE, "--bounds"], "--plot must be given with --bounds, got none"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(capsys: Capture, arguments: list[str], message: str) -> None:

@@ -74,7 +74,7 @@ def test_a_store_keeps_what_is_finished(
     def play(*_: object) -> None:
         raise AssertionError("played again")
 
-    monkeypatch.setattr("rank1.simulation.search.Search.play", play)
+    monkeypatch.setattr("rank1.simulation.series.Series.play", play)
     assert json.loads(Output(capsys, *arguments).out) == first
 
 
@@ -90,7 +90,10 @@ def test_a_store_keeps_what_is_finished(
         (["--runs", "0"], "runs must be a whole number of at least 1, got 0"),
         (["--policy", "top_tow"], "did you mean top_two"),
         (["--policy", "top_two:share=1"], "share must be a number above 0 and below 1.*got 1"),
-        (["--policy", "top_two:beta=1"], "policy top_two has no setting 'beta'; it takes share"),
+        (
+            ["--policy", "top_two:beta=1"],
+            "policy top_two: setting must be one of share.*got 'beta'",
+        ),
         (["--plot", "a.gif"], "must be one of png, svg, pdf, got 'gif'"),
         (["--plot", "/no/such/folder/a.png"], "can't write '/no/such/folder/"),
     ],
@@ -107,14 +110,14 @@ def test_bad_input_is_told(capsys: Capture, options: list[str], message: str) ->
 def test_ctrl_c_shows_what_was_finished() -> None:
     code = (
         "import os, signal, sys\n"
-        "from rank1.simulation.search import Search\n"
-        "original, played = Search.play, []\n"
+        "from rank1.simulation.series import Series\n"
+        "original, played = Series.play, []\n"
         "def play(self, *rest):\n"
         "    if len(played) == 2:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    played.append(1)\n"
         "    return original(self, *rest)\n"
-        "Search.play = play\n"
+        "Series.play = play\n"
         "import rank1.simulation.plan as plan\n"
         "plan.cut = lambda runs, *_: [range(k, k + 1) for k in runs]\n"
         "plan.MAX_TASK = 1\n"

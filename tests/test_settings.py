@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import rank1
 from rank1.policies import POLICIES
-from rank1.settings import parse_policy, settings_of
+from rank1.settings import all_policies, parse_policy, settings_of
 
 
 @given(st.floats(1e-9, 1e9), st.floats(0.001, 0.99), st.sampled_from(["product", "log"]))
@@ -26,14 +27,22 @@ def test_a_label_is_read_as_the_policy_that_has_it(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("linucb:ridge", "settings of linucb must look like name=value, got 'ridge'"),
-        ("linucb:ridge=1,ridge=2", "settings of linucb must set ridge once, got it twice"),
-        ("linucb:rigde=1", "policy linucb has no setting 'rigde'; it takes confidence_scale, "),
+        ("linucb:ridge", "settings of linucb must be written as name=value, got 'ridge'"),
+        ("linucb:ridge=1,ridge=2", "settings of linucb must be given once each, got 'ridge' twice"),
+        (
+            "linucb:rigde=1",
+            r"policy linucb: setting must .*'rigde': did you mean ridge\?",
+        ),
         ("linucd", r"policy must be one of .*did you mean linucb\?"),
+        ("linucd:ridge=1", r"policy must be one of .*did you mean linucb\?"),
+        ("no_such_module:Mine", "policy must be a class that can be imported, got 'no_such_mo"),
+        ("rank1.policies:Mine", "policy must be a class that can be imported.*'Mine'"),
+        ("json:dumps", "policy must be the name of a class derived from rank1.Policy, got 'json"),
+        ("rank1.policies:UTS:gamma", "settings of rank1.policies:UTS must be written as name="),
     ],
 )
 def test_what_cannot_be_read_is_told(text: str, message: str) -> None:
-    with pytest.raises(rank1.InputError, match=message):
+    with pytest.raises((rank1.InputError, rank1.InputTypeError), match=message):
         parse_policy(text)
 
 
@@ -50,8 +59,33 @@ def test_an_array_is_no_setting_of_ones_own_policy() -> None:
         name = "mine"
         weights: Any = 1.0
 
-    with pytest.raises(rank1.InputTypeError, match=r"weights of mine must be a plain value, got a"):
+    with pytest.raises(rank1.InputTypeError, match=r"weights must be a plain value, .* of mine"):
         rank1.simulate(Mine(np.array([1.0, 2.0])), rank1.Bernoulli([0.5], [0.5]), 10)
+
+
+class Own(rank1.Uniform):
+    """A policy of another package."""
+
+    name = "own"
+
+
+def test_policies_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parse_policy(f"{__name__}:Own") == Own()
+    assert parse_policy("rank1.policies:UCB1:confidence=2") == rank1.UCB1(confidence=2)
+    assert "own" not in all_policies()
+    point = EntryPoint("own", f"{__name__}:Own", "rank1.policies")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: EntryPoints([point]))
+    assert parse_policy("own") == Own()
+    assert list(all_policies())[-1] == "own"
+    with pytest.raises(rank1.InputError, match=r"got 'owm': did you mean own\?"):
+        parse_policy("owm")
+
+
+def test_an_error_of_a_setting_has_its_fields() -> None:
+    with pytest.raises(rank1.InputError) as caught:
+        parse_policy("ucb1:confidence=-1")
+    error = caught.value
+    assert (error.context, error.argument, error.value) == ("policy ucb1", "confidence", -1)
 
 
 def test_what_is_wrong_with_a_setting_says_whose_it_is() -> None:

@@ -30,9 +30,9 @@ Where things are
 - advise: which policy, for a grid, a horizon, a rate and a goal
 - Client: studies of a service, which `rank1 serve` runs
 - rank1.problems: what can be played; `rank1 problems` lists them on the command line
-- rank1.policies: who can play; `rank1 policies` lists them
+- rank1.policies: the algorithms; `rank1 policies` lists them
 - rank1.theory: bounds on regret, and on pulls
-- rank1.stopping: when one may stop, from counts alone
+- rank1.stopping: may a study stop? From counts alone
 - rank1.datasets: grids of counts from the real world
 - rank1.fit: is a grid of rank one?
 - rank1.grids: both together, as `rank1 grids` prints them
@@ -45,39 +45,34 @@ Where things are
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
+import importlib
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-#: What these export are names of rank1. Each loads when a name is looked up that those before it
-#: don't have, because compiled code is slow to import.
-_EXPORTED = (
-    "errors",
-    "problems",
-    "policies",
-    "simulation",
-    "sweeps",
-    "studies",
-    "client",
-    "advice",
-)
-#: Modules to be found by people, in `dir(rank1)`.
-_MODULES = (
-    "datasets",
-    "fit",
-    "grids",
-    "literal",
-    "policies",
-    "problems",
-    "simulation",
-    "stopping",
-    "studies",
-    "sweeps",
-    "testing",
-    "theory",
-)
+_EXPORTS = {
+    "errors": """BackendError CancelledError ConflictError DamagedError FileError FormatError
+        InputError InputTypeError MissingPackageError NoDigest OtherStudyError PolicyError
+        Rank1Error SnapshotError StorageError StudyExistsError UnknownStudyError
+        UnknownSuggestionError""",
+    "problems": """Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval Means
+        PositionBased PROBLEMS Problem Product RankOne Sampler spike""",
+    "policies": """GLMUCB IMEDUB IdTS KLUCB Known LinUCB OSUB Oracle POLICIES PairElim Policy Pull
+        Rank1Elim Rank1ElimKL State ThompsonSampling TopTwo Truth UCB1 UTS Uniform ask restore
+        snapshot tell warm_up""",
+    "simulation": """Identification Interrupted Outcome Result Searches Series Trace identify
+        simulate""",
+    "sweeps": "Grid Sweep grid_of load read_grid read_sweep sweep write_sweep",
+    "studies": "Best Replayed Report Study StudyFit Suggestion Verified",
+    "client": "Client RemoteFit RemoteStudy",
+    "advice": "Advice advise",
+}
+#: The module of each name. A module loads when one of its names is first used: importing rank1
+#: loads none of them, nor NumPy, and what speaks HTTP doesn't wait for what simulates.
+HOMES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
+#: Modules that are public as such.
+_MODULES = """datasets fit grids literal policies problems simulation stopping studies sweeps testing
+    theory""".split()
 
 if TYPE_CHECKING:
     from rank1 import datasets as datasets
@@ -97,33 +92,16 @@ if TYPE_CHECKING:
     from rank1.studies import *  # noqa: F403
     from rank1.sweeps import *  # noqa: F403
 else:
+    __all__ = sorted({*HOMES, *_MODULES})
 
     def __getattr__(name: str) -> Any:
-        if name == "__all__":
-            return [each for each in __dir__() if not each.startswith("_")]
-        if not name.startswith("_"):
-            if importlib.util.find_spec(f"rank1.{name}"):
-                return importlib.import_module(f"rank1.{name}")
-            for module in _EXPORTED:
-                exports = _exports(module)
-                if name in exports:
-                    globals()[name] = exports[name]
-                    return exports[name]
+        if name in HOMES:
+            value = getattr(importlib.import_module(f"rank1.{HOMES[name]}"), name)
+            globals()[name] = value
+            return value
+        if name in _MODULES or name == "optuna":  # which needs a package that may be missing
+            return importlib.import_module(f"rank1.{name}")
         raise AttributeError(f"module 'rank1' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        names = {name for module in _EXPORTED for name in _exports(module)}
-        return ["__version__", *sorted(names.union(_MODULES))]
-
-
-def _exports(module: str) -> dict[str, Any]:
-    """What a module exports: what its `__all__` says, or all of rank1's that it has by name."""
-    found = vars(importlib.import_module(f"rank1.{module}"))
-    if "__all__" in found:
-        return {name: found[name] for name in found["__all__"]}
-    return {name: it for name, it in found.items() if not name.startswith("_") and _is_ours(it)}
-
-
-def _is_ours(value: Any) -> bool:
-    home = getattr(value, "__module__", "rank1")
-    return not isinstance(value, ModuleType) and home.split(".")[0] == "rank1"
+        return ["__version__", *__all__]

@@ -85,7 +85,7 @@ def test_a_study_from_beginning_to_end(run: Run) -> None:
 
 @pytest.mark.uncompiled
 def test_the_examples_work(run: Run) -> None:
-    group: Any = typer.main.get_command(cli.app)
+    group: Any = typer.main.get_command(cli.application())
     commands = group.commands["study"].commands
     wanted = "create list show ask tell cancel best fit export import replay verify backup doctor"
     assert set(wanted.split()) <= set(commands)

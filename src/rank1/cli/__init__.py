@@ -10,10 +10,10 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from rank1.cli.app import Terminated, ending, status, with_flag
+from rank1.cli.app import Terminated, app, ending, status, with_flag
 from rank1.errors import Rank1Error
 
-__all__ = ["app", "main"]
+__all__ = ["application", "main"]
 
 #: The commands, in the order in which --help lists them, with the modules that add them.
 COMMANDS = {
@@ -33,16 +33,8 @@ COMMANDS = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name != "app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _loaded(None)
-
-
-def _loaded(command: str | None) -> Any:
-    """The application with this command, or with all if there is none of this name."""
-    from rank1.cli.app import app
-
+def application(command: str | None = None) -> Any:
+    """The application with one command; without one, or if there is none of this name, with all."""
     every = [module for modules in COMMANDS.values() for module in modules]
     for module in COMMANDS.get(command or "", every):
         importlib.import_module(f"rank1.cli.{module}")
@@ -64,7 +56,7 @@ def main() -> None:
         sys.path.append(os.getcwd())  # where the module of --policy module:Class may be
     try:
         try:
-            _loaded(sys.argv[1] if len(sys.argv) > 1 else None)()
+            application(sys.argv[1] if len(sys.argv) > 1 else None)()
         finally:
             sys.stdout.flush()  # here, where what goes wrong has a word
     except SystemExit as end:

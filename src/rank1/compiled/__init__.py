@@ -1,30 +1,39 @@
-"""Compiling with Numba: methods chosen by type, a disk cache keyed by a digest of the code.
+"""Python first, compiled by Numba when it pays, with a disk cache keyed by the source.
 
-- `dispatch`: how functions are compiled, and functions that *are* the method of their argument,
-- `digest`: what something depends on: the code and values that can be reached from it, with
-  `bytecode` (what a piece of code names) and `pins` (what is installed, and so has a version),
-- `cache`: kernels, from the disk where possible,
-- `generators`: random number generators that compiled code may be given.
+- `dispatch`: functions that may be compiled, and functions that *are* the method of their argument,
+- `kernels`: what is compiled now, in the background or never, and where it is kept,
+- `machine`: what Numba is told; only this imports it,
+- `explain`: a mistake in a policy, in one line instead of Numba's hundred,
+- `digest`: what something depends on, with `sources`, the files that a module imports,
+- `generators`: random number generators that compiled code may be given,
+- `records`: scalars of a state by name.
 """
 
 from __future__ import annotations
 
-from rank1.compiled.cache import kernel
-from rank1.compiled.digest import digest, walked
-from rank1.compiled.dispatch import entry, inlined, jit, method
+from rank1.compiled.digest import digest
+from rank1.compiled.dispatch import inlined, jit, method, overload_of
+from rank1.compiled.explain import explain
 from rank1.compiled.generators import generator
+from rank1.compiled.kernels import chosen, entry, in_background, kernel, ready
 from rank1.compiled.records import record
+from rank1.compiled.sources import closure
 from rank1.paths import cache_directory
 
 __all__ = [
     "cache_directory",
+    "chosen",
+    "closure",
     "digest",
     "entry",
+    "explain",
     "generator",
+    "in_background",
     "inlined",
     "jit",
     "kernel",
     "method",
+    "overload_of",
+    "ready",
     "record",
-    "walked",
 ]

@@ -1,179 +1,133 @@
-"""What something depends on: a digest of all the code and all the values it can reach.
+"""Digests of values and of code: what a kernel, or a run, depends on.
 
-All is taken from memory, since a file may have been edited after it was imported; `parts` says
-what a thing is made of. What came with a version is not looked into (see `pins`).
-
-What can't be seen: names that are put together when the code runs (`getattr(module, text)`,
-`eval`), and what somebody registered somewhere (Numba's `overload`).
+A function or a class counts by the source files that its module depends on (`sources`); a value by
+what it is made of.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-import math
-from collections.abc import Iterator
-from types import FunctionType
+from functools import cached_property
+from pickle import whichmodule  # type: ignore[attr-defined]
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from rank1.compiled.parts import Named, Parts, Refused, parts_of, title
-from rank1.errors import NoDigest
+import numpy as np
 
-__all__ = ["digest", "walked"]
+from rank1.compiled.sources import source_digest, version_of
+from rank1.errors import NoDigest, shown
+
+__all__ = ["digest"]
+
+_SCALARS = frozenset({type(None), bool, int, float, complex, str, bytes, range, type(...)})
+_LARGE = 2**1000  # there is a limit to the number of digits that Python writes
 
 
 def digest(*things: Any) -> str:
     """A number, in hexadecimal, that changes with anything that the things depend on.
 
-    It is the same in every process of one version of Python. Line numbers, comments, docstrings
-    and the order of dicts and sets don't count.
+    It is the same in every process of one version of Python. The order of dicts and sets doesn't
+    count. An object may have a method `__digest__`, which returns what tells it from others.
 
     Raises
     ------
     NoDigest
-        Where there is no telling what something is: a lock, an open file, a generator.
+        For what is another thing in every process: a lock, an open file, a function or class that
+        was defined in `__main__`, in a notebook or inside a function.
 
     Examples
     --------
-    >>> def area(radius):
-    ...     return PI * radius**2
-    >>> PI = 3
-    >>> before = digest(area)
-    >>> PI = 3.14
-    >>> digest(area) == before
-    False
+    >>> digest(1, [2.5, "a"]) == digest(1, [2.5, "a"]) != digest(1, [2.5, "b"])
+    True
+    >>> digest(lambda x: x)
+    Traceback (most recent call last):
+    ...
+    rank1.NoDigest: no digest can be taken of <lambda>: it isn't in a file that can be imported
     """
-    token, _ = _Walk().run(_roots(things))
-    return token.hex()
+    try:
+        told = ",".join([_told(thing, ()) for thing in things])
+    except RecursionError:
+        raise NoDigest("no digest can be taken of what is nested so deeply") from None
+    return hashlib.sha256(f"digest 2 {told}".encode()).hexdigest()
 
 
-def walked(*things: Any) -> list[str]:
-    """The functions and classes whose code is in a digest, to see what it depends on.
-
-    >>> import rank1
-    >>> [name for name in walked(rank1.spike) if name.endswith("integer")]
-    ['rank1.checks.integer']
-    """
-    walk = _Walk()
-    walk.run(_roots(things))
-    names = set()
-    for thing in walk.seen:
-        if isinstance(thing, FunctionType):
-            names.add(f"{thing.__globals__.get('__name__')}.{thing.__code__.co_qualname}")
-        elif isinstance(thing, type):
-            names.add(f"{thing.__module__}.{thing.__qualname__}")
-        elif isinstance(thing, Named):
-            names.add(thing.module.__name__)
-    return sorted(names)
-
-
-def _roots(things: tuple[Any, ...]) -> Parts:
-    return Parts("digest 1", [(title(thing), thing) for thing in things])
-
-
-class _Frame:
-    """A thing that is being digested."""
-
-    def __init__(self, key: Any, label: str, parts: Parts, depth: int, number: int) -> None:
-        self.key, self.label, self.depth, self.number = key, label, depth, number
-        self.hash = hashlib.sha256(parts.header.encode())
-        self.children: Iterator[tuple[str, Any]] = iter(parts.children)
-        #: The least depth of all that is referred to.
-        self.low = depth
-
-    def add(self, label: str, token: bytes) -> None:
-        """Take in the token of a child."""
-        self.hash.update(f"{len(label)} {len(token)} {label} ".encode() + token)
+def _told(thing: Any, around: tuple[int, ...]) -> str:
+    """A text that tells a thing from all others; `around` are the things that it lies in."""
+    kind = type(thing)
+    if kind in _SCALARS:
+        large = kind is int and not -_LARGE < thing < _LARGE
+        return hex(thing) if large else f"{kind.__name__} {thing!r}"
+    if isinstance(thing, type | FunctionType | BuiltinFunctionType | np.ufunc):
+        return _code(thing)
+    if isinstance(thing, np.dtype):
+        return f"dtype {thing!r} {thing.itemsize}"
+    if id(thing) in around:
+        raise NoDigest(f"no digest can be taken of {shown(kind)}", "it is a part of itself")
+    around = (*around, id(thing))
+    if kind in (list, tuple):
+        return f"{kind.__name__}[{','.join([_told(part, around) for part in thing])}]"
+    if kind is dict:
+        pairs = [f"{_told(key, around)}: {_told(thing[key], around)}" for key in thing]
+        return f"dict[{','.join(sorted(pairs))}]"
+    if kind in (set, frozenset):
+        return f"{kind.__name__}[{','.join(sorted(_told(part, around) for part in thing))}]"
+    if isinstance(thing, np.ndarray | np.generic):
+        return _array(np.asarray(thing), around)
+    if isinstance(thing, MethodType):
+        return f"method {_told(thing.__func__, around)} of {_told(thing.__self__, around)}"
+    if isinstance(compiled := getattr(thing, "py_func", None), FunctionType):  # by Numba
+        return f"compiled {_told(compiled, around)}"
+    if callable(own := getattr(kind, "__digest__", None)):
+        return f"object {_code(kind)} {_told(own(thing), around)}"
+    return _as_pickled(thing, around)
 
 
-class _Walk:
-    """Depth first, with a stack of its own: code is nested more deeply than Python may recurse.
-
-    A thing may be part of itself; inside, it is then known by its distance. What refers to nothing
-    around it has one token wherever it is met again: a copy of a list is as good as the list.
-    """
-
-    def __init__(self, around: dict[Any, int] | None = None, trail: tuple[str, ...] = ()) -> None:
-        #: The depths of things that are being digested, by their keys.
-        self.open = dict(around or {})
-        #: Things that were digested: a token, or their number if that depends on what is around.
-        self.closed: dict[Any, tuple[bytes | int, float]] = {}
-        #: They are kept, so that no id is given to another thing.
-        self.seen: list[Any] = []
-        self.trail = trail
-        self.stack: list[_Frame] = []
-
-    def run(self, root: Parts) -> tuple[bytes, int]:
-        """The digest, and the least depth of all that it refers to."""
-        depth = len(self.open)
-        self.stack = [_Frame(None, "", root, depth, 0)]
-        while True:
-            frame = self.stack[-1]
-            for label, child in frame.children:
-                token = self._token(frame, label, child)
-                if token is None:  # first the child, which lies on the stack now
-                    break
-                frame.add(label, token)
-            else:
-                self.stack.pop()
-                token = frame.hash.digest()
-                if not self.stack:
-                    return token, frame.low
-                self._close(frame.key, token, frame.low, frame.depth, frame.number)
-                self.stack[-1].low = min(self.stack[-1].low, frame.low)
-                self.stack[-1].add(frame.label, token)
-
-    def _token(self, frame: _Frame, label: str, child: Any) -> bytes | None:
-        """A child's token, if it can be had at once."""
-        key = (id(child.module), child.names) if isinstance(child, Named) else id(child)
-        if key in self.open:
-            frame.low = min(frame.low, self.open[key])
-            return b"up %d" % (frame.depth - self.open[key])
-        if key in self.closed:
-            token, low = self.closed[key]
-            frame.low = int(min(frame.low, low))
-            return token if isinstance(token, bytes) else b"again %d" % (frame.number - token)
-        try:
-            parts = parts_of(child)
-        except Exception as error:  # somebody's object may do anything when it is looked at
-            trail = [*self.trail, *(one.label for one in self.stack), label, title(child)]
-            why = "" if isinstance(error, Refused) else f" ({type(error).__name__}: {error})"
-            raise NoDigest(_refusal(trail) + why) from error
-        if isinstance(parts, str):
-            return parts.encode()
-        self.seen.append(child)
-        self.open[key] = depth = frame.depth + 1
-        if parts.ordered:
-            self.stack.append(_Frame(key, label, parts, depth, len(self.seen)))
-            return None
-        token, low = self._unordered(parts, label)
-        frame.low = min(frame.low, low)
-        self._close(key, token, low, depth, len(self.seen))
-        return token
-
-    def _unordered(self, parts: Parts, label: str) -> tuple[bytes, int]:
-        """Each child is digested as if it were the only one, so that none comes first."""
-        tokens, low = [], len(self.open)
-        trail = (*self.trail, *(one.label for one in self.stack), label)
-        for child in parts.children:
-            walk = _Walk(self.open, trail)
-            token, least = walk.run(Parts(parts.header, [child]))
-            self.seen += walk.seen
-            tokens.append(token)
-            low = min(low, least)
-        return hashlib.sha256(b"".join(sorted(tokens))).digest(), low
-
-    def _close(self, key: Any, token: bytes, low: int, depth: int, number: int) -> None:
-        del self.open[key]
-        self.closed[key] = (token, math.inf) if low >= depth else (number, low)
+def _code(thing: Any) -> str:
+    """A function or a class: its name, and all the source that its module depends on."""
+    name = getattr(thing, "__qualname__", thing.__name__)
+    home = getattr(thing, "__module__", None) or whichmodule(thing, name)
+    if version := version_of(home):
+        return f"{version} {home}.{name}"
+    file = thing.__code__.co_filename if isinstance(thing, FunctionType) else ""
+    if home == "__main__" or "<locals>" in name or file.startswith("<"):
+        raise NoDigest(
+            f"no digest can be taken of {name}", "it isn't in a file that can be imported"
+        )
+    return f"{home}.{name} {source_digest(home)}"
 
 
-def _refusal(trail: list[str]) -> str:
-    """What was met, and how it was reached."""
-    *before, what = [step for step in trail if step]
-    path = [
-        step
-        for step, following in itertools.pairwise([*before, what])
-        if not following.startswith(step + ".")  # "Mine" before "Mine.start" says nothing
-    ]
-    return f"no digest can be taken of {what}, reached by {' → '.join([*path, what])}"
+def _array(array: Any, around: tuple[int, ...]) -> str:
+    header = f"array {array.dtype!r} {array.shape}"
+    if array.dtype.hasobject:
+        return f"{header} {_told(array.tolist(), around)}"
+    if array.dtype.names:  # between its entries a record may have gaps, filled with anything
+        return f"{header} {[_array(array[name], around) for name in array.dtype.names]}"
+    return f"{header} {hashlib.sha256(array.tobytes()).hexdigest()}"
+
+
+def _as_pickled(thing: Any, around: tuple[int, ...]) -> str:
+    """What `pickle` would keep of an object: its class, attributes and items."""
+    kind = type(thing)
+    try:
+        kept: Any = thing.__reduce_ex__(4)
+    except Exception as error:
+        raise NoDigest(f"no digest can be taken of {shown(thing)}", str(error)) from error
+    if isinstance(kept, str):  # the name of a single thing
+        home = whichmodule(thing, kept)
+        return f"{home}.{kept} {version_of(home) or source_digest(home)}"
+    make, arguments, state, items, pairs = (*kept, None, None, None)[:5]
+    parts = (kind, make, arguments, _own(kind, state), list(items or ()), dict(pairs or ()))
+    return f"object({','.join(_told(part, around) for part in parts)})"
+
+
+def _own(kind: type, state: Any) -> Any:
+    """An object's state without what is computed from the rest of it and kept."""
+    if isinstance(state, tuple):
+        return tuple(_own(kind, part) for part in state)
+    if not isinstance(state, dict):
+        return state
+    return {
+        name: value
+        for name, value in state.items()
+        if not isinstance(getattr(kind, str(name), None), cached_property)
+    }

@@ -1,19 +1,22 @@
-"""How functions are compiled, and methods chosen by type.
+"""Functions that Numba may compile, and methods chosen by type.
 
 A policy's state and a problem's law are NamedTuples of plain arrays. Their methods are ordinary
 Python functions; `method` makes a function that, inside compiled code, *is* the method of whatever
 NamedTuple it is called with. A loop written once is so specialised for each pair of state and law.
+
+Python first: every decorator here returns a plain function and notes what Numba has to know of it.
+Numba is imported, and learns what was noted, when the first kernel is compiled.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-import numba
-from numba.extending import overload, register_jitable
+__all__ = ["HELPER", "OPTIONS", "inlined", "jit", "method", "noted", "overload_of"]
 
-__all__ = ["HELPER", "OPTIONS", "entry", "inlined", "jit", "method"]
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Without Numba's reference counts (which would take 20 times as long as the step itself) compiled
 # code can't allocate: a policy that did so in every step would not compile.
@@ -21,15 +24,40 @@ OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 # Functions are compiled again for each set of options of their callers: the fewer sets the better.
 HELPER: Any = {**OPTIONS, "no_cfunc_wrapper": True}
+INLINED: Any = {**HELPER, "forceinline": True}
 
-#: For helper functions that compiled code calls; they are cached as part of their caller. Called
-#: from Python they are plain Python: the wrappers it takes to be more are a third of compiling.
-jit = register_jitable(**HELPER)
-#: The same for what happens in every step: handing a state of many arrays to a function that isn't
-#: inlined costs more than the step itself.
-inlined = register_jitable(**HELPER, forceinline=True)
-#: For functions that Python calls, too, and that are compiled there as well.
-entry = numba.njit(forceinline=True, **OPTIONS)
+#: What Numba hasn't learned yet: a function, what chooses its implementation, and the options.
+#: Adding and taking are atomic, so that a module may be imported while another thread compiles.
+noted: deque[tuple[Callable[..., Any], Callable[..., Any], Any]] = deque()
+
+
+def jit(function: F) -> F:
+    """Let compiled code call a function, which is cached as part of its caller."""
+    noted.append((function, lambda *args, **kwargs: function, HELPER))
+    return function
+
+
+def inlined(function: F) -> F:
+    """Let compiled code inline a function, for what happens in every step.
+
+    Handing a state of many arrays to a function that isn't inlined costs more than the step itself.
+    """
+    noted.append((function, lambda *args, **kwargs: function, INLINED))
+    return function
+
+
+def overload_of(function: Callable[..., Any], *, inline: bool = False) -> Callable[[F], F]:
+    """Choose what compiled code runs in place of `function`, as Numba's `overload` does.
+
+    The decorated function gets the types of the arguments and returns an implementation, or None
+    where there is none for these types.
+    """
+
+    def note(chooser: F) -> F:
+        noted.append((function, chooser, INLINED if inline else HELPER))
+        return chooser
+
+    return note
 
 
 def method(name: str, *, inline: bool = True) -> Callable[..., Any]:
@@ -38,14 +66,10 @@ def method(name: str, *, inline: bool = True) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any) -> Any:
         return getattr(self, name)(*arguments)
 
-    options: Any = {**HELPER, "forceinline": True} if inline else HELPER
-
-    @overload(call, strict=False, jit_options=options)
+    @overload_of(call, inline=inline)
     def implementation(self: Any, *arguments: Any) -> Any:
         # Returning None tells Numba that there is no such method for this type.
         return getattr(getattr(self, "instance_class", None), name, None)
 
     call.__name__ = call.__qualname__ = name
-    # Which code runs is decided by the argument's class: that is where a digest finds it.
-    call.__dict__["__digest__"] = lambda: ("method", name, inline)
     return call

@@ -41,7 +41,3 @@ def generator(seed: np.random.SeedSequence) -> Iterator[np.random.Generator]:
         yield rng
     finally:
         _idle.append(rng)
-
-
-# Which of them are idle says nothing of what somebody's code does with one.
-generator.__dict__["__digest__"] = lambda: "generator"

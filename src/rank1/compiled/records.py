@@ -1,4 +1,4 @@
-"""Records: scalars that a state keeps, under names."""
+"""Records: scalars that a state keeps, by name."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def record(*names: str, **types: type) -> np.dtype[Any]:
     fields = dict.fromkeys(names, np.int64) | types
     for name in fields:
         if hasattr(np.record, name):  # in Python the method would hide the entry
-            raise InputError("name", name, "different from the methods of NumPy's records")
+            raise InputError("name", name, "other than the methods of NumPy's records")
     return np.dtype((np.record, list(fields.items())))

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from rank1.compiled.dispatch import HELPER
+from rank1.compiled import overload_of
 from rank1.policies.base import forget, load
 
-__all__ = ["COMPILED", "give_up", "learn_count", "load_tallies"]
+__all__ = ["give_up", "learn_count", "load_tallies"]
 
 Floats = NDArray[np.float64]
 
@@ -34,14 +33,14 @@ def give_up(state: Any, arm: int, tag: int) -> bool:
     return False
 
 
-@overload(learn_count, strict=False, jit_options=HELPER)
+@overload_of(learn_count)
 def _learn_count(state: Any, arm: int, count: int, total: float) -> Any:
     if hasattr(state.instance_class, "load"):
         return lambda state, arm, count, total: load(state, arm, count, total)
     return lambda state, arm, count, total: None
 
 
-@overload(give_up, strict=False, jit_options=HELPER)
+@overload_of(give_up)
 def _give_up(state: Any, arm: int, tag: int) -> Any:
     if not hasattr(state.instance_class, "load"):
         return lambda state, arm, tag: False
@@ -51,10 +50,6 @@ def _give_up(state: Any, arm: int, tag: int) -> Any:
         return True
 
     return implementation
-
-
-#: What a digest of the functions above doesn't see.
-COMPILED = (_learn_count, _give_up)
 
 
 def load_tallies(state: Any, weights: Floats, sums: Floats) -> None:

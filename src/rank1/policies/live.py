@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from rank1.compiled import kernel
+from rank1.compiled import kernel, ready
 from rank1.errors import InputError
 from rank1.policies.base import Known, Policy, Pull, State, Truth, choose, update
 
@@ -25,13 +26,16 @@ def _update(state: Any, arm: int, tag: int, reward: float) -> None:
 def ask(state: State, rng: np.random.Generator) -> Pull:
     """The next pull, by the same function that simulations use.
 
+    It runs as Python until this process has it compiled, see `warm_up`.
+
     >>> import numpy as np, rank1
     >>> state = rank1.UTS().start(rank1.Known(sides=(2, 3, 2), n=1000))
     >>> rng = np.random.default_rng(1)
     >>> pull = rank1.ask(state, rng)
     >>> rank1.tell(state, pull, reward=1.0)
     """
-    return Pull(*kernel(_choose, state)(state, rng))
+    arm, tag = ready(_choose, state)(state, rng)
+    return Pull(index(arm), index(tag))
 
 
 def tell(state: State, pull: Pull, reward: float) -> None:
@@ -60,14 +64,15 @@ def tell(state: State, pull: Pull, reward: float) -> None:
         raise InputError("reward", reward, f"a number in [{low:g}, {high:g}]")
     if not state.expects(arm, tag):
         raise InputError("pull", pull, "one that was asked for and isn't reported yet")
-    kernel(_update, state)(state, arm, tag, float(reward))
+    ready(_update, state)(state, arm, tag, float(reward))
 
 
 def warm_up(policy: Policy, K: int = 2, L: int = 2) -> None:
-    """Compile what `ask`, `tell` and `forget` need, before the first request comes in.
+    """Compile what `ask`, `tell` and `forget` need, and wait for it.
 
-    The code is the same for all grids and settings; K and L are for policies that can't play two
-    rows and two columns.
+    `ask` and `tell` run as Python until this process has compiled code, which makes them about
+    twice as fast. Compiling takes seconds, loading from the cache a moment. The code is the same
+    for all grids and settings; K and L are for policies that can't play two rows and two columns.
 
     >>> import rank1
     >>> rank1.warm_up(rank1.UCB1())
@@ -75,5 +80,6 @@ def warm_up(policy: Policy, K: int = 2, L: int = 2) -> None:
     truth = Truth(best_arm=0, lowest_mean=1.0) if policy.needs_truth else None
     state = policy.start(Known(K, L, n=1000, truth=truth))
     rng = np.random.default_rng(0)
-    tell(state, ask(state, rng), 1.0)
+    pull = Pull(*kernel(_choose, state)(state, rng))
+    kernel(_update, state)(state, *pull, 1.0)
     state.forget(*ask(state, rng))

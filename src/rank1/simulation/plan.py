@@ -236,19 +236,10 @@ def make_plan(
 
 
 def _keys_of(series: Sequence[Playable]) -> Iterator[str | None]:
-    """The key of each; what several series share is digested once."""
-    known: dict[Any, str] = {}
-
-    def remembered(digest: Callable[[Any], str], thing: Any) -> str:
-        # Series keep what they are made of, so that no id is given twice.
-        which = digest, id(thing)
-        if which not in known:
-            known[which] = digest(thing)
-        return known[which]
-
+    """The key of each, or None where there is none, with a warning."""
     for one in series:
         try:
-            yield one.key_by(remembered)
+            yield one.key
         except NoDigest as error:
             warnings.warn(
                 f"runs of {one} are not stored, because what they depend on can't be told: {error}",

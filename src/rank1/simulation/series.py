@@ -18,7 +18,7 @@ from rank1.compiled.dispatch import OPTIONS
 from rank1.errors import InputError
 from rank1.interrupts import held_back
 from rank1.policies.base import Leaps, Policy
-from rank1.policies.folding import COMPILED, load_tallies
+from rank1.policies.folding import load_tallies
 from rank1.problems.base import Problem
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
@@ -121,31 +121,6 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _values(thing: Policy | Problem) -> str:
-    """A digest of a policy's or a problem's own values."""
-    kind = type(thing)
-    own = dict(getattr(thing, "__dict__", {}))
-    for each in kind.__mro__:
-        slots = each.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(thing, name):
-                own[name] = getattr(thing, name)
-    if isinstance(thing, Policy):
-        settings = thing.settings  # where 1 and 1.0 are the same
-        return digest({name: own[name] for name in own.keys() - settings.keys()}, settings)
-    # What is computed from the others, and kept, doesn't count, unless runs depend on it: the
-    # means may have been set by hand, and the law be made of anything.
-    for name in list(own):
-        if isinstance(getattr(kind, name, None), cached_property):
-            del own[name]
-    return digest(own, thing.means, str(thing.digest))
-
-
-def taken(digest: Callable[[Any], str], thing: Any) -> str:
-    """A digest of something, taken now."""
-    return digest(thing)
-
-
 @dataclass(frozen=True, eq=False)
 class Series:
     """One policy on one problem: everything that its runs have in common.
@@ -214,27 +189,27 @@ class Series:
 
         Raises `NoDigest` where that can't be had; such runs are not stored.
         """
-        return self.key_by(taken)
+        return digest(*self._depends_on())
 
-    def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
-        """The key, where `take` may remember what it has taken a digest of."""
+    def _depends_on(self) -> tuple[Any, ...]:
+        policy, problem = self.policy, self.problem
         loop: Any = self._leaps.play if self.method == "stages" else play_steps
-        more: list[Any] = [take(digest, Shuffled)] if self.shuffle else []
+        more: tuple[Any, ...] = (Shuffled,) if self.shuffle else ()
         if self.feedback != AT_ONCE:
             loop = late_steps
-            more += [self.feedback, *(take(digest, code) for code in (load_tallies, *COMPILED))]
+            more += self.feedback, load_tallies
         elif self.stop is not None:
             loop = play_until
-            more += [self.stop, take(digest, type(self.stop))]
-        parts = (
-            VERSION, sorted(OPTIONS.items()),
-            self.n, self.checkpoints.tolist(), self.seed, self.method, self.shuffle,
-            take(digest, loop),
-            take(digest, type(self.policy)), take(_values, self.policy),
-            take(digest, type(self.problem)), take(_values, self.problem),
+            more += (self.stop,)
+        return (
+            VERSION, OPTIONS,
+            self.n, self.checkpoints, self.seed, self.method, self.shuffle, loop,
+            # In settings, 1 and 1.0 are the same; a policy may keep more than settings.
+            type(policy), {**getattr(policy, "__dict__", {}), **policy.settings},
+            # The means may have been set by hand, and the law be made of anything.
+            problem, problem.means, problem.digest, type(problem.law),
             *more,
         )  # fmt: skip
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property
     def _leaps(self) -> Leaps:

@@ -49,9 +49,6 @@ class Playable(Protocol):
     def key(self) -> str:
         """A digest of all that its runs depend on; raises `NoDigest` where that can't be had."""
 
-    def key_by(self, take: Callable[[Callable[[Any], str], Any], str]) -> str:
-        """The key, where `take` may remember what it has taken a digest of."""
-
     @property
     def kind(self) -> tuple[Any, ...]:
         """Series of one kind take about the same time per step."""

@@ -1,0 +1,220 @@
+"""A mistake in a policy or a law, in one line instead of Numba's hundred.
+
+What can be seen in the source is looked for there: names and attributes that don't exist, results
+of the wrong shape. For all else each method is compiled by itself, so that Numba's error is about
+its lines and not about the loop around it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import inspect
+import linecache
+import os
+import textwrap
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from rank1.errors import PolicyError, shown
+
+__all__ = ["explain"]
+
+#: What a pull is made of.
+PULL = ("arm", "tag")
+MUST = f"choose must return ({', '.join(PULL)}), whole numbers"
+#: What compiled code calls, with the arguments.
+STATE = {
+    "choose": ("rng",),
+    "update": (*PULL, "reward"),
+    "issued": PULL,
+    "expects": PULL,
+    "load": ("arm", "count", "total"),
+}
+LAW = {"draw": ("arm", "rng"), "gap": ("arm",)}
+#: What Numba says where memory would have to be allocated.
+ALLOCATES = ("NRT required but not enabled", "Only accept returning of array passed")
+
+
+class Mistake(NamedTuple):
+    """Where a mistake is, and what it is."""
+
+    function: FunctionType
+    line: int
+    cause: str
+
+
+def explain(error: Exception, *arguments: Any) -> PolicyError:
+    """What is wrong with a policy's or a law's code that Numba can't compile, in one line.
+
+    Parameters
+    ----------
+    error
+        What Numba raised; its text is kept as `details`.
+    arguments
+        The states and laws, or their classes. With a state, types are checked, too.
+
+    Returns
+    -------
+    PolicyError
+        With `policy` (the state's class), `method`, `file`, `line` and `cause`.
+    """
+    things = [one for one in arguments if hasattr(one, "_fields")]
+    things.sort(key=lambda one: _class(one).__module__.startswith("rank1."))  # one's own first
+    for thing in things:
+        for name in ("choose", "update"):
+            if "limits" in thing._fields and not hasattr(thing, name):
+                cls = _class(thing).__name__
+                return PolicyError(f"{cls} has no method {name}", policy=cls, method=name)
+        for mistake in _mistakes(thing):
+            return _told(_class(thing), mistake, error)
+    return PolicyError(f"the code can't be compiled: {_cause(error)}", details=str(error))
+
+
+def _told(cls: type, mistake: Mistake, error: Exception) -> PolicyError:
+    name, file = mistake.function.__qualname__, mistake.function.__code__.co_filename
+    method = mistake.function.__name__
+    if "." in name:
+        name = f"{cls.__name__}.{method}"
+    return PolicyError(
+        f"{name} ({min(os.path.relpath(file), file, key=len)}:{mistake.line}): {mistake.cause}",
+        policy=cls.__name__, method=method, file=file, line=mistake.line, cause=mistake.cause,
+        details=str(error),
+    )  # fmt: skip
+
+
+def _class(thing: Any) -> type:
+    return thing if isinstance(thing, type) else type(thing)
+
+
+def _mistakes(thing: Any) -> Iterator[Mistake]:
+    cls = _class(thing)
+    known = STATE if "limits" in getattr(cls, "_fields", ()) else LAW
+    methods = {name: found for name in known if (found := getattr(cls, name, None))}
+    for method in methods.values():
+        for function in _reached(method):
+            yield from _unknown_names(function)
+        yield from _unknown_attributes(cls, method)
+    if "choose" in methods:
+        yield from _wrong_returns(methods["choose"])
+    if not isinstance(thing, type):
+        for name, method in methods.items():
+            yield from _compiled_alone(thing, method, known[name])
+
+
+# In the source
+
+
+def _reached(function: FunctionType) -> Iterator[FunctionType]:
+    """A function, and those of its module that it names, directly or not."""
+    todo, seen = [function], {function}
+    while todo:
+        one = todo.pop()
+        yield one
+        for name in one.__code__.co_names:
+            other: Any = one.__globals__.get(name)
+            same = isinstance(other, FunctionType) and other.__module__ == one.__module__
+            if same and other not in seen:
+                seen.add(other)
+                todo.append(other)
+
+
+def _unknown_names(function: FunctionType) -> Iterator[Mistake]:
+    codes, line = [function.__code__], function.__code__.co_firstlineno
+    while codes:
+        code = codes.pop()
+        codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+        for step in dis.get_instructions(code):
+            line = (step.positions.lineno if step.positions else None) or line
+            name = step.argval
+            known = name in function.__globals__ or hasattr(builtins, str(name))
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and not known:
+                yield Mistake(function, line, f"the name {name!r} isn't defined")
+
+
+def _tree(function: FunctionType) -> ast.AST:
+    """A function's source, with the lines of its file; nothing where there is none."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return ast.Module([], [])
+    return ast.increment_lineno(tree, first - 1)
+
+
+def _unknown_attributes(cls: type, method: FunctionType) -> Iterator[Mistake]:
+    own = next(iter(inspect.signature(method).parameters), None)
+    node: Any
+    for node in ast.walk(_tree(method)):
+        found = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        if found and node.value.id == own and not hasattr(cls, node.attr):
+            cause = f"{cls.__name__} has no attribute {node.attr!r}"
+            yield Mistake(method, node.lineno, cause)
+
+
+def _wrong_returns(choose: FunctionType) -> Iterator[Mistake]:
+    for node in ast.walk(_tree(choose)):
+        if isinstance(node, ast.Return):
+            value = node.value
+            count = len(value.elts) if isinstance(value, ast.Tuple) else 0
+            if value is None or isinstance(value, ast.Constant) or count not in (0, len(PULL)):
+                got = "nothing" if value is None else ast.unparse(value)
+                yield Mistake(choose, node.lineno, f"{MUST}, not {got}")
+
+
+# By Numba
+
+
+def _compiled_alone(thing: Any, method: FunctionType, names: tuple[str, ...]) -> Iterator[Mistake]:
+    """Compile one method; what Numba has against it, or against what it returns."""
+    import numba
+    import numpy as np
+    from numba.core.errors import NumbaError
+
+    from rank1.compiled.dispatch import OPTIONS
+
+    file, line = method.__code__.co_filename, method.__code__.co_firstlineno
+    own, *taken = inspect.signature(method).parameters
+    if len(taken) != len(names):
+        wanted = ", ".join((own, *names))
+        yield Mistake(method, line, f"{method.__name__} must take the arguments ({wanted})")
+        return
+    known: Any = {"rng": np.random.default_rng(0), "reward": 0.0, "total": 0.0}
+    typeof: Any = numba.typeof
+    types = [typeof(given) for given in (thing, *(known.get(name, 0) for name in names))]
+    alone: Any = numba.njit(**OPTIONS)(method)
+    try:
+        alone.compile(tuple(types))
+    except NumbaError as error:
+        place: Any = getattr(error, "loc", None)
+        source = ""
+        if place is not None and place.filename == file:
+            line, source = place.line, linecache.getline(file, place.line).strip()
+        yield Mistake(method, line, _cause(error, source))
+        return
+    if method.__name__ == "choose":
+        returned = alone.nopython_signatures[0].return_type
+        plain: Any = numba.types.unliteral
+        parts = [plain(part) for part in getattr(returned, "types", ())]
+        whole = all(isinstance(part, numba.types.Integer | numba.types.Boolean) for part in parts)
+        if len(parts) != len(PULL) or not whole:
+            got = f"({', '.join(map(str, parts))})" if parts else str(returned)
+            yield Mistake(method, _last_return(method), f"{MUST}, not {got}")
+
+
+def _last_return(method: FunctionType) -> int:
+    lines = [node.lineno for node in ast.walk(_tree(method)) if isinstance(node, ast.Return)]
+    return max(lines, default=method.__code__.co_firstlineno)
+
+
+def _cause(error: Exception, source: str = "") -> str:
+    """The one line of Numba's that says most, or the line of the source that allocates."""
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = next((line for line in lines if not line.startswith("Failed in nopython")), "")
+    called = next((line[4:] for line in lines if line.startswith(">>> ")), "")
+    if any(sign in text for sign in ALLOCATES):
+        return f"compiled code can't allocate memory: {source or called or told}"
+    return f"compiled code can't do {shown(called)}" if "found for signature" in told else told

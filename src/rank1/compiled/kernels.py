@@ -1,0 +1,275 @@
+"""Kernels: functions compiled for a state and a law, when it pays and from the disk if possible.
+
+Numba's own cache looks at the file of the outermost function only. Here a kernel lies under a
+digest of all source files that it depends on, so machine code is never older than its source:
+
+    <cache directory>/kernels/<function>-<State>-<Law>/<digest>/
+
+Simulations ask for a `kernel` and wait for it. One ask, one tell or one look at a study asks for
+what is `ready`, which is the Python function until compiled code is there. Numba is imported by
+`kernel`, and by the thread that `in_background` starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import logging
+import os
+import platform
+import queue
+import re
+import shutil
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rank1.compiled.digest import digest
+from rank1.compiled.dispatch import INLINED, OPTIONS, F, noted
+from rank1.errors import FileError, NoDigest
+from rank1.paths import cache_directory
+
+__all__ = ["chosen", "entry", "in_background", "kernel", "ready"]
+
+#: Compiling a fold takes about as long as this many events take in Python, ...
+LONG = 10_000
+#: ... and loading it from the disk, with Numba, as long as this many.
+LONG_FROM_DISK = 1_500
+#: A folder that wasn't used for this many seconds is removed when the next version is compiled.
+WEEK = 7 * 24 * 3600
+
+_kernels: dict[Any, Any] = {}
+_SIMPLE = frozenset({np.ndarray, int, float})
+_log = logging.getLogger(__name__)
+
+
+def kernel(function: Callable[..., Any], *arguments: Any) -> Any:
+    """`function`, compiled for states and laws like those given, from the disk if possible.
+
+    A kernel over a class of `__main__` or of a notebook, or one defined inside a function, is
+    compiled anew in each process: such a class is another one each time.
+
+    With NUMBA_DISABLE_JIT=1 in the environment it is the function itself.
+    """
+    key = function, tuple(map(_kind, arguments))
+    if key not in _kernels:
+        # Of several threads, one wins; what the others made was never called, nor compiled.
+        _kernels.setdefault(key, _new_kernel(function, arguments))
+    return _kernels[key]
+
+
+def ready(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The compiled kernel if this process has it already, else `function` as it is written.
+
+    This neither imports Numba nor waits for a compiler. After `in_background`, the first call
+    of what is returned also asks for the kernel, and a later `ready` returns that.
+    """
+    key = function, tuple(map(_kind, arguments))
+    found = _kernels.get(key)
+    if found is not None and getattr(found, "overloads", True):
+        return found
+    background = _Background.current
+    if background is None or key in background.asked:
+        return function
+
+    def first(*given: Any) -> Any:
+        background.ask(key, function, arguments, given)
+        return function(*given)
+
+    return first
+
+
+def chosen(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
+    """The kernel where the work is long enough to pay for it, else what is `ready`.
+
+    Parameters
+    ----------
+    function, arguments
+        As for `kernel`.
+    work
+        How many steps or events the call is for. In Python an event takes about a millisecond;
+        compiling takes seconds, and loading from the disk about one.
+    """
+    if work >= LONG or (work >= LONG_FROM_DISK and _is_on_disk(function, arguments)):
+        return kernel(function, *arguments)
+    return ready(function, *arguments)
+
+
+def entry(function: F) -> F:
+    """A function that Python calls as well as compiled code, which inlines it.
+
+    From Python it runs as written, until it was called so often that compiling pays.
+    """
+    calls = 0
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return chosen(function, work=calls)(*arguments)
+
+    noted.append((call, lambda *arguments: function, INLINED))
+    return call  # type: ignore[return-value]
+
+
+def _kind(argument: Any) -> Any:
+    """What code is compiled for: a class, and those of tuples within and functions."""
+    if not isinstance(argument, tuple):
+        return argument if callable(argument) else type(argument)
+    if _SIMPLE.issuperset(map(type, argument)):  # nearly always, and `ask` shouldn't take long
+        return type(argument)
+    inner = [_kind(part) for part in argument if isinstance(part, tuple) or callable(part)]
+    return (type(argument), *inner) if inner else type(argument)
+
+
+def _flat(kind: Any) -> Iterator[Any]:
+    if isinstance(kind, tuple):
+        for part in kind:
+            yield from _flat(part)
+    else:
+        yield kind
+
+
+def _new_kernel(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return function
+    from rank1.compiled.machine import dispatcher
+
+    folder = _folder(function, arguments)
+    if folder is not None:
+        _make(folder)
+    return dispatcher(function, folder, arguments)
+
+
+# In the background
+
+
+def in_background() -> None:
+    """Compile in a thread of its own what `ready` is asked for: for processes that live long.
+
+    The thread ends with the process, which doesn't wait for it. What can't be compiled runs as
+    written, and the log says why.
+    """
+    if _Background.current is None:
+        _Background.current = _Background()
+
+
+class _Background:
+    current: _Background | None = None
+
+    def __init__(self) -> None:
+        self.asked: set[Any] = set()
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name="rank1-compiler", daemon=True).start()
+
+    def ask(self, key: Any, *what: Any) -> None:
+        """Compile a function for the arguments of a call, if nobody has asked for it yet."""
+        if key not in self.asked:
+            self.asked.add(key)
+            self._queue.put((key, *what))
+
+    def _work(self) -> None:
+        while True:
+            self._compile(*self._queue.get())
+
+    def _compile(self, key: Any, function: Any, arguments: Any, given: Any) -> None:
+        try:
+            with _importing:
+                compiled = _new_kernel(function, arguments)
+            if hasattr(compiled, "compile_for"):
+                compiled.compile_for(*given)
+            _kernels[key] = compiled
+        except Exception:
+            _log.warning("%s is not compiled and runs as Python", function, exc_info=True)
+
+
+#: Held while the thread imports Numba, and before a process forks: the child could never import it.
+_importing = threading.Lock()
+
+
+def _after_fork() -> None:
+    """In the child there is no thread: it starts when it is asked for something."""
+    _importing.release()
+    if _Background.current is not None:
+        _Background.current = _Background()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_importing.acquire,
+        after_in_parent=_importing.release,
+        after_in_child=_after_fork,
+    )
+
+
+# The folders
+
+
+def _folder(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Path | None:
+    """Where a kernel is kept; None if it can't be."""
+    kinds = [part for argument in arguments for part in _flat(_kind(argument))]
+    if any(map(_is_of_this_process, (function, *kinds))):
+        return None
+    names: list[Any] = [function, *map(type, arguments)]
+    name = re.sub(r"[^\w-]", "_", "-".join(one.__name__ for one in names))[:100]
+    try:
+        return cache_directory() / "kernels" / name / digest(_setting(), function, *kinds)[:24]
+    except NoDigest as reason:
+        _warn(str(reason))
+    except FileError:  # no home: compile in each process
+        pass
+    return None
+
+
+def _is_of_this_process(kind: Any) -> bool:
+    home, name = getattr(kind, "__module__", None), getattr(kind, "__qualname__", "")
+    return home == "__main__" or "<locals>" in name
+
+
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    return platform.python_version(), importlib.metadata.version("numba"), np.__version__
+
+
+def _setting() -> tuple[Any, ...]:
+    """What machine code depends on beside the source; Numba isn't imported to find out."""
+    told = (os.environ.get(f"NUMBA_{name}") for name in ("BOUNDSCHECK", "OPT", "DEBUGINFO"))
+    return (*_versions(), sorted(OPTIONS.items()), *told)
+
+
+@functools.cache
+def _warn(reason: str) -> None:
+    warnings.warn(
+        f"compiled code can't be kept for the next process: {reason}", RuntimeWarning, stacklevel=5
+    )
+
+
+def _is_on_disk(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
+    key = function, tuple(map(_kind, arguments))
+    folder = None if key in _kernels else _folder(function, arguments)
+    return folder is not None and (folder / "kernel.nbi").is_file()
+
+
+def _make(folder: Path) -> None:
+    """Make a kernel's folder; a new one takes the place of others that aren't used any more."""
+    with contextlib.suppress(OSError):  # nowhere to write: reading may go on
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+            _prune(folder.parent)
+            _prune(cache_directory())  # where kernels used to lie
+        os.utime(folder)
+
+
+def _prune(parent: Path) -> None:
+    """Remove folders of kernels that were last used a week ago or earlier."""
+    for folder in parent.iterdir():
+        if re.fullmatch("[0-9a-f]{24}", folder.name):
+            with contextlib.suppress(OSError):  # another process was faster
+                if time.time() - folder.stat().st_mtime > WEEK:
+                    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,114 @@
+"""Numba: what it is told of our functions, its cache in folders of ours, its errors in one line.
+
+Importing this imports Numba; `kernels` does so when it first compiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
+from numba.extending import overload
+
+from rank1.compiled.dispatch import OPTIONS, noted
+from rank1.compiled.explain import explain
+
+__all__ = ["dispatcher"]
+
+
+def dispatcher(
+    function: Callable[..., Any], folder: Path | None, arguments: tuple[Any, ...]
+) -> Any:
+    """Numba's dispatcher of a function, which compiles it or loads it from a folder when called."""
+    made: Any = numba.njit(**OPTIONS)(function)
+    if made is function:  # Numba was told not to compile
+        return function
+    if folder is not None:
+        made._cache = _Cache(function, folder)
+    compile_for_args = made._compile_for_args
+
+    def compile_for(*given: Any) -> Any:
+        """Compile for arguments like these, which nothing is done with."""
+        _register()
+        try:
+            return compile_for_args(*given)
+        except NumbaError as error:
+            if not arguments:
+                raise
+            raise explain(error, *arguments) from None
+
+    # Numba calls the one when it meets arguments of new types.
+    made._compile_for_args = made.compile_for = compile_for
+    return made
+
+
+def _register() -> None:
+    """Tell Numba what was noted since the last time. No other thread compiles meanwhile."""
+    with global_compiler_lock:
+        while noted:
+            function, chooser, options = noted.popleft()
+            more: Any = {"strict": False, "jit_options": dict(options)}
+            overload(function, **more)(chooser)
+
+
+def _after_fork() -> None:
+    """The thread that held Numba's lock may not exist in the child."""
+    global_compiler_lock._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# Numba's cache in a folder of ours
+
+
+class _Locator(_CacheLocator):
+    """Where a kernel lies. The folder's name says what source it belongs to."""
+
+    def __init__(self, folder: Path, file: str) -> None:
+        self._folder, self._py_file = folder, file
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return ""
+
+    def get_disambiguator(self) -> str:
+        return ""
+
+
+class _Implementation(CompileResultCacheImpl):
+    def __init__(self, folder: Path, function: Callable[..., Any]) -> None:
+        code = function.__code__
+        self._locator = _Locator(folder, code.co_filename)
+        self._lineno = code.co_firstlineno
+        self._filename_base = "kernel"
+
+
+class _Cache(FunctionCache):
+    """A file that is damaged, or a disk that is full, means compiling anew and nothing else."""
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._impl_class: Any = functools.partial(_Implementation, folder)
+        super().__init__(function)  # type: ignore[no-untyped-call]
+
+    def load_overload(self, *arguments: Any) -> Any:
+        try:
+            return super().load_overload(*arguments)  # type: ignore[no-untyped-call]
+        except Exception:
+            return None
+
+    def save_overload(self, *arguments: Any) -> None:
+        with contextlib.suppress(Exception):
+            super().save_overload(*arguments)  # type: ignore[no-untyped-call]
