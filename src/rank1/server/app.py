@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 import rank1
+from rank1 import compiled
 from rank1.errors import Rank1Error, StorageError
 from rank1.server import pages
 from rank1.server.authorization import require
@@ -66,6 +67,7 @@ def make_app(
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # The writing thread and the loop hand each other work: both need the GIL soon.
+        compiled.in_background()  # requests run as plain Python until it is done
         before = sys.getswitchinterval()
         sys.setswitchinterval(0.0005)
         extra = started(registry) if started else None
