@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from scipy.special import xlog1py, xlogy
 import rank1
 from rank1 import datasets
 from rank1.fit import Fit, fit, fixed_design, p_value
-from tests.stopping.test_rule import tables
+from tests.stopping.test_rule import any_tables
 
 Floats = NDArray[np.float64]
 
@@ -23,11 +24,20 @@ def likelihood(s: Floats, f: Floats, means: Floats) -> float:
     return float((xlogy(s, means) + xlog1py(f, -means)).sum())
 
 
-@given(tables())
+def sums(values: Any, side: int) -> Any:
+    """Over all other sides."""
+    return values.sum(axis=tuple(d for d in range(values.ndim) if d != side))
+
+
+def product(factors: list[Any]) -> Floats:
+    return functools.reduce(np.multiply.outer, factors)
+
+
+@given(any_tables)
 def test_it_is_the_optimum(counts: tuple[Floats, Floats]) -> None:
     """The conditions of Karush, Kuhn and Tucker, which suffice for a concave function.
 
-    A line without a success has factor 0. For another one the derivative by the logarithm of its
+    A level without a success has factor 0. For another one the derivative by the logarithm of its
     factor is 0, or at least 0 if one of its means has come to the limit of 1.
     """
     s, f = counts
@@ -35,38 +45,47 @@ def test_it_is_the_optimum(counts: tuple[Floats, Floats]) -> None:
     means = found.means
     assert (means <= 1).all()
     assert (means >= 0).all()
-    assert found.u.max() == pytest.approx(found.v.max())
-    tried = s + f > 0
-    rows, columns = s.sum(axis=1) > 0, s.sum(axis=0) > 0
-    assert (found.u[~rows & tried.any(axis=1)] == 0).all()
-    assert (found.v[~columns & tried.any(axis=0)] == 0).all()
+    tops = [factors.max() for factors in found.factors]
+    assert tops == pytest.approx([tops[0]] * s.ndim)
     at_limit = means > 1 - 1e-5
     with np.errstate(divide="ignore", invalid="ignore"):
         lost = np.where(f > 0, f * means / (1 - means), 0.0)
-    slope = np.where(tried, s - lost, 0.0)
-    for axis, lines in ((1, rows), (0, columns)):
-        total = slope.sum(axis=axis)[lines]
+    slope = np.where(s + f > 0, s - lost, 0.0)
+    for side, factors in enumerate(found.factors):
+        levels = sums(s, side) > 0
+        assert (factors[~levels & (sums(s + f, side) > 0)] == 0).all()
+        total = sums(slope, side)[levels]
         error = 1e-5 * (1 + s.sum())
         assert (total > -error).all()
-        inside = np.logical_not(at_limit.any(axis=axis))[lines]
+        inside = (sums(at_limit, side) == 0)[levels]
         assert (abs(total[inside]) < error).all()
 
 
-@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 4), st.sampled_from([5, 40, 3000]))
-def test_no_other_optimiser_finds_better(seed: int, K: int, L: int, size: int) -> None:
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([(1,), (4,), (1, 3), (4, 3), (2, 2, 2), (3, 2, 2), (2, 2, 2, 2)]),
+    st.sampled_from([5, 40, 3000]),
+)
+def test_no_other_optimiser_finds_better(seed: int, sizes: tuple[int, ...], size: int) -> None:
     rng = np.random.default_rng(seed)
-    n = rng.integers(1, size, (K, L))
-    s = rng.binomial(n, rng.random((K, L)) ** rng.integers(1, 3)).astype(float)
-    s[s.sum(axis=1) == 0, 0] += 1
-    s[0, s.sum(axis=0) == 0] += 1
+    n = rng.integers(1, size, sizes)
+    s = rng.binomial(n, rng.random(sizes) ** rng.integers(1, 3)).astype(float)
+    s[(0,) * len(sizes)] += 1
+    for side, count in enumerate(sizes):
+        for level in range(count):  # every level has a success
+            line = tuple(level if d == side else 0 for d in range(len(sizes)))
+            s[line] += 1
     f = np.maximum(n - s, 0)
+    ends = np.cumsum(sizes)[:-1]
+
+    def logs(z: Floats) -> Floats:
+        return functools.reduce(np.add.outer, np.split(z, ends))
 
     def loss(z: Floats) -> float:
-        means = np.exp(np.minimum(np.add.outer(z[:K], z[K:]), -1e-12))
-        return -likelihood(s, f, means) / n.sum()
+        return -likelihood(s, f, np.exp(np.minimum(logs(z), -1e-12))) / n.sum()
 
-    start = np.full(K + L, math.log(0.5) / 2)
-    constraint = {"type": "ineq", "fun": lambda z: -np.add.outer(z[:K], z[K:]).ravel() - 1e-9}
+    start = np.full(sum(sizes), math.log(0.5) / len(sizes))
+    constraint = {"type": "ineq", "fun": lambda z: -logs(z).ravel() - 1e-9}
     with np.errstate(all="ignore"):
         other = minimize(loss, start, method="SLSQP", constraints=constraint, tol=1e-12)
     found = fit(s, f)
@@ -74,19 +93,47 @@ def test_no_other_optimiser_finds_better(seed: int, K: int, L: int, size: int) -
     assert found.log_likelihood >= -other.fun * n.sum() - 1e-5
 
 
-@given(tables(), st.randoms())
-def test_names_of_lines_do_not_matter(counts: tuple[Floats, Floats], random: Any) -> None:
+def test_three_sides_are_those_of_another_optimiser() -> None:
+    """Well inside the limits both find the same means, and the same likelihood within 1e-6."""
+    rng = np.random.default_rng(7)
+    true = product([[0.9, 0.5, 0.3], [0.8, 0.6], [0.9, 0.7, 0.4]])
+    n = np.full(true.shape, 400)
+    s = rng.binomial(n, true).astype(float)
+
+    def means(z: Floats) -> Floats:
+        return np.exp(functools.reduce(np.add.outer, np.split(z, [3, 5])))
+
+    def loss(z: Floats) -> float:
+        return -likelihood(s, n - s, np.minimum(means(z), 1 - 1e-12))
+
+    other = minimize(loss, np.full(8, -0.3), method="BFGS", options={"gtol": 1e-8})
+    for _ in range(3):  # a difference quotient's gradient: go on from where it stopped
+        other = minimize(loss, other.x, method="Nelder-Mead", options={"xatol": 1e-10})
+        other = minimize(loss, other.x, method="BFGS", options={"gtol": 1e-9})
+    found = fit(s, n - s)
+    assert found.log_likelihood == pytest.approx(-other.fun, abs=1e-6)
+    assert found.log_likelihood >= -other.fun - 1e-9
+    assert found.means == pytest.approx(means(other.x), abs=1e-5)
+    assert found.means == pytest.approx(true, abs=0.1)
+    assert found.degrees_of_freedom == 18 - 6
+
+
+@given(any_tables, st.randoms())
+def test_names_of_levels_and_sides_do_not_matter(
+    counts: tuple[Floats, Floats], random: Any
+) -> None:
     s, f = counts
-    order = list(range(s.shape[0])), list(range(s.shape[1]))
-    for lines in order:
+    order, axes = [list(range(size)) for size in s.shape], list(range(s.ndim))
+    for lines in (*order, axes):
         random.shuffle(lines)
-    found, mixed, turned = fit(s, f), fit(s[np.ix_(*order)], f[np.ix_(*order)]), fit(s.T, f.T)
+    found, mixed = fit(s, f), fit(s[np.ix_(*order)], f[np.ix_(*order)])
+    turned = fit(s.transpose(axes), f.transpose(axes))
     assert mixed.deviance == pytest.approx(found.deviance, abs=1e-6)
     assert turned.deviance == pytest.approx(found.deviance, abs=1e-6)
     assert mixed.degrees_of_freedom == turned.degrees_of_freedom == found.degrees_of_freedom
 
 
-@given(tables())
+@given(any_tables)
 def test_deviance_and_its_parts(counts: tuple[Floats, Floats]) -> None:
     s, f = counts
     found = fit(s, f)
@@ -97,9 +144,10 @@ def test_deviance_and_its_parts(counts: tuple[Floats, Floats]) -> None:
     assert (found.residuals[s + f == 0] == 0).all()
     assert 0 <= found.chi2_p <= 1
     assert found.explained <= 1 + 1e-9
-    worst = [abs(cell.residual) for cell in found.deviating(99)]
+    worst = [abs(each.residual) for each in found.deviating(99)]
     assert worst == sorted(worst, reverse=True)
-    if min(s.shape) == 1:  # a single line is of rank one, whatever it is
+    assert [side.shape for side in found.effects] == [(size, 2) for size in s.shape]
+    if sum(size > 1 for size in s.shape) <= 1:  # a single line is of rank one, whatever it is
         assert found.deviance == pytest.approx(0, abs=1e-6)
         assert found.degrees_of_freedom == 0
 
@@ -151,6 +199,30 @@ def test_a_failure_that_only_a_limit_holds_back() -> None:
     )
 
 
+def test_a_fit_of_three_sides() -> None:
+    factors = [[0.9, 0.5], [0.8, 0.2, 0.4], [1.0, 0.5]]
+    means = product(factors)
+    found = fit(1000 * means, 1000 * (1 - means))
+    assert found.means == pytest.approx(means, abs=1e-8)
+    for side, true in zip(found.effects, factors, strict=True):
+        assert side[:, 0] == pytest.approx(np.array(true) / max(true))
+        assert np.isfinite(side[:, 1]).all()
+    assert found.degrees_of_freedom == 12 - 5
+    for name in ("u", "v", "row_effects", "column_effects"):
+        with pytest.raises(rank1.InputError, match="sides must be two, rows and columns, got 3"):
+            getattr(found, name)
+    # Tried along the three axes only: five parameters for five arms, and nothing is left to test.
+    cross = np.zeros(means.shape)
+    cross[:, 0, 0] = cross[0, :, 0] = cross[0, 0, :] = 1000
+    beside = fit(cross * means, cross * (1 - means))
+    assert beside.means == pytest.approx(means, abs=1e-8)
+    assert beside.degrees_of_freedom == 0
+    # A side without a choice changes nothing.
+    again = fit(1000 * means[:, None], 1000 * (1 - means[:, None]))
+    assert again.log_likelihood == pytest.approx(found.log_likelihood)
+    assert again.degrees_of_freedom == found.degrees_of_freedom
+
+
 def test_standard_errors_are_those_of_repetitions() -> None:
     """Within 15%, over 400 repetitions (whose own error is about 4%)."""
     rng = np.random.default_rng(1)
@@ -181,14 +253,30 @@ def test_the_p_value_of_a_fixed_design() -> None:
     p = np.array([p_value(each, replay, B=39, seed=k) for k, each in enumerate(fits)])
     assert abs(p.mean() - 0.5) < 4 * math.sqrt(1 / 12 / 40)
     means[0, 0] = 0.4
-    assert p_value(fit(*replay(means, rng)), replay) == 1 / 200
+    assert p_value(fit(*replay(means, rng)), replay, B=59) == 1 / 60
+
+
+def test_a_small_grid_of_three_sides_is_tested() -> None:
+    means = product([[0.9, 0.6], [0.8, 0.5], [0.9, 0.7]])
+    replay = fixed_design(np.full(means.shape, 500))
+    rng = np.random.default_rng(3)
+    fits = [fit(*replay(means, rng)) for _ in range(30)]
+    p = np.array([p_value(each, replay, B=29, seed=k) for k, each in enumerate(fits)])
+    assert abs(p.mean() - 0.5) < 4 * math.sqrt(1 / 12 / 30)
+    means[0, 0, 0] = 0.4
+    assert p_value(fit(*replay(means, rng)), replay, B=59) == 1 / 60
 
 
 @pytest.mark.validate
-def test_the_level_is_kept() -> None:
+@pytest.mark.parametrize(
+    "factors",
+    [[[0.3, 0.2, 0.02], [0.5, 0.1]], [[0.6, 0.3], [0.9, 0.5], [0.8, 0.2]]],
+    ids=["two sides", "three sides"],
+)
+def test_the_level_is_kept(factors: list[list[float]]) -> None:
     """In 400 grids of rank one, 10% reject at 10%, within four standard errors."""
-    means = np.outer([0.3, 0.2, 0.02], [0.5, 0.1])
-    replay = fixed_design(np.full((3, 2), 60))
+    means = product(factors)
+    replay = fixed_design(np.full(means.shape, 60))
     rng = np.random.default_rng(4)
     fits = [fit(*replay(means, rng)) for _ in range(400)]
     rejected = sum(p_value(each, replay, 99, k) <= 0.1 for k, each in enumerate(fits))
@@ -232,8 +320,12 @@ def test_upworthy() -> None:
 def test_refusals() -> None:
     with pytest.raises(rank1.InputError, match=r"failures\[0, 0\] must be a number of at least 0"):
         fit([[1]], [[-1]])
-    with pytest.raises(rank1.InputError, match="trials must be whole numbers"):
+    with pytest.raises(rank1.InputError, match=r"trials must be whole numbers, got 0\.5: pass a"):
         fixed_design([[0.5]])
+    with pytest.raises(rank1.InputError, match=r"trials must be .*, got shape \(2, 0, 3\)"):
+        fixed_design(np.zeros((2, 0, 3)))
+    with pytest.raises(rank1.InputError, match="failures must be of the shape of successes"):
+        fit(np.ones((2, 2, 2)), np.ones((2, 4)))
     with pytest.raises(rank1.InputError, match="B must be a whole number of at least 1, got 0"):
         p_value(fit([[1]], [[1]]), fixed_design([[2]]), B=0)
     with pytest.raises(rank1.InputTypeError, match=r"found must be a Fit, .* got 3"):

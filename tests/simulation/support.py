@@ -17,7 +17,7 @@ import polars as pl
 
 import rank1
 from rank1.policies.base import Known, Policy
-from rank1.sweeps import Grid
+from rank1.sweeps import SweepGrid
 
 ROOT = Path(__file__).parent.parent.parent
 PROBLEMS = [rank1.spike(4, 3, 0.5, 0.4, delta, 0.5) for delta in (0.2, 0.4)]
@@ -95,11 +95,11 @@ def cells(folder: Path) -> int:
     return len(list(folder.rglob("*.cell")))
 
 
-def grid(policies: Sequence[Policy], runs: int = 6, problems: int = 2) -> Grid:
-    return Grid(PROBLEMS[:problems], policies, [2000], runs, seed=5, checkpoints=4)
+def grid(policies: Sequence[Policy], runs: int = 6, problems: int = 2) -> SweepGrid:
+    return SweepGrid(PROBLEMS[:problems], policies, [2000], runs, seed=5, checkpoints=4)
 
 
-def simulated(some: Grid) -> pl.DataFrame:
+def simulated(some: SweepGrid) -> pl.DataFrame:
     """What `simulate` says of the same grid: the numbers of its rows."""
     frames = [
         rank1.simulate(

@@ -253,7 +253,7 @@ def test_a_backend_has_one_name() -> None:
 def test_threads_that_are_stopped_end_soon() -> None:
     """A run looks from time to time whether it should go on."""
     setup = Setup(2)
-    some = plan(rank1.sweeps.Grid([rank1.spike(4, 4, 0.4, 0.4, 0.5, 0.5)], [rank1.Uniform()],
+    some = plan(rank1.sweeps.SweepGrid([rank1.spike(4, 4, 0.4, 0.4, 0.5, 0.5)], [rank1.Uniform()],
                                   [10**9], 4, 1, 1), cell_seconds=1e-9)  # fmt: skip
     before = threading.active_count()
     results = backend("threads")(some.tasks, setup)
@@ -265,10 +265,10 @@ def test_threads_that_are_stopped_end_soon() -> None:
 
 def test_a_worker_with_other_code_does_not_play() -> None:
     (task,) = plan(grid([rank1.Uniform()], problems=1)).tasks
-    (failure,) = base.play_task(task, ["of another version"])
+    (failure,) = base.run_task(task, ["of another version"])
     assert isinstance(failure, Failure)
     assert "the worker has another version of rank1, of a policy or of a package" in failure.error
-    (block,) = base.play_task(task, base.keys_of(task))
+    (block,) = base.run_task(task, base.keys_of(task))
     assert not isinstance(block, Failure)
 
 

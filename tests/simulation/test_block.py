@@ -12,8 +12,7 @@ def block(runs: range) -> Block:
     """Runs that can be told apart."""
     numbers = np.array(runs, np.float64)
     curves = np.repeat(numbers, 6).reshape(len(runs), 3, 2)
-    pairs = np.repeat(numbers, 2).reshape(-1, 2).astype(np.int64)
-    return Block({"curves": curves, "best_pairs": pairs}, len(runs) * 1.0)
+    return Block({"curves": curves, "best_arms": numbers.astype(np.int64)}, len(runs) * 1.0)
 
 
 def test_parts_make_up_the_whole() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import rank1
 from rank1.policies import POLICIES
-from rank1.simulation.feedback import AT_ONCE, Feedback, play_late_run
+from rank1.simulation.feedback import AT_ONCE, Feedback, late_run
 from rank1.simulation.series import Series
 
 PROBLEM = rank1.Bernoulli([0.9, 0.2, 0.5], [0.3, 0.8])
@@ -43,7 +43,7 @@ def test_at_once_it_is_the_plain_loop(name: str) -> None:
     from rank1.compiled import generator
 
     with generator(series.seed_of(0)) as rng:
-        state = play_late_run(series, PROBLEM, PROBLEM.law, rng, curve, 200, lambda: False)
+        state = late_run(series, PROBLEM, PROBLEM.law, rng, curve, 200, lambda: False)
     np.testing.assert_array_equal(curve, plain.curve)
     for one, two in zip(state, plain.state, strict=True):
         assert one.tobytes() == two.tobytes()
@@ -61,9 +61,9 @@ def test_every_policy_plays_on(name: str) -> None:
 
 def test_delay_is_the_mean_number_of_steps() -> None:
     """Rewards on their way: 50 on average, with a variance of 25; four standard errors."""
-    out = 2000 - learned("uts", 200, 2000, Feedback(delay=50.0))
-    assert out.mean() == pytest.approx(50, abs=4 * 5 / np.sqrt(200))
-    assert out.std() == pytest.approx(5, rel=0.25)
+    pending = 2000 - learned("uts", 200, 2000, Feedback(delay=50.0))
+    assert pending.mean() == pytest.approx(50, abs=4 * 5 / np.sqrt(200))
+    assert pending.std() == pytest.approx(5, rel=0.25)
 
 
 def test_missing_is_the_share_that_never_comes() -> None:
@@ -84,7 +84,7 @@ def test_forgetting_helps_where_the_grid_has_turned() -> None:
     series = Series.of(rank1.UTS(), PROBLEM, 2000, 1, 1, feedback=feedback)
     state = series.play_run(0).state
     total = (state.successes + state.failures).sum()
-    assert 100 / np.log(2) * 0.8 < total < 100 / np.log(2) * 1.2 + PROBLEM.K * PROBLEM.L
+    assert 100 / np.log(2) * 0.8 < total < 100 / np.log(2) * 1.2 + PROBLEM.arms
 
 
 def test_delay_costs_regret() -> None:

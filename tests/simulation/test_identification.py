@@ -14,7 +14,8 @@ import pytest
 import rank1
 from rank1 import stopping
 from rank1.policies import ask, tell
-from rank1.simulation.search import Search
+from rank1.simulation import Series
+from rank1.simulation.stop import BestArmRule
 from tests.support import few, start
 
 PROBLEM = rank1.spike(3, 4, 0.4, 0.4, 0.5, 0.5)
@@ -92,20 +93,20 @@ def test_a_run_is_a_policy_with_a_look_after_every_pull() -> None:
     """Step by step through `ask`, `tell` and `verdict`, from the run's own random numbers."""
     found = rank1.identify(rank1.TopTwo(), PROBLEM, confidence=0.9, runs=3, seed=5)["top_two"]
     for run in range(3):
-        series = Search(
-            rank1.TopTwo(), PROBLEM, 1_000_000, np.array([1_000_000]), 5, "steps", confidence=0.9
-        )  # fmt: skip
+        rule = BestArmRule(confidence=0.9)
+        series = Series.of(rank1.TopTwo(), PROBLEM, 1_000_000, 1, seed=5, stop=rule)
         rng = np.random.default_rng(series.seed_of(run))
         state = start(rank1.TopTwo(), PROBLEM, 1_000_000)
         won, lost = np.zeros((3, 4)), np.zeros((3, 4))
         regret, pulls = 0.0, 0
         while pulls < 12 or not stopping.verdict(won, lost, confidence=0.9).stop:
             pull = ask(state, rng)
-            reward, _ = PROBLEM.law.draw(pull.row, pull.column, rng)
+            reward, _ = PROBLEM.law.draw(pull.arm, rng)
             tell(state, pull, reward)
-            won[pull[:2]] += reward
-            lost[pull[:2]] += 1 - reward
-            regret += PROBLEM.best_mean - PROBLEM.means[pull[:2]]
+            pair = divmod(pull.arm, 4)
+            won[pair] += reward
+            lost[pair] += 1 - reward
+            regret += PROBLEM.best_mean - PROBLEM.means[pair]
             pulls += 1
         assert pulls == found.pulls[run]
         assert regret == pytest.approx(found.regret[run])
@@ -174,13 +175,13 @@ def test_a_second_call_plays_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     arguments: dict[str, Any] = {"runs": 6, "store": tmp_path / "cells"}
     first = facts(rank1.identify(BOTH, PROBLEM, **arguments))
     played: list[int] = []
-    original = Search.play
+    original = Series.play
 
-    def counted(self: Search, runs: range, *rest: Any) -> Any:
+    def counted(self: Series, runs: range, *rest: Any) -> Any:
         played.extend(runs)
         return original(self, runs, *rest)
 
-    monkeypatch.setattr(Search, "play", counted)
+    monkeypatch.setattr(Series, "play", counted)
     assert facts(rank1.identify(BOTH, PROBLEM, **arguments)) == first
     fewer = facts(rank1.identify(BOTH, PROBLEM, **(arguments | {"runs": 4})))
     assert fewer["policies"][0]["best_pair"] == first["policies"][0]["best_pair"][:4]
@@ -197,17 +198,17 @@ def test_a_second_call_plays_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_interrupted_with_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = rank1.identify(BOTH, PROBLEM, runs=9)
-    original = Search.play
+    original = Series.play
     played: list[range] = []
 
-    def some(self: Search, runs: range, *rest: Any) -> Any:
+    def some(self: Series, runs: range, *rest: Any) -> Any:
         if len(played) == 3:
             raise KeyboardInterrupt
         played.append(runs)
         return original(self, runs, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Search, "play", some)
+        patch.setattr(Series, "play", some)
         patch.setattr("rank1.simulation.plan.MAX_TASK", 1)
         patch.setattr("rank1.simulation.plan.cut", lambda runs, *_: [range(k, k + 1) for k in runs])
         with pytest.raises(rank1.Interrupted) as stop:
@@ -218,10 +219,10 @@ def test_interrupted_with_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> 
     for each in found.searches:
         assert each.pulls.tolist() == whole[each.label].pulls[: len(each.pulls)].tolist()
 
-    def stopped(self: Search, *_: Any) -> Any:
+    def stopped(self: Series, *_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Search, "play", stopped)
+    monkeypatch.setattr(Series, "play", stopped)
     with pytest.raises(rank1.Interrupted) as stop:
         rank1.identify(BOTH, PROBLEM, runs=9)
     assert stop.value.result is None
@@ -281,9 +282,12 @@ def test_the_plot_is_of_the_runs_and_the_bound() -> None:
         ({"tolerance": -0.1}, "tolerance must be .*got -0.1"),
         ({"jobs": 0}, "jobs must be .*got 0"),
         ({"backend": "cloud"}, "backend must be one of"),
-        ({"policies": []}, "policies must name at least one"),
+        ({"policies": []}, "policies must be at least one"),
         ({"policies": [rank1.TopTwo(), rank1.TopTwo()]}, "top_two twice"),
-        ({"problem": rank1.Gaussian([0.5], [0.5], sigma=1)}, r"must have rewards in \[0, 1\]"),
+        (
+            {"problem": rank1.Gaussian([0.5], [0.5], sigma=1)},
+            r"must be one with rewards in \[0, 1\]",
+        ),
     ],
     ids=str,
 )

@@ -11,73 +11,71 @@ import pytest
 import rank1
 from rank1.policies.base import Policy
 from rank1.policies.elimination import EliminationState, start_elimination
+from rank1.policies.stages import LEAPS
 from rank1.simulation.series import Series
 
 PROBLEM = rank1.spike(2, 3, 0.3, 0.4, 0.5, 0.5)
 
 
 class AstrayState(NamedTuple):
-    """Plays (1, 2) until its step comes."""
+    """Plays arm 5 until its step comes."""
 
     at: Any
-    pull: Any
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         self.at[0] += 1
         if self.at[0] == self.at[1]:
-            return self.pull[0], self.pull[1], 0
-        return 1, 2, 0
+            return self.at[2], 0
+        return 5, 0
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        self.at[2] += row * 10 + column
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        self.at[3] += arm
 
-    def best(self) -> tuple[int, int]:
-        return 0, 0
+    def best(self) -> int:
+        return 0
 
 
 @dataclass(frozen=True)
 class Astray(Policy):
     name = "astray"
-    row: int = 0
-    column: int = 0
+    arm: int = 0
     step: int = 7
 
     def start(self, known: rank1.Known) -> Any:
-        return AstrayState(np.array([0, self.step, 0]), np.array([self.row, self.column]))
+        return AstrayState(np.array([0, self.step, self.arm, 0]))
 
 
 @pytest.mark.parametrize("step", [1, 7, 300_000])
-@pytest.mark.parametrize(
-    ("row", "column"), [(0, 3), (2, 0), (0, 99), (0, 10**7), (-1, 0), (0, -1), (0, -(2**62))]
-)
-def test_a_pull_outside_the_grid_is_refused(row: int, column: int, step: int) -> None:
-    """Without the check, a far column reads memory that isn't there."""
-    message = rf"on the grid of 2 rows and 3 columns, got \({row}, {column}\) at step {step}$"
-    with pytest.raises(rank1.InputError, match=rf"astray.* must pull pairs {message}"):
-        rank1.simulate(Astray(row, column, step), PROBLEM, 400_000, 1)
+@pytest.mark.parametrize("arm", [6, 99, 10**7, -1, -(2**62)])
+def test_a_pull_outside_the_grid_is_refused(arm: int, step: int) -> None:
+    """Without the check, a far arm reads memory that isn't there."""
+    message = rf"must be a policy that pulls arms 0 … 5 of the grid 2×3, got {arm} at step {step}$"
+    with pytest.raises(rank1.InputError, match=rf"astray.* {message}") as caught:
+        rank1.simulate(Astray(arm, step), PROBLEM, 400_000, 1)
+    assert caught.value.value == arm
 
 
-@pytest.mark.parametrize(("row", "column"), [(0, 0), (1, 2), (1, 0), (0, 2)])
-def test_the_corners_of_the_grid_are_on_it(row: int, column: int) -> None:
-    result = rank1.simulate(Astray(row, column), PROBLEM, 7, 1, checkpoints=7)
+@pytest.mark.parametrize("arm", range(6))
+def test_every_arm_of_the_grid_is_on_it(arm: int) -> None:
+    result = rank1.simulate(Astray(arm), PROBLEM, 7, 1, checkpoints=7)
     steps = np.diff(result.outcomes[0].expected[0], prepend=0)
-    gaps = PROBLEM.best_mean - PROBLEM.means
-    assert steps == pytest.approx([gaps[1, 2]] * 6 + [gaps[row, column]])
+    gaps = (PROBLEM.best_mean - PROBLEM.means).ravel()
+    assert steps == pytest.approx([gaps[5]] * 6 + [gaps[arm]])
 
 
 class AstrayStages(EliminationState):
     """An elimination policy that errs in the last of its single steps."""
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         self.at[0].place += 1
         if self.at[0].reported == 3:
-            return 0, 5, 0
-        return 0, 0, 0
+            return 7, 0
+        return 0, 0
 
 
 class AstrayElim(Policy):
     name = "astray_elim"
-    eliminates = True
+    leaps = LEAPS
 
     def start(self, known: rank1.Known) -> AstrayStages:
         return start_elimination(AstrayStages, known, [10**6] * 31, [1.0] * 31)
@@ -86,7 +84,7 @@ class AstrayElim(Policy):
 @pytest.mark.usefixtures("uncompiled")
 def test_single_steps_within_stages_are_checked_too() -> None:
     """Four steps are less than a round, so that they are played one by one."""
-    with pytest.raises(rank1.InputError, match=r"astray_elim must pull .* got \(0, 5\) at step 4$"):
+    with pytest.raises(rank1.InputError, match=r"astray_elim must be .* got 7 at step 4$"):
         rank1.simulate(AstrayElim(), PROBLEM, 4, 1, method="stages")
 
 
@@ -105,9 +103,9 @@ def test_generators_are_given_back_when_a_run_fails() -> None:
     from rank1.compiled.generators import _idle
 
     with pytest.raises(rank1.InputError):
-        rank1.simulate(Astray(0, 9), PROBLEM, 10, 1)
+        rank1.simulate(Astray(9), PROBLEM, 10, 1)
     idle = len(_idle)
     for _ in range(3):
         with pytest.raises(rank1.InputError):
-            rank1.simulate(Astray(0, 9), PROBLEM, 10, 1)
+            rank1.simulate(Astray(9), PROBLEM, 10, 1)
     assert len(_idle) == idle

@@ -121,7 +121,7 @@ def test_an_error_from_elsewhere_is_told_with_its_series(monkeypatch: pytest.Mon
     def elsewhere(tasks: Any, setup: Setup) -> Any:
         yield 0, [Failure("ArithmeticError: no luck")]
 
-    monkeypatch.setattr(threads, "play", elsewhere)
+    monkeypatch.setattr(threads, "run_tasks", elsewhere)
     message = r"^broken on spike \(K=4, .*\), n=2,000: ArithmeticError: no luck$"
     with pytest.raises(rank1.BackendError, match=message):
         plan.play(strict=True)
@@ -139,14 +139,14 @@ def test_an_error_from_elsewhere_is_told_with_its_series(monkeypatch: pytest.Mon
 def test_cells_that_a_backend_loses_are_told(
     monkeypatch: pytest.MonkeyPatch, error: Exception | None, why: str
 ) -> None:
-    original = threads.play
+    original = threads.run_tasks
 
     def lossy(tasks: Any, setup: Setup) -> Any:
         yield next(original(tasks, setup))
         if error is not None:
             raise error
 
-    monkeypatch.setattr(threads, "play", lossy)
+    monkeypatch.setattr(threads, "run_tasks", lossy)
     plan = make_plan([(series(), 6)], cell_seconds=1e-9)
     plan.tasks[:] = [[cell] for cell in plan.cells]
     if not why:  # it can't begin
@@ -161,13 +161,13 @@ def test_cells_that_a_backend_loses_are_told(
 
 def test_what_is_played_is_kept_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if the user stops the rest."""
-    original = threads.play
+    original = threads.run_tasks
 
     def stopped(tasks: Any, setup: Setup) -> Any:
         yield next(original(tasks, setup))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(threads, "play", stopped)
+    monkeypatch.setattr(threads, "run_tasks", stopped)
     plan = make_plan([(series(), 4)], Store(tmp_path), cell_seconds=1e-9)
     plan.tasks[:] = [[cell] for cell in plan.cells]
     with pytest.raises(KeyboardInterrupt):

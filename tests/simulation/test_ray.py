@@ -30,7 +30,7 @@ def test_a_worker_is_killed_half_way(tmp_path: Path) -> None:
     with started("-c", DRIVER, *paths, "ray") as sweep:
         wait_for(lambda: cells(paths[1]) >= 1, 120)
         children = psutil.Process(sweep.pid).children(recursive=True)
-        workers = [each.pid for each in children if "ray::play_task" in " ".join(each.cmdline())]
+        workers = [each.pid for each in children if "ray::run_task" in " ".join(each.cmdline())]
         os.kill(workers[0], signal.SIGKILL)
         assert cells(paths[1]) < len(plan(grid, Store(tmp_path / "none"), cell_seconds=0.1).cells)
         assert sweep.wait(180) == 0

@@ -109,7 +109,8 @@ def test_a_block_is_its_runs() -> None:
         for k, run in enumerate(range(2, 5)):
             alone = one.play_run(run)
             assert np.array_equal(block["curves"][k], alone.curve)
-            assert tuple(block["best_pairs"][k]) == alone.best_pair
+            assert block["best_arms"][k] == alone.best_arm
+            assert set(block.arrays) == {"curves", "best_arms"}
 
 
 def test_a_run_that_is_stopped_ends_between_two_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,10 +258,10 @@ def test_code_of_orders_and_of_late_rewards_is_in_the_key(
     plain, shuffled = series().key, series(shuffle=True).key
     late = series(policy=rank1.Uniform(), feedback=Feedback(delay=3.0)).key
 
-    def other(self: Any, row: int, column: int) -> tuple[int, int]:
-        return row, column
+    def other(self: Any, arm: int) -> int:
+        return arm
 
-    monkeypatch.setattr("rank1.problems.shuffled.Shuffled.pair", other)
+    monkeypatch.setattr("rank1.problems.shuffled.Shuffled.arm", other)
     monkeypatch.setattr("rank1.simulation.series.load_tallies", other)
     assert series().key == plain
     assert series(shuffle=True).key != shuffled
@@ -276,5 +277,7 @@ def test_seeds_do_not_depend_on_where_a_setting_lies_in_memory() -> None:
     first, second = Called(lambda x: x + 1), Called(lambda x: x + 1)
     assert policy_number(first) == policy_number(second)
     assert policy_number(first) != policy_number(Called(lambda x: x + 2))
-    with pytest.raises(rank1.InputTypeError, match="by of called must be a plain value"):
+    with pytest.raises(
+        rank1.InputTypeError, match="by must be a plain value, as all settings of called"
+    ):
         policy_number(Called(np.arange(3000)))

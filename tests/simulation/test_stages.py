@@ -166,7 +166,7 @@ def assert_checkpoints_do_not_count(problem: rank1.Problem, policy: rank1.Policy
         steps = checkpoints_of(N, checkpoints)
         run = Series(policy, problem, N, steps, 3, "stages").play_run(0)
         assert run.curve[-1].tolist() == plain.curve[-1].tolist()
-        assert run.best_pair == plain.best_pair
+        assert run.best_arm == plain.best_arm
         for ours, theirs in zip(run.state, plain.state, strict=True):
             np.testing.assert_array_equal(ours, theirs)
         assert np.all(np.diff(run.curve[:, 0]) >= 0)

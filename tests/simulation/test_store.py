@@ -44,7 +44,7 @@ def test_every_kept_run_is_there_once(
     ]
     for first, part in loaded.items():
         assert part["curves"][:, 1, 1].tolist() == [*range(first, first + part.runs)]
-        assert part["best_pairs"][:, 0].tolist() == [*range(first, first + part.runs)]
+        assert part["best_arms"].tolist() == [*range(first, first + part.runs)]
         assert part.seconds == pytest.approx(part.runs)
 
 

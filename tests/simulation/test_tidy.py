@@ -18,18 +18,17 @@ import rank1
 from rank1.simulation import Series
 from rank1.simulation import tidy as tidy_module
 from rank1.simulation.tidy import read_tidy
-from rank1.sweeps import Grid, read_sweep, write_sweep
+from rank1.sweeps import SweepGrid, read_sweep, write_sweep
 from rank1.sweeps.play import plan
 from rank1.sweeps.summary import summary
 from tests.simulation.support import ENVIRONMENT, NUMBERS, Named, grid
 
 PROBLEM = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)
 BOTH = [rank1.Rank1Elim(), rank1.Uniform()]
-DAMAGED = "is not a whole file of results"
-PAIR = ["best_row", "best_column"]
+DAMAGED = "path must be a whole file of results"
 
 
-def swept(some: Grid, path: Path) -> int:
+def swept(some: SweepGrid, path: Path) -> int:
     todo = plan(some)
     assert todo.play() == []
     return write_sweep(path, some, todo)
@@ -59,7 +58,7 @@ def test_any_flipped_bit_is_the_one_clear_error(
     digest = whole.index(b"rank1-sha256") * 8
     bits = [*rng.integers(0, len(whole) * 8, 400), *range(64), *range(digest - 16, digest + 240, 3)]
     bits += range((len(whole) - 12) * 8, len(whole) * 8)
-    where = whole.index(b'"format": 3') + 10
+    where = whole.index(b'"format": 4') + 10
     bits += range(where * 8, where * 8 + 8)  # it isn't taken for a file of another version
     for bit in bits:
         damaged = bytearray(whole)
@@ -84,7 +83,7 @@ def test_every_cut_is_an_error(path: Path) -> None:
         rank1.load(path)
 
 
-@pytest.mark.parametrize("column", ["step", "run", "realised_regret", "best_row", "K"])
+@pytest.mark.parametrize("column", ["step", "run", "realised_regret", "best_arm", "K"])
 def test_numbers_that_somebody_changed_are_noticed(path: Path, column: str) -> None:
     """The file is whole, and made by the same program."""
     runs, facts = pl.read_parquet(path), pl.read_parquet_metadata(path)["rank1"]
@@ -113,9 +112,9 @@ def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
 
 def test_a_file_of_another_format_is_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither an older one nor a newer one; what wrote it could still read it."""
-    for version in (2, 4):
+    for version in (2, 5):
         monkeypatch.setattr(tidy_module, "FORMAT", version)
-        told = f"has format 3, this version of rank1 reads {version}: install the version that"
+        told = f"a file of format 3 or {version}, got format 4 in .*: install the version of rank1"
         for read in (rank1.load, read_sweep):
             with pytest.raises(rank1.InputError, match=told):
                 read(path)
@@ -125,14 +124,14 @@ def test_a_file_of_another_format_is_not_read(path: Path, monkeypatch: pytest.Mo
     old = {"rank1": json.dumps(facts | {"format": 2})}
     pl.read_parquet(path).write_parquet(path, metadata=old)
     monkeypatch.undo()
-    with pytest.raises(rank1.InputError, match="has format 2, this version of rank1 reads 3"):
+    with pytest.raises(rank1.InputError, match="a file of format 3 or 4, got format 2"):
         rank1.load(path)
 
 
 def test_names_are_names_and_not_patterns(tmp_path: Path) -> None:
     """Else one would read another's numbers."""
     for name, seed in (("o[1].parquet", 1), ("o1.parquet", 2), ("o*.parquet", 3), ("o?", 4)):
-        some = Grid([PROBLEM], BOTH, [500], 3, seed, 2)
+        some = SweepGrid([PROBLEM], BOTH, [500], 3, seed, 2)
         swept(some, tmp_path / name)
     for name, seed in (("o[1].parquet", 1), ("o1.parquet", 2), ("o*.parquet", 3), ("o?", 4)):
         assert rank1.load(tmp_path / name).seed == seed
@@ -172,8 +171,9 @@ import numpy as np
 from rank1.simulation.block import Block
 from rank1.simulation.tidy import Part, read_tidy, write_tidy
 runs = np.random.default_rng(1).random((40_000, 100, 2))
-block = Block({"curves": runs, "best_pairs": np.zeros((40_000, 2), np.int64)}, 1.0)
-part = Part({"name": "spike", "settings": {"K": 8}}, "ucb1", {"confidence": 2.0}, 100,
+block = Block({"curves": runs, "best_arms": np.zeros(40_000, np.int64)}, 1.0)
+about = {"name": "spike", "sides": [8, 8], "settings": {"K": 8}}
+part = Part(about, "ucb1", {"confidence": 2.0}, 100,
             np.arange(1, 101), {0: block})
 print(write_tidy(sys.argv[1], [part], {"missing": []}))
 read_tidy(sys.argv[1])
@@ -214,12 +214,12 @@ def test_settings_of_every_kind(tmp_path: Path) -> None:
         rank1.Gaussian([0.2, 0.8], [0.5], sigma=0.5),
         rank1.spike(2, 1, 0.5, 0.5, 0.1, 0.1),
     ]
-    some = Grid(problems, [Named(), Named(step=0.5, K="many")], [100], 2, 1, 2)
+    some = SweepGrid(problems, [Named(), Named(step=0.5, K="many")], [100], 2, 1, 2)
     assert swept(some, tmp_path / "a.parquet") == 6 * 2 * 2
     frame = pl.read_parquet(tmp_path / "a.parquet")
     assert frame.columns == [
         "problem", "u", "v", "sigma", "K", "L", "p_u", "p_v", "delta_u", "delta_v",
-        "policy", "policy_step", "policy_K", "exact", "n", *NUMBERS, *PAIR,
+        "sides", "policy", "policy_step", "policy_K", "exact", "n", *NUMBERS, "best_arm",
     ]  # fmt: skip
     row = frame.row(-1, named=True)
     assert [row[name] for name in ("problem", "u", "K", "policy_K", "policy_step", "exact")] == [
@@ -238,7 +238,7 @@ def test_a_long_list_is_told_by_its_digest(tmp_path: Path) -> None:
     """A file of a large grid doesn't have it in every row; two of them can be told apart."""
     problems = [rank1.Bernoulli([0.5] * 1000, [0.5, v]) for v in (0.1, 0.2)]
     problems.append(rank1.Bernoulli([0.5] * 999 + [0.4], [0.5, 0.1]))
-    swept(Grid(problems, [rank1.Uniform()], [10], 1, 1, 1), tmp_path / "a.parquet")
+    swept(SweepGrid(problems, [rank1.Uniform()], [10], 1, 1, 1), tmp_path / "a.parquet")
     u = pl.read_parquet(tmp_path / "a.parquet")["u"].to_list()
     assert u[0] == u[1] != u[2]
     assert all(value.startswith("sha256:") for value in u)
@@ -288,7 +288,7 @@ def test_an_interrupted_result_says_what_is_missing(
 
 def test_facts_are_in_the_file(path: Path) -> None:
     facts = read_tidy(path).facts
-    assert facts["format"] == 3
+    assert facts["format"] == 4
     assert facts["seed"] == 5
     assert facts["missing"] == []
     assert facts["problem_settings"] == ["K", "L", "p_u", "p_v", "delta_u", "delta_v"]

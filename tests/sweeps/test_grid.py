@@ -140,21 +140,21 @@ def test_the_example_is_a_grid(tmp_path: Path) -> None:
     [
         ({"nn": "3"}, "a key of the grid must be one of n, runs, .*got 'nn'"),
         ({"n": "0"}, "n must be a whole number of at least 1, got 0"),
-        ({"n": "[]"}, "n must have at least one value, got"),
-        ({"n": "[10, 10]"}, r"n must have every value once, got \[10, 10\]"),
+        ({"n": "[]"}, "n must be a list of at least one value, got"),
+        ({"n": "[10, 10]"}, r"n must be a list with every value once, got \[10, 10\]"),
         ({"runs": "2.5"}, "runs must be a whole number .* at most 10000000, got 2.5"),
         ({"runs": "[1, 2]"}, r"runs must be a whole number of at least 1, got \[1, 2\]"),
         ({"seed": "-1"}, "seed must be a whole number of at least 0, got -1"),
         ({"checkpoints": "0"}, "checkpoints must be a whole number of at least 1"),
         ({"checkpoints": "[10, 5000]"}, "checkpoints must be .* at most 1000, got 5000"),
         ({"K": "[4, 0]"}, r"problem spike \(K=0, L=4, .*K must be a whole number"),
-        ({"K": "[]"}, "problem spike: K must have at least one value"),
+        ({"K": "[]"}, "problem spike: K must be a list of at least one value"),
         ({"K": "[[4]]"}, r"K must be a whole number of at least 1.*got \[4\]"),
-        ({"K": "[4, 4]"}, r"problem spike \(K=4.* is in the grid twice"),
-        ({"L": '"=M"'}, r"L must equal a setting that has values of its own \(K, p_u"),
-        ({"L": '"=L"'}, "L must equal a setting that has values of its own"),
-        ({"delta_u": "[0.1, 0.6]"}, r"delta_u=0.6.*p_u \+ delta_u is a probability"),
-        ({"p_u": "{ from = 0.1, to = 0.2 }"}, "p_u: a range needs from, to, and count or step"),
+        ({"K": "[4, 4]"}, r"problem must be in the grid once, got problem spike \(K=4.* twice"),
+        ({"L": '"=M"'}, r"L must be equal to a setting that has values of its own \(K, p_u"),
+        ({"L": '"=L"'}, "L must be equal to a setting that has values of its own"),
+        ({"delta_u": "[0.1, 0.6]"}, r"delta_u=0.6.*p_u \+ delta_u must be at most 1"),
+        ({"p_u": "{ from = 0.1, to = 0.2 }"}, "p_u must be a range of from, to, and count or step"),
         ({"p_u": "{ from = 0.1, to = 0.2, cont = 2 }"}, "a range must be one of .*mean count"),
         ({"p_u": "{ from = 0.3, to = 0.2, count = 2 }"}, "to must be a number of at least 0.3"),
         ({"p_u": "{ from = 0.0, to = 0.2, count = 2, log = true }"}, "from must be .*above 0"),
@@ -168,7 +168,7 @@ def test_the_example_is_a_grid(tmp_path: Path) -> None:
         ({"K": "[4, inf]"}, "K must be a whole number .*got inf"),
         ({"K": "[4, nan]"}, "K must be a whole number .*got nan"),
         ({"K": "[4, true]"}, "K must be a whole number .*got True"),
-        ({"K": "{ from = 1, to = 1000001, step = 1 }"}, "a range has at most 1,000,000 values"),
+        ({"K": "{ from = 1, to = 1000001, step = 1 }"}, "a range of at most 1,000,000 values"),
         ({"n": "{ from = 1, to = 1000000, step = 1 }", "K": "[2, 3]"}, "at most 1,000,000 combin"),
     ],
 )  # fmt: skip
@@ -181,30 +181,32 @@ def test_impossible_values(changes: dict[str, str], message: str) -> None:
     ("old", "new", "message"),
     [
         ('"spike"', '"spik"', "problem must be one of .*did you mean spike"),
-        ('name = "spike"', "M = 3", "every .*problem.* needs a name"),
-        ("K = 4", "M = 4", r"problem spike .*has no setting 'M'; it takes K, L"),
-        ("K = 4\n", "", "problem spike needs K"),
-        ('"uniform"', '"uniform"\na = 1', "policy uniform has no setting 'a'"),
+        ('name = "spike"', "M = 3", "every .*problem.* must be a table with a name"),
+        ("K = 4", "M = 4", r"problem spike \(.*setting must be one of K, L, .*got 'M'"),
+        ("K = 4\n", "", r"problem spike \(.*K must be given, got nothing"),
+        ('"uniform"', '"uniform"\na = 1', "policy uniform .*settings must be none, got 'a'"),
         ("[[problem]]", "[problem]", r"problem must be tables, each under \[\[problem\]\]"),
-        ("n = 1000\n", "", "the grid needs n"),
+        ("n = 1000\n", "", "n must be in the grid, got nothing"),
         ("K = 4", "K = ", "Invalid value"),
     ],
 )
 def test_impossible_files(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "grid.toml"
     path.write_text(SPIKE.replace(old, new))
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(rank1.Rank1Error, match=message) as caught:
         read_grid(path)
     assert str(path) in str(caught.value)
 
 
 def test_problems_that_would_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where only making them tells how large they are."""
-    monkeypatch.setattr("rank1.sweeps.grid.MAX_LINES", 9)
+    monkeypatch.setattr("rank1.sweeps.grid.MAX_LEVELS", 9)
     u = [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]]
     problem = {"name": "bernoulli", "u": u, "v": [0.5]}
     given = {"n": 10, "problem": [problem], "policy": [{"name": "uniform"}]}
-    with pytest.raises(rank1.InputError, match=r"at most 9 rows and columns together, got more wi"):
+    with pytest.raises(
+        rank1.InputError, match=r"at most 9 levels together, over all sides, got more wi"
+    ):
         grid_of(given)
     assert len(grid_of(given | {"problem": [problem | {"u": u[:3]}]}).problems) == 3
 
@@ -223,7 +225,9 @@ def test_no_file(tmp_path: Path) -> None:
 )
 def test_the_same_policy_twice_is_an_error(policies: str) -> None:
     """Its runs would count twice, and standard errors would come out too small."""
-    with pytest.raises(ValueError, match=r"policy ucb1 \(.*confidence=2.*\) is in the grid twice"):
+    with pytest.raises(
+        ValueError, match=r"policy must be in the grid once, got policy ucb1 .*twice"
+    ):
         grid(SPIKE.replace('"uniform"', policies))
 
 
@@ -233,7 +237,7 @@ def test_the_same_policy_twice_is_an_error(policies: str) -> None:
         (
             '"gaussian"\nu = [0.5]\nv = [0.5]\nsigma = 1',
             '"uts"',
-            "uts on problem gaussian: uts needs",
+            r"uts on problem gaussian: rewards must be in \[0, 1\] for uts",
         ),
         (
             '"bernoulli"\nu = [0.0]\nv = [0.5]',
@@ -252,7 +256,7 @@ def test_a_policy_that_can_not_play_a_problem_is_told_at_once(
 
 def test_a_grid_in_another_encoding(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_bytes("# é\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"grid.toml' must be TOML in UTF-8"):
+    with pytest.raises(ValueError, match=r"the grid must be TOML in UTF-8, got '.*grid.toml'"):
         read_grid(tmp_path / "grid.toml")
 
 
@@ -273,5 +277,56 @@ def test_deep_nesting_is_told(tmp_path: Path) -> None:
         with pytest.raises(rank1.InputError, match=r"grid.toml"):
             read_grid(path)
     path.write_text(SPIKE.replace("K = 4", "K = " + "[" * 200 + "4" + "]" * 200))
-    with pytest.raises(rank1.InputError, match="K must be a whole number"):
+    with pytest.raises(rank1.InputTypeError, match="K must be a whole number"):
         read_grid(path)
+
+
+SIDES = """
+n = 300
+runs = 2
+checkpoints = 1
+[[problem]]
+name = "product"
+factors = [[[0.9, 0.4], [0.8, 0.5]], [[0.9, 0.4], [0.8, 0.5], [0.9, 0.3]]]
+[[problem]]
+name = "means"
+means = [[0.5, 0.1], [0.1, 0.52]]
+[[policy]]
+name = "uts"
+[[policy]]
+name = "tests.simulation.support:Named"
+step = [0.25, 0.5]
+"""
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_problems_with_any_number_of_sides_and_policies_of_others() -> None:
+    """Lists of factors are two deep, so that one more is a dimension; means are always one grid."""
+    some = grid(SIDES)
+    assert [problem.grid.sizes for problem in some.problems] == [(2, 2), (2, 2, 2), (2, 2)]
+    assert [policy.label for policy in some.policies] == [
+        "uts",
+        "named:step=0.25",
+        "named:step=0.5",
+    ]
+    found = rank1.sweep(some, jobs=1)
+    frame = found.frame.collect()
+    assert frame["sides"].unique(maintain_order=True).to_list() == ["[2, 2]", "[2, 2, 2]"]
+    assert frame.filter(sides="[2, 2, 2]", policy="uts")["best_arm"].to_list() == [0, 0]
+    assert found.summary()["runs"].to_list() == [2] * 9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"uts"', '"rank1elim"', r"policy rank1elim on problem product: sides must be 2 .*2×2×2"),
+        ("0.5]], [", "1.5]], [", r"product \(factors=.*factors\[1\]\[1\] must be .*got 1.5"),
+        ("[0.1, 0.52]]", "[0.1]]", r"problem means \(.*means must be an array of probabilities"),
+        ("support:Named", "support:Nobody", "policy must be a class that can be imported"),
+        ("support:Named", "support:ROOT", "policy must be the name of a class derived from"),
+        ("step = [", "stop = [", "setting must be one of step, K, exact, got 'stop'"),
+    ],
+)
+def test_impossible_sides_and_policies(old: str, new: str, message: str) -> None:
+    with pytest.raises(rank1.Rank1Error, match=message):
+        grid(SIDES.replace(old, new, 1))

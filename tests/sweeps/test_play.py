@@ -12,9 +12,9 @@ import pytest
 import rank1
 from rank1.simulation import Series
 from rank1.simulation import plan as plan_module
-from rank1.simulation.backends import Cell, Failure
+from rank1.simulation.backends import Failure, RunCell
 from rank1.simulation.store import Store
-from rank1.sweeps import Grid, read_grid, read_sweep, write_sweep
+from rank1.sweeps import SweepGrid, read_grid, read_sweep, write_sweep
 from rank1.sweeps.grid import EXAMPLE
 from rank1.sweeps.play import plan
 from tests.simulation.support import NUMBERS, PROBLEMS, ROOT, Broken, cells, grid, simulated
@@ -23,8 +23,8 @@ BOTH = [rank1.Rank1Elim(), rank1.Uniform()]
 
 
 def sweep(
-    some: Grid, store: Path, cell_seconds: float = 1.0
-) -> tuple[bytes, list[tuple[Cell, Failure]]]:
+    some: SweepGrid, store: Path, cell_seconds: float = 1.0
+) -> tuple[bytes, list[tuple[RunCell, Failure]]]:
     """The bytes of the result's file, and what failed."""
     todo = plan(some, Store(store), cell_seconds=cell_seconds)
     failed = todo.play()
@@ -57,16 +57,14 @@ def test_same_bits_as_simulate(tmp_path: Path) -> None:
     sweep(some, tmp_path / "cells")
     frame = pl.read_parquet(tmp_path / "result.parquet")
     assert frame.select(NUMBERS).equals(simulated(some))
-    pairs = frame.filter(pl.col("step") == 2000).select("best_row", "best_column").rows()
-    expected = [
-        pair
+    arms = frame.filter(pl.col("step") == 2000)["best_arm"].to_list()
+    assert arms == [
+        arm
         for problem in some.problems
         for policy in some.policies
-        for pair in rank1.simulate(policy, problem, 2000, 6, 5, checkpoints=4).best_pairs(
-            policy.label
-        )
+        for arm in rank1.simulate(policy, problem, 2000, 6, 5, checkpoints=4).outcomes[0].arms
     ]
-    assert pairs == expected
+    assert set(frame["sides"]) == {"[4, 3]"}
 
 
 def test_same_bytes_however_it_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +150,7 @@ def test_whatever_matters_has_cells_of_its_own(
     some = grid(BOTH)
     sweep(some, tmp_path / "cells")
     played.clear()
-    other = Grid(**(vars(some) | change))
+    other = SweepGrid(**(vars(some) | change))
     sweep(other, tmp_path / "cells")
     assert len(runs_of(played)) == 24
     assert pl.read_parquet(tmp_path / "result.parquet").select(NUMBERS).equals(simulated(other))
@@ -220,13 +218,15 @@ def test_one_call_from_python(tmp_path: Path) -> None:
     for other in (tomllib.loads(path.read_text()), read_grid(path)):
         again = rank1.sweep(other, jobs=2, backend="threads")
         assert again.frame.collect().equals(first.frame.collect())
-    with pytest.raises(rank1.InputTypeError, match="grid must be a TOML file, a dict or a Grid"):
+    with pytest.raises(
+        rank1.InputTypeError, match="grid must be a TOML file, a dict or a SweepGrid"
+    ):
         rank1.sweep(18)  # type: ignore[arg-type]
     with pytest.raises(rank1.InputError, match="backend must be one of"):
         rank1.sweep(path, backend="cloud")
 
 
-def parted(some: Grid, store: Path, out: Path, kept: int) -> int:
+def parted(some: SweepGrid, store: Path, out: Path, kept: int) -> int:
     """A sweep that ends early: the rows that it wrote."""
     todo = plan(some, Store(store))
     todo.play()
@@ -250,7 +250,7 @@ def test_a_fuller_file_of_the_same_sweep_is_not_replaced(tmp_path: Path) -> None
     for change in ({"seed": 6}, {"runs": 7}, {"n": [2001]}, {"checkpoints": 5},
                    {"problems": PROBLEMS[:1]}, {"policies": BOTH[:1]}):  # fmt: skip
         parted(some, tmp_path / "cells", out, 4)
-        other = Grid(**(vars(some) | change))
+        other = SweepGrid(**(vars(some) | change))
         assert parted(other, tmp_path / "cells", out, 1) > 0
         assert read_sweep(out).missing or len(other.series()) == 1
     out.write_bytes(part[:-100])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -9,19 +11,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rank1.counts import tables
-from rank1.fit.newton import optimum
+from rank1.counts import tables, two_sides
+from rank1.fit.newton import cross_sums, optimum, over_others
+from rank1.grid import Grid
 
-__all__ = ["Cell", "Fit", "fit"]
+__all__ = ["Deviation", "Fit", "fit"]
 
 Floats = NDArray[np.float64]
 
 
-class Cell(NamedTuple):
-    """A pair beside its fit."""
+class Deviation(NamedTuple):
+    """An arm beside its fit."""
 
-    row: int
-    column: int
+    levels: tuple[int, ...]
     #: Observed mean, fitted mean, and the signed root of the deviance between them.
     rate: float
     fitted: float
@@ -32,23 +34,34 @@ class Cell(NamedTuple):
 class Fit:
     """The likeliest grid of rank one; what `fit` returns.
 
-    Only products u[i]·v[j] can be estimated; here max(u) = max(v). A line without a success has the
-    factor 0. One without a trial can't be estimated: it has the average of its side, weighted by
-    trials.
+    Only products of factors can be estimated; here the largest factors of all sides are the same. A
+    level without a success has the factor 0. One without a trial can't be estimated: it has the
+    average of its side, weighted by trials.
     """
 
+    #: Arrays with an axis for each side.
     successes: Floats
     failures: Floats
-    u: Floats
-    v: Floats
+    #: Those of the levels, for each side.
+    factors: tuple[Floats, ...]
     #: Of the fit, and of the observed means: the largest possible on any grid.
     log_likelihood: float
     saturated: float
 
+    @property
+    def u(self) -> Floats:
+        """The rows' factors, where there are two sides."""
+        return two_sides(self.factors)[0]
+
+    @property
+    def v(self) -> Floats:
+        """The columns' factors, where there are two sides."""
+        return two_sides(self.factors)[1]
+
     @cached_property
     def means(self) -> Floats:
-        """The fitted means, K×L."""
-        return np.outer(self.u, self.v)
+        """The fitted means, of the counts' shape."""
+        return _products(self.factors)
 
     @property
     def deviance(self) -> float:
@@ -57,7 +70,7 @@ class Fit:
 
     @property
     def explained(self) -> float:
-        """Which share of the deviance of one mean for all pairs the fit explains."""
+        """Which share of the deviance of one mean for all arms the fit explains."""
         s, f = float(self.successes.sum()), float(self.failures.sum())
         n = max(s + f, 1e-300)
         total = 2 * (self.saturated - float(_x_log_y(s, s / n) + _x_log_y(f, f / n)))
@@ -65,10 +78,12 @@ class Fit:
 
     @cached_property
     def degrees_of_freedom(self) -> int:
-        """Pairs with a trial less parameters: (K − 1)·(L − 1) if every pair has one."""
+        """Arms with a trial less parameters: (K − 1)·(L − 1) if every pair of two sides has one."""
         tried = self.successes + self.failures > 0
-        rows, columns = tried.any(axis=1), tried.any(axis=0)
-        return int(tried.sum() - rows.sum() - columns.sum() + _components(tried))
+        parameters = sum(tried.shape) - tried.ndim + 1
+        if not tried.all():  # then arms with a trial may fall into sets that no level connects
+            parameters = int(np.linalg.matrix_rank(cross_sums(tried), hermitian=True))
+        return int(tried.sum()) - parameters
 
     @property
     def chi2_p(self) -> float:
@@ -80,55 +95,61 @@ class Fit:
 
     @cached_property
     def residuals(self) -> Floats:
-        """K×L: signed roots of the pairs' parts of D; above 0 where the observed mean is higher."""
+        """Signed roots of the arms' parts of D; above 0 where the observed mean is higher."""
         s, f, n = self.successes, self.failures, self.successes + self.failures
         with np.errstate(invalid="ignore", divide="ignore"):
             parts = _x_log_y(s, s / n / self.means) + _x_log_y(f, f / n / (1 - self.means))
         roots = np.sqrt(2 * np.maximum(np.where(n > 0, parts, 0), 0))
         return np.where(s >= n * self.means, roots, -roots)
 
+    @cached_property
+    def effects(self) -> tuple[Floats, ...]:
+        """Factors relative to the best level, for each side, with standard errors.
+
+        An array for each side: a row for each level, with the ratio of the factors and the
+        standard error of its logarithm. The error is right for large counts from a design fixed in
+        advance; it is infinite where data don't connect the level with the best one.
+        """
+        ends = np.cumsum(self.successes.shape)
+        errors = np.split(self._errors, ends[:-1])
+        both = zip(map(_relative, self.factors), errors, strict=True)
+        return tuple(np.column_stack(side) for side in both)
+
     @property
     def row_effects(self) -> Floats:
-        """Factors u relative to the best row: (K, 2), with the standard error of the logarithm.
-
-        The error is right for large counts from a design fixed in advance; it is infinite where
-        data don't connect the line with the best one.
-        """
-        return np.column_stack([_relative(self.u), self._errors[: len(self.u)]])
+        """The effects of the rows, where there are two sides: (K, 2)."""
+        return two_sides(self.effects)[0]
 
     @property
     def column_effects(self) -> Floats:
-        """Factors v relative to the best column: (L, 2), like `row_effects`."""
-        return np.column_stack([_relative(self.v), self._errors[len(self.u) :]])
+        """The effects of the columns, where there are two sides: (L, 2)."""
+        return two_sides(self.effects)[1]
 
-    @cached_property
+    @property
     def _errors(self) -> Floats:
-        """Standard errors of log u[i]/max(u), then of log v[j]/max(v)."""
-        K, L = len(self.u), len(self.v)
-        n = self.successes + self.failures
-        weights = n * self.means / np.maximum(1 - self.means, 1e-12)
-        information = np.zeros((K + L, K + L))
-        information[:K, K:] = weights
-        information += information.T
-        information += np.diag(information.sum(axis=1))
-        values, vectors = np.linalg.eigh(information)
+        """Standard errors of the logarithms of the effects, side after side."""
+        n, sizes = self.successes + self.failures, self.successes.shape
+        values, vectors = np.linalg.eigh(
+            cross_sums(n * self.means / np.maximum(1 - self.means, 1e-12))
+        )
         known = values > 1e-12 * max(values[-1], 1e-300)
-        best = np.repeat([self.u.argmax(), K + self.v.argmax()], [K, L])
-        contrast = np.eye(K + L)
-        contrast[np.arange(K + L), best] -= 1
+        offsets = np.cumsum(sizes) - sizes
+        best = offsets + [int(factors.argmax()) for factors in self.factors]
+        contrast = np.eye(sum(sizes))
+        contrast[np.arange(sum(sizes)), np.repeat(best, sizes)] -= 1
         parts = contrast @ vectors
         blurred = (np.abs(parts[:, ~known]) > 1e-6).any(axis=1)
         variance = (parts[:, known] ** 2 / values[known]).sum(axis=1)
         return np.where(blurred, np.inf, np.sqrt(variance))
 
-    def deviating(self, count: int = 3) -> list[Cell]:
-        """The pairs that deviate most from the fit, the worst first."""
-        n = self.successes + self.failures
+    def deviating(self, count: int = 3) -> list[Deviation]:
+        """The arms that deviate most from the fit, the worst first."""
+        s, n, grid = self.successes, self.successes + self.failures, Grid(self.successes.shape)
         worst = np.argsort(-np.abs(self.residuals), axis=None, kind="stable")[:count]
         return [
-            Cell(i, j, float(self.successes[i, j] / n[i, j]), float(self.means[i, j]), float(r))
-            for i, j in (divmod(int(k), len(self.v)) for k in worst)
-            if (r := self.residuals[i, j]) != 0
+            Deviation(at, float(s[at] / n[at]), float(self.means[at]), float(self.residuals[at]))
+            for at in (grid.levels(int(arm)) for arm in worst)
+            if self.residuals[at] != 0
         ]
 
 
@@ -143,13 +164,8 @@ def _relative(factors: Floats) -> Floats:
     return factors / largest if largest > 0 else np.ones_like(factors)
 
 
-def _components(tried: NDArray[np.bool_]) -> int:
-    """How many sets of lines there are that no pair with a trial connects."""
-    label = np.arange(len(tried), dtype=np.int64)
-    for column in tried.T:
-        if column.any():
-            label[np.isin(label, label[column])] = label[column].min()
-    return len(np.unique(label[tried.any(axis=1)]))
+def _products(factors: Sequence[Floats]) -> Floats:
+    return functools.reduce(np.multiply.outer, factors)
 
 
 def fit(successes: ArrayLike, failures: ArrayLike) -> Fit:
@@ -158,8 +174,9 @@ def fit(successes: ArrayLike, failures: ArrayLike) -> Fit:
     Parameters
     ----------
     successes, failures
-        K×L tables of counts; a reward x in [0, 1] adds x to one and 1 − x to the other. Pairs
-        without a trial are left out of the likelihood.
+        Arrays of counts with an axis for each side, 1 to 16: K×L for two sides. A reward x in
+        [0, 1] adds x to one and 1 − x to the other. Arms without a trial are left out of the
+        likelihood.
 
     Examples
     --------
@@ -171,8 +188,16 @@ def fit(successes: ArrayLike, failures: ArrayLike) -> Fit:
            [0.28, 0.22]])
     >>> round(found.deviance, 1), found.degrees_of_freedom, bool(found.chi2_p < 1e-6)
     (41.7, 2, True)
-    >>> found.deviating(1)[0][:2]
+    >>> found.deviating(1)[0].levels
     (2, 1)
+
+    Three sides, exactly a product:
+
+    >>> import numpy as np
+    >>> means = np.multiply.outer(np.outer([0.9, 0.6], [0.8, 0.4]), [0.5, 0.25, 0.1])
+    >>> found = fit.fit(1000 * means, 1000 * (1 - means))
+    >>> [side[:, 0].round(2).tolist() for side in found.effects], found.degrees_of_freedom
+    ([[1.0, 0.67], [1.0, 0.5], [1.0, 0.5, 0.2]], 7)
 
     References
     ----------
@@ -181,17 +206,19 @@ def fit(successes: ArrayLike, failures: ArrayLike) -> Fit:
     """
     s, f = tables(successes, failures)
     trials = s + f
-    u, v = np.zeros(s.shape[0]), np.zeros(s.shape[1])
-    rows, columns = s.sum(axis=1) > 0, s.sum(axis=0) > 0
-    if rows.any():
-        u[rows], v[columns] = optimum(s[rows][:, columns], f[rows][:, columns])
-    for factors, axis in ((u, 1), (v, 0)):
-        tried = trials.sum(axis=axis)
+    factors = [np.zeros(size) for size in s.shape]
+    won = [over_others(s, side) > 0 for side in range(s.ndim)]
+    if won[0].any():
+        at = np.ix_(*won)
+        for side, found in enumerate(optimum(s[at], f[at])):
+            factors[side][won[side]] = found
+    for side, found in enumerate(factors):
+        tried = over_others(trials, side)
         if (tried == 0).any() and tried.any():
-            factors[tried == 0] = (factors * tried).sum() / tried.sum()
-    means = np.outer(u, v)
+            found[tried == 0] = (found * tried).sum() / tried.sum()
+    means = _products(factors)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = s / trials
         fitted = (_x_log_y(s, means) + _x_log_y(f, 1 - means)).sum()
         saturated = (_x_log_y(s, rates) + _x_log_y(f, 1 - rates)).sum()
-    return Fit(s, f, u, v, float(fitted), float(saturated))
+    return Fit(s, f, tuple(factors), float(fitted), float(saturated))

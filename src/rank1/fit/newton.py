@@ -1,21 +1,21 @@
 """Newton's method for the rank-one fit.
 
-With x = log u and y = log v a pair's log-likelihood is s·(x + y) + f·log(1 − exp(x + y)), which is
-concave; means of at most 1 are the only constraint. So there is one optimum. Failures keep a mean
-from 1 by themselves. Where a pair has none, a little of a failure stands in for the constraint, and
-is made smaller until it adds less than 1e-9 to the likelihood.
+With x_d the logarithms of the factors of side d, an arm's log-likelihood is s·z + f·log(1 − exp z),
+where z adds up the x_d of its levels. It is concave in z, and so in all x_d together; means of at
+most 1 are the only constraint. So there is one optimum. Failures keep a mean from 1 by themselves.
+Where an arm has none, a little of a failure stands in for the constraint, and is made smaller until
+it adds less than 1e-9 to the likelihood.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import jit, kernel
-
-__all__ = ["optimum"]
+__all__ = ["cross_sums", "optimum", "over_others"]
 
 Floats = NDArray[np.float64]
 
@@ -23,162 +23,105 @@ Floats = NDArray[np.float64]
 FIRST_STAND_IN, LAST_STAND_IN, SHRINKING = 1.0, 1e-11, 0.05
 #: Newton's method ends when a step would add less than this to the log-likelihood.
 ENOUGH = 1e-13
-#: What is added to the Hessian, relative to its diagonal: (u·c, v/c) are the same means for any c.
+#: What is added to the Hessian, relative to its diagonal: factors f_d·c and f_e/c have the same
+#: means for any c.
 RIDGE = 1e-11
 
 
-@jit
-def _value(s: Floats, f: Floats, x: Floats, y: Floats, stand_in: float) -> float:
-    """The log-likelihood at (x, y); −∞ if a mean is 1 or more."""
-    total = 0.0
-    for i in range(len(x)):
-        for j in range(len(y)):
-            z = x[i] + y[j]
-            if z >= 0.0:
-                return -math.inf
-            failures = f[i, j] if f[i, j] > 0.0 else stand_in
-            total += s[i, j] * z
-            if failures > 0.0:
-                total += failures * math.log(-math.expm1(z))
+def over_others(values: Floats, *sides: int) -> Floats:
+    """Sums over all sides but these."""
+    return values.sum(axis=tuple(d for d in range(values.ndim) if d not in sides))
+
+
+def cross_sums(weights: Floats) -> Floats:
+    """Weights added up for every two levels: Xᵀ·diag(weights)·X, where X says who has which level.
+
+    >>> cross_sums(np.array([[1.0, 2.0]]))
+    array([[3., 1., 2.],
+           [1., 1., 0.],
+           [2., 0., 2.]])
+    """
+    ends = list(itertools.accumulate(weights.shape, initial=0))
+    places = [slice(*pair) for pair in itertools.pairwise(ends)]
+    found = np.zeros((ends[-1], ends[-1]))
+    for d, place in enumerate(places):
+        found[place, place] = np.diag(over_others(weights, d))
+        for e in range(d):
+            found[places[e], place] = over_others(weights, e, d)
+            found[place, places[e]] = found[places[e], place].T
+    return found
+
+
+def _sums(x: Floats, shape: tuple[int, ...]) -> Floats:
+    """For each arm the sum of its levels' entries."""
+    total = np.zeros(())
+    for part in np.split(x, np.cumsum(shape)[:-1]):
+        total = np.add.outer(total, part)
     return total
 
 
-@jit
-def _solve(S: Floats, b: Floats) -> None:
-    """Solve S·x = b for a positive definite S, of which the upper half is given, in place.
-
-    By Cholesky's method, a row at a time, which is how S lies in memory.
-    """
-    n = len(b)
-    for j in range(n):
-        pivot = math.sqrt(max(S[j, j], 1e-300))
-        for i in range(j, n):
-            S[j, i] /= pivot
-        for k in range(j + 1, n):
-            factor = S[j, k]
-            for i in range(k, n):
-                S[k, i] -= factor * S[j, i]
-    for j in range(n):
-        b[j] /= S[j, j]
-        for i in range(j + 1, n):
-            b[i] -= b[j] * S[j, i]
-    for j in range(n - 1, -1, -1):
-        for i in range(j + 1, n):
-            b[j] -= S[j, i] * b[i]
-        b[j] /= S[j, j]
+def _value(s: Floats, f: Floats, z: Floats) -> float:
+    """The log-likelihood; −∞ if a mean is 1 or more."""
+    if z.max() >= 0:
+        return -math.inf
+    with np.errstate(divide="ignore"):
+        return float((s * z + f * np.log(-np.expm1(z))).sum())
 
 
-def _newton(
-    s: Floats,
-    f: Floats,
-    x: Floats,
-    y: Floats,
-    stand_in: float,
-    W: Floats,
-    S: Floats,
-    dx: Floats,
-    dy: Floats,
-    a: Floats,
-    b: Floats,
-) -> int:
-    """Improve (x, y) to the optimum; the arrays after the stand-in are room to work in."""
-    K, L = len(x), len(y)
-    steps = 0
-    while True:
-        for _ in range(200):
-            steps += 1
-            a[:], b[:], dx[:], dy[:] = 0.0, 0.0, 0.0, 0.0
-            for i in range(K):
-                for j in range(L):
-                    failures = f[i, j] if f[i, j] > 0.0 else stand_in
-                    mean = math.exp(x[i] + y[j])
-                    odds = mean / -math.expm1(x[i] + y[j])
-                    slope = s[i, j] - failures * odds
-                    W[i, j] = failures * odds * (1.0 + odds)
-                    a[i] += W[i, j]
-                    b[j] += W[i, j]
-                    dx[i] += slope
-                    dy[j] += slope
-            gained = _direction(W, S, dx, dy, a, b)
-            if not gained > ENOUGH:
-                break
-            # As far as the means stay below 1, and not beyond where the likelihood rises.
-            reach = 1.0
-            for i in range(K):
-                for j in range(L):
-                    rise = dx[i] + dy[j]
-                    if rise > 0.0:
-                        reach = min(reach, -0.95 * (x[i] + y[j]) / rise)
-            before = _value(s, f, x, y, stand_in) if gained > 1e-6 else math.inf
+def _step(slopes: Floats, hessian: Floats, first: int) -> Floats:
+    """Newton's step. The block of the first side is diagonal, so that it is eliminated at once."""
+    hessian[np.diag_indices_from(hessian)] *= 1 + RIDGE
+    a, W = np.diagonal(hessian)[:first, None], hessian[:first, first:]
+    rest = hessian[first:, first:] - (W / a).T @ W
+    y = np.linalg.solve(rest, slopes[first:] - (W / a).T @ slopes[:first])
+    return np.concatenate([(slopes[:first] - W @ y) / a[:, 0], y])
+
+
+def _improve(s: Floats, f: Floats, x: Floats) -> Floats:
+    """The optimum, from x."""
+    for _ in range(200):
+        z = _sums(x, s.shape)
+        odds = np.exp(z) / -np.expm1(z)
+        slope = s - f * odds
+        slopes = np.concatenate([over_others(slope, d) for d in range(s.ndim)])
+        step = _step(slopes, cross_sums(f * odds * (1 + odds)), s.shape[0])
+        gained = float(step @ slopes)
+        if not gained > ENOUGH:
+            break
+        # As far as the means stay below 1, and not beyond where the likelihood rises.
+        rise = _sums(step, s.shape)
+        with np.errstate(divide="ignore"):
+            reach = float(np.min(-0.95 * z / rise, where=rise > 0, initial=1.0))
+        if gained > 1e-6:
+            before = _value(s, f, z)
             for _ in range(60):
-                for i in range(K):
-                    a[i] = x[i] + reach * dx[i]
-                for j in range(L):
-                    b[j] = y[j] + reach * dy[j]
-                if before == math.inf:
-                    break
-                if _value(s, f, a, b, stand_in) >= before + 1e-4 * reach * gained:
+                if _value(s, f, z + reach * rise) >= before + 1e-4 * reach * gained:
                     break
                 reach *= 0.5
-            for i in range(K):
-                x[i] = a[i]
-            for j in range(L):
-                y[j] = b[j]
+        x = x + reach * step
+    return x
+
+
+def optimum(s: Floats, f: Floats) -> list[Floats]:
+    """The factors of each side, for counts in which every level has a success."""
+    longest = int(np.argmax(s.shape))  # the side that costs nothing
+    if longest:
+        factors = optimum(np.moveaxis(s, longest, 0), np.moveaxis(f, longest, 0))
+        factors.insert(longest, factors.pop(0))
+        return factors
+    D, n = s.ndim, s + f
+    shared = (1 - 1 / D) * math.log(s.sum() / n.sum())
+    parts = [np.log(over_others(s, d) / over_others(n, d)) - shared for d in range(D)]
+    parts[0] -= max(0.0, sum(float(part.max()) for part in parts) + 0.05)
+    x = np.concatenate(parts)
+    stand_in = FIRST_STAND_IN
+    while (f == 0).any():
+        x = _improve(s, np.where(f > 0, f, stand_in), x)
         if stand_in <= LAST_STAND_IN:
-            return steps
+            break
         stand_in = max(LAST_STAND_IN, stand_in * SHRINKING)
-
-
-@jit
-def _direction(W: Floats, S: Floats, dx: Floats, dy: Floats, a: Floats, b: Floats) -> float:
-    """Turn the gradient in (dx, dy) into Newton's step; what it would gain, twice.
-
-    The Hessian is [[diag a, W], [Wᵀ, diag b]], so that dx is eliminated at once.
-    """
-    K, L = W.shape
-    gained = 0.0
-    for i in range(K):
-        a[i] *= 1.0 + RIDGE
-    for j in range(L):
-        b[j] *= 1.0 + RIDGE
-        for k in range(L):
-            S[j, k] = 0.0
-        S[j, j] = b[j]
-        b[j] = dy[j]
-    for i in range(K):
-        for j in range(L):
-            factor = W[i, j] / a[i]
-            b[j] -= factor * dx[i]
-            for k in range(j, L):
-                S[j, k] -= factor * W[i, k]
-    _solve(S, b)
-    for i in range(K):
-        step = dx[i]
-        for j in range(L):
-            step -= W[i, j] * b[j]
-        step /= a[i]
-        gained += step * dx[i]
-        dx[i] = step
-    for j in range(L):
-        gained += b[j] * dy[j]
-        dy[j] = b[j]
-    return gained
-
-
-def optimum(s: Floats, f: Floats) -> tuple[Floats, Floats]:
-    """(u, v) for a table whose lines all have a success."""
-    if s.shape[0] < s.shape[1]:  # the shorter side is the one that costs
-        v, u = optimum(np.ascontiguousarray(s.T), np.ascontiguousarray(f.T))
-        return u, v
-    s, f = np.ascontiguousarray(s), np.ascontiguousarray(f)
-    n = s + f
-    rate = s.sum() / n.sum()
-    x = np.log(s.sum(axis=1) / n.sum(axis=1) / math.sqrt(rate))
-    y = np.log(s.sum(axis=0) / n.sum(axis=0) / math.sqrt(rate))
-    x -= max(0.0, x.max() + y.max() + 0.05)
-    K, L = s.shape
-    room = np.empty((K, L)), np.empty((L, L)), np.empty(K), np.empty(L), np.empty(K), np.empty(L)
-    stand_in = FIRST_STAND_IN if (f == 0).any() else 0.0
-    kernel(_newton)(s, f, x, y, stand_in, *room)
-    shift = (x.max() - y.max()) / 2
-    return np.exp(x - shift), np.exp(y + shift)
+    else:
+        x = _improve(s, f, x)
+    parts = np.split(x, np.cumsum(s.shape)[:-1])
+    top = sum(float(part.max()) for part in parts) / D
+    return [np.exp(part - part.max() + top) for part in parts]

@@ -1,4 +1,4 @@
-"""What all pairs bring on average, though a policy has tried some of them rarely."""
+"""What all arms bring on average, though a policy has tried some of them rarely."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ __all__ = ["mean_of_all"]
 
 Floats = NDArray[np.float64]
 
-#: Bounds of the logit of the pairs' common mean, and of the logarithm of how alike they are.
+#: Bounds of the logit of the arms' common mean, and of the logarithm of how alike they are.
 BOUNDS = ((-20.0, 20.0), (-2.0, 14.0))
 
 
 def mean_of_all(successes: ArrayLike, failures: ArrayLike) -> float:
-    """Estimate the average of all pairs' means, where a policy chose how often each was tried.
+    """Estimate the average of all arms' means, where a policy chose how often each was tried.
 
-    The average of the pairs' own averages would be too low: a policy leaves pairs that had bad
-    luck, and they never make up for it. So each pair's mean is taken as drawn from a beta
+    The average of the arms' own averages would be too low: a policy leaves arms that had bad
+    luck, and they never make up for it. So each arm's mean is taken as drawn from a beta
     distribution, the one that makes the counts likeliest (the beta-binomial model), and is
-    estimated given its counts; the likelihood doesn't depend on why a pair was tried. Pairs without
-    data have the distribution's mean. Where few pairs are much better than all others, no beta
+    estimated given its counts; the likelihood doesn't depend on why a arm was tried. Arms without
+    data have the distribution's mean. Where few arms are much better than all others, no beta
     distribution fits, and the estimate is too high.
 
     Examples
     --------
-    Three pairs alike, one of which was left after two failures:
+    Three arms alike, one of which was left after two failures:
 
     >>> print(f"{mean_of_all([50, 51, 0], [50, 49, 2]):.3f}")
     0.500
@@ -49,7 +49,7 @@ def _prior(won: Floats, lost: Floats, rate: float) -> tuple[float, float]:
     from scipy.optimize import minimize
     from scipy.special import betaln, expit, logit, psi
 
-    # Many pairs have the same counts. As complex numbers they are sorted faster than as columns.
+    # Many arms have the same counts. As complex numbers they are sorted faster than as columns.
     different, times = np.unique(won + 1j * lost, return_counts=True)
     a, b = different.real, different.imag
 

@@ -25,7 +25,7 @@ def fixed_design(trials: ArrayLike) -> Replay:
     Parameters
     ----------
     trials
-        K×L whole numbers.
+        Whole numbers, in an array with an axis for each side.
 
     Examples
     --------
@@ -38,10 +38,8 @@ def fixed_design(trials: ArrayLike) -> Replay:
     given = table("trials", trials)
     whole = given.astype(np.int64)
     if (whole != given).any():
-        raise InputError(
-            f"trials must be whole numbers, got {given[whole != given].flat[0]}; pass a replay of "
-            f"your own for other rewards"
-        )
+        hint = "pass a replay of your own for other rewards"
+        raise InputError("trials", float(given[whole != given][0]), "whole numbers", hint)
 
     def replay(means: Floats, rng: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
         won = rng.binomial(whole, np.clip(means, 0.0, 1.0))
@@ -53,7 +51,7 @@ def fixed_design(trials: ArrayLike) -> Replay:
 def p_value(found: Fit, replay: Replay, B: int = 199, seed: int = 1) -> float:
     """The probability of a deviance like this on the fitted grid, by playing the design again.
 
-    p = (1 + #{D_b ≥ D})/(1 + B). Where a policy chose the pairs, the law of D isn't χ², so
+    p = (1 + #{D_b ≥ D})/(1 + B). Where a policy chose the arms, the law of D isn't χ², so
     `replay` has to play that policy for as many reports.
 
     Parameters
@@ -77,12 +75,10 @@ def p_value(found: Fit, replay: Replay, B: int = 199, seed: int = 1) -> float:
     True
     """
     if not isinstance(found, Fit):
-        raise InputTypeError(f"found must be a Fit, as fit(…) returns, got {checks.shown(found)}")
+        raise InputTypeError("found", found, "a Fit, as fit(…) returns")
     if not callable(replay):
-        raise InputTypeError(
-            "replay must be a function of means and a generator, such as fixed_design(trials), "
-            f"got {checks.shown(replay)}"
-        )
+        asked = "a function of means and a generator, such as fixed_design(trials)"
+        raise InputTypeError("replay", replay, asked)
     B, seed = checks.integer("B", B, 1), checks.integer("seed", seed, 0)
     rng = np.random.default_rng(seed)
     larger = 0

@@ -38,10 +38,7 @@ class LiteralKLUCB(NamedTuple):
             T = self.T[k]
             if T > 0:
                 mean = self.sums[k] / T
-                if self.bisect[0]:
-                    index = upper_end(mean, T, level)
-                else:
-                    index = kl_upper(mean, level / T)
+                index = upper_end(mean, T, level) if self.bisect[0] else kl_upper(mean, level / T)
                 if index > largest:
                     best, largest = k, index
         return best, 0

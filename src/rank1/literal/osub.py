@@ -49,10 +49,7 @@ class LiteralOSUB(NamedTuple):
         for k in range(len(self.T)):
             if near(self.limits, k, leader):
                 mean, T = self.sums[k] / self.T[k], self.T[k]
-                if self.bisect[0]:
-                    index = upper_end(mean, T, level)
-                else:
-                    index = kl_upper(mean, level / T)
+                index = upper_end(mean, T, level) if self.bisect[0] else kl_upper(mean, level / T)
                 if index > best:
                     arm, best = k, index
         return arm, 0

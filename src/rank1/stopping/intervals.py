@@ -71,14 +71,15 @@ def _relative(
     reach: Floats,
 ) -> None:
     """Fill in differences to the leader's mean; `upper` and `reach` for arms it is compared with."""
-    s_a, f_a = s[leader], f[leader]
+    s_a, f_a = float(s[leader]), float(f[leader])  # Python's floats are faster than NumPy's
     for b in others:
-        upper[b] = _upper(DIFFERENCE, tolerance, threshold, s_a, f_a, s[b], f[b])
+        s_b, f_b = float(s[b]), float(f[b])
+        upper[b] = _upper(DIFFERENCE, tolerance, threshold, s_a, f_a, s_b, f_b)
         if null != DIFFERENCE:
-            reach[b] = _reach(null, tolerance, threshold, s_a, f_a, s[b], f[b])
+            reach[b] = _reach(null, tolerance, threshold, s_a, f_a, s_b, f_b)
     for b in range(len(s)):
         if b != leader:
-            lower[b] = -_upper(DIFFERENCE, 0.0, threshold, s[b], f[b], s_a, f_a)
+            lower[b] = -_upper(DIFFERENCE, 0.0, threshold, float(s[b]), float(f[b]), s_a, f_a)
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,8 @@ def relative_intervals(
     trials = s[leader] + f[leader]
     mean = s[leader] / trials if trials > 0 else math.nan
     # Adding the mean rounds; which arms are out must not depend on it.
-    below, above = np.minimum(mean + upper, mean + mark), np.maximum(
-        mean + upper, np.nextafter(mean + mark, 2)
-    )
+    below = np.minimum(mean + upper, mean + mark)
+    above = np.maximum(mean + upper, np.nextafter(mean + mark, 2))
     drawn = np.where(upper <= mark, below, above)
     drawn[leader] = mean
     lower = mean + np.minimum(lower, upper)
@@ -164,7 +164,7 @@ def _over_sides(reach: Floats, grid: Grid, leader: int) -> Floats:
     """For each arm the largest reach of the leader's neighbours that have one of its levels."""
     levels = grid.levels(leader)
     lines = np.broadcast_to(-np.inf, grid.sizes)
-    for side, size in enumerate(grid.sizes):
+    for side in range(len(levels)):
         at = tuple(slice(None) if side == d else level for d, level in enumerate(levels))
         line = reach.reshape(grid.sizes)[at]
         lines = np.maximum(lines, line.reshape([-1] + [1] * (len(levels) - side - 1)))
@@ -195,16 +195,16 @@ class Effects:
 def _ratios(
     s: Floats, f: Floats, leader: int, others: Ints, threshold: float, found: Floats
 ) -> None:
-    s_a, f_a = s[leader], f[leader]
+    s_a, f_a = float(s[leader]), float(f[leader])
     for k in range(len(others)):
-        b = others[k]
-        if b == leader:
+        s_b, f_b = float(s[others[k]]), float(f[others[k]])
+        if others[k] == leader:
             found[k, 0] = found[k, 1] = found[k, 2] = 1.0
             continue
-        tried = s[b] + f[b] > 0.0 and s_a > 0.0
-        found[k, 0] = s[b] / (s[b] + f[b]) / (s_a / (s_a + f_a)) if tried else math.nan
-        found[k, 1] = 1.0 / _upper(RATIO, 1.0, threshold, s[b], f[b], s_a, f_a)
-        found[k, 2] = _upper(RATIO, 1.0, threshold, s_a, f_a, s[b], f[b])
+        tried = s_b + f_b > 0.0 and s_a > 0.0
+        found[k, 0] = s_b / (s_b + f_b) / (s_a / (s_a + f_a)) if tried else math.nan
+        found[k, 1] = 1.0 / _upper(RATIO, 1.0, threshold, s_b, f_b, s_a, f_a)
+        found[k, 2] = _upper(RATIO, 1.0, threshold, s_a, f_a, s_b, f_b)
 
 
 def effects(successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95) -> Effects:
@@ -259,11 +259,12 @@ def _end(s: float, f: float, threshold: float, p: float, edge: float) -> float:
 
 def _means(s: Floats, f: Floats, threshold: float, lower: Floats, upper: Floats) -> None:
     for k in range(len(s)):
-        n = s[k] + f[k]
+        won, lost = float(s[k]), float(f[k])
+        n = won + lost
         lower[k], upper[k] = 0.0, 1.0
         if n > 0.0:
-            lower[k] = _end(s[k], f[k], threshold, s[k] / n, 0.0)
-            upper[k] = _end(s[k], f[k], threshold, s[k] / n, 1.0)
+            lower[k] = _end(won, lost, threshold, won / n, 0.0)
+            upper[k] = _end(won, lost, threshold, won / n, 1.0)
 
 
 def mean_intervals(

@@ -164,7 +164,7 @@ def find_witness(watch: Watch) -> bool:
     places, null = 0, len(sides)
     for d in range(null):
         places += sides[d].levels
-    s_a, f_a = s[leader], f[leader]
+    s_a, f_a = float(s[leader]), float(f[leader])
     price = log_price(s_a, f_a)
     place = at.place
     for _ in range(places):
@@ -172,9 +172,10 @@ def find_witness(watch: Watch) -> bool:
             place = 0
         b = _compared(sides, leader, place)
         if b != leader:
-            p, q = likeliest(null, at.margin, s_a, f_a, s[b], f[b])
-            lost = log_loss(s_a, f_a, p) + log_loss(s[b], f[b], q)
-            value = lost + price + log_price(s[b], f[b])
+            s_b, f_b = float(s[b]), float(f[b])
+            p, q = likeliest(null, float(at.margin), s_a, f_a, s_b, f_b)
+            lost = log_loss(s_a, f_a, p) + log_loss(s_b, f_b, q)
+            value = lost + price + log_price(s_b, f_b)
             if not value >= at.threshold:
                 at.witness, at.place, at.bound = b, place, value
                 at.a1, at.a0 = min(_inverse(p), HUGE), min(_inverse(1.0 - p), HUGE)

@@ -63,8 +63,9 @@ def _weakest(
 ) -> tuple[float, int]:
     """The least log E of the leader's comparisons, and with which arm."""
     least, weakest = math.inf, -1
+    s_a, f_a = float(s[leader]), float(f[leader])  # Python's floats are faster than NumPy's
     for b in others:
-        value = log_e(null, margin, s[leader], f[leader], s[b], f[b])
+        value = log_e(null, margin, s_a, f_a, float(s[b]), float(f[b]))
         if value < least or weakest < 0:
             least, weakest = value, b
     return least, weakest
@@ -73,14 +74,16 @@ def _weakest(
 def _cost(s: Floats, f: Floats, leader: int, others: Ints, null: int, threshold: float) -> float:
     """The least margin at which every comparison is rejected; at most 1."""
     cost = 0.0
+    s_a, f_a = float(s[leader]), float(f[leader])
     for b in others:
-        if not log_e(null, cost, s[leader], f[leader], s[b], f[b]) >= threshold:
-            cost = largest_margin(null, cost, 1.0, threshold, s[leader], f[leader], s[b], f[b])
+        s_b, f_b = float(s[b]), float(f[b])
+        if not log_e(null, cost, s_a, f_a, s_b, f_b) >= threshold:
+            cost = largest_margin(null, cost, 1.0, threshold, s_a, f_a, s_b, f_b)
     return cost
 
 
 def _one(null: int, margin: float, s: Floats, f: Floats) -> float:
-    return log_e(null, margin, s[0], f[0], s[1], f[1])
+    return log_e(null, margin, float(s[0]), float(f[0]), float(s[1]), float(f[1]))
 
 
 def log_e_value(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rank1.errors import PolicyError
+
 __all__ = ["expect", "run_checks"]
 
 
@@ -21,5 +23,6 @@ def run_checks(name: str, checks: Iterable[Callable[..., None]], *arguments: Any
             check(*arguments)
         except Exception as error:
             promise = (check.__doc__ or check.__name__).splitlines()[0]
-            what = str(error) if isinstance(error, AssertionError) else repr(error)
+            plain = isinstance(error, AssertionError | PolicyError)
+            what = str(error) if plain else repr(error)
             raise AssertionError(f"{name}: {promise} {what}") from error

@@ -1,0 +1,123 @@
+"""Beginners' mistakes in a policy, found before a run: one line each."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import random
+import textwrap
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rank1.errors import PolicyError
+from rank1.policies.base import Policy
+
+__all__ = ["call", "check_state", "mistake"]
+
+METHODS = ("choose", "issued", "update", "expects", "forget", "best")
+INHERIT = "derive the state from `rank1.policies.base.Simple`, too, or write the method"
+#: What to do about a member that is missing.
+HINTS = {
+    "limits": "give it this field, which `start` fills with known.limits",
+    "issued": INHERIT,
+    "expects": INHERIT,
+    "forget": INHERIT,
+    "_asdict": "make it a NamedTuple of arrays",
+}
+OWN_RNG = "draw from `rng`, else the same seed gives other runs"
+
+
+def mistake(
+    policy: Policy, method: str, where: str, cause: str, hint: str | None = None
+) -> PolicyError:
+    """The error: policy, method, file and line, cause."""
+    sentence = f"{policy.name}: {method} ({where}): {cause}"
+    return PolicyError(sentence, hint, policy=policy.name, method=method, where=where)
+
+
+def check_state(policy: Policy, state: Any) -> None:
+    """Refuse a state that lacks a member, or that draws random numbers other than from its `rng`.
+
+    >>> import rank1
+    >>> check_state(rank1.UCB1(), rank1.UCB1().start(rank1.Known(K=2, L=2, n=100)))
+    """
+    cls = type(state)
+    for member in ("_asdict", "limits", *METHODS):
+        if not hasattr(state, member):
+            cause = f"the state {cls.__name__} has no {member}"
+            raise mistake(policy, member, _where(cls), cause, HINTS.get(member))
+    for name in (*METHODS, "load"):
+        line = _draws_elsewhere(getattr(cls, name, None))
+        if line is not None:
+            where = _where(getattr(cls, name), line)
+            raise mistake(policy, name, where, "it draws from a generator of its own", OWN_RNG)
+
+
+def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
+    """Call a method as it is written. What it raises becomes one line.
+
+    So does drawing from the generators of `np.random` and `random`, which have no seed.
+    """
+    before = _global_generators()
+    try:
+        result = getattr(state, method)(*arguments)
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename != __file__] or frames
+        where = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
+        raise mistake(policy, method, where, f"{type(error).__name__}: {error}") from error
+    where = _where(getattr(type(state), method))
+    if _global_generators() != before:
+        raise mistake(policy, method, where, "it draws from a generator of its own", OWN_RNG)
+    if method == "choose" and not (
+        isinstance(result, tuple) and len(result) == 2 and all(map(_is_whole, result))
+    ):
+        cause = f"it must return an arm and a tag, both whole numbers, got {result!r}"
+        raise mistake(policy, method, where, cause)
+    if method == "best" and not _is_whole(result):
+        raise mistake(policy, method, where, f"it must return an arm, got {result!r}")
+    return result
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _global_generators() -> Any:
+    keys = np.random.get_state()  # noqa: NPY002
+    return keys[1].tobytes(), keys[2], random.getstate()  # type: ignore[union-attr,index]
+
+
+def _where(thing: Any, line: int | None = None) -> str:
+    """File and line of a class or a function."""
+    try:
+        file = Path(inspect.getsourcefile(thing) or "?").name
+        return f"{file}:{inspect.getsourcelines(thing)[1] if line is None else line}"
+    except (OSError, TypeError):
+        return f"in {thing.__module__}"
+
+
+def _draws_elsewhere(function: Any) -> int | None:
+    """The line at which a function uses `np.random` or `random`; None where it doesn't."""
+    try:
+        source, first = inspect.getsourcelines(function)
+        body = ast.parse(textwrap.dedent("".join(source))).body[0].body  # type: ignore[attr-defined]
+    except (OSError, TypeError, SyntaxError, AttributeError):
+        return None
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Attribute):
+                owner = node.value
+                of_numpy = (
+                    isinstance(owner, ast.Attribute)
+                    and owner.attr == "random"
+                    and isinstance(owner.value, ast.Name)
+                    and function.__globals__.get(owner.value.id) is np
+                )
+                known = isinstance(owner, ast.Name) and function.__globals__.get(owner.id)
+                if of_numpy or known in (random, np.random):
+                    return first + node.lineno - 1
+    return None
