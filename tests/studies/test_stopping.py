@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rank1 import stopping
+from rank1.stopping.rule import _weakest, leader_of, rule_of
 from rank1.studies.events import Event, Expiry, Kind, as_events
 from tests.studies.test_any_order import _state
 
@@ -21,7 +21,7 @@ def first_stop(means: Any, confidence: float, steps: int, seed: int) -> tuple[in
     state = _state(
         "uts", rows=["a", "b"], columns=["c", "d"], reward_window=WINDOW, on_expiry="default"
     )
-    rng = np.random.default_rng(seed)
+    rng, rule = np.random.default_rng(seed), rule_of((2, 2), confidence, 0.0, True)
     seq = 1
     state.fold(as_events([Event(Kind.CREATED)], 1, 0.0), lambda seq: None)
 
@@ -38,9 +38,12 @@ def first_stop(means: Any, confidence: float, steps: int, seed: int) -> tuple[in
         if rng.random() < means[divmod(pull.arm, 4096)]:
             add(Event(Kind.REPORTED, arm=pull.arm, suggestion=seq, value=1.0), now)
         counts, sums = state.evidence(now)
-        found = stopping.verdict(sums, counts - sums, confidence)
-        if found.stop:
-            return found.leader
+        won, lost = sums.ravel(), (counts - sums).ravel()
+        leader = leader_of(won, lost)
+        others = rule.grid.neighbours(leader)
+        least, _ = _weakest(won, lost, leader, others, rule.null, 0.0)
+        if least >= rule.threshold:
+            return rule.grid.levels(leader)
     return None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import atomic, checks
-from rank1.compiled import generator
+from rank1.compiled import chosen, generator
 from rank1.documents import Replayed
 from rank1.errors import FileError, InputError
 from rank1.policies import Known, Policy
@@ -21,7 +21,7 @@ from rank1.policies.base import choose, update
 from rank1.settings import parse_policy
 from rank1.studies.events import OUTCOMES, Event, Events, Expiry, Kind, suggestion_id
 from rank1.studies.spec import Spec
-from rank1.studies.state import Change, StudyState, best_form
+from rank1.studies.state import Change, StudyState
 from rank1.studies.storage import Reader, StudyRow
 
 __all__ = ["event_lines", "export_log", "lines_of", "page_lines", "replay_log"]
@@ -163,7 +163,7 @@ def replay_log(
     A reward says nothing of which policy asked for it, so as long as means stay, these are draws
     like any others. It ends where the log has no more rewards of an arm.
     """
-    chosen = parse_policy(policy) if isinstance(policy, str) else policy
+    other = parse_policy(policy) if isinstance(policy, str) else policy
     events = log.read(study.id)
     _, living = known.places_of(events.arm)
     counted = np.flatnonzero(_counted(events))
@@ -184,11 +184,11 @@ def replay_log(
     np.add.at(begins, arms[lives] + 1, times[lives])
     begins = np.cumsum(begins)
     n = spec.horizon or max(len(rewards), size)
-    state = chosen.start(Known(n=n, sides=known.shape))
+    state = other.start(Known(n=n, sides=known.shape))
     used, result = np.zeros(size, np.int64), np.zeros(3)
     seed = checks.integer("seed", seed, 0)
     with generator(np.random.SeedSequence(seed)) as rng:
-        best_form(_replay, state, size=len(rewards))(state, rng, rewards, begins, used, result)
+        chosen(_replay, state, work=len(rewards))(state, rng, rewards, begins, used, result)
     low, high = spec.reward_range
 
     def labels(arm: int) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def replay_log(
 
     steps = int(result[0])
     return Replayed(
-        policy=chosen.label,
+        policy=other.label,
         steps=steps,
         rate=float(low + (high - low) * result[1] / steps) if steps else math.nan,
         rewards=len(rewards),

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
-from rank1.compiled import generator
+from rank1.compiled import chosen, generator
 from rank1.documents import to_document
 from rank1.policies.base import choose, update
 from rank1.policies.folding import load_tallies
 from rank1.studies.spec import Spec, started
-from rank1.studies.state import StudyState, best_form
+from rank1.studies.state import StudyState
 
 if TYPE_CHECKING:
     from rank1.fit import Fit
@@ -110,9 +110,9 @@ def fit_of(known: StudyState, spec: Spec, now: float, B: int, seed: int) -> Stud
         successes = rng.binomial(trials.astype(np.int64), means).astype(np.float64)
         if own > 0:
             state = started(spec, shape)
-            best_form(load_tallies, state, size=B * trials.size)(state, trials, successes)
+            chosen(load_tallies, state, work=B * trials.size)(state, trials, successes)
             with generator(np.random.SeedSequence(int(rng.integers(2**63)))) as inner:
-                play = best_form(_play, state, size=B * own)
+                play = chosen(_play, state, work=B * own)
                 play(state, means, inner, own, successes, trials)
         return successes.reshape(shape), (trials - successes).reshape(shape)
 
@@ -126,9 +126,8 @@ def fit_of(known: StudyState, spec: Spec, now: float, B: int, seed: int) -> Stud
             tuple(names[level] for names, level in zip(sides.values(), levels, strict=True)),
             low + (high - low) * rate, low + (high - low) * fitted, residual,
         )
-        for *levels, rate, fitted, residual in found.deviating(5)
+        for levels, rate, fitted, residual in found.deviating(5)
     ]  # fmt: skip
-    effects = [found.row_effects, found.column_effects]
     return StudyFit(
         sides=sides,
         model=found,
@@ -137,7 +136,7 @@ def fit_of(known: StudyState, spec: Spec, now: float, B: int, seed: int) -> Stud
         degrees_of_freedom=found.degrees_of_freedom,
         p_value=p,
         repetitions=B,
-        effects=dict(zip(sides, [each[:, 0].tolist() for each in effects], strict=True)),
+        effects=dict(zip(sides, [each[:, 0].tolist() for each in found.effects], strict=True)),
         deviating=deviating,
         advice=_advice(p, deviating, reported, testable, found.degrees_of_freedom),
     )

@@ -206,13 +206,13 @@ def give_back(state: Any, book: Book, k: int) -> bool:
 
 
 def fold_events(
-    state: Any, book: Book, events: Events, arms: Ints, living: Ints, begin: int, chosen: bool
+    state: Any, book: Book, events: Events, arms: Ints, living: Ints, begin: int, known: bool
 ) -> tuple[int, int]:
     """Fold the events from `begin` on; where it stopped, and what for.
 
     `arms` has each event's place in the tables, -1 where it has none, and `living` the policy's
-    number of its arm, -1 where it can't be played any more. With `chosen` the state has chosen the
-    suggestions among them, and needn't be told of them.
+    number of its arm, -1 where it can't be played any more. With `known` the state has chosen
+    the suggestions among them, and needn't be told of them.
     """
     at, table, rules = book.at[0], book.table, book.rules[0]
     for e in range(begin, len(arms)):
@@ -224,7 +224,7 @@ def fold_events(
         close_windows(book, at.time)
         if kind == _SUGGESTED:
             enter(book, events.seq[e], events.at[e], arm, living[e], tag, events.nonce[e])
-            if not chosen and tag >= 0 and living[e] >= 0:
+            if not known and tag >= 0 and living[e] >= 0:
                 issued(state, living[e], tag)
         elif kind == _REPORTED:
             at.reported += 1

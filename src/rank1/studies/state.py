@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import rank1
-from rank1.compiled import kernel
+from rank1.compiled import chosen, ready
 from rank1.errors import DamagedError, InputError, Rank1Error, SnapshotError, shown
 from rank1.grid import Grid
 from rank1.policies import Pull, State, restore, snapshot
@@ -28,15 +28,8 @@ __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 LAYOUT = 2
 #: A study with a half-life of h reports forgets a little after each h/16 of them.
 FADING = 16
-#: Events from which on a fold waits for compiled code.
-LONG = 20_000
 
 Ints = NDArray[np.int64]
-
-
-def best_form(function: Callable[..., Any], *arguments: Any, size: int = 0) -> Any:
-    """A function as it is fastest now: compiled where that is there or pays, else as written."""
-    return kernel(function, *arguments)
 
 
 class OpenSuggestion(NamedTuple):
@@ -205,16 +198,19 @@ class StudyState:
     # Folding
 
     def fold(
-        self, events: Events, text_of: Callable[[int], str | None], chosen: bool = False
+        self, events: Events, text_of: Callable[[int], str | None], issued: bool = False
     ) -> None:
-        """Take in the events that follow; `text_of(seq)` has the `data` of one of them."""
+        """Take in the events that follow; `text_of(seq)` has the `data` of one of them.
+
+        With `issued`, the policy's state has chosen the suggestions among them, and knows them.
+        """
         self._make_room(int(np.count_nonzero(events.kind == _SUGGESTED)))
         place, reason = 0, fold.REVISE
         while place < events.size:
             if reason == fold.REVISE:  # arms have other places from here on
                 tables, living = self.places_of(events.arm)
-            loop = best_form(fold.fold_events, self.state, self.book, size=events.size)
-            place, reason = loop(self.state, self.book, events, tables, living, place, chosen)
+            loop = chosen(fold.fold_events, self.state, self.book, work=events.size)
+            place, reason = loop(self.state, self.book, events, tables, living, place, issued)
             if reason == fold.FORGET:
                 at = self.book.at[0]
                 self.state = self.state.forget(int(at.arm), int(at.tag))
@@ -231,7 +227,7 @@ class StudyState:
     def choose(self, rng: np.random.Generator, count: int) -> list[Pull]:
         """The next pulls, with arms as the log numbers them."""
         pulls = np.zeros((count, 2), np.int64)
-        best_form(_choose_many, self.state, size=count)(self.state, rng, pulls)
+        chosen(_choose_many, self.state, work=count)(self.state, rng, pulls)
         arms, tags = pulls.T.tolist()
         return list(map(Pull, self.arms_of(arms), tags))
 
@@ -290,7 +286,7 @@ class StudyState:
         if book.rules[0].by_window:
             copies = {name: getattr(book, name).copy() for name in ("counts", "sums", "table")}
             book = book._replace(at=book.at.copy(), **copies)
-            best_form(_close, book)(book, now)
+            ready(_close, book)(book, now)
         return self.of_living(book.counts), self.of_living(book.sums)
 
     # Revisions and forgetting
@@ -303,10 +299,9 @@ class StudyState:
             name = f"add.{side}"
             new = sum(label not in names for label in added)
             if len(names) + new > room:
-                raise InputError(
-                    name, added, f"so few names that {side} has {room:,} with those retired",
-                    got=f"{new:,} beside {len(names):,}",
-                )  # fmt: skip
+                expected = f"at most {room - len(names):,} new names"
+                hint = f"a side of this study has at most {room:,} levels, with those retired"
+                raise InputError(name, added, expected, hint, got=f"{new:,}")
             for label in added:
                 if label in living or added.count(label) > 1:
                     raise InputError(name, label, "names that differ", got=f"{shown(label)} twice")
@@ -361,7 +356,7 @@ class StudyState:
         """A new state that knows what is known; earlier pulls mean nothing to it."""
         self.state = started(self.spec, self.shape)
         known, sums = self.of_living(self.book.known), self.of_living(self.book.known_sums)
-        load = best_form(load_tallies, self.state, size=known.size)
+        load = chosen(load_tallies, self.state, work=known.size)
         load(self.state, known.ravel(), sums.ravel())
         self.book.table["tag"][: self.book.at[0].used] = -1
 

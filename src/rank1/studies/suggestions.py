@@ -122,7 +122,7 @@ def suggest(
         )
         for place, (pull, nonce) in enumerate(zip(pulls, nonces(count), strict=True))
     ]  # fmt: skip
-    first = work.append(events, chosen=arm is None)
+    first = work.append(events, issued=arm is None)
     at = work.now
     return [
         _suggestion(work, each._replace(seq=seq, at=at)) for seq, each in enumerate(events, first)

@@ -181,12 +181,12 @@ class UnitOfWork:
         """The storage's time, at which all of this happens."""
         return self.log.now(self.study.id)
 
-    def append(self, events: Sequence[Event], chosen: bool = False) -> int:
+    def append(self, events: Sequence[Event], issued: bool = False) -> int:
         """Add events to the log and fold them; the seq of the first. Suggestions have nonces."""
         self.ahead = True
         first = self.log.append(self.study.id, events)
         self.state.fold(
-            as_events(events, first, self.now), lambda seq: events[seq - first].data, chosen
+            as_events(events, first, self.now), lambda seq: events[seq - first].data, issued
         )
         return first
 
