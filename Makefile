@@ -85,13 +85,13 @@ dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.
 	"$(PYTHON)" -m venv .venv-box
 	@box="$(INSTALL) .venv-box pytest>=9.0 hypothesis psutil"; \
 	if .venv-box/bin/python -m pip install --quiet --disable-pip-version-check --dry-run --no-deps --only-binary ray ray \
-	  2> .venv-box/why; then $$box ".[ray,studies]" && : > $@; \
-	else $$box ".[studies]" && \
+	  2> .venv-box/why; then $$box ".[ray]" && : > $@; \
+	else $$box "." && \
 	  echo "Ray is left out: it has no package for this Python ($$(tail -1 .venv-box/why))" > $@; fi
 
 .venv-box/ready: .venv-box/filled dist/.ready
 	.venv-box/bin/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
-	.venv-box/bin/python -m pip install --quiet "$$(echo dist/*.whl)[studies]"
+	.venv-box/bin/python -m pip install --quiet "$$(echo dist/*.whl)"
 	cp $< $@
 
 release: test validate docs ## all that comes before an upload

@@ -63,7 +63,8 @@ _EXPORTS = {
     "simulation": """Identification Interrupted Outcome Result Searches Series Trace identify
         simulate""",
     "sweeps": "Grid Sweep grid_of load read_grid read_sweep sweep write_sweep",
-    "studies": "Best Replayed Report Study StudyFit Suggestion Verified",
+    "documents": "Best Replayed Report Suggestion Verified",
+    "studies": "Study StudyFit",
     "client": "Client RemoteFit RemoteStudy",
     "advice": "Advice advise",
 }

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-from rank1.studies.log import Kind, read_id
+from rank1.studies.events import Kind, read_id
 from rank1.studies.storage import open_storage
 from tests.studies.support import SPEC, reported
 from tests.studies.worker import ask

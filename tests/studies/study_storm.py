@@ -15,7 +15,7 @@ import time
 
 import rank1
 from rank1 import Study
-from rank1.studies.log import Kind, read_id
+from rank1.studies.events import Kind, read_id
 from tests.studies.storm import drained
 
 GRID = ["a", "b", "c", "d"], ["e", "f", "g"]
@@ -76,8 +76,8 @@ def killing(place: str, kills: int, workers: int = 2) -> dict[str, object]:
     asked = [line[1] for line in lines if line[0] == "asked"]
     told = {line[1]: float(line[2]) for line in lines if line[0] == "told"}
     study = Study.open("storm", place)
-    with study._desk.storage.reading() as log:
-        events = log.read(study._desk.study.id)
+    with study.access.storage.reading() as log:
+        events = log.read(study.access.study.id)
     stored = {
         (int(seq), int(nonce))
         for seq, nonce, kind in zip(events.seq, events.nonce, events.kind, strict=True)
@@ -128,8 +128,8 @@ def same(place: str, times: int, workers: int) -> dict[str, object]:
         time.sleep(0.01)
     said += drained(reader)
     study = Study.open("storm", place)
-    with study._desk.storage.reading() as log:
-        events = log.read(study._desk.study.id)
+    with study.access.storage.reading() as log:
+        events = log.read(study.access.study.id)
     report = events.kind == Kind.REPORTED
     rewards = dict(
         zip(events.suggestion[report].tolist(), events.value[report].tolist(), strict=True)

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from rank1.policies import POLICIES
-from rank1.studies.log import Event, Kind, nonces
-from rank1.studies.storage import Storage, StudyRow
+from rank1.testing.storages import SPEC as SPEC
+from rank1.testing.storages import append as append
+from rank1.testing.storages import reported as reported
+from rank1.testing.storages import suggested as suggested
 
 NAMES = [name for name in POLICIES if name not in ("oracle", "glm_ucb")]
 #: Those of most studies, and one that works in stages; `make validate` has them all.
@@ -21,26 +23,6 @@ USUAL = ("uts", "top_two", "rank1elim")
 #: Each takes seconds to compile: a test of one policy runs others as they are written.
 COMPILED = ("uts",)
 LIVE = [pytest.param(name, marks=() if name in USUAL else pytest.mark.validate) for name in NAMES]
-
-SPEC = '{"rows": ["a", "b"], "columns": ["c", "d"]}'
-
-
-def suggested(count: int = 1, **fields: Any) -> list[Event]:
-    """Suggestions as a study would make them."""
-    return [
-        Event(Kind.SUGGESTED, row=k % 2, column=k // 2 % 2, tag=k, nonce=nonce, **fields)
-        for k, nonce in enumerate(nonces(count))
-    ]
-
-
-def reported(suggestion: int, value: float = 1.0) -> Event:
-    return Event(Kind.REPORTED, suggestion=suggestion, value=value)
-
-
-def append(storage: Storage, study: StudyRow, *events: Event) -> int:
-    with storage.transaction(study.id) as log:
-        return log.append(study.id, events)
-
 
 def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """A run of Python in a process of its own, which must go well."""

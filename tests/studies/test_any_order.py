@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import rank1
 from rank1 import Study
-from rank1.studies.log import Event, Kind, as_events
-from rank1.studies.memory import Memory
+from rank1.studies.events import Event, Kind, as_events
+from rank1.studies.state import StudyState
 from rank1.studies.spec import make_spec
 from rank1.studies.storage.sqlite import SqliteReader
 from tests.studies.support import NAMES, USUAL
@@ -113,14 +113,14 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self) -> None:
-        self.study._desk.keep_snapshot()
+        self.study.access.keep_snapshot()
 
     @invariant()
     def counts_are_exact(self) -> None:
         if not hasattr(self, "study"):
             return
         self._expire()
-        found = self.study.totals()
+        found = self.study.counts()
         became = Counter(self.state.values())
         assert found == {
             "suggestions": len(self.state), "reports": became["reported"],
@@ -169,30 +169,30 @@ AnyPolicy.TestCase.settings = settings(AnyOrder.TestCase.settings, max_examples=
 TestAnyPolicy = pytest.mark.validate(AnyPolicy.TestCase)
 
 
-def _memory(policy: str, **options: Any) -> Memory:
+def _state(policy: str, **options: Any) -> StudyState:
     settings: dict[str, Any] = {
         "rows": ["a", "b"], "columns": ["c", "d"], "goal": "earn", "policy": policy,
         "horizon": None, "reward_window": None, "on_expiry": "drop", "default_reward": None,
         "reward_range": (0.0, 1.0), "confidence": 0.95, "tolerance": 0.0, "forgetting": None,
         "seed": 1,
     }  # fmt: skip
-    return Memory(make_spec(**settings | options))
+    return StudyState(make_spec(**settings | options))
 
 
 @pytest.mark.parametrize(
     "bad",
     [
-        Event(Kind.SUGGESTED, row=2),
-        Event(Kind.SUGGESTED, column=-1),
-        Event(Kind.REPORTED, row=10**6, suggestion=1, value=1.0),
+        Event(Kind.SUGGESTED, arm=2 * 4096),
+        Event(Kind.SUGGESTED, arm=-1),
+        Event(Kind.REPORTED, arm=2**40, suggestion=1, value=1.0),
         Event(Kind.HISTORY, tag=-5, value=1.0),
     ],
     ids=str,
 )
 def test_an_event_that_cannot_be_is_not_folded(bad: Event) -> None:
-    memory = _memory("uts")
+    state = _state("uts")
     with pytest.raises(rank1.StorageError, match=r"event 2 of the log .* go back to a backup"):
-        memory.fold(as_events([Event(Kind.CREATED), bad], 1, 0.0), lambda seq: None)
+        state.fold(as_events([Event(Kind.CREATED), bad], 1, 0.0), lambda seq: None)
 
 
 @pytest.mark.parametrize("policy", few(dict.fromkeys(["uniform", *USUAL, *NAMES]), 4))
@@ -200,29 +200,29 @@ def test_an_event_that_cannot_be_is_not_folded(bad: Event) -> None:
 @given(data=st.data())
 def test_the_order_of_reports_and_the_size_of_batches(policy: str, data: st.DataObject) -> None:
     """The same state however a log is cut; and for order-free policies in any order of reports."""
-    asker = _memory(policy)
+    asker = _state(policy)
     asker.fold(as_events([Event(Kind.CREATED)], 1, 0.0), lambda seq: None)
     pulls = asker.choose(np.random.default_rng(data.draw(st.integers(0, 9))), 30)
     asks = [Event(Kind.SUGGESTED, *pull) for pull in pulls]
     rewards = data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=30, max_size=30))
     told = [
-        Event(Kind.REPORTED, pull.row, pull.column, 0, 2 + k, reward)
+        Event(Kind.REPORTED, arm=pull.arm, suggestion=2 + k, value=reward)
         for k, (pull, reward) in enumerate(zip(pulls, rewards, strict=True))
     ]
     mixed = data.draw(st.permutations(told))
-    memories = []
+    states = []
     for order in (told, mixed):
         events = [Event(Kind.CREATED), *asks, *order]
-        whole, parts = _memory(policy), _memory(policy)
+        whole, parts = _state(policy), _state(policy)
         whole.fold(as_events(events, 1, 0.0), lambda seq: None)
         cut = data.draw(st.integers(1, len(events) - 1))
         parts.fold(as_events(events[:cut], 1, 0.0), lambda seq: None)
         parts.fold(as_events(events[cut:], cut + 1, 0.0), lambda seq: None)
         assert whole.differences(parts) == []
-        restored = Memory.from_bytes(whole.spec, whole.to_bytes())
+        restored = StudyState.from_bytes(whole.spec, whole.to_bytes())
         assert whole.differences(restored) == []
-        memories.append(whole)
-    one, two = memories
+        states.append(whole)
+    one, two = states
     np.testing.assert_array_equal(one.book.counts, two.book.counts)
     np.testing.assert_array_equal(one.book.sums, two.book.sums)
     if policy in ORDER_FREE:

@@ -78,7 +78,7 @@ def test_a_study_from_beginning_to_end(run: Run) -> None:
     assert run("replay", "spring", "--policy", "ucb1", "--json")["rewards"] == 6
     assert run("revise", "spring", "--add-rows", "35+", "--json")["rows"][-1] == "35+"
     run("backup", "--out", "copy.db")
-    assert Study.open("spring", "copy.db").totals()["reports"] == 4
+    assert Study.open("spring", "copy.db").counts()["reports"] == 4
     assert run("doctor", "--json")["ok"] is True
     assert run("doctor", "--storage", "copy.db", "--json")["studies"][0]["reports"] == 4
 
@@ -108,7 +108,7 @@ def test_the_examples_work(run: Run) -> None:
     ("arguments", "message"),
     [
         (["ask", "spring"], "no studies|there is no"),
-        (["create", "x", "--rows", "a,a", "--columns", "b"], "rows must all be different"),
+        (["create", "x", "--rows", "a,a", "--columns", "b"], "rows must be names that differ"),
         (["create", "x", "--rows", "@nowhere", "--columns", "b"], "--rows @nowhere can't be read"),
         (["tell", "spring", "id"], "an id and its reward"),
         (["verify", "spring", "--storage", "."], "director"),
@@ -150,3 +150,28 @@ def test_a_reward_may_be_negative_and_a_study_retired(run: Run) -> None:
     run("tell", "neg", asked, "--jsn", status=2)
     assert run("retire", "neg", "--json") == {"name": "neg", "retired": True}
     run("ask", "neg", status=2)
+
+
+@pytest.mark.uncompiled
+def test_a_study_of_three_sides(run: Run) -> None:
+    sides = "--side", "headline=A,B", "--side", "image=x,y", "--side", "button=buy"
+    made = run("create", "home", *sides, "--seed", "1", "--json")
+    assert made["sides"] == {"headline": ["A", "B"], "image": ["x", "y"], "button": ["buy"]}
+    assert "rows" not in made
+    data = '{"page": 7}'
+    (given,) = run("ask", "home", "--data", data, "--json")["suggestions"]
+    assert given["levels"] == {"headline": "A", "image": "x", "button": "buy"}
+    assert (given["row"], given["data"]) == (None, {"page": 7})
+    assert "A × x × buy brought 1" in run("tell", "home", given["id"], "1")
+    revised = run("revise", "home", "--add", "button=go", "--retire", "image=y", "--json")
+    assert revised["sides"]["button"] == ["buy", "go"]
+    assert run("best", "home", "--json")["leader"] == ["A", "x", "buy"]
+    for command in ("best", "show"):
+        assert "A × x × buy" in run(command, "home")
+    for wrong, message in (
+        (["create", "x"], "--side must be given"),
+        (["create", "x", "--side", "a=1", "--side", "a=2"], "a twice"),
+        (["create", "x", "--side", "a"], "written as side=level"),
+        (["revise", "home", "--add", "colour=red"], "by sides, which are headline, image, button"),
+    ):
+        assert message in run(*wrong, status=2)

@@ -62,7 +62,7 @@ def test_a_file_may_grow_no_more_and_then_may_again(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
         with pytest.raises(rank1.StorageError, match="nothing was acknowledged"):
             ask_for_ever(study, asked)
-        assert study.totals()["suggestions"] == len(asked)
+        assert study.counts()["suggestions"] == len(asked)
         assert study.best().leader is None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
@@ -70,7 +70,7 @@ def test_a_file_may_grow_no_more_and_then_may_again(tmp_path: Path) -> None:
     study.tell_many([(each, 1.0) for each in asked])
     study.ask()
     assert study.verify().problems == []
-    assert study.totals()["reports"] == len(asked)
+    assert study.counts()["reports"] == len(asked)
 
 
 def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:
         with pytest.raises(rank1.StorageError, match=r"no room to write .*; nothing"):
             ask_for_ever(study, asked)
         (disk / "ballast").unlink()
-        assert study.totals()["suggestions"] == len(asked)
+        assert study.counts()["suggestions"] == len(asked)
         study.tell_many([(each, 1.0) for each in asked])
         assert study.verify().problems == []
         study.close()
@@ -138,7 +138,7 @@ def test_a_backup_is_restored(tmp_path: Path) -> None:
     study.ask(count=10)
     study.close()
     restored = Study.open("spring", copy)
-    assert restored.totals()["suggestions"] == 50
+    assert restored.counts()["suggestions"] == 50
     restored.tell(given[40].id, 0.0)
     assert restored.verify().problems == []
 
@@ -169,5 +169,5 @@ def test_the_server_is_killed_and_restarted(server: Any, kills: int) -> None:
     assert len(told) <= found.reports
     for name, reward in told.items():
         assert study.tell(name, reward).reward == reward
-    assert study.totals()["reports"] == found.reports
+    assert study.counts()["reports"] == found.reports
     study.close()

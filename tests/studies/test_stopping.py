@@ -7,47 +7,43 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rank1 import stopping
-from rank1.compiled import kernel
-from rank1.stopping.evalues import DIFFERENCE
-from rank1.stopping.rule import rule_of
-from rank1.studies.log import Event, Expiry, Kind, as_events
-from tests.studies.test_any_order import _memory
+from rank1.stopping.rule import _weakest, leader_of, rule_of
+from rank1.studies.events import Event, Expiry, Kind, as_events
+from tests.studies.test_any_order import _state
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
 WINDOW = 10.0
 
 
-def first_stop(means: Any, confidence: float, steps: int, seed: int) -> tuple[int, int] | None:
+def first_stop(means: Any, confidence: float, steps: int, seed: int) -> tuple[int, ...] | None:
     """The leader of the first stop; a success is known at once, a failure by the window's end."""
-    memory = _memory(
+    state = _state(
         "uts", rows=["a", "b"], columns=["c", "d"], reward_window=WINDOW, on_expiry="default"
     )
-    rng = np.random.default_rng(seed)
-    seq, out = 1, []
-    memory.fold(as_events([Event(Kind.CREATED)], 1, 0.0), lambda seq: None)
+    rng, rule = np.random.default_rng(seed), rule_of((2, 2), confidence, 0.0, True)
+    seq = 1
+    state.fold(as_events([Event(Kind.CREATED)], 1, 0.0), lambda seq: None)
 
     def add(event: Event, at: float) -> None:
         nonlocal seq
         seq += 1
-        memory.fold(as_events([event], seq, at), lambda seq: None)
+        state.fold(as_events([event], seq, at), lambda seq: None)
 
-    threshold, _, null = rule_of((2, 2), confidence, 0.0, True)
     for t in range(steps):
         now = float(t)
-        for late in memory.overdue(now):
+        for late in state.overdue(now):
             add(Event(Kind.EXPIRED, tag=int(Expiry.DEFAULT), suggestion=late, value=0.0), now)
-        add(Event(Kind.SUGGESTED, *(pull := memory.choose(rng, 1)[0])), now)
-        out.append(seq)
-        if rng.random() < means[pull.row, pull.column]:
-            add(Event(Kind.REPORTED, pull.row, pull.column, 0, seq, 1.0), now)
-        counts, sums = memory.evidence(now)
-        row, column = stopping.rule.leader_of(sums, counts - sums)
-        least, *_ = kernel(stopping.rule._weakest)(sums, counts - sums, row, column, null, 0.0)
-        if least >= threshold:
-            return row, column
-    assert null != DIFFERENCE
+        add(Event(Kind.SUGGESTED, *(pull := state.choose(rng, 1)[0])), now)
+        if rng.random() < means[divmod(pull.arm, 4096)]:
+            add(Event(Kind.REPORTED, arm=pull.arm, suggestion=seq, value=1.0), now)
+        counts, sums = state.evidence(now)
+        won, lost = sums.ravel(), (counts - sums).ravel()
+        leader = leader_of(won, lost)
+        others = rule.grid.neighbours(leader)
+        least, _ = _weakest(won, lost, leader, others, rule.null, 0.0)
+        if least >= rule.threshold:
+            return rule.grid.levels(leader)
     return None
 
 

@@ -12,7 +12,8 @@ import pytest
 
 import rank1
 from rank1 import Study
-from rank1.studies.memory import layout_of
+from rank1.policies.base import has_counts
+from rank1.studies.state import layout_of
 from rank1.studies.storage.postgres import CLOCK, ENDS, PostgresReader, PostgresTransaction
 from rank1.studies.storage.sqlite import SqliteReader, SqliteTransaction
 from tests.studies.support import LIVE
@@ -79,7 +80,7 @@ def play(study: Study, steps: int, seed: int = 1) -> None:
 
 def is_whole(study: Study) -> bool:
     """`verify` passes, here and in a process that has just opened the study."""
-    again = Study.open(study.name, study._desk.storage)
+    again = Study.open(study.name, study.access.storage)
     for each in (study.verify(), again.verify()):
         assert each.problems == []
         total = each.pending + each.reports + each.expired + each.cancelled
@@ -96,7 +97,7 @@ def test_ask_and_tell(create: Callable[..., Study]) -> None:
     assert study.tell(given.id, 1.0) == told
     with pytest.raises(rank1.ConflictError, match=r"has the reward 1 already, got 0"):
         study.tell(given.id, 0)
-    assert study.totals() == {
+    assert study.counts() == {
         "suggestions": 1, "reports": 1, "pending": 0, "expired": 0, "cancelled": 0,
     }  # fmt: skip
     assert is_whole(study)
@@ -122,7 +123,7 @@ def test_each_wrong_id_has_an_error_of_its_own(create: Callable[..., Study]) -> 
     study.tell(done.id, 0)
     with pytest.raises(rank1.ConflictError, match="has a reward, so it can't be cancelled"):
         study.cancel(done.id)
-    assert study.totals()["cancelled"] == 1
+    assert study.counts()["cancelled"] == 1
     assert is_whole(study)
 
 
@@ -132,7 +133,7 @@ def test_a_reward_that_cannot_be_is_refused(create: Callable[..., Study], bad: A
     given = study.ask()
     with pytest.raises((ValueError, TypeError), match=r"reward must be a number in \[0, 1\], got"):
         study.tell(given.id, bad)
-    assert study.totals()["reports"] == 0
+    assert study.counts()["reports"] == 0
     study.tell(given.id, True)
 
 
@@ -146,8 +147,8 @@ def test_the_same_key_gives_the_same_suggestions(create: Callable[..., Study]) -
     with pytest.raises(rank1.ConflictError, match=r"was used for 4 suggestions, not 1"):
         study.ask(key="page 7")
     study.tell(given[0].id, 1)
-    assert Study.open("spring", study._desk.storage).ask(count=4, key="page 7") == given
-    assert study.totals()["suggestions"] == 5
+    assert Study.open("spring", study.access.storage).ask(count=4, key="page 7") == given
+    assert study.counts()["suggestions"] == 5
 
 
 def test_a_unit_keeps_its_pair_while_the_pair_lives(create: Callable[..., Study]) -> None:
@@ -176,11 +177,11 @@ def test_all_or_none_of_many_reports_are_stored(create: Callable[..., Study]) ->
     reports = [(each.id, 1.0) for each in given]
     with pytest.raises(rank1.ConflictError):
         study.tell_many([*reports, (given[0].id, 0.0)])
-    assert study.totals()["reports"] == 0
+    assert study.counts()["reports"] == 0
     answers = study.tell_many([*reports, reports[0]])
     assert answers[-1] == answers[0]
     assert study.tell_many(dict(reports)) == answers[:-1]
-    assert study.totals()["reports"] == 10
+    assert study.counts()["reports"] == 10
     assert is_whole(study)
 
 
@@ -215,16 +216,16 @@ def test_expiry(create: Callable[..., Study], clock: Clock, policy: str, on_expi
         clock.time += 10
         study.tell_many([(each.id, reward(each, rng)) for each in given[:10]])
         clock.time += 45
-    totals = study.totals()
+    totals = study.counts()
     assert totals["reports"] == 100
     assert totals["expired"] == 90
     assert totals["pending"] == 10
     clock.time += 6
-    assert study.totals()["expired"] == 100
+    assert study.counts()["expired"] == 100
     late = study.tell(given[15].id, 1.0)
     assert late.late
     assert study.tell(given[15].id, 1.0) == late
-    assert study.totals() == {
+    assert study.counts() == {
         "suggestions": 200, "reports": 101, "pending": 0, "expired": 99, "cancelled": 0,
     }  # fmt: skip
     counted = {"drop": 101, "default": 200, "wait": 101}[on_expiry]
@@ -234,7 +235,7 @@ def test_expiry(create: Callable[..., Study], clock: Clock, policy: str, on_expi
             study.cancel(given[16].id)
     else:
         study.cancel(given[16].id)
-        assert study.totals()["cancelled"] == 1
+        assert study.counts()["cancelled"] == 1
     play(study, 20)
     assert is_whole(study)
 
@@ -247,7 +248,7 @@ def test_evidence_does_not_come_sooner_for_a_success(
     given = study.ask(count=10)
     study.tell_many([(each.id, 1.0) for each in given[:4]])
     assert study.best().counts.sum() == 0
-    assert study.totals()["reports"] == 4
+    assert study.counts()["reports"] == 4
     clock.time += 99
     assert study.best().counts.sum() == 0
     clock.time += 2
@@ -260,16 +261,16 @@ def test_nothing_is_lost_when_the_clock_jumps(create: Callable[..., Study], cloc
     study = create(reward_window=3600)
     given = study.ask(count=5)
     clock.time += 86_400
-    assert study.totals()["expired"] == 5
+    assert study.counts()["expired"] == 5
     clock.time -= 2 * 86_400
     more = study.ask(count=5)
     clock.time += 86_400
-    assert study.totals() == {
+    assert study.counts() == {
         "suggestions": 10, "reports": 0, "pending": 5, "expired": 5, "cancelled": 0,
     }  # fmt: skip
     study.tell_many([(each.id, 1.0) for each in given + more])
     clock.time += 3 * 86_400
-    assert study.totals()["reports"] == 10
+    assert study.counts()["reports"] == 10
     assert study.best().counts.sum() == 10
     assert is_whole(study)
 
@@ -295,8 +296,8 @@ def test_rows_and_columns_come_and_go(create: Callable[..., Study], policy: str)
     assert study.best().counts.sum() == before.counts[:2].sum() + 110 - gone
     assert study.revise(add_rows=["35+"]) == 2
     assert study.best().counts.sum() == before.counts.sum() + 110
-    if study.policy.counts:  # what was known of the pairs is known again
-        fresh = study._desk.look(lambda memory, log: memory.state)
+    fresh: Any = study.look(lambda state, log: state.state)
+    if has_counts(fresh):  # what was known of the arms is known again
         total = {"successes": 0.0, "counts": 0.0, "reports": 0.0}
         total |= {key: float(a.sum()) for key, a in fresh._asdict().items() if key in total}
         failures = getattr(fresh, "failures", np.zeros(1)).sum()
@@ -307,12 +308,12 @@ def test_rows_and_columns_come_and_go(create: Callable[..., Study], policy: str)
 def test_a_revision_that_cannot_be_is_refused(create: Callable[..., Study]) -> None:
     study = create()
     for change, message in (
-        ({"retire_rows": ["nobody"]}, "retire_rows must be among"),
-        ({"retire_rows": ROWS}, "rows must not all be retired"),
-        ({"add_rows": ["18-24"]}, "rows must all be different, got '18-24' twice"),
-        ({"add_columns": ["x", "x"]}, "add_columns must all be different, got 'x' twice"),
-        ({"add_columns": [str(k) for k in range(4096)]}, "columns must be 1 to 4,096 names"),
-        ({"add_rows": [""]}, r"add_rows\[0\] must have 1 to 256 characters"),
+        ({"retire_rows": ["nobody"]}, "retire.row must be among"),
+        ({"retire_rows": ROWS}, "retire.row must be fewer names: one level at least"),
+        ({"add_rows": ["18-24"]}, "add.row must be names that differ, got '18-24' twice"),
+        ({"add_columns": ["x", "x"]}, "add_columns must be names that differ, got 'x' twice"),
+        ({"add_columns": [str(k) for k in range(4096)]}, "add.column must be at most 4,094 new names"),
+        ({"add_rows": [""]}, r"add_rows\[0\] must be text of 1 to 256 characters"),
     ):
         with pytest.raises(ValueError, match=message):
             study.revise(**change)
@@ -409,9 +410,9 @@ def test_rewards_of_a_file_are_not_guessed_from_its_first_lines(
     }.items():
         file = tmp_path / f"bad.{suffix}"
         file.write_text("\n".join(lines))
-        with pytest.raises(rank1.InputError, match=r"line 2 of the history: .* got 'oops'"):
+        with pytest.raises(rank1.InputTypeError, match=r"line 2 of the history: .* got 'oops'"):
             study.import_history(file)
-    with pytest.raises(rank1.InputTypeError, match="history must be a file or rows"):
+    with pytest.raises(rank1.InputTypeError, match="history must be a file or lines"):
         study.import_history(None)  # type: ignore[arg-type]
     with pytest.raises(rank1.InputTypeError, match="storage must be a file or an address"):
         Study.create("other", ["a"], ["b"], storage=None)  # type: ignore[arg-type]
@@ -513,10 +514,10 @@ def test_replay_under_another_policy(create: Callable[..., Study]) -> None:
 
 
 def test_a_snapshot_is_kept_and_may_be_lost(create: Callable[..., Study], monkeypatch: Any) -> None:
-    monkeypatch.setattr("rank1.studies.desk.SNAPSHOT_EVERY", 50)
+    monkeypatch.setattr("rank1.studies.unit_of_work.SNAPSHOT_EVERY", 50)
     study = create(policy="uts")
     play(study, 60)
-    storage, row = study._desk.storage, study._desk.study
+    storage, row = study.access.storage, study.access.study
     with storage.reading() as log:
         kept = log.snapshot(row.id, layout_of(study.spec))
     assert kept is not None
@@ -525,7 +526,7 @@ def test_a_snapshot_is_kept_and_may_be_lost(create: Callable[..., Study], monkey
     storage.put_snapshot(row.id, kept._replace(seq=kept.seq + 10, blob=b"garbage"))
     assert is_whole(study)
     again = Study.open("spring", storage)
-    assert again.totals() == study.totals()
+    assert again.counts() == study.counts()
 
 
 def test_forgetting_follows_a_grid_that_moves(create: Callable[..., Study]) -> None:
@@ -545,15 +546,15 @@ def test_forgetting_follows_a_grid_that_moves(create: Callable[..., Study]) -> N
     [
         ({"rows": []}, "rows must be 1 to 4,096 names, got 0"),
         ({"rows": [str(k) for k in range(4097)]}, "rows must be 1 to 4,096 names, got 4,097"),
-        ({"rows": ["a" * 10_000_000]}, r"rows\[0\] must have 1 to 256 characters, got 10,000,000"),
-        ({"rows": ["a", "a"]}, "rows must all be different, got 'a' twice"),
+        ({"rows": ["a" * 10_000_000]}, r"rows\[0\] must be text of 1 to 256 characters, got 10,000,000"),
+        ({"rows": ["a", "a"]}, "rows must be names that differ, got 'a' twice"),
         ({"rows": "abc"}, "rows must be a list of names, got 'abc'"),
         ({"columns": [1, 2]}, r"columns\[0\] must be text, got 1"),
         ({"goal": "win"}, "goal must be"),
         ({"policy": "ucb2"}, "policy must be"),
-        ({"policy": "oracle"}, "oracle needs the truth"),
+        ({"policy": "oracle"}, "truth must be known for oracle"),
         ({"policy": "glm_ucb"}, "c_mu must be given for glm_ucb"),
-        ({"horizon": 5}, r"horizon must be at least 6, got 5: uts tries each of the 6 pairs first"),
+        ({"horizon": 5}, r"horizon must be at least 6, got 5: uts tries each of the 6 arms first"),
         ({"on_expiry": "default"}, "reward_window must be given with on_expiry='default'"),
         ({"reward_window": 0}, "reward_window must be a number above 0"),
         ({"reward_range": (1, 0)}, r"reward_range must be \(low, high\) with low < high"),
@@ -563,7 +564,7 @@ def test_forgetting_follows_a_grid_that_moves(create: Callable[..., Study]) -> N
         ({"forgetting": 0}, "forgetting must be"),
         ({"forgetting": 100, "policy": "rank1elim"}, "forgetting must be None for rank1elim"),
         ({"seed": -1}, "seed must be"),
-        ({"name": ""}, "name must have 1 to 256 characters"),
+        ({"name": ""}, "name must be text of 1 to 256 characters"),
     ],
 )
 def test_what_cannot_work_is_refused(
@@ -576,13 +577,13 @@ def test_what_cannot_work_is_refused(
 @pytest.mark.uncompiled
 def test_large_grids_are_for_policies_of_lines(create: Callable[..., Study]) -> None:
     names = [f"line {k}" for k in range(4096)]
-    with pytest.raises(ValueError, match=r"thompson keeps .*rank1elim and .*got 16,777,216"):
+    with pytest.raises(ValueError, match=r"thompson keeps .*got 16,777,216"):
         create(policy="thompson", rows=names, columns=names)
     study = create(policy="rank1elim", rows=names, columns=names)
     given = study.ask(count=100)
     study.tell_many([(each.id, 1.0) for each in given])
     assert len({each.row for each in given}) == 100
-    assert study.totals()["reports"] == 100
+    assert study.counts()["reports"] == 100
 
 
 def test_a_name_is_taken_once_and_found_again(create: Callable[..., Study], place: str) -> None:

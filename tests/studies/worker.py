@@ -8,7 +8,7 @@ from multiprocessing.synchronize import Barrier
 from typing import Any
 
 import rank1
-from rank1.studies.log import suggestion_id
+from rank1.studies.events import suggestion_id
 from rank1.studies.storage import Storage, StudyRow, open_storage
 from tests.studies.support import SPEC, reported, suggested
 

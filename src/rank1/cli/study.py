@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,12 +11,13 @@ import typer
 
 from rank1.cli.app import app, print_json, show
 from rank1.cli.options import Json, Real, Whole
+from rank1.errors import FileError, InputError
 
 study_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Play a live grid: ask for a pair, show it, tell its reward; on a durable log.",
+    help="Play a live grid: ask for an arm, show it, tell its reward; on a durable log.",
     epilog="Example: rank1 study create spring --rows 18-24,25-34 --columns email,push",
 )
 app.add_typer(study_app, name="study")
@@ -27,6 +29,18 @@ Storage = Annotated[
 Rows = Annotated[
     list[str],
     typer.Option(help="Names with commas between them, or @FILE with one a line; may be repeated."),
+]
+Sides = Annotated[
+    list[str],
+    typer.Option(
+        help="A side and its levels, as image=x,y,z or image=@FILE; once for each side, instead "
+        "of --rows and --columns.",
+        metavar="SIDE=LEVELS",
+    ),
+]
+Levels = Annotated[
+    list[str],
+    typer.Option(help="Levels of a side, as image=x,y; may be repeated.", metavar="SIDE=LEVELS"),
 ]
 Out = Annotated[Path, typer.Option(help="The file to write.")]
 Id = Annotated[str, typer.Argument(help="Id of a suggestion.")]
@@ -47,8 +61,27 @@ def _labels(option: str, texts: list[str]) -> list[str]:
         try:
             labels += Path(text[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{option} {text} can't be read: {error}") from None
+            raise FileError(f"{option} {text} can't be read: {error}", where=text[1:]) from None
     return labels
+
+
+def _sides(option: str, texts: list[str]) -> dict[str, list[str]]:
+    """The levels of each side, from texts like image=x,y,z."""
+    sides: dict[str, list[str]] = {}
+    for text in texts:
+        side, equals, labels = text.partition("=")
+        if not equals or not side.strip():
+            raise InputError(option, text, "written as side=level,level")
+        if side.strip() in sides:
+            raise InputError(option, text, "given once for each side", got=f"{side.strip()} twice")
+        sides[side.strip()] = _labels(option, [labels])
+    return sides
+
+
+def _size(sides: dict[str, Any]) -> str:
+    """How large a grid is, in words."""
+    words = [f"{len(labels)} {side}{'s' * (len(labels) != 1)}" for side, labels in sides.items()]
+    return " × ".join(words)
 
 
 @study_app.command(
@@ -56,11 +89,12 @@ def _labels(option: str, texts: list[str]) -> list[str]:
 )
 def create(
     name: Name,
-    rows: Rows,
-    columns: Rows,
+    rows: Rows = [],  # noqa: B006
+    columns: Rows = [],  # noqa: B006
+    side: Sides = [],  # noqa: B006
     storage: Storage = "rank1.db",
     goal: Annotated[
-        str, typer.Option(help="earn: play what pays. find: find the best pair soon.")
+        str, typer.Option(help="earn: play what pays. find: find the best arm soon.")
     ] = "earn",
     policy: Annotated[
         str | None, typer.Option(help="Another policy than the goal's: see `rank1 policies`.")
@@ -80,7 +114,7 @@ def create(
     ] = "0,1",
     confidence: Annotated[float, typer.Option(help="Of the stopping rule.")] = 0.95,
     tolerance: Annotated[
-        float, typer.Option(help="How far below the best the pair found may be.")
+        float, typer.Option(help="How far below the best the arm found may be.")
     ] = 0.0,
     forgetting: Annotated[
         float | None, typer.Option(help="Half-life of what is learned, in reports.", **Real)
@@ -92,18 +126,19 @@ def create(
     from rank1.cli.options import real
     from rank1.studies import Study
 
+    if not (rows and columns) and not side:
+        raise InputError("--side", None, "given, or --rows and --columns", got="neither")
     study = Study.create(
-        name, _labels("--rows", rows), _labels("--columns", columns), goal, policy, storage,
+        name, _labels("--rows", rows) if rows else None,
+        _labels("--columns", columns) if columns else None, goal, policy, storage,
         horizon, reward_window, on_expiry, default_reward, confidence, tolerance, seed,
         reward_range=tuple(real(text) for text in reward_range.split(",")),  # type: ignore[arg-type]
-        forgetting=forgetting,
+        forgetting=forgetting, sides=_sides("--side", side) if side else None,
     )  # fmt: skip
-    grid = len(study.spec.rows), len(study.spec.columns)
     if json_:
-        print_json({"name": name, "storage": storage, **dataclasses.asdict(study.spec)})
+        print_json({"name": name, "storage": storage, **study.spec.to_dict()})
     else:
-        label = study.policy.label
-        show(f"{name!r}: {grid[0]} rows × {grid[1]} columns, policy {label}, in {storage}")
+        show(f"{name!r}: {_size(study.spec.sides)}, policy {study.policy.label}, in {storage}")
     study.close()
 
 
@@ -138,20 +173,30 @@ def ask(
         str | None, typer.Option(help="Of this request: the same key gives the same suggestions.")
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Whom it is for: the same unit keeps its pair.")
+        str | None, typer.Option(help="Whom it is for: the same unit keeps its arm.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="A JSON object that is kept with the suggestions.")
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Print the next pairs to show, each with its id."""
+    """Print the next arms to show, each with its id."""
     with _opened(name, storage) as study:
-        given = study.ask(count=count, key=key, unit=unit)
+        given = study.ask(count=count, key=key, unit=unit, data=_object(data))
     if json_:
         print_json({"suggestions": [dataclasses.asdict(each) for each in given]})
         return
-    table = _table("id", "row", "column")
+    table = _table("id", *given[0].levels)
     for each in given:
-        table.add_row(each.id, each.row, each.column)
+        table.add_row(each.id, *each.levels.values())
     show(table)
+
+
+def _object(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError as error:
+        raise InputError("data", text, "a JSON object", str(error)) from None
 
 
 # A reward may be negative, which looks like an option.
@@ -173,9 +218,9 @@ def tell(
 
     for each in reports:
         if each.startswith("--"):
-            raise ValueError(f"No such option: {each}")
+            raise InputError("tell", each, "given ids and rewards", "there is no such option")
     if len(reports) % 2:
-        raise ValueError("tell takes an id and its reward, and more of such pairs")
+        raise InputError("tell", reports, "given an id and its reward, and more of such pairs")
     pairs = [(reports[k], real(reports[k + 1])) for k in range(0, len(reports), 2)]
     with _opened(name, storage) as study:
         told = study.tell_many(pairs)
@@ -184,7 +229,7 @@ def tell(
         return
     for each in told:
         late = ", after it had expired" if each.late else ""
-        show(f"{each.id}: {each.row} × {each.column} brought {each.reward:g}{late}")
+        show(f"{each.id}: {' × '.join(each.levels.values())} brought {each.reward:g}{late}")
 
 
 @study_app.command(epilog="Example: rank1 study cancel spring k3fzqa-2-00z8")
@@ -202,25 +247,30 @@ def cancel(name: Name, id: Id, storage: Storage = "rank1.db", json_: Json = Fals
 def revise(
     name: Name,
     storage: Storage = "rank1.db",
+    add: Levels = [],  # noqa: B006
+    retire: Levels = [],  # noqa: B006
     add_rows: Rows = [],  # noqa: B006
     retire_rows: Rows = [],  # noqa: B006
     add_columns: Rows = [],  # noqa: B006
     retire_columns: Rows = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
-    """Add and retire rows and columns."""
+    """Add and retire levels."""
     with _opened(name, storage) as study:
         number = study.revise(
+            _sides("--add", add),
+            _sides("--retire", retire),
             add_rows=_labels("--add-rows", add_rows),
             retire_rows=_labels("--retire-rows", retire_rows),
             add_columns=_labels("--add-columns", add_columns),
             retire_columns=_labels("--retire-columns", retire_columns),
         )
-        rows, columns = study.rows, study.columns
+        sides = study.sides
     if json_:
-        print_json({"revision": number, "rows": rows, "columns": columns})
+        pair = dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
+        print_json({"revision": number, "sides": sides, **pair})
     else:
-        show(f"revision {number}: {len(rows)} rows × {len(columns)} columns")
+        show(f"revision {number}: {_size(sides)}")
 
 
 @study_app.command(epilog="Example: rank1 study retire spring")
@@ -254,9 +304,9 @@ def fit(
             f"deviance {found.deviance:.1f} on {found.degrees_of_freedom} degrees of freedom, "
             f"p = {found.p_value:.3g}"
         )
-        table = _table("row", "column", "mean", "fitted", "residual")
-        for row, column, rate, fitted, residual in found.deviating:
-            table.add_row(row, column, f"{rate:.4g}", f"{fitted:.4g}", f"{residual:+.2f}")
+        table = _table(*found.sides, "mean", "fitted", "residual")
+        for arm, rate, fitted, residual in found.deviating:
+            table.add_row(*arm, f"{rate:.4g}", f"{fitted:.4g}", f"{residual:+.2f}")
         show(table)
     show(found.advice)
 
@@ -275,7 +325,7 @@ def export(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
 @study_app.command("import", epilog="Example: rank1 study import spring known.csv")
 def import_(
     name: Name,
-    file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet: row, column, reward.")],
+    file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet: a column for each side (row, column), and reward.")],
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
@@ -296,7 +346,7 @@ def replay(
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)] = 1,
     json_: Json = False,
 ) -> None:
-    """Play another policy on the rewards of the log, each pair's in their order."""
+    """Play another policy on the rewards of the log, each arm's in their order."""
     with _opened(name, storage) as study:
         found = study.replay(policy, seed)
     if json_:
@@ -351,7 +401,7 @@ def backup(
 @study_app.command(epilog="Example: rank1 study doctor --json")
 def doctor(storage: Storage = "rank1.db", json_: Json = False) -> None:
     """Look at a storage and all its studies; status 1 if something is wrong."""
-    from rank1.studies.checking import examine
+    from rank1.studies.verification import examine
 
     found = examine(storage)
     if json_:

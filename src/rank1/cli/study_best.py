@@ -17,7 +17,7 @@ COLUMNS = 12
 
 @study_app.command(epilog="Example: rank1 study best spring")
 def best(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Print the leading pair, intervals and effects, and whether one may stop."""
+    """Print the leader, intervals and effects, and whether to stop."""
     with _opened(name, storage) as study:
         found = study.best()
     if json_:
@@ -26,28 +26,35 @@ def best(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None
     _verdicts(found)
     if found.leader is None:
         return
-    table = _table("pair", "reports", "mean", "interval", "")
-    order = (-found.mean_upper).argsort(axis=None, kind="stable")[:10]
-    for k in order.tolist():
-        i, j = divmod(k, len(found.columns))
-        if found.counts[i, j]:
-            table.add_row(
-                f"{found.rows[i]} × {found.columns[j]}",
-                f"{found.counts[i, j]:,.0f}",
-                f"{found.means[i, j]:.4g}",
-                f"{found.mean_lower[i, j]:.3g} to {found.mean_upper[i, j]:.3g}",
-                "leads" if (found.rows[i], found.columns[j]) == found.leader else "",
-            )
-    show(table)
-    for what, names, effects in (
-        ("row", found.rows, found.row_effects),
-        ("column", found.columns, found.column_effects),
-    ):
-        table = _table(what, "effect", "interval")
+    _arms(found, (-found.mean_upper).argsort(axis=None, kind="stable")[:10].tolist())
+    for side, names in found.sides.items():
+        effects = found.effects[side]
+        table = _table(side, "effect", "interval")
         for label, (effect, low, high) in list(zip(names, effects.tolist(), strict=True))[:20]:
             known = "?" if math.isnan(effect) else f"{effect:.3g}"
             table.add_row(label, known, f"{low:.3g} to {high:.3g}")
         show(table)
+
+
+def _arms(found: Any, order: list[int]) -> None:
+    """A line for each of these arms that has a report."""
+    import numpy as np
+
+    table = _table("arm", "reports", "mean", "interval", "")
+    for k in order:
+        at = np.unravel_index(k, found.counts.shape)
+        labels = tuple(names[i] for names, i in zip(found.sides.values(), at, strict=True))
+        if found.counts[at]:
+            pending = f"+{found.pending[at]}" if found.pending[at] else ""
+            mark = "leads" if labels == found.leader else "out" if found.out[at] else ""
+            table.add_row(
+                " × ".join(labels),
+                f"{found.counts[at]:,.0f}",
+                f"{found.means[at]:.4g}",
+                f"{found.mean_lower[at]:.3g} to {found.mean_upper[at]:.3g}",
+                f"{mark} {pending}".strip(),
+            )
+    show(table)
 
 
 def _verdicts(found: Any) -> None:
@@ -62,7 +69,10 @@ def _verdicts(found: Any) -> None:
 
 @study_app.command("show", epilog="Example: rank1 study show spring")
 def show_(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Draw the grid: means, the leader (*), pairs that are out (-), and what is pending (+n)."""
+    """Draw the grid: means, the leader (*), arms that are out (-), and what is pending (+n).
+
+    Of other than two sides, the arms with the largest means are listed.
+    """
     with _opened(name, storage) as study:
         found, label, revision = study.best(), study.policy.label, study.revision
     if json_:
@@ -70,7 +80,10 @@ def show_(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> Non
         return
     totals = ", ".join(f"{value:,} {key}" for key, value in found.totals.items())
     show(f"{name}: {label}, revision {revision}; {totals}")
-    show(_figures(found) if len(found.columns) <= COLUMNS else _shades(found))
+    if len(found.sides) == 2:
+        show(_figures(found) if len(found.columns) <= COLUMNS else _shades(found))
+    else:
+        _arms(found, (-found.means).argsort(axis=None, kind="stable")[:40].tolist())
     _verdicts(found)
 
 

@@ -1,11 +1,8 @@
-"""Live studies: ask for a pair, show it, tell its reward; on a durable log."""
+"""Live studies: ask for an arm, show it, tell its reward; on a durable log."""
 
 from __future__ import annotations
 
-from rank1.studies.asking import Report, Suggestion
-from rank1.studies.best import Best
-from rank1.studies.checking import Verified
-from rank1.studies.export import Replayed
+from rank1.documents import Best, Replayed, Report, Suggestion, Verified
 from rank1.studies.fitting import StudyFit
 from rank1.studies.study import Study
 

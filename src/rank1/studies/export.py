@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +13,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import atomic, checks
-from rank1.compiled import generator, kernel
+from rank1.compiled import chosen, generator
+from rank1.documents import Replayed
 from rank1.errors import FileError, InputError
 from rank1.policies import Known, Policy
 from rank1.policies.base import choose, update
 from rank1.settings import parse_policy
-from rank1.studies.log import Event, Events, Expiry, Kind, suggestion_id
-from rank1.studies.memory import Memory
+from rank1.studies.events import OUTCOMES, Event, Events, Expiry, Kind, suggestion_id
 from rank1.studies.spec import Spec
+from rank1.studies.state import Change, StudyState
 from rank1.studies.storage import Reader, StudyRow
 
-__all__ = ["Replayed", "export_log", "lines_of", "page_lines", "replay_log"]
+__all__ = ["event_lines", "export_log", "lines_of", "page_lines", "replay_log"]
 
 PAGE = 10_000
 
 
-def lines_of(study: StudyRow, memory: Memory, log: Reader) -> Iterator[dict[str, Any]]:
+def lines_of(study: StudyRow, state: StudyState, log: Reader) -> Iterator[dict[str, Any]]:
     """A dict for each suggestion, in order."""
     after = 0
     while page := log.page(study.id, after, PAGE, kinds=(Kind.SUGGESTED,)):
         after = page[-1].seq
-        yield from page_lines(study, memory.labels, log, page)
+        yield from page_lines(study, state, log, page)
 
 
 def page_lines(
-    study: StudyRow, labels: dict[str, list[str]], log: Reader, page: list[Event]
+    study: StudyRow, state: StudyState, log: Reader, page: list[Event]
 ) -> Iterator[dict[str, Any]]:
     """A dict for each of these suggestions."""
     became: dict[int, dict[int, Event]] = {}
@@ -47,88 +47,104 @@ def page_lines(
     for asked in page:
         outcome = became.get(asked.seq, {})
         told = outcome.get(Kind.REPORTED)
-        state = "reported" if told else "pending"
+        what = "reported" if told else "pending"
         if not told and Kind.CANCELLED in outcome:
-            state = "cancelled"
+            what = "cancelled"
         elif not told and Kind.EXPIRED in outcome:
-            state = "expired"
+            what = "expired"
         yield {
             "id": suggestion_id(study.uid, asked.seq, asked.nonce),
-            "row": labels["rows"][asked.row],
-            "column": labels["columns"][asked.column],
-            "state": state,
+            **state.document(asked.arm),
+            "state": what,
             "reward": told.value if told else None,
             "asked_at": asked.at,
             "told_at": told.at if told else None,
             "late": bool(told and told.tag == 1),
             "propensity": None if math.isnan(asked.value) else asked.value,
             "unit": asked.unit,
+            "data": None if asked.data is None else json.loads(asked.data),
         }
 
 
-def export_log(study: StudyRow, memory: Memory, log: Reader, path: str | os.PathLike[str]) -> int:
+def event_lines(
+    study: StudyRow, state: StudyState, log: Reader, page: Sequence[Event]
+) -> Iterator[dict[str, Any]]:
+    """A dict for each of these events, with what its kind says."""
+    of = {each.suggestion for each in page if each.kind in OUTCOMES}
+    asked = {each.seq: each for each in log.events(study.id, list(of))}
+    for event in page:
+        line: dict[str, Any] = {
+            "seq": event.seq, "at": event.at, "kind": Kind(event.kind).name.lower()
+        }  # fmt: skip
+        pull = asked.get(event.suggestion, event)
+        if pull.kind == Kind.SUGGESTED:
+            line["id"] = suggestion_id(study.uid, pull.seq, pull.nonce)
+        if pull.kind in (Kind.SUGGESTED, Kind.HISTORY):
+            line |= state.document(pull.arm)
+        if event.kind in (Kind.REPORTED, Kind.HISTORY, Kind.EXPIRED):
+            line["reward"] = event.value if math.isfinite(event.value) else None
+        if event.kind == Kind.HISTORY:
+            line["count"] = event.tag
+        if event.kind == Kind.REPORTED:
+            line["late"] = event.tag == 1
+        if event.kind == Kind.REVISED:
+            line["revision"] = event.tag
+            line["change"] = Change.read(event.data).to_dict()
+        if event.kind == Kind.SUGGESTED and event.data is not None:
+            line["data"] = json.loads(event.data)
+        line |= {name: text for name in ("unit", "key") if (text := getattr(event, name))}
+        yield line
+
+
+def export_log(
+    study: StudyRow, state: StudyState, log: Reader, path: str | os.PathLike[str]
+) -> int:
     """Write a line for each suggestion, as JSONL or Parquet; how many."""
     place = Path(path)
     if place.suffix not in (".jsonl", ".parquet"):
-        raise FileError(f"{str(place)!r} must end with .jsonl or .parquet")
+        raise FileError(f"{str(place)!r} must end with .jsonl or .parquet", where=str(place))
     lines = 0
     if place.suffix == ".jsonl":
         with atomic.whole_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-            for line in lines_of(study, memory, log):
+            for line in lines_of(study, state, log):
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
                 lines += 1
         return lines
     import polars as pl
 
+    levels = dict.fromkeys(state.labels, pl.String)
     schema = {
-        "id": pl.String, "row": pl.String, "column": pl.String, "state": pl.String,
-        "reward": pl.Float64, "asked_at": pl.Float64, "told_at": pl.Float64, "late": pl.Boolean,
-        "propensity": pl.Float64, "unit": pl.String,
+        "id": pl.String,
+        **(dict.fromkeys(("row", "column"), pl.String) if len(levels) == 2 else {}),
+        "levels": pl.Struct(levels), "state": pl.String, "reward": pl.Float64,
+        "asked_at": pl.Float64, "told_at": pl.Float64, "late": pl.Boolean,
+        "propensity": pl.Float64, "unit": pl.String, "data": pl.String,
     }  # fmt: skip
-    frame = pl.DataFrame(list(lines_of(study, memory, log)), schema=schema)
+    # What is free in form can only be a text in a table.
+    rows = [
+        line | {"data": None if line["data"] is None else json.dumps(line["data"])}
+        for line in lines_of(study, state, log)
+    ]
+    frame = pl.DataFrame(rows, schema=schema)
     with atomic.whole_file(path) as temporary:
         frame.write_parquet(temporary)
     return len(frame)
 
 
-@dataclass(frozen=True)
-class Replayed:
-    """How another policy would have fared on a log's rewards; what `Study.replay` returns."""
-
-    policy: str
-    #: Pulls until a pair was asked for that had no reward left, and their average reward.
-    steps: int
-    rate: float
-    #: Rewards in the log, and their average.
-    rewards: int
-    logged_rate: float
-    best: tuple[str, str]
-    #: The pair that had no reward left; None if the policy went through as many as there are.
-    exhausted: tuple[str, str] | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON."""
-        fields = dict(vars(self))
-        fields["best"] = list(self.best)
-        fields["exhausted"] = self.exhausted and list(self.exhausted)
-        return {name: None if value != value else value for name, value in fields.items()}
-
-
-def _play(
-    state: Any, rng: np.random.Generator, rewards: Any, begins: Any, used: Any, out: Any
+def _replay(
+    state: Any, rng: np.random.Generator, rewards: Any, begins: Any, used: Any, result: Any
 ) -> None:
-    """Each pull takes its pair's next reward; `out` has steps, sum and the pair that had none."""
-    L = used.shape[1]
+    """Each pull takes its arm's next reward; `result` has steps, sum and the arm without one."""
     while True:
-        row, column, tag = choose(state, rng)
-        place = begins[row * L + column] + used[row, column]
-        if place == begins[row * L + column + 1]:
-            out[2], out[3] = row, column
+        arm, tag = choose(state, rng)
+        place = begins[arm] + used[arm]
+        if place == begins[arm + 1]:
+            result[2] = arm
             return
-        used[row, column] += 1
-        update(state, row, column, tag, rewards[place])
-        out[0] += 1
-        out[1] += rewards[place]
+        used[arm] += 1
+        update(state, arm, tag, rewards[place])
+        result[0] += 1
+        result[1] += rewards[place]
 
 
 def _counted(events: Events) -> NDArray[np.bool_]:
@@ -140,45 +156,51 @@ def _counted(events: Events) -> NDArray[np.bool_]:
 
 
 def replay_log(
-    memory: Memory, spec: Spec, log: Reader, study: StudyRow, policy: Policy | str, seed: int
+    known: StudyState, spec: Spec, log: Reader, study: StudyRow, policy: Policy | str, seed: int
 ) -> Replayed:
-    """Play another policy on the rewards of a log, each pair's in their order.
+    """Play another policy on the rewards of a log, each arm's in their order.
 
     A reward says nothing of which policy asked for it, so as long as means stay, these are draws
-    like any others. It ends where the log has no more rewards of a pair.
+    like any others. It ends where the log has no more rewards of an arm.
     """
-    chosen = parse_policy(policy) if isinstance(policy, str) else policy
+    other = parse_policy(policy) if isinstance(policy, str) else policy
     events = log.read(study.id)
-    K, L = len(memory.living["rows"]), len(memory.living["columns"])
-    queues: list[list[float]] = [[] for _ in range(K * L)]
-    for e in np.flatnonzero(_counted(events)).tolist():
-        kind = events.kind[e]
-        # Event seq is at place seq − 1.
-        pair = e if kind == Kind.HISTORY else int(events.suggestion[e]) - 1
-        i = memory.book.row_of[events.row[pair]]
-        j = memory.book.column_of[events.column[pair]]
-        if i >= 0 and j >= 0:
-            times = int(events.tag[e]) if kind == Kind.HISTORY else 1
-            queues[i * L + j] += [spec.scaled(float(events.value[e]))] * times
-    rewards = np.array([x for queue in queues for x in queue])
+    _, living = known.places_of(events.arm)
+    counted = np.flatnonzero(_counted(events))
+    history = events.kind[counted] == Kind.HISTORY
+    # Event seq is at place seq - 1.
+    arms = living[np.where(history, counted, events.suggestion[counted] - 1)]
+    times = np.where(history, events.tag[counted], 1) * (arms >= 0)
+    order = np.argsort(arms, kind="stable")
+    values = np.array([spec.scaled(x) for x in events.value[counted].tolist()])
+    rewards = np.repeat(values[order], times[order])
     if not len(rewards):
-        raise InputError("there is nothing to replay: no reward is reported yet")
-    begins = np.cumsum([0, *map(len, queues)])
-    state = chosen.start(Known(K, L, spec.horizon or max(len(rewards), K * L)))
-    used, out = np.zeros((K, L), np.int64), np.zeros(4)
+        raise InputError(
+            "study", study.name, "one with rewards", "there is nothing to replay", got="none yet"
+        )
+    size = math.prod(known.shape)
+    begins = np.zeros(size + 1, np.int64)
+    lives = arms >= 0
+    np.add.at(begins, arms[lives] + 1, times[lives])
+    begins = np.cumsum(begins)
+    n = spec.horizon or max(len(rewards), size)
+    state = other.start(Known(n=n, sides=known.shape))
+    used, result = np.zeros(size, np.int64), np.zeros(3)
     seed = checks.integer("seed", seed, 0)
     with generator(np.random.SeedSequence(seed)) as rng:
-        kernel(_play, state)(state, rng, rewards, begins, used, out)
+        chosen(_replay, state, work=len(rewards))(state, rng, rewards, begins, used, result)
     low, high = spec.reward_range
-    rows, columns = memory.living_labels("rows"), memory.living_labels("columns")
-    row, column = state.best()
-    steps = int(out[0])
+
+    def labels(arm: int) -> tuple[str, ...]:
+        return tuple(known.named(known.arms_of([arm])[0]).values())
+
+    steps = int(result[0])
     return Replayed(
-        policy=chosen.label,
+        policy=other.label,
         steps=steps,
-        rate=float(low + (high - low) * out[1] / steps) if steps else math.nan,
+        rate=float(low + (high - low) * result[1] / steps) if steps else math.nan,
         rewards=len(rewards),
         logged_rate=float(low + (high - low) * rewards.mean()),
-        best=(rows[row], columns[column]),
-        exhausted=None if steps == len(rewards) else (rows[int(out[2])], columns[int(out[3])]),
+        best=labels(state.best()),
+        exhausted=None if steps == len(rewards) else labels(int(result[2])),
     )

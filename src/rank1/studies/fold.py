@@ -1,4 +1,4 @@
-"""The state of a study as a fold over its log: compiled, many events at a time.
+"""The state of a study as a fold over its log: plain Python that may be compiled.
 
 Nothing here draws a random number or looks at a clock. What the fold needs beside the policy's
 state is a `Book` of plain arrays.
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from rank1.compiled import inlined, jit, record
 from rank1.policies.base import Records, expects, issued, update
 from rank1.policies.folding import give_up, learn_count
-from rank1.studies.log import Expiry, Kind
+from rank1.studies.events import Events, Expiry, Kind
 
-__all__ = ["Book", "close_windows", "fold_events", "new_book", "overdue", "place_of"]
+__all__ = ["Book", "close_windows", "fold_events", "new_book", "overdue", "place_in"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -37,8 +37,7 @@ AT = record(
     "expired",  # suggestions that are overdue, and of which nothing else became
     "learned",  # rewards that the policy has learned since it last forgot
     "retired",  # 1 when the study is closed
-    "row",  # the pull that the loop has stopped at, for `forget`
-    "column",
+    "arm",  # the policy's pull that the loop has stopped at, for `forget`
     "tag",
     time=float,  # of the last event
 )
@@ -56,10 +55,11 @@ RULES = record(
 #: What became of a suggestion that is in the table.
 GONE, PENDING, WAITING, REPORTED = range(4)
 
-ENTRY = record(
+#: A suggestion of which something may still become.
+OPEN = record(
     "seq",
-    "row",
-    "column",
+    "arm",  # its place in the tables of a book
+    "living",  # the policy's number of it, -1 where it can't be played any more
     "tag",  # of the policy; -1 for a pull that its present state knows nothing of
     "nonce",
     "status",
@@ -77,30 +77,30 @@ _HISTORY, _RETIRED = int(Kind.HISTORY), int(Kind.RETIRED)
 _DEFAULT, _WAITING = int(Expiry.DEFAULT), int(Expiry.WAITING)
 
 
-#: The K×L tables of a book.
+#: The tables of a book.
 TABLES = ("counts", "sums", "known", "known_sums", "imported")
 
 
 class Book(NamedTuple):
-    """What a study knows beside the policy's state; rows and columns are all that ever were."""
+    """What a study knows beside the policy's state.
+
+    Tables have an entry for each arm of the grid of all levels that ever were.
+    """
 
     at: Records  # see `AT`
     rules: Records  # see `RULES`
-    counts: Floats  # evidence: rewards of each pair, K×L
+    counts: Floats  # evidence: rewards of each arm
     sums: Floats  # their sum, scaled to [0, 1]
     known: Floats  # knowledge: how many rewards, as far as they aren't forgotten
     known_sums: Floats
     imported: Floats  # how many of the evidence came from elsewhere
-    row_of: Ints  # a row's place among those that live, or -1
-    column_of: Ints
-    table: Records  # see `ENTRY`: suggestions that something may still become of, in order
+    table: Records  # see `OPEN`: suggestions of which something may still become, in order
 
 
-def new_book(K: int, L: int, rules: Records) -> Book:
+def new_book(arms: int, rules: Records) -> Book:
     """Before the first event."""
-    tables = {name: np.zeros((K, L)) for name in TABLES}
-    lines: Any = {"row_of": np.arange(K), "column_of": np.arange(L), **tables}
-    return Book(at=np.zeros(1, AT), rules=rules, table=np.zeros(64, ENTRY), **lines)
+    tables: Any = {name: np.zeros(arms) for name in TABLES}
+    return Book(at=np.zeros(1, AT), rules=rules, table=np.zeros(64, OPEN), **tables)
 
 
 @jit
@@ -118,6 +118,13 @@ def place_of(table: Records, used: int, seq: int) -> int:
     return -1
 
 
+def place_in(book: Book, seq: int) -> int:
+    """The same, of a book; outside of compiled code."""
+    at, table = book.at[0], book.table
+    k = int(np.searchsorted(table["seq"][: at.used], seq))
+    return k if k < at.used and table[k].seq == seq and table[k].status != GONE else -1
+
+
 @inlined
 def scaled(book: Book, value: float) -> float:
     """A reward as a number in [0, 1]."""
@@ -126,25 +133,24 @@ def scaled(book: Book, value: float) -> float:
 
 
 @inlined
-def add_evidence(book: Book, row: int, column: int, x: float) -> None:
+def add_evidence(book: Book, arm: int, x: float) -> None:
     """One reward that the stopping rule may look at."""
-    book.counts[row, column] += 1.0
-    book.sums[row, column] += x
+    book.counts[arm] += 1.0
+    book.sums[arm] += x
 
 
 @inlined
-def learn(state: Any, book: Book, row: int, column: int, tag: int, x: float) -> None:
+def learn(state: Any, book: Book, arm: int, living: int, tag: int, x: float) -> None:
     """One reward that the policy may learn from, if it can."""
-    book.known[row, column] += 1.0
-    book.known_sums[row, column] += x
+    book.known[arm] += 1.0
+    book.known_sums[arm] += x
     book.at[0].learned += 1
-    i, j = book.row_of[row], book.column_of[column]
-    if i < 0 or j < 0:
+    if living < 0:
         return
     if tag < 0:
-        learn_count(state, i, j, 1, x)
-    elif expects(state, i, j, tag):
-        update(state, i, j, tag, x)
+        learn_count(state, living, 1, x)
+    elif expects(state, living, tag):
+        update(state, living, tag, x)
 
 
 @inlined
@@ -159,7 +165,7 @@ def close_windows(book: Book, now: float) -> None:
     while k < at.used and table[k].asked + window <= now:
         one = table[k]
         if one.status == REPORTED:
-            add_evidence(book, one.row, one.column, scaled(book, one.value))
+            add_evidence(book, one.arm, scaled(book, one.value))
             one.status = GONE
         k += 1
 
@@ -176,11 +182,13 @@ def overdue(book: Book, now: float) -> list[int]:
 
 
 @inlined
-def enter(book: Book, seq: int, time: float, row: int, column: int, tag: int, nonce: int) -> None:
+def enter(
+    book: Book, seq: int, time: float, arm: int, living: int, tag: int, nonce: int
+) -> None:
     """A suggestion: there must be room in the table."""
     at = book.at[0]
     one = book.table[at.used]
-    one.seq, one.row, one.column, one.tag, one.nonce = seq, row, column, tag, nonce
+    one.seq, one.arm, one.living, one.tag, one.nonce = seq, arm, living, tag, nonce
     one.status, one.asked, one.value = PENDING, time, 0.0
     at.used += 1
     at.suggested += 1
@@ -191,67 +199,54 @@ def give_back(state: Any, book: Book, k: int) -> bool:
     """Nothing will come of entry k. False if the policy is still to be told so."""
     at, one = book.at[0], book.table[k]
     one.status = GONE
-    at.row, at.column, at.tag = book.row_of[one.row], book.column_of[one.column], one.tag
-    if one.tag < 0 or at.row < 0 or at.column < 0:
+    at.arm, at.tag = one.living, one.tag
+    if one.tag < 0 or one.living < 0:
         return True
-    return give_up(state, at.row, at.column, at.tag)
+    return give_up(state, at.arm, at.tag)
 
 
 def fold_events(
-    state: Any,
-    book: Book,
-    seqs: Any,
-    times: Any,
-    kinds: Any,
-    rows: Any,
-    columns: Any,
-    tags: Any,
-    suggestions: Any,
-    values: Any,
-    nonces: Any,
-    begin: int,
-    chosen: bool,
+    state: Any, book: Book, events: Events, arms: Ints, living: Ints, begin: int, known: bool
 ) -> tuple[int, int]:
     """Fold the events from `begin` on; where it stopped, and what for.
 
-    With `chosen` the state has chosen the suggestions among them, and needn't be told of them.
+    `arms` has each event's place in the tables, -1 where it has none, and `living` the policy's
+    number of its arm, -1 where it can't be played any more. With `known` the state has chosen
+    the suggestions among them, and needn't be told of them.
     """
     at, table, rules = book.at[0], book.table, book.rules[0]
-    K, L = book.counts.shape
-    for e in range(begin, len(seqs)):
-        # All of one type, for which the functions below are compiled once.
-        kind, row, column = kinds[e], int(rows[e]), int(columns[e])
+    for e in range(begin, len(arms)):
+        kind, arm, tag = events.kind[e], arms[e], events.tag[e]
         # Nothing else keeps a damaged log from being written beside the arrays.
-        if not (0 <= row < K and 0 <= column < L) or (kind == _HISTORY and tags[e] < 1):
+        if arm < 0 or (kind == _HISTORY and tag < 1):
             return e, BAD
-        at.seq, at.time = seqs[e], times[e]
+        at.seq, at.time = events.seq[e], events.at[e]
         close_windows(book, at.time)
         if kind == _SUGGESTED:
-            enter(book, seqs[e], times[e], row, column, tags[e], nonces[e])
-            i, j = book.row_of[row], book.column_of[column]
-            if not chosen and tags[e] >= 0 and i >= 0 and j >= 0:
-                issued(state, i, j, tags[e])
+            enter(book, events.seq[e], events.at[e], arm, living[e], tag, events.nonce[e])
+            if not known and tag >= 0 and living[e] >= 0:
+                issued(state, living[e], tag)
         elif kind == _REPORTED:
             at.reported += 1
-            x = scaled(book, values[e])
-            k = place_of(table, at.used, suggestions[e])
+            x = scaled(book, events.value[e])
+            k = place_of(table, at.used, events.suggestion[e])
             if k < 0:
                 at.expired -= 1
                 if rules.on_expiry != _DEFAULT:  # else the default was counted in its place
-                    learn(state, book, row, column, -1, x)
-                    add_evidence(book, row, column, x)
+                    learn(state, book, arm, living[e], -1, x)
+                    add_evidence(book, arm, x)
             else:
-                at.expired -= table[k].status == WAITING
-                row, column = table[k].row, table[k].column
-                learn(state, book, row, column, table[k].tag, x)
+                one = table[k]
+                at.expired -= one.status == WAITING
+                learn(state, book, one.arm, one.living, one.tag, x)
                 if rules.by_window == 1:
-                    table[k].status, table[k].value = REPORTED, values[e]
+                    one.status, one.value = REPORTED, events.value[e]
                 else:
-                    table[k].status = GONE
-                    add_evidence(book, row, column, x)
+                    one.status = GONE
+                    add_evidence(book, one.arm, x)
         elif kind == _CANCELLED:
             at.cancelled += 1
-            k = place_of(table, at.used, suggestions[e])
+            k = place_of(table, at.used, events.suggestion[e])
             if k < 0:
                 at.expired -= 1
             else:
@@ -260,30 +255,29 @@ def fold_events(
                     return e + 1, FORGET
         elif kind == _EXPIRED:
             at.expired += 1
-            k = place_of(table, at.used, suggestions[e])
-            if k >= 0 and tags[e] == _WAITING:
+            k = place_of(table, at.used, events.suggestion[e])
+            if k >= 0 and tag == _WAITING:
                 table[k].status = WAITING
-            elif k >= 0 and tags[e] == _DEFAULT:
-                x = scaled(book, values[e])
-                table[k].status = GONE
-                learn(state, book, table[k].row, table[k].column, table[k].tag, x)
-                add_evidence(book, table[k].row, table[k].column, x)
+            elif k >= 0 and tag == _DEFAULT:
+                one, x = table[k], scaled(book, events.value[e])
+                one.status = GONE
+                learn(state, book, one.arm, one.living, one.tag, x)
+                add_evidence(book, one.arm, x)
             elif k >= 0 and not give_back(state, book, k):
                 return e + 1, FORGET
         elif kind == _HISTORY:
-            x, count = scaled(book, values[e]), tags[e]
-            book.counts[row, column] += count
-            book.sums[row, column] += count * x
-            book.imported[row, column] += count
-            book.known[row, column] += count
-            book.known_sums[row, column] += count * x
-            i, j = book.row_of[row], book.column_of[column]
-            if i >= 0 and j >= 0:
-                learn_count(state, i, j, count, count * x)
+            x = scaled(book, events.value[e])
+            book.counts[arm] += tag
+            book.sums[arm] += tag * x
+            book.imported[arm] += tag
+            book.known[arm] += tag
+            book.known_sums[arm] += tag * x
+            if living[e] >= 0:
+                learn_count(state, living[e], tag, tag * x)
         elif kind == _RETIRED:
             at.retired = 1
         elif kind == _REVISED:
             return e + 1, REVISE
         if rules.forget_every > 0 and at.learned >= rules.forget_every:
             return e + 1, FADE
-    return len(seqs), DONE
+    return len(arms), DONE

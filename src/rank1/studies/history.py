@@ -7,59 +7,55 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rank1.checks import shown
-from rank1.errors import FileError, InputError, InputTypeError, Rank1Error
-from rank1.studies.asking import check_reward, key_used, under_key
-from rank1.studies.desk import Desk, Work
-from rank1.studies.log import Event, Kind
+from rank1.errors import FileError, InputError, InputTypeError
+from rank1.policies.base import has_counts
+from rank1.studies.events import Event, Kind
+from rank1.studies.suggestions import check_reward, key_used, under_key
+from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
-__all__ = ["import_history"]
+__all__ = ["History", "history_lines", "import_history"]
 
-#: Columns that a file must have.
-COLUMNS = ("row", "column", "reward")
-
-History = str | os.PathLike[str] | Iterable[tuple[str, str, float]]
+#: A file, or lines of one label for each side and the reward.
+History = str | os.PathLike[str] | Iterable[Sequence[Any]]
 
 
-def import_history(desk: Desk, history: History, key: str | None) -> int:
-    """Add rewards of pairs to the log, once; how many."""
-    given = list(_rows(history))
-    spec = desk.spec
+def import_history(access: StudyAccess, history: History, key: str | None) -> int:
+    """Add rewards of arms to the log, once; how many."""
+    given = list(history_lines(history, list(access.spec.sides)))
+    spec = access.spec
     if key is None:
         seal = hashlib.blake2b(repr(given).encode(), digest_size=16)
         key = f"history {seal.hexdigest()}"
 
-    def work(doing: Work) -> int:
+    def work(doing: UnitOfWork) -> int:
         before = under_key(doing, key, Kind.HISTORY)
-        places = {
-            side: {name: k for k, name in enumerate(names)}
-            for side, names in doing.memory.labels.items()
-        }
-        counted: Counter[tuple[int, int, float]] = Counter()
-        for number, (row, column, reward) in enumerate(given, 1):
-            for side, label in (("rows", row), ("columns", column)):
-                if label not in places[side]:
-                    raise InputError(
-                        f"line {number} of the history: {side[:-1]} must be one of the study's, "
-                        f"got {shown(label)}"
-                    )
+        state = doing.state
+        places = [
+            (side, {name: k for k, name in enumerate(names)})
+            for side, names in state.labels.items()
+        ]
+        counted: Counter[tuple[int, float]] = Counter()
+        for number, (*labels, reward) in enumerate(given, 1):
             try:
-                value = check_reward(spec, reward)
-            except Rank1Error as error:
-                raise InputError(f"line {number} of the history: {error}") from None
-            counted[places["rows"][row], places["columns"][column], value] += 1
+                levels = []
+                for (side, known), label in zip(places, labels, strict=True):
+                    if label not in known:
+                        raise InputError(side, label, "one of the study's")
+                    levels.append(known[label])
+                counted[state.room.arm(levels), check_reward(spec, reward)] += 1
+            except (InputError, InputTypeError) as error:
+                raise error.within(f"line {number} of the history") from None
         if not counted:
-            raise InputError("the history has no rewards")
+            raise InputError("history", history, "one with rewards", got="none")
         if before:
-            stored = {(each.row, each.column, each.value): each.tag for each in before}
-            if stored != dict(counted):
+            if {(each.arm, each.value): each.tag for each in before} != dict(counted):
                 raise key_used(key)
             return len(given)
-        if not doing.memory.policy.counts:
+        if not has_counts(state.state):
             warnings.warn(
                 f"{spec.policy} can't learn from rewards that it didn't ask for: the history "
                 "counts as evidence only",
@@ -68,55 +64,58 @@ def import_history(desk: Desk, history: History, key: str | None) -> int:
             )
         doing.append(
             [
-                Event(Kind.HISTORY, row, column, tag=count, value=value, key=key, position=k)
-                for k, ((row, column, value), count) in enumerate(sorted(counted.items()))
+                Event(Kind.HISTORY, arm=arm, tag=count, value=value, key=key, position=k)
+                for k, ((arm, value), count) in enumerate(sorted(counted.items()))
             ]
         )
         return len(given)
 
-    return desk.transact(work)
+    return access.transact(work)
 
 
-def _rows(history: History) -> Iterable[tuple[Any, Any, Any]]:
-    """Row, column and reward of each line."""
+def history_lines(history: History, sides: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    """The labels and the reward of each line."""
     if isinstance(history, str | os.PathLike):
-        yield from _lines(Path(history))
+        yield from _file_lines(Path(history), [*sides, "reward"])
         return
-    asked = "history must be a file or rows of (row, column, reward)"
+    expected = f"a file or lines of ({', '.join(sides)}, reward)"
     if not isinstance(history, Iterable) or hasattr(history, "columns"):
-        raise InputTypeError(f"{asked}, got {shown(history)}")
+        raise InputTypeError("history", history, expected)
     for line in history:
         try:
-            row, column, reward = line
-        except (TypeError, ValueError):
-            raise InputError(f"{asked}, got {shown(line)}") from None
-        yield row, column, reward
+            labels = tuple(line)
+        except TypeError:
+            raise InputError("history", line, expected) from None
+        if len(labels) != len(sides) + 1:
+            raise InputError("history", line, expected)
+        yield labels
 
 
-def _lines(path: Path) -> Iterable[tuple[Any, Any, Any]]:
+def _file_lines(path: Path, columns: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     """Those of a file."""
     import polars as pl
 
     readers = {
         # Rewards as text: what they are mustn't be guessed from the first lines.
-        ".csv": lambda: pl.read_csv(path, schema_overrides=dict.fromkeys(COLUMNS, pl.String)),
+        ".csv": lambda: pl.read_csv(path, schema_overrides=dict.fromkeys(columns, pl.String)),
         ".jsonl": lambda: pl.read_ndjson(path, infer_schema_length=None),
         ".parquet": lambda: pl.read_parquet(path),
     }
     if path.suffix not in readers:
-        raise FileError(f"{str(path)!r} must end with {', '.join(readers)}")
+        raise FileError(f"{str(path)!r} must end with {', '.join(readers)}", where=str(path))
     try:
         frame = readers[path.suffix]()
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise FileError(f"{str(path)!r} can't be read: {error}") from None
-    missing = [name for name in COLUMNS if name not in frame.columns]
+        raise FileError(f"{str(path)!r} can't be read: {error}", where=str(path)) from None
+    missing = [name for name in columns if name not in frame.columns]
     if missing:
         raise FileError(
-            f"{str(path)!r} must have the columns {', '.join(COLUMNS)}; "
-            f"missing: {', '.join(missing)}, there are: {', '.join(frame.columns)}"
+            f"{str(path)!r} must have the columns {', '.join(columns)}; "
+            f"missing: {', '.join(missing)}, there are: {', '.join(frame.columns)}",
+            where=str(path),
         )
-    for row, column, reward in frame.select(COLUMNS).iter_rows():
-        yield row, column, _reward(reward)
+    for *labels, reward in frame.select(columns).iter_rows():
+        yield (*labels, _reward(reward))
 
 
 def _reward(given: Any) -> Any:

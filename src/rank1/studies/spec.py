@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rank1 import checks
-from rank1.checks import shown
-from rank1.errors import DamagedError, FormatError, InputError, InputTypeError
-from rank1.policies import POLICIES, Known, Policy, State
-from rank1.settings import build, parse_policy
-from rank1.studies.log import Expiry, check_text
+from rank1.errors import DamagedError, FormatError, InputError, InputTypeError, shown
+from rank1.grid import MAX_SIDES, Grid
+from rank1.policies import DEFAULT_POLICY, Known, Policy, State
+from rank1.policies.base import has_counts
+from rank1.settings import find_policy, make_policy, parse_policy
+from rank1.studies.events import Expiry, check_text
 
 __all__ = [
-    "DEFAULT_POLICY",
-    "MAX_LINES",
+    "MAX_LEVELS",
     "Spec",
-    "check_grid",
     "labels_of",
     "make_spec",
     "policy_of",
     "range_of",
     "read_spec",
+    "sides_of",
 ]
 
-#: The most rows, and the most columns.
-MAX_LINES = 4096
-#: The most pairs, for policies that keep something for every pair.
-MAX_PAIRS = 2**20
-#: What a goal takes unless a policy is named.
-DEFAULT_POLICY = {"earn": "uts", "find": "top_two"}
+#: The most levels of a side.
+MAX_LEVELS = 4096
+#: Sides of a study that was made with rows and columns.
+ROW, COLUMN = "row", "column"
 #: What to do about a reward that is overdue.
 ON_EXPIRY = {"drop": Expiry.DROPPED, "default": Expiry.DEFAULT, "wait": Expiry.WAITING}
 #: Steps that a policy is told of where no horizon was given.
 HORIZON = 1_000_000
 
-_FORMAT = 1
+#: To be raised when a specification says something that earlier versions must not pass over. What
+#: they may pass over is simply added to `Spec`: they leave it out, and old logs have its default.
+_FORMAT = 2
 
 #: The largest reward there can be.
 LARGEST = 1e100
@@ -50,33 +51,43 @@ LARGEST = 1e100
 class Spec:
     """What `Study.create` was told, as the log keeps it; see there."""
 
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
+    #: The names of the sides and of their levels, at the beginning.
+    sides: dict[str, tuple[str, ...]]
     goal: str
     policy: str
     settings: dict[str, Any]
-    horizon: int | None
-    reward_window: float | None
-    on_expiry: str
-    default_reward: float
-    reward_range: tuple[float, float]
-    confidence: float
-    tolerance: float
-    forgetting: float | None
-    seed: int
+    horizon: int | None = None
+    reward_window: float | None = None
+    on_expiry: str = "drop"
+    default_reward: float = 0.0
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    confidence: float = 0.95
+    tolerance: float = 0.0
+    forgetting: float | None = None
+    seed: int = 0
+    #: How many levels each side can ever have, those included that were retired: the grid on
+    #: which the log numbers arms.
+    room: tuple[int, ...] = (MAX_LEVELS, MAX_LEVELS)
+
+    @property
+    def rows(self) -> tuple[str, ...] | None:
+        """The first of two sides; None where there are not two."""
+        return [*self.sides.values()][0] if len(self.sides) == 2 else None
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The second of two sides; None where there are not two."""
+        return [*self.sides.values()][1] if len(self.sides) == 2 else None
 
     def made_policy(self) -> Policy:
         """The policy with its settings."""
         try:
-            return build("policy", POLICIES, self.policy, dict(self.settings))
+            return make_policy(self.policy, dict(self.settings))
         except InputError as error:
             raise FormatError(
-                f"the study's policy isn't known to this version of rank1: {error}"
+                f"the study's policy {self.policy!r} can't be had here: {error}",
+                "install the package that has it, or upgrade rank1",
             ) from None
-
-    def known(self, K: int, L: int) -> Known:
-        """What the policy is told on a grid of K rows and L columns; rewards are scaled."""
-        return Known(K, L, self.horizon or HORIZON)
 
     def scaled(self, reward: float) -> float:
         """A reward as a number in [0, 1]."""
@@ -88,57 +99,115 @@ class Spec:
         """As JSON in ASCII."""
         return json.dumps({"format": _FORMAT, **dataclasses.asdict(self)})
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values; with rows and columns where there are two sides."""
+        fields = json.loads(json.dumps(dataclasses.asdict(self)))
+        del fields["room"]
+        if len(self.sides) == 2:
+            fields["rows"], fields["columns"] = fields["sides"].values()
+        return dict(fields)
+
 
 def read_spec(text: str | None) -> Spec:
-    """The specification that a log begins with."""
+    """The specification that a log begins with.
+
+    Fields of later versions that this one may pass over are left out; those that an earlier
+    version didn't have take their defaults. Format 1 had rows and columns in place of sides.
+    """
     try:
         fields = json.loads(text or "")
-        if fields.pop("format") > _FORMAT:
-            raise FormatError("the study was made by a later version of rank1: upgrade it")
-        for name in ("rows", "columns", "reward_range"):
-            fields[name] = tuple(fields[name])
-        return Spec(**fields)
+        if fields["format"] > _FORMAT:
+            raise FormatError(
+                f"the study has a specification of format {fields['format']}, and this version of "
+                f"rank1 knows up to {_FORMAT}",
+                "a later version made it; upgrade rank1",
+            )
+        if fields["format"] == 1:
+            fields["sides"] = {ROW: fields["rows"], COLUMN: fields["columns"]}
+        fields["sides"] = {side: tuple(labels) for side, labels in fields["sides"].items()}
+        for name in ("reward_range", "room"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
+        known = {field.name for field in dataclasses.fields(Spec)}
+        return Spec(**{name: value for name, value in fields.items() if name in known})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DamagedError(f"the study's specification can't be read: {error!r}") from None
 
 
 def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Names of rows or columns, which must differ from each other.
+    """Names of levels, which must differ from each other.
 
     >>> labels_of("rows", ["18-24", "25-34", "18-24"])
     Traceback (most recent call last):
     ...
-    rank1.InputError: rows must all be different, got '18-24' twice
+    rank1.InputError: rows must be names that differ, got '18-24' twice
     """
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
-        raise InputTypeError(f"{name} must be a list of names, got {shown(labels)}")
+        raise InputTypeError(name, labels, "a list of names")
     found = tuple(labels)
     seen = set(known)
-    if not 1 <= len(found) + len(seen) <= MAX_LINES:
-        raise InputError(f"{name} must be 1 to {MAX_LINES:,} names, got {len(found) + len(seen):,}")
+    if not 1 <= len(found) + len(seen) <= MAX_LEVELS:
+        count = len(found) + len(seen)
+        raise InputError(name, labels, f"1 to {MAX_LEVELS:,} names", got=f"{count:,}")
     for place, label in enumerate(found):
         check_text(f"{name}[{place}]", label)
         if label in seen:
-            raise InputError(f"{name} must all be different, got {shown(label)} twice")
+            raise InputError(name, label, "names that differ", got=f"{shown(label)} twice")
         seen.add(label)
     return found
 
 
+def sides_of(rows: Any, columns: Any, sides: Any) -> dict[str, tuple[str, ...]]:
+    """The sides of a study, given as rows and columns or by their names.
+
+    >>> sides_of(None, None, {"image": ["x", "y"], "button": []})
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: sides.button must be 1 to 4,096 names, got 0
+    """
+    if sides is None:
+        return {ROW: labels_of("rows", rows), COLUMN: labels_of("columns", columns)}
+    if rows is not None or columns is not None:
+        raise InputError("sides", sides, "None where rows and columns are given")
+    if not isinstance(sides, Mapping):
+        raise InputTypeError("sides", sides, "a mapping from names of sides to names of levels")
+    if not 1 <= len(sides) <= MAX_SIDES:
+        raise InputError("sides", sides, f"1 to {MAX_SIDES} sides", got=f"{len(sides)}")
+    for side in sides:
+        check_text("sides", side)
+        if side == "reward":  # the name of a column beside the sides, in files
+            raise InputError("sides", side, "sides that aren't called reward")
+    return {side: labels_of(f"sides.{side}", labels) for side, labels in sides.items()}
+
+
+def room_for(sizes: Iterable[int]) -> tuple[int, ...]:
+    """How many levels each side can ever have: 4,096 on up to four sides, fewer on more.
+
+    >>> room_for([2, 3]), room_for([4, 100, 2, 2, 2, 2, 2, 2])
+    ((4096, 4096), (64, 128, 64, 64, 64, 64, 32, 32))
+    """
+    bits = [(size - 1).bit_length() for size in sizes]
+    while sum(bits) < 48 and min(bits) < 12:
+        bits[bits.index(min(bits))] += 1
+    return tuple(2**each for each in bits)
+
+
 def make_spec(
     *,
-    rows: Any,
-    columns: Any,
     goal: str,
-    policy: Policy | str | None,
-    horizon: int | None,
-    reward_window: float | datetime.timedelta | None,
-    on_expiry: str,
-    default_reward: float | None,
-    reward_range: tuple[float, float],
-    confidence: float,
-    tolerance: float,
-    forgetting: float | None,
-    seed: int | None,
+    rows: Any = None,
+    columns: Any = None,
+    sides: Any = None,
+    policy: Policy | str | None = None,
+    horizon: int | None = None,
+    reward_window: float | datetime.timedelta | None = None,
+    on_expiry: str = "drop",
+    default_reward: float | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    confidence: float = 0.95,
+    tolerance: float = 0.0,
+    forgetting: float | None = None,
+    seed: int | None = None,
 ) -> Spec:
     """A specification, once it is sure that a study can be run by it."""
     checks.one_of("goal", goal, tuple(DEFAULT_POLICY))
@@ -150,9 +219,9 @@ def make_spec(
         reward_window = checks.number("reward_window", reward_window, 0, 1e10, above=True)
     elif on_expiry == "default":
         raise InputError(
-            "reward_window must be given with on_expiry='default': the seconds after which a "
-            "reward that hasn't come is taken to be the default"
-        )
+            "reward_window", None, "given with on_expiry='default'",
+            "it is the seconds after which a reward that hasn't come is taken to be the default",
+        )  # fmt: skip
     default = (
         low
         if default_reward is None
@@ -165,12 +234,12 @@ def make_spec(
     for name, value in (("confidence", confidence), ("tolerance", tolerance)):
         checks.number(name, value, 0, 1, above=name == "confidence", below=True)
     seed = int.from_bytes(os.urandom(6)) if seed is None else checks.integer("seed", seed, 0)
-    chosen = policy_of(policy, goal)
+    chosen, grid = policy_of(policy, goal), sides_of(rows, columns, sides)
+    sizes = [len(labels) for labels in grid.values()]
     spec = Spec(
-        rows=labels_of("rows", rows),
-        columns=labels_of("columns", columns),
+        sides=grid,
         goal=goal,
-        policy=chosen.name,
+        policy=name_of_policy(chosen),
         settings=chosen.settings,
         horizon=horizon,
         reward_window=reward_window,
@@ -181,52 +250,35 @@ def make_spec(
         tolerance=float(tolerance),
         forgetting=forgetting,
         seed=seed,
+        room=room_for(sizes),
     )
-    _check_playable(spec)
-    started(spec, len(spec.rows), len(spec.columns))
+    state = started(spec, sizes)
+    if forgetting is not None and not has_counts(state):
+        raise InputError(
+            "forgetting", forgetting, f"None for {spec.policy}",
+            "its state isn't counts and sums, as those of uts, top_two, ucb1 and thompson are",
+        )  # fmt: skip
     return spec
 
 
-def started(spec: Spec, K: int, L: int) -> State:
-    """The policy's state before the first pull, on a grid that it can play."""
-    policy = spec.made_policy()
-    check_grid(policy, K, L, spec.horizon)
-    return policy.start(spec.known(K, L))
+def started(spec: Spec, sizes: Iterable[int]) -> State:
+    """The policy's state before the first pull, on a grid that it can play; rewards are scaled."""
+    policy, grid = spec.made_policy(), Grid(sizes)
+    policy.check(grid, spec.horizon)
+    return policy.start(Known(n=spec.horizon or HORIZON, sides=grid))
 
 
-def check_grid(policy: Policy, K: int, L: int, horizon: int | None) -> None:
-    """Refuse a grid that a policy can't keep, or won't have seen once by the horizon.
-
-    >>> from rank1 import UTS
-    >>> check_grid(UTS(), 30, 20, 500)
-    Traceback (most recent call last):
-    ...
-    rank1.InputError: horizon must be at least 600, got 500: uts tries each of the 600 pairs first; raise it, merge rows or columns, or take a policy that needn't try every pair, like rank1elim or thompson
-    """  # noqa: E501
-    pairs = K * L
-    if pairs > MAX_PAIRS and not policy.lines_only:
-        others = [name for name, kind in POLICIES.items() if kind.lines_only]
-        raise InputError(
-            f"rows must be fewer, or columns: {policy.name} keeps something for every pair, and "
-            f"takes at most {MAX_PAIRS:,} ({' and '.join(others)} take more), got {pairs:,}"
-        )
-    tries_all = policy.every_pair_first and getattr(policy, "first_round", True)
-    if horizon is not None and tries_all and pairs > horizon:
-        raise InputError(
-            f"horizon must be at least {pairs:,}, got {horizon:,}: {policy.name} tries "
-            f"each of the {pairs:,} pairs first; raise it, merge rows or columns, or take a "
-            "policy that needn't try every pair, like rank1elim or thompson"
-        )
-
-
-def _check_playable(spec: Spec) -> None:
-    policy = POLICIES[spec.policy]
-    if spec.forgetting is not None and not policy.counts:
-        able = ", ".join(name for name, cls in POLICIES.items() if cls.counts)
-        raise InputError(
-            f"forgetting must be None for {spec.policy}, whose state isn't counts and sums; "
-            f"it works with {able}"
-        )
+def name_of_policy(policy: Policy) -> str:
+    """The name by which a study that is opened finds the policy's class again."""
+    cls = type(policy)
+    for name in (policy.name, f"{cls.__module__}:{cls.__qualname__}"):
+        with contextlib.suppress(InputError, InputTypeError):
+            if cls.__module__ != "__main__" and find_policy(name) is cls:
+                return name
+    raise InputError(
+        "policy", policy, "one whose class can be imported",
+        "put the class at the top level of a module",
+    )  # fmt: skip
 
 
 def policy_of(policy: Policy | str | None, goal: str) -> Policy:
@@ -236,12 +288,8 @@ def policy_of(policy: Policy | str | None, goal: str) -> Policy:
     if isinstance(policy, str):
         return parse_policy(policy)
     if not isinstance(policy, Policy):
-        raise InputTypeError(f"policy must be a policy or its name, got {shown(policy)}")
-    if POLICIES.get(policy.name) is not type(policy):
-        raise InputError(
-            f"policy must be one that rank1 comes with, as others can't be opened by its name, "
-            f"got {shown(policy)}"
-        )
+        raise InputTypeError("policy", policy, "a policy or its name")
+    name_of_policy(policy)  # by which it is opened again
     return policy
 
 
@@ -250,14 +298,11 @@ def range_of(reward_range: Any) -> tuple[float, float]:
     try:
         low, high = reward_range
     except (TypeError, ValueError):
-        raise InputTypeError(
-            f"reward_range must be a pair of numbers, got {shown(reward_range)}"
-        ) from None
+        raise InputTypeError("reward_range", reward_range, "a pair of numbers") from None
     low, high = checks.number("reward_range[0]", low), checks.number("reward_range[1]", high)
     if not low < high or not math.isfinite(high - low):
-        raise InputError(f"reward_range must be (low, high) with low < high, got {(low, high)}")
+        raise InputError("reward_range", (low, high), "(low, high) with low < high")
     if max(-low, high) > LARGEST:
-        raise InputError(
-            f"reward_range must lie within ±{LARGEST:g}, or sums would overflow, got {(low, high)}"
-        )
+        expected = f"within ±{LARGEST:g}"
+        raise InputError("reward_range", (low, high), expected, "sums would overflow")
     return low, high

@@ -1,35 +1,38 @@
-"""A live study: ask for a pair, show it, tell its reward when it comes."""
+"""A live study: ask for an arm, show it, tell its reward when it comes."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import json
+import math
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar, overload
 
 from rank1 import checks, notebook
+from rank1.documents import Best, Replayed, Report, Suggestion, Verified
 from rank1.errors import Rank1Error, StorageError
 from rank1.policies import Policy
-from rank1.studies import asking, checking
-from rank1.studies.asking import Report, Suggestion
-from rank1.studies.best import Best, best_of
-from rank1.studies.desk import Desk, Work
-from rank1.studies.export import Replayed, export_log, replay_log
+from rank1.policies.base import has_counts
+from rank1.studies import suggestions, verification
+from rank1.studies.best import best_of
+from rank1.studies.events import Kind, check_text
+from rank1.studies.export import event_lines, export_log, page_lines, replay_log
 from rank1.studies.fitting import StudyFit, fit_of
 from rank1.studies.history import History, import_history
-from rank1.studies.log import Event, Kind, check_text
-from rank1.studies.memory import Memory
-from rank1.studies.spec import Spec, labels_of, make_spec
+from rank1.studies.spec import Spec, make_spec
+from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader, Storage, open_storage
+from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 __all__ = ["Study"]
 
+T = TypeVar("T")
+
 Place = str | os.PathLike[str] | Storage
 
-#: Pairs of which a notebook shows what was found; of more, only how many rewards there are.
+#: Arms of which a notebook shows what was found; of more, only how many rewards there are.
 MAX_SHOWN = 100_000
 
 
@@ -38,7 +41,7 @@ def _opened(storage: Place) -> Storage:
 
 
 class Study:
-    """A grid of named rows and columns that is played live, on a durable log.
+    """A grid of named levels that is played live, on a durable log.
 
     Made by `Study.create` or `Study.open`. All that is acknowledged is stored; several processes
     and threads may work on one study. Ids make a retried ask or tell harmless.
@@ -60,15 +63,16 @@ class Study:
     >>> study.close()
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, access: StudyAccess) -> None:
+        #: Transactions on the study, for callers that share them; see `rank1.studies.group_commit`.
+        self.access = access
 
     @classmethod
     def create(
         cls,
         name: str,
-        rows: Sequence[str],
-        columns: Sequence[str],
+        rows: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
         goal: str = "earn",
         policy: Policy | str | None = None,
         storage: Place = "rank1.db",
@@ -82,25 +86,27 @@ class Study:
         *,
         reward_range: tuple[float, float] = (0.0, 1.0),
         forgetting: float | None = None,
+        sides: Mapping[str, Sequence[str]] | None = None,
     ) -> Self:
-        """A new study.
+        """Create a study.
 
         Parameters
         ----------
         name
             1 to 256 characters, which no other study of the storage has.
         rows, columns
-            Names, 1 to 4096 a side, each once. At most 2²⁰ pairs for policies that keep something
-            for every pair; `rank1elim` and `rank1elim_kl` take more.
+            Names of the levels of two sides, 1 to 4096 each, all different. At most 2²⁰ arms for
+            policies that keep something for every arm; `rank1elim` and `rank1elim_kl` take more.
         goal
             "earn" takes UTS, which plays what pays; "find" takes TopTwo, which plays what tells
-            most about which pair is best.
+            most about which arm is best.
         policy
-            A policy of the package instead, or its name, as in `"linucb:confidence_scale=1/3"`.
+            A policy instead, or its name, as in `"linucb:confidence_scale=1/3"`; of another
+            package by the name of its entry point, or as `"module:Class"`.
         storage
             A file, `sqlite:///…`, `postgresql://…`, or an open storage.
         horizon
-            How many suggestions are planned, for policies that need to know; 1,000,000 unless told.
+            How many suggestions are planned, for policies that need to know; default: 1,000,000.
         reward_window
             Seconds, or a timedelta, after which a reward is overdue; None: never.
         on_expiry
@@ -108,114 +114,150 @@ class Study:
             been lost. "default": `default_reward` is taken for its reward. "wait": it is noted, and
             the policy goes on waiting. What is reported later is stored in any case.
         default_reward
-            For `on_expiry="default"`; the lowest reward unless told.
+            For `on_expiry="default"`; default: the lowest reward.
         confidence, tolerance
             Of the stopping rule: see `rank1.stopping.verdict`. The tolerance is in the units of
             the rewards.
         seed
-            Of the suggestions; random unless told.
+            Of the suggestions; default: random.
         reward_range
             The lowest and the largest reward there can be.
         forgetting
             The half-life of what is learned, in reports, for traffic that drifts. For policies
             whose state is counts and sums. Such a study has no rule for when to stop.
+        sides
+            1 to 16 sides instead of rows and columns: the names of the levels of each, as in
+            `{"headline": ["A", "B"], "image": ["x", "y", "z"]}`.
         """
         check_text("name", name)
         spec = make_spec(
-            rows=rows, columns=columns, goal=goal, policy=policy, horizon=horizon,
+            rows=rows, columns=columns, sides=sides, goal=goal, policy=policy, horizon=horizon,
             reward_window=reward_window, on_expiry=on_expiry, default_reward=default_reward,
             reward_range=reward_range, confidence=confidence, tolerance=tolerance,
             forgetting=forgetting, seed=seed,
         )  # fmt: skip
         place = _opened(storage)
-        return cls(Desk(place, place.create(name, spec.text)))
+        return cls(StudyAccess(place, place.create(name, spec.text)))
 
     @classmethod
     def open(cls, name: str, storage: Place = "rank1.db") -> Self:
-        """A study that is there; UnknownStudyError if it isn't."""
+        """Open a study that is there; UnknownStudyError if it isn't."""
         place = _opened(storage)
         with place.reading() as log:
             row = log.study(name)
-        return cls(Desk(place, row))
+        return cls(StudyAccess(place, row))
 
     # What it is
 
     @property
     def name(self) -> str:
         """Its name."""
-        return self._desk.study.name
+        return self.access.study.name
+
+    @property
+    def uid(self) -> str:
+        """What the ids of its suggestions begin with."""
+        return self.access.study.uid
 
     @property
     def spec(self) -> Spec:
         """What `create` was told."""
-        return self._desk.spec
+        return self.access.spec
 
     @property
     def policy(self) -> Policy:
-        """Who chooses."""
-        return self._desk.spec.made_policy()
+        """The policy that chooses."""
+        return self.access.spec.made_policy()
+
+    @property
+    def sides(self) -> dict[str, list[str]]:
+        """The levels that live, by side."""
+        return self.look(lambda state, log: {side: state.living_labels(side) for side in state.labels})
 
     @property
     def rows(self) -> list[str]:
-        """The rows that live."""
-        return self._desk.look(lambda memory, log: memory.living_labels("rows"))
+        """The rows that live, of a study with two sides."""
+        return self._two_sides()[0]
 
     @property
     def columns(self) -> list[str]:
-        """The columns that live."""
-        return self._desk.look(lambda memory, log: memory.living_labels("columns"))
+        """The columns that live, of a study with two sides."""
+        return self._two_sides()[1]
+
+    def _two_sides(self) -> list[list[str]]:
+        sides = [*self.sides.values()]
+        if len(sides) != 2:
+            raise AttributeError(f"rows and columns are for two sides: {self.name!r} has {len(sides)}")
+        return sides
 
     @property
     def revision(self) -> int:
-        """How often rows or columns were added or retired."""
-        return self._desk.look(lambda memory, log: memory.revision)
+        """How often levels were added or retired."""
+        return self.look(lambda state, log: state.revision)
 
     def __repr__(self) -> str:
-        return f"<Study {self.name!r} in {self._desk.storage.where!r}>"
+        return f"<Study {self.name!r} in {self.access.storage.where!r}>"
 
     @notebook.never_fails
     def _repr_html_(self) -> str:
         """What was found so far; looking writes nothing, not even what is overdue."""
         caption = f"{self.name}: {self.policy.label}, to {self.spec.goal}"
-        sides = len(self.rows), len(self.columns)
-        if sides[0] * sides[1] > MAX_SHOWN:
-            totals = self._desk.look(lambda memory, log: asking.counts_of(memory))
-            size = "{:,} × {:,}".format(*sides)
-            return notebook.facts([("rows × columns", size), *totals.items()], caption)
-        best = self._desk.look(lambda memory, log: best_of(memory, self.spec, self._now(log)))
+        sides = {side: len(labels) for side, labels in self.sides.items()}
+        if math.prod(sides.values()) > MAX_SHOWN:
+            totals = self.look(lambda state, log: state.counts())
+            size = " × ".join(f"{count:,}" for count in sides.values())
+            return notebook.facts([(" × ".join(sides), size), *totals.items()], caption)
+        best = self.look(lambda state, log: best_of(state, self.spec, self._now(log)))
         return best.html(caption)
 
     # Asking and telling
 
     @overload
     def ask(
-        self, count: None = None, key: str | None = None, unit: str | None = None
+        self,
+        count: None = None,
+        key: str | None = None,
+        unit: str | None = None,
+        data: Mapping[str, Any] | None = None,
     ) -> Suggestion: ...
 
     @overload
     def ask(
-        self, count: int, key: str | None = None, unit: str | None = None
+        self,
+        count: int,
+        key: str | None = None,
+        unit: str | None = None,
+        data: Mapping[str, Any] | None = None,
     ) -> list[Suggestion]: ...
 
     def ask(
-        self, count: int | None = None, key: str | None = None, unit: str | None = None
+        self,
+        count: int | None = None,
+        key: str | None = None,
+        unit: str | None = None,
+        data: Mapping[str, Any] | None = None,
     ) -> Suggestion | list[Suggestion]:
-        """The next pair to show; with a `count`, a list of so many.
+        """Ask for the next arm to show; with a `count`, for a list of as many.
 
         Parameters
         ----------
         count
-            1 to 100,000. One suggestion, and no list, unless told.
+            1 to 100,000. Default: one suggestion, and no list.
         key
             Of this request. The same key gives the same suggestions again, so that it may be
             retried.
         unit
-            Whom the pair is for: a visitor, say. While its last suggestion waits for a reward,
-            the same unit is given the same suggestion; after that, a new one of the same pair, as
-            long as the pair lives.
+            Whom the arm is for: a visitor, say. While its last suggestion waits for a reward,
+            the same unit is given the same suggestion; after that, a new one of the same arm, as
+            long as the arm lives.
+        data
+            A JSON object of at most 4 KB that is kept with each suggestion: its `data`, and in
+            the export.
         """
-        whole = 1 if count is None else checks.integer("count", count, 1, asking.MAX_COUNT)
-        made = self._desk.transact(lambda work: asking.suggest(work, self.spec, whole, key, unit))
+        whole = 1 if count is None else checks.integer("count", count, 1, suggestions.MAX_COUNT)
+        made = self.access.transact(
+            lambda work: suggestions.suggest(work, whole, key, unit, data)
+        )
         return made[0] if count is None else made
 
     def tell(self, id: str, reward: float) -> Report:
@@ -231,99 +273,162 @@ class Study:
         """Many rewards at once: all are stored, or after an error none of them."""
         pairs = list(reports.items() if isinstance(reports, Mapping) else reports)
 
-        def work(doing: Work) -> list[Report]:
-            answers = asking.take_reports(doing, self.spec, pairs)
+        def work(doing: UnitOfWork) -> list[Report]:
+            answers = suggestions.take_reports(doing, pairs)
             for answer in answers:
                 if isinstance(answer, Rank1Error):
                     raise answer
             return [answer for answer in answers if isinstance(answer, Report)]
 
-        return self._desk.transact(work)
+        return self.access.transact(work)
 
     def cancel(self, id: str) -> None:
-        """A suggestion was never shown: it teaches nothing. Again is as good as once."""
-        self._desk.transact(lambda work: asking.cancel(work, self.spec, id))
+        """Note that a suggestion was never shown: it teaches nothing. Twice is the same as once."""
+        self.access.transact(lambda work: suggestions.cancel(work, id))
 
     # The grid
 
     def revise(
         self,
+        add: Mapping[str, Iterable[str]] | None = None,
+        retire: Mapping[str, Iterable[str]] | None = None,
         *,
         add_rows: Iterable[str] = (),
         retire_rows: Iterable[str] = (),
         add_columns: Iterable[str] = (),
         retire_columns: Iterable[str] = (),
     ) -> int:
-        """Add and retire rows and columns; the number of the revision.
+        """Add and retire levels, by side; the number of the revision.
 
-        A retired line is not suggested any more; rewards of pulls that are out are still stored.
-        A retired name that is added again lives on with what was known of it. Policies whose state
-        is counts and sums go on with all they know of pairs that live; the others start anew.
+        A retired level is not suggested any more; rewards of earlier pulls are still stored. A
+        retired name that is added again lives on with what was known of it. Policies whose state
+        is counts and sums go on with all they know of arms that live; the others start anew.
+
+        Examples
+        --------
+        >>> import tempfile, rank1
+        >>> place = tempfile.mkdtemp() + "/rank1.db"
+        >>> sides = {"headline": ["A", "B"], "image": ["x", "y"], "button": ["buy"]}
+        >>> study = rank1.Study.create("home", sides=sides, storage=place)
+        >>> study.revise(add={"button": ["go"]}, retire={"image": ["y"]})
+        1
+        >>> study.sides
+        {'headline': ['A', 'B'], 'image': ['x'], 'button': ['buy', 'go']}
+        >>> study.close()
         """
-        given = {
-            "add_rows": add_rows, "retire_rows": retire_rows,
-            "add_columns": add_columns, "retire_columns": retire_columns,
-        }  # fmt: skip
-        change = {name: list(labels_of(name, labels)) for name, labels in given.items() if labels}
+        change = suggestions.change_of(
+            self.spec.sides, add, retire, add_rows=add_rows, retire_rows=retire_rows,
+            add_columns=add_columns, retire_columns=retire_columns,
+        )  # fmt: skip
 
-        def work(doing: Work) -> int:
-            text = json.dumps(change)
-            if change:
-                doing.memory.check_revision(text)
-                number = doing.memory.revision + 1
-                doing.append([Event(Kind.REVISED, tag=number, data=text)])
-            return doing.memory.revision
+        def work(doing: UnitOfWork) -> tuple[int, bool]:
+            return suggestions.revise(doing, change), has_counts(doing.state.state)
 
-        if change and not self.policy.counts:
+        number, goes_on = self.access.transact(work)
+        if (change.added or change.retired) and not goes_on:
             warnings.warn(
                 f"{self.spec.policy} starts anew after a revision: its state isn't counts and sums",
                 UserWarning,
                 stacklevel=2,
             )
-        return self._desk.transact(work)
+        return number
 
     def retire(self) -> None:
         """Close the study: it gives no suggestions any more, and still takes reports."""
 
-        def work(doing: Work) -> None:
+        def work(doing: UnitOfWork) -> None:
             doing.ahead = True
             doing.log.retire(doing.study.id)
 
         try:
-            self._desk.transact(work)
+            self.access.transact(work)
         finally:
-            self._desk.forget()
+            self.access.forget()
 
     # What was found
 
     def best(self) -> Best:
-        """The leader, intervals for pairs and effects, and whether one may stop, and why."""
-        return self._settled(lambda memory, log: best_of(memory, self.spec, self._now(log)))
+        """What was found: the leader, intervals for arms and effects, whether to stop, and why."""
+        return self._settled(lambda state, log: best_of(state, self.spec, self._now(log)))
 
     def fit(self, B: int = 199, seed: int = 1) -> StudyFit:
         """Is the grid of rank one? With a p-value by replaying the study's own policy B times.
 
         Rewards that aren't 0 or 1 are replayed as if they were; then p is on the safe side.
         """
-        return self._settled(lambda memory, log: fit_of(memory, self.spec, self._now(log), B, seed))
+        return self._settled(lambda state, log: fit_of(state, self.spec, self._now(log), B, seed))
 
-    def totals(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """How many suggestions there are, and what became of them."""
-        return self._settled(lambda memory, log: asking.counts_of(memory))
+        return self._settled(lambda state, log: state.counts())
 
     def _now(self, log: Reader) -> float:
-        return log.now(self._desk.study.id)
+        return log.now(self.access.study.id)
 
-    def _settled(self, reader: Any) -> Any:
+    def _settled(self, reader: Callable[[StudyState, Reader], T]) -> T:
         """Look at the study, once what is overdue is noted."""
 
-        def is_overdue(memory: Memory, log: Reader) -> bool:
-            return bool(memory.overdue(self._now(log)))
+        def is_overdue(state: StudyState, log: Reader) -> bool:
+            return bool(state.overdue(self._now(log)))
 
-        if self.spec.reward_window is not None and self._desk.look(is_overdue):
-            with contextlib.suppress(StorageError):  # who may only read sees what was noted so far
-                self._desk.transact(lambda work: None)
-        return self._desk.look(reader)
+        if self.spec.reward_window is not None and self.look(is_overdue):
+            # Where the storage is read-only, the look shows what was noted so far.
+            with contextlib.suppress(StorageError):
+                self.access.transact(lambda work: None)
+        return self.look(reader)
+
+    def look(self, reader: Callable[[StudyState, Reader], T]) -> T:
+        """What `reader(state, log)` returns, of a state that is up to date; nothing is written."""
+        return self.access.look(reader)
+
+    # The log
+
+    def events(
+        self,
+        after: int | None = None,
+        limit: int = 100,
+        *,
+        kinds: Sequence[str] = (),
+        newest: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Some events of the log as dicts, from the oldest on or from the newest back.
+
+        Parameters
+        ----------
+        after
+            The `seq` of the last event of the page before; default: from the first, or the newest.
+        limit
+            How many at most.
+        kinds
+            Names of kinds, such as "reported"; default: all.
+        newest
+            Whether to go from the newest event back.
+        """
+        for kind in kinds:
+            checks.one_of("kinds", kind, [each.name.lower() for each in Kind])
+        chosen = [Kind[kind.upper()] for kind in kinds]
+
+        def read(state: StudyState, log: Reader) -> list[dict[str, Any]]:
+            study = self.access.study
+            page = log.page(study.id, after, limit, kinds=chosen, newest=newest)
+            return list(event_lines(study, state, log, page))
+
+        return self.look(read)
+
+    def lines(self, after: int = 0, limit: int = 1000) -> tuple[list[dict[str, Any]], int]:
+        """Some lines of the export, and the `after` of the next ones, 0 if there are none."""
+
+        def read(state: StudyState, log: Reader) -> tuple[list[dict[str, Any]], int]:
+            study = self.access.study
+            page = log.page(study.id, after, limit, kinds=(Kind.SUGGESTED,))
+            lines = list(page_lines(study, state, log, page))
+            return lines, page[-1].seq if len(page) == limit else 0
+
+        return self.look(read)
+
+    def last_event(self) -> int:
+        """The seq of the last event: it changes with everything that is stored."""
+        return self.look(lambda state, log: state.seq)
 
     # In and out
 
@@ -333,33 +438,39 @@ class Study:
         Parameters
         ----------
         history
-            A CSV, JSONL or Parquet file with the columns row, column and reward; or rows of these.
+            A CSV, JSONL or Parquet file with a column for each side (row and column, if these are
+            the sides) and one called reward; or lines of these, in the order of the sides.
         key
-            The same key is imported once. Unless told, the same history is.
+            The same key is imported once. Default: the same history is.
         """
-        return import_history(self._desk, history, key)
+        return import_history(self.access, history, key)
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write a line for each suggestion, as JSONL or Parquet; how many."""
-        return self._desk.look(lambda memory, log: export_log(self._desk.study, memory, log, path))
+        return self.look(lambda state, log: export_log(self.access.study, state, log, path))
 
     def replay(self, policy: Policy | str, seed: int = 1) -> Replayed:
-        """How another policy fares on the rewards of the log, each pair's in their order."""
-        return self._desk.look(
-            lambda memory, log: replay_log(memory, self.spec, log, self._desk.study, policy, seed)
+        """How another policy fares on the rewards of the log, each arm's in their order."""
+        return self.look(
+            lambda state, log: replay_log(state, self.spec, log, self.access.study, policy, seed)
         )
 
-    def verify(self) -> checking.Verified:
+    def verify(self) -> Verified:
         """Recompute all from the log, and compare."""
-        return checking.verify(self._desk)
+        return verification.verify(self.access)
+
+    def snapshot(self) -> bool:
+        """Keep a snapshot, so that the study is opened sooner; whether the storage took it."""
+        self.look(lambda state, log: None)
+        return self.access.keep_snapshot()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the whole storage to a new file, while others write."""
-        self._desk.storage.backup(path)
+        self.access.storage.backup(path)
 
     def close(self) -> None:
-        """Keep a snapshot if much has happened, and close the storage."""
-        self._desk.close()
+        """Keep a snapshot if much has happened since the last, and close the storage."""
+        self.access.close()
 
     def __enter__(self) -> Self:
         return self

@@ -14,7 +14,7 @@ import pytest
 from psycopg import errors
 
 import rank1
-from rank1.studies.log import Event, Kind
+from rank1.studies.events import Event, Kind
 from rank1.studies.storage import StudyRow, postgres_tables, sql
 from rank1.studies.storage.postgres import PostgresStorage
 from tests.studies.conftest import new_schema, while_killed

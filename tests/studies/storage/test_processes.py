@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rank1.studies.log import Kind, read_id
+from rank1.studies.events import Kind, read_id
 from rank1.studies.storage import Storage
 from tests.forked import PROCESSES
 from tests.studies.support import SPEC, append, python, suggested

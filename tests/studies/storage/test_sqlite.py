@@ -20,7 +20,7 @@ import apsw
 import pytest
 
 import rank1
-from rank1.studies.log import Event, Kind
+from rank1.studies.events import Event, Kind
 from rank1.studies.storage import Snapshot, sql, sqlite_file
 from rank1.studies.storage.sqlite import SqliteStorage
 from tests import forked

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 import rank1
-from rank1.studies.log import OUTCOMES, Event, Kind
+from rank1.studies.events import OUTCOMES, Event, Kind
 from rank1.studies.storage import Snapshot, StudyRow, open_storage
 
 KEYS = st.sampled_from([None, "a", "b", "ä"])

@@ -1,12 +1,12 @@
-"""Where studies are kept: a SQLite file, or a PostgreSQL database."""
+"""Where studies are kept: a SQLite file, a PostgreSQL database, or what another package offers."""
 
 from __future__ import annotations
 
 import os
 import re
+from importlib.metadata import entry_points
 
-from rank1.checks import shown
-from rank1.errors import InputError, InputTypeError, StorageError
+from rank1.errors import InputError, InputTypeError, MissingPackageError
 from rank1.studies.storage.base import (
     PATIENCE,
     Reader,
@@ -34,7 +34,9 @@ def open_storage(where: str | os.PathLike[str], patience: float = PATIENCE) -> S
     ----------
     where
         A file (`rank1.db`, or `sqlite:///rank1.db`; with four slashes from the root of the file
-        system), or the address of a database (`postgresql://user@host/database`).
+        system), or the address of a database (`postgresql://user@host/database`). The schemes of
+        other addresses are looked up among the entry points `rank1.storages` of the packages that
+        are installed: each is called with the address and the patience.
     patience
         Seconds to wait for others that write, and for a server to come back.
 
@@ -48,7 +50,7 @@ def open_storage(where: str | os.PathLike[str], patience: float = PATIENCE) -> S
     rank1.InputError: storage must be a file, sqlite:///… or postgresql://…, got 'mysql://db.example/shop'
     """
     if not isinstance(where, str | os.PathLike):
-        raise InputTypeError(f"storage must be a file or an address, got {shown(where)}")
+        raise InputTypeError("storage", where, "a file or an address")
     text = os.fspath(where)
     scheme, _, rest = text.partition("://")
     if not _ or not re.fullmatch("[A-Za-z][A-Za-z0-9+.-]*", scheme):
@@ -57,16 +59,17 @@ def open_storage(where: str | os.PathLike[str], patience: float = PATIENCE) -> S
         return _sqlite(rest[1:], patience)
     if scheme in ("postgresql", "postgres"):
         return _postgres(text, patience)
-    raise InputError(f"storage must be a file, sqlite:///… or postgresql://…, got {shown(text)}")
+    for entry in entry_points(group="rank1.storages", name=scheme):
+        made: Storage = entry.load()(text, patience)
+        return made
+    raise InputError("storage", text, "a file, sqlite:///… or postgresql://…")
 
 
 def _sqlite(path: str, patience: float) -> Storage:
     if path in ("", ":memory:") or "\0" in path:
-        raise InputError(f"storage must be a file that lasts, got {path!r}")
-    try:
-        from rank1.studies.storage.sqlite import SqliteStorage
-    except ModuleNotFoundError as error:
-        raise _missing(error, "studies") from None
+        raise InputError("storage", path, "a file that lasts")
+    from rank1.studies.storage.sqlite import SqliteStorage
+
     return SqliteStorage(path, patience)
 
 
@@ -74,9 +77,7 @@ def _postgres(url: str, patience: float) -> Storage:
     try:
         from rank1.studies.storage.postgres import PostgresStorage
     except ModuleNotFoundError as error:
-        raise _missing(error, "postgres") from None
+        raise MissingPackageError(
+            f"this storage needs {error.name}", "pip install 'rank1[postgres]'"
+        ) from None
     return PostgresStorage(url, patience)
-
-
-def _missing(error: ModuleNotFoundError, extra: str) -> StorageError:
-    return StorageError(f"this storage needs {error.name}: pip install 'rank1[{extra}]'")

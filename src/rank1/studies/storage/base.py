@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.studies.log import Event, Events, Kind
+from rank1.studies.events import Event, Events, Kind
 
 __all__ = ["PATIENCE", "Reader", "Snapshot", "Storage", "StudyRow", "Transaction"]
 
@@ -71,8 +71,8 @@ class Reader(Protocol):
     ) -> list[Event]:
         """Some events in full, from the oldest on or from the newest back.
 
-        `after` is the seq of the last event of the page before, `kinds` those to show (all of
-        them unless told).
+        `after` is the seq of the last event of the page before; `kinds` those to show (default:
+        all).
         """
 
     def events(self, study: int, seqs: Sequence[int]) -> list[Event]:
@@ -134,7 +134,7 @@ class Storage(Protocol):
         """Read and add to the logs of these studies alone; committed when the block has ended.
 
         After an exception, nothing was added. StorageError says what is wrong; where its `again`
-        is true, nothing was stored for want of a connection, and the whole may be tried again.
+        is true, the connection was lost and nothing was stored, and the whole may be retried.
         """
 
     def put_snapshot(self, study: int, snapshot: Snapshot) -> None:
@@ -150,7 +150,7 @@ class Storage(Protocol):
         """Give back what the operating system lent."""
 
 
-def digest(study: int, snapshot: Snapshot) -> bytes:
+def seal_of(study: int, snapshot: Snapshot) -> bytes:
     """By which damage to a snapshot is seen, and one that was put in another's place."""
     head = f"{study} {snapshot.seq} {snapshot.layout} ".encode()
     return hashlib.blake2b(head + snapshot.blob, digest_size=16).digest()

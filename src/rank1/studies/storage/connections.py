@@ -65,7 +65,7 @@ class Connections(Generic[C]):
         self._leave(connection)
 
     def drop(self, connection: C) -> None:
-        """Close a connection that is of no more use."""
+        """Close a connection that can't be used any more."""
         try:
             self._close(connection)
         finally:
@@ -84,8 +84,8 @@ class Connections(Generic[C]):
             # The last reference would close the connection, here and for the parent.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
             raise StorageError(
-                "a child that was forked within a transaction can't go on with it: it is its "
-                "parent's; fork before or after"
+                "a child that was forked within a transaction can't go on with it",
+                "it is its parent's; fork before or after",
             )
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from rank1.errors import DamagedError, InputError, StorageError, UnknownStudyError
-from rank1.studies.log import RECORD, Events, columns
+from rank1.studies.events import COLUMNS, RECORD, Event, Events, columns
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
 from rank1.studies.storage.postgres_tables import (
@@ -29,27 +29,21 @@ from rank1.studies.storage.postgres_tables import (
     lost,
     translated,
 )
-from rank1.studies.storage.sql import COLUMNS, SqlReader, SqlStorage, SqlTransaction
+from rank1.studies.storage.sql import SqlReader, SqlStorage, SqlTransaction
+from rank1.studies.storage.tables import WRITTEN, select_columns
 
 __all__ = ["PostgresStorage"]
 
 #: How many events are fetched at once.
 PORTION = 500_000
 
-TYPES = ["int4", "int8", "float8", "int2", "int4", "int4", "int8", "int8", "float8", "int4",
-         "text", "int4", "text", "text"]  # fmt: skip
-COPY = f"COPY rank1_events ({COLUMNS}) FROM STDIN (FORMAT BINARY)"
+TYPES = ["int4", *COLUMNS.values()]
+COPY = f"COPY rank1_events ({', '.join(WRITTEN)}) FROM STDIN (FORMAT BINARY)"
 # The columns of `Events`, one after the other in one long value: a row each would take far longer.
-READ = """
-    SELECT string_agg(int8send(seq) || float8send(at) || int2send(kind) || int4send("row")
-        || int4send("column") || int8send(tag) || int8send(suggestion) || float8send(value)
-        || int4send(nonce), '')
-    FROM (SELECT * FROM rank1_events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?) AS e"""
-_FIELDS: Any = [  # NumPy's types for such a list are beyond mypy
-    (name, np.dtype(np.int16 if name == "kind" else RECORD[name]).newbyteorder(">"))
-    for name in RECORD.fields or ()
-]
-SENT = np.dtype(_FIELDS)
+READ = "SELECT string_agg({sent}, '') FROM ({some} AND seq > ? ORDER BY seq LIMIT ?) AS e".format(
+    sent=" || ".join(f"{COLUMNS[name]}send({name})" for name in Events._fields), some="{some}"
+)
+SENT = RECORD.newbyteorder(">")
 # An own statement after that of the lock: it sees what was committed while it waited.
 LOCK = "SELECT id FROM rank1_studies WHERE id = ANY(%s::int4[]) ORDER BY id FOR NO KEY UPDATE"
 #: Of each study the seq and time of its last event, and the time now.
@@ -71,7 +65,7 @@ class PostgresReader(SqlReader):
     """Reads through one connection."""
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+        self.connection, self.present = connection, connection.present
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         cursor = self.connection.execute(_own_marks(sql), parameters, binary=True)
@@ -95,11 +89,11 @@ class PostgresReader(SqlReader):
         ]
 
     def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
-        raw, at = [], after
+        raw, at, sql = [], after, READ.format(some=select_columns(self.present))
         left = 2**62 if limit is None else limit
         while left > 0:
             count = min(left, PORTION)
-            ((portion,),) = self.rows(READ, study, at, count)
+            ((portion,),) = self.rows(sql, study, at, count)
             got = len(portion or b"") // SENT.itemsize
             raw.append(portion or b"")
             at, left = at + got, left - got
@@ -111,7 +105,7 @@ class PostgresReader(SqlReader):
             raise self.damaged(str(error)) from None
 
     def damaged(self, what: str) -> Exception:
-        return DamagedError(f"the log is damaged: {what}; restore a backup of the database")
+        return DamagedError(f"the log is damaged: {what}", "restore a backup of the database")
 
 
 class PostgresTransaction(PostgresReader, SqlTransaction):
@@ -149,9 +143,8 @@ class PostgresStorage(SqlStorage):
         try:
             parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
-            raise InputError(
-                f"storage must be an address like postgresql://user@host/database: {error}"
-            ) from None
+            expected = "an address like postgresql://user@host/database"
+            raise InputError("storage", url, expected, str(error).strip()) from None
         self.where = _without_password(parts)
         self.patience = patience
         self._connect = functools.partial(connect, parts, self.where, patience)
@@ -181,8 +174,10 @@ class PostgresStorage(SqlStorage):
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         raise StorageError(
-            f"can't copy {self.where} to {os.fspath(path)!r}: a PostgreSQL database is backed up "
-            "by the server's own tools (pg_dump), while it is in use"
+            f"can't copy {self.where} to {os.fspath(path)!r}",
+            "a PostgreSQL database is backed up by the server's own tools (pg_dump), while it is "
+            "in use",
+            where=self.where,
         )
 
     def close(self) -> None:
@@ -237,9 +232,7 @@ class PostgresStorage(SqlStorage):
                 if not gone or not self._was_there:
                     raise
                 if time.monotonic() > deadline:
-                    told = lost(self.where, error)
-                    told.waited = True
-                    raise told from error
+                    raise lost(self.where, error, waited=True) from error
                 self._connections.close()  # what waits there is as dead
                 time.sleep(0.01 * 2 ** min(attempt, 6) * random.uniform(0.5, 1.5))
             except BaseException:
@@ -259,29 +252,30 @@ class PostgresStorage(SqlStorage):
                 raise lost(self.where, error) from error
         else:
             if status != "COMMIT":
-                raise StorageError(f"{self.where} didn't commit ({status}); nothing was stored")
+                problem = f"{self.where} didn't commit ({status}); nothing was stored"
+                raise StorageError(problem, where=self.where)
 
-    def _is_there(self, added: list[tuple[Any, ...]]) -> bool:
-        """Whether a transaction that added these rows was committed.
+    def _is_there(self, added: tuple[int, Event] | None) -> bool:
+        """Whether a transaction that added this event at last was committed.
 
         Under the lock that it held to its end, there is no doubt: the event of that number is its
         own, or another's, or missing.
         """
-        if not added:
+        if added is None:
             return True
-        study, seq, at, kind, *_ = added[-1]
-        nonce = added[-1][9]
+        study, event = added
         try:
-            connection, _ = self._begin(*(("BEGIN", [study]) if seq > 1 else (CREATION, [])))
+            connection, _ = self._begin(*(("BEGIN", [study]) if event.seq > 1 else (CREATION, [])))
         except (StorageError, psycopg.Error) as error:
             raise StorageError(
                 f"the connection to {self.where} was lost in mid-commit and hasn't come back "
-                f"({error}): whether the last events were stored isn't known; try again with the "
-                "same key or ids, which does nothing twice"
+                f"({error}): whether the last events were stored isn't known",
+                "retry with the same key or ids, which does nothing twice",
+                where=self.where,
             ) from error
         try:
-            found = PostgresReader(connection).rows(OWN, study, seq)
-            return found == [(at, kind, nonce)]
+            found = PostgresReader(connection).rows(OWN, study, event.seq)
+            return found == [(event.at, event.kind, event.nonce)]
         finally:
             self._undo(connection)
 

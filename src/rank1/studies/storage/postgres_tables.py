@@ -4,63 +4,34 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 from psycopg import errors
 
-from rank1.errors import ConflictError, FormatError, StorageError
+from rank1.errors import ConflictError, StorageError
+from rank1.studies.storage.tables import FORMAT, Dialect, check_format, migration, schema
 
 __all__ = ["Connection", "connect", "translated"]
 
-Connection = psycopg.Connection[tuple[Any, ...]]
 
-#: The version of the tables: to be raised, with a line in MIGRATIONS, when they change.
-FORMAT = 1
-#: From which version, the statements that lead to the next.
-MIGRATIONS: dict[int, str] = {}
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that knows the columns of its table of events."""
+
+    present: frozenset[str]
+
+
+
 #: The number of the lock under which tables are made: "rnk1".
 ADVISORY_LOCK = 0x726E6B31
 
-SCHEMA = """
-    CREATE TABLE rank1_format (version int4 NOT NULL);
-    CREATE TABLE rank1_studies (
-        id int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        name text NOT NULL UNIQUE,
-        uid text NOT NULL UNIQUE,
-        created float8 NOT NULL,
-        retired float8
-    );
-    CREATE TABLE rank1_events (
-        study int4 NOT NULL REFERENCES rank1_studies,
-        seq int8 NOT NULL,
-        at float8 NOT NULL,
-        kind int2 NOT NULL,
-        "row" int4 NOT NULL,
-        "column" int4 NOT NULL,
-        tag int8 NOT NULL,
-        suggestion int8 NOT NULL,
-        value float8 NOT NULL,
-        nonce int4 NOT NULL,
-        key text,
-        position int4 NOT NULL,
-        unit text,
-        data text,
-        PRIMARY KEY (study, seq)
-    );
-    CREATE UNIQUE INDEX rank1_outcomes ON rank1_events (study, suggestion, kind)
-        WHERE suggestion > 0;
-    CREATE UNIQUE INDEX rank1_keys ON rank1_events (study, key, position) WHERE key IS NOT NULL;
-    CREATE INDEX rank1_units ON rank1_events (study, unit, seq) WHERE unit IS NOT NULL;
-    CREATE TABLE rank1_snapshots (
-        study int4 NOT NULL REFERENCES rank1_studies,
-        seq int8 NOT NULL,
-        layout text NOT NULL,
-        blob bytea NOT NULL,
-        digest bytea NOT NULL,
-        PRIMARY KEY (study, seq)
-    );
-"""
+_TYPES = {name: name for name in ("int2", "int4", "int8", "float8", "text")} | {"bytes": "bytea"}
+DIALECT = Dialect(
+    _TYPES, "int4", "int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", has_nan=True
+)
+COLUMNS = """
+    SELECT attname FROM pg_catalog.pg_attribute
+    WHERE attrelid = 'rank1_events'::regclass AND attnum > 0 AND NOT attisdropped"""
 #: A host that is gone is noticed within seconds, not after the hours that are TCP's default.
 TCP = {
     "connect_timeout": 10,
@@ -91,38 +62,43 @@ def translated(where: str, patience: float) -> Iterator[None]:
     try:
         yield
     except errors.UniqueViolation as error:
-        raise ConflictError(f"the log has such an event already ({_told(error)})") from error
+        problem = f"the log has such an event already ({_told(error)})"
+        raise ConflictError(problem, where=where) from error
     except errors.LockNotAvailable as error:
         raise StorageError(
-            f"somebody has held the study in {where} for {patience:g} s: another process writes "
-            "without end, or was stopped in the middle; nothing was stored; end it, or try again"
+            f"another process has held the study in {where} for {patience:g} s",
+            "it writes without end, or was stopped in the middle; nothing was stored; end it, or "
+            "retry",
+            where=where,
         ) from error
     except errors.DiskFull as error:
         raise StorageError(
-            f"no room to write {where}: the disk of the server is full; nothing was stored; free "
-            "some room and go on"
+            f"no room to write {where}",
+            "the disk of the server is full; nothing was stored; free some room and go on",
+            where=where,
         ) from error
     except (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege) as error:
         raise StorageError(
-            f"{where} may not be written, or not by this user ({_told(error)}): nothing was stored"
+            f"{where} may not be written, or not by this user ({_told(error)}); nothing was stored",
+            where=where,
         ) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise lost(where, error) from error
     except psycopg.Error as error:
         raise StorageError(
             f"can't read or write {where} ({type(error).__name__}: {_told(error)}); nothing was "
-            "stored"
+            "stored",
+            where=where,
         ) from error
 
 
-def lost(where: str, error: BaseException) -> StorageError:
+def lost(where: str, error: BaseException, waited: bool = False) -> StorageError:
     """The connection was lost before anything was committed."""
-    told = StorageError(
-        f"no connection to {where}, or it was lost ({_told(error)}); nothing was stored; try again "
-        "when the server is there"
-    )
-    told.again = True
-    return told
+    return StorageError(
+        f"no connection to {where}, or it was lost ({_told(error)}); nothing was stored",
+        "retry when the server is there",
+        where=where, again=True, waited=waited,
+    )  # fmt: skip
 
 
 def _told(error: BaseException) -> str:
@@ -133,13 +109,14 @@ def connect(
     parts: Mapping[str, Any], where: str, patience: float, *, make: bool = False
 ) -> Connection:
     """A connection to a database that has our tables, or is given them."""
-    connection = cast(Connection, psycopg.connect(autocommit=True, **{**TCP, **parts}))
+    connection = Connection.connect(autocommit=True, **{**TCP, **parts})
     try:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise StorageError(
-                f"{where} has the encoding {encoding}, in which not every name can be written: "
-                "take a database with the encoding UTF8"
+                f"{where} has the encoding {encoding}, in which not every name can be written",
+                "take a database with the encoding UTF8",
+                where=where,
             )
         milliseconds = int(1000 * patience)
         times = {
@@ -159,27 +136,31 @@ def _bring_to_format(connection: Connection, where: str, make: bool) -> None:
     found = _format(connection)
     if found is None and not make:
         raise StorageError(
-            f"{where} has no tables of rank1: create a study to make them, or name the right one"
+            f"{where} has no tables of rank1",
+            "create a study to make them, or name the right one",
+            where=where,
         )
-    if found is not None and found > FORMAT:
-        raise FormatError(
-            f"{where} has format {found}, and this version of rank1 knows up to {FORMAT}: a later "
-            "version wrote it; upgrade rank1"
-        )
-    if found == FORMAT:
-        return
+    if found is None or check_format(found, where):
+        # A user who may only read does so from the tables as they are.
+        with contextlib.suppress(errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction):
+            _migrate(connection, where)
+    connection.present = frozenset(name for (name,) in connection.execute(COLUMNS))
+
+
+def _migrate(connection: Connection, where: str) -> None:
+    """Make the tables, or bring them to this version; whole or not at all."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [ADVISORY_LOCK])
         found = _format(connection)
         if found is None:
-            connection.execute(SCHEMA)
+            made = "CREATE TABLE rank1_format (version int4 NOT NULL);" + schema(DIALECT)
+            connection.execute(made.encode())
             connection.execute("INSERT INTO rank1_format VALUES (%s)", [FORMAT])
-            return
-        for version in range(found, FORMAT):
-            if version not in MIGRATIONS:
-                raise FormatError(f"{where} has format {version}, which no version of rank1 has")
-            connection.execute(MIGRATIONS[version].encode())
-        connection.execute("UPDATE rank1_format SET version = %s", [FORMAT])
+        elif check_format(found, where):
+            present = frozenset(name for (name,) in connection.execute(COLUMNS))
+            for statement in migration(DIALECT, present):
+                connection.execute(statement.encode())
+            connection.execute("UPDATE rank1_format SET version = %s", [FORMAT])
 
 
 def _format(connection: Connection) -> int | None:

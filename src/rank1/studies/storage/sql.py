@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.checks import shown
 from rank1.errors import (
     ConflictError,
     InputError,
@@ -18,20 +17,13 @@ from rank1.errors import (
     StudyExistsError,
     UnknownStudyError,
 )
-from rank1.studies.log import OUTCOMES, Event, Events, Kind, check_text, new_uid, nonces
-from rank1.studies.storage.base import Snapshot, StudyRow, digest, several
-from rank1.studies.storage.faults import faults
+from rank1.studies.events import OUTCOMES, Event, Events, Kind, check_text, new_uid, nonces
+from rank1.studies.storage.base import Snapshot, StudyRow, seal_of, several
+from rank1.studies.storage.integrity import faults
+from rank1.studies.storage.tables import select_events
 
-__all__ = ["COLUMNS", "SqlReader", "SqlStorage", "SqlTransaction"]
+__all__ = ["SqlReader", "SqlStorage", "SqlTransaction"]
 
-#: The columns of the table of events, in the order in which rows are written.
-COLUMNS = (
-    'study, seq, at, kind, "row", "column", tag, suggestion, value, nonce, '
-    "key, position, unit, data"
-)
-# The fields of an Event, in its order.
-EVENT = 'kind, "row", "column", tag, suggestion, value, nonce, key, position, unit, data, seq, at'
-EVENTS = f"SELECT {EVENT} FROM rank1_events WHERE study = ?"
 LAST = "SELECT seq, at FROM rank1_events WHERE study = ? ORDER BY seq DESC LIMIT 1"
 STUDIES = """
     SELECT id, name, uid, created, retired,
@@ -60,6 +52,9 @@ PRUNE_SNAPSHOTS = """
 
 class SqlReader:
     """A `Reader` over `rows` and `among`, which a database provides."""
+
+    #: The columns that the table of events has.
+    present: frozenset[str]
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
@@ -114,7 +109,9 @@ class SqlReader:
         if name in names:  # the index doesn't know of it
             raise self.damaged(f"study {name!r} is there and can't be found")
         there = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
-        raise UnknownStudyError(f"there is no study {name!r}; there are: {there or 'none yet'}")
+        raise UnknownStudyError(
+            f"there is no study {name!r}", f"there are: {there or 'none yet'}", study=name
+        )
 
     def last(self, study: int) -> tuple[int, float]:
         for seq, at in self.rows(LAST, study):
@@ -138,7 +135,7 @@ class SqlReader:
             beyond, order = ">", ""
             after = after or 0
         return self._events(
-            f"{EVENTS} AND seq {beyond} ?{some} ORDER BY seq{order} LIMIT ?", study, after, limit
+            f"AND seq {beyond} ?{some} ORDER BY seq{order} LIMIT ?", study, after, limit
         )
 
     def events(self, study: int, seqs: Sequence[int]) -> list[Event]:
@@ -151,16 +148,14 @@ class SqlReader:
         found: list[Event] = []
         for some in several(values):
             condition, parameter = self.among(some)
-            sql = f"{EVENTS} AND {what} {condition} ORDER BY seq"
-            found += self._events(sql, study, parameter)
+            found += self._events(f"AND {what} {condition} ORDER BY seq", study, parameter)
         return sorted(found, key=lambda event: event.seq) if len(values) > 1 else found
 
     def with_key(self, study: int, key: str) -> list[Event]:
-        return self._events(f"{EVENTS} AND key = ? ORDER BY position", study, key)
+        return self._events("AND key = ? ORDER BY position", study, key)
 
     def of_unit(self, study: int, unit: str) -> Event | None:
-        latest = f"{EVENTS} AND unit = ? ORDER BY seq DESC LIMIT 1"
-        for event in self._events(latest, study, unit):
+        for event in self._events("AND unit = ? ORDER BY seq DESC LIMIT 1", study, unit):
             return event
         return None
 
@@ -171,16 +166,15 @@ class SqlReader:
         seq_last, _ = self.last(study)
         for seq, blob, seal in self.rows(SNAPSHOTS, study, layout, seq_last):
             snapshot = Snapshot(seq, layout, bytes(blob))
-            if digest(study, snapshot) == bytes(seal):
+            if seal_of(study, snapshot) == bytes(seal):
                 return snapshot
         return None
 
-    def _events(self, sql: str, *parameters: Any) -> list[Event]:
+    def _events(self, condition: str, *parameters: Any) -> list[Event]:
+        rows = self.rows(f"{select_events(self.present)} {condition}", *parameters)
+        events = map(Event._make, rows)
         # SQLite has no NaN: it keeps NULL.
-        return [
-            Event._make(row if row[5] is not None else (*row[:5], math.nan, *row[6:]))
-            for row in self.rows(sql, *parameters)
-        ]
+        return [e if e.value is not None else e._replace(value=math.nan) for e in events]
 
 
 class SqlTransaction(SqlReader):
@@ -191,19 +185,19 @@ class SqlTransaction(SqlReader):
         self._ends: dict[int, tuple[int, float]] = {}
         self._lasts: dict[int, tuple[int, float]] = {}
         self._clock: float | None = None
-        #: The rows of all that was added.
-        self.added: list[tuple[Any, ...]] = []
+        #: The study of the last event that was added, and that event.
+        self.added: tuple[int, Event] | None = None
         self.failed = False
 
     def insert(self, rows: list[tuple[Any, ...]]) -> None:
-        """Write rows of events, with the fields of COLUMNS."""
+        """Write rows of events, with the fields of `tables.WRITTEN`."""
         raise NotImplementedError
 
     def create(self, name: str, spec: str) -> StudyRow:
         """A new study, whose log begins with its specification."""
         # From the table itself: by an index that is damaged, a study could be there twice.
         if self.rows("SELECT created FROM rank1_studies WHERE name || '' = ?", name):
-            raise ConflictError(f"there is a study {name!r} already")
+            raise ConflictError(f"there is a study {name!r} already", study=name)
         uid = new_uid()
         while self.rows("SELECT 1 FROM rank1_studies WHERE uid = ?", uid):
             uid = new_uid()
@@ -224,7 +218,7 @@ class SqlTransaction(SqlReader):
         """Seq of the last event, and the time of those to come."""
         if study not in self._ends:
             if study not in self._studies:
-                raise InputError(f"study must be one that the transaction names, got {study}")
+                raise InputError("study", study, "one that the transaction names")
             seq, at = self.last(study)
             if self._clock is None:
                 self._clock = self.clock()
@@ -239,23 +233,24 @@ class SqlTransaction(SqlReader):
             if event.unit is not None:
                 check_text("unit", event.unit)
             if event.data is not None and not (event.data.isascii() and "\0" not in event.data):
-                raise InputError(f"data must be ASCII, as JSON can be, got {shown(event.data)}")
+                raise InputError("data", event.data, "ASCII, as JSON can be")
             if (event.suggestion > 0) != (event.kind in OUTCOMES) or event.suggestion > last:
-                raise InputError(f"suggestion must be one that was made before, got {event}")
+                raise InputError("suggestion", event, "one that was made before")
         given = [event.nonce for event in events]
         if not all(given):
             given = [nonce or new for nonce, new in zip(given, nonces(len(events)), strict=True)]
-        rows = [
-            (study, seq, at, int(event.kind), *event[1:6], nonce, *event[7:11])
+        whole = [
+            event._replace(kind=int(event.kind), nonce=nonce, seq=seq, at=at)
             for seq, (event, nonce) in enumerate(zip(events, given, strict=True), last + 1)
         ]
         try:
-            self.insert(rows)
+            self.insert([(study, *event) for event in whole])
         except BaseException:
             self.failed = True  # some of the rows may be there
             raise
         self._ends[study] = self._lasts[study] = last + len(events), at
-        self.added += rows
+        if whole:
+            self.added = study, whole[-1]
         return last + 1
 
     def retire(self, study: int) -> None:
@@ -296,12 +291,13 @@ class SqlStorage:
                 return log.create(name, spec)
         except ConflictError as error:
             raise StudyExistsError(
-                f"there is a study {name!r} in {self.where!r}: open it, or take another name"
-            ) from error
+                f"there is a study {name!r} in {self.where!r}", "open it, or take another name",
+                study=name, where=self.where,
+            ) from error  # fmt: skip
 
     def put_snapshot(self, study: int, snapshot: Snapshot) -> None:
         with self.transaction() as log:
-            log.rows(PUT_SNAPSHOT, study, *snapshot, digest(study, snapshot))
+            log.rows(PUT_SNAPSHOT, study, *snapshot, seal_of(study, snapshot))
             log.rows(PRUNE_SNAPSHOTS, study, study)
 
     def check(self) -> list[str]:

@@ -16,26 +16,21 @@ import apsw
 import numpy as np
 
 from rank1.errors import StorageError
-from rank1.studies.log import RECORD, Events, columns
+from rank1.studies.events import RECORD, Events, columns
 from rank1.studies.storage import sqlite_file
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
-from rank1.studies.storage.sql import COLUMNS, SqlReader, SqlStorage, SqlTransaction
+from rank1.studies.storage.sql import SqlReader, SqlStorage, SqlTransaction
 from rank1.studies.storage.sqlite_file import Connection, translated
+from rank1.studies.storage.tables import insert_events, select_columns
 
 __all__ = ["SqliteStorage"]
-
-INSERT = f"INSERT INTO rank1_events ({COLUMNS}) VALUES ({', '.join('?' * 14)})"
-READ = """
-    SELECT seq, at, kind, "row", "column", tag, suggestion, value, nonce FROM rank1_events
-    WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"""
-
 
 class SqliteReader(SqlReader):
     """Reads through one connection."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self._connection, self.present = connection, connection.present
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(sql, parameters).fetchall()
@@ -52,7 +47,8 @@ class SqliteReader(SqlReader):
         return found + [f"a row of {table} refers to nothing" for table, *_ in lost[:3]]
 
     def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
-        rows = self._connection.execute(READ, (study, after, -1 if limit is None else limit))
+        sql = f"{select_columns(self.present)} AND seq > ? ORDER BY seq LIMIT ?"
+        rows = self._connection.execute(sql, (study, after, -1 if limit is None else limit))
         try:
             return self.whole(study, after, columns(np.fromiter(rows, RECORD)))
         except (ValueError, TypeError, OverflowError) as error:  # garbage that looks like rows
@@ -70,14 +66,14 @@ class SqliteTransaction(SqliteReader, SqlTransaction):
         SqlTransaction.__init__(self, studies)
 
     def insert(self, rows: list[tuple[Any, ...]]) -> None:
-        self._connection.executemany(INSERT, rows)
+        self._connection.executemany(insert_events(self.present), rows)
 
 
 class SqliteStorage(SqlStorage):
     """Studies in a file, with its -wal and -shm files beside it while it is in use.
 
-    What is acknowledged has been forced onto the disk. Writers take turns; who has waited for
-    `patience` seconds is told so by StorageError. Readers wait for nobody. All processes must run
+    What is acknowledged has been forced onto the disk. Writers take turns; one that has waited for
+    `patience` seconds raises StorageError. Readers never wait. All processes must run
     on one machine, and none may open the file with another library (`sqlite3`, say) beside this
     one: when that closes the file, the operating system takes this one's locks away.
 
@@ -91,11 +87,11 @@ class SqliteStorage(SqlStorage):
     Examples
     --------
     >>> import tempfile
-    >>> from rank1.studies.log import Event, Kind
+    >>> from rank1.studies.events import Event, Kind
     >>> storage = SqliteStorage(Path(tempfile.mkdtemp(), "rank1.db"))
     >>> study = storage.create("spring", '{"rows": ["a", "b"], "columns": ["c"]}')
     >>> with storage.transaction(study.id) as log:
-    ...     seq = log.append(study.id, [Event(Kind.SUGGESTED, row=1, column=0)])
+    ...     seq = log.append(study.id, [Event(Kind.SUGGESTED, arm=1)])
     >>> with storage.reading() as log:
     ...     print(seq, log.read(study.id).kind, log.pending(study.id))
     2 [1 2] [2]
@@ -116,7 +112,9 @@ class SqliteStorage(SqlStorage):
         if os.path.exists(self.path):
             self._connections.give(self._connections.take())  # a new one looks whether it is ours
         elif self._was_there:  # its studies are elsewhere
-            raise StorageError(f"{self.where!r} was there and has gone: put it back")
+            raise StorageError(
+                f"{self.where!r} was there and has gone", "put it back", where=self.where
+            )
         else:
             sqlite_file.create(self.path, self.where)
         self._was_there = True
@@ -155,7 +153,9 @@ class SqliteStorage(SqlStorage):
         """
         where, place = os.fspath(path), Path(os.path.realpath(path))
         if os.path.lexists(place):
-            raise StorageError(f"{where!r} is there already: name a new file for the backup")
+            raise StorageError(
+                f"{where!r} is there already", "name a new file for the backup", where=where
+            )
         with sqlite_file.beside(place, where) as temporary:
             with self._connection("BEGIN") as source:
                 copy = apsw.Connection(os.fspath(temporary))
@@ -163,18 +163,21 @@ class SqliteStorage(SqlStorage):
                     with copy.backup("main", source, "main") as pages:
                         pages.step()  # all of them, as of one moment
                 except (apsw.FullError, apsw.IOError) as error:
-                    raise StorageError(f"no room to write the copy {where!r} ({error})") from error
+                    problem = f"no room to write the copy {where!r} ({error})"
+                    raise StorageError(problem, where=where) from error
                 finally:
                     copy.close(True)
             copied = SqliteStorage(temporary)
             found = copied.check()
             copied.close()
             if found:
-                raise StorageError(f"a copy of {self.where!r} isn't whole: {'; '.join(found)}")
+                problem = f"a copy of {self.where!r} isn't whole: {'; '.join(found)}"
+                raise StorageError(problem, where=self.where)
             try:
                 sqlite_file.place(temporary, place)
             except FileExistsError:
-                raise StorageError(f"{where!r} was made by somebody else just now") from None
+                problem = f"{where!r} was made by another process just now"
+                raise StorageError(problem, where=where) from None
 
     def close(self) -> None:
         self._connections.close()
@@ -190,9 +193,10 @@ class SqliteStorage(SqlStorage):
                 if connection.file != (file.st_dev, file.st_ino):
                     self._connections.close()
                     raise StorageError(
-                        f"another file has taken the place of {self.where!r} since it was opened"
+                        f"another file has taken the place of {self.where!r} since it was opened",
+                        where=self.where,
                     )
-                if file.st_size < self._size and sqlite_file.is_cut_short(self.path):
+                if file.st_size < self._size and sqlite_file.is_cut_short(connection, file):
                     raise apsw.CorruptError("it was cut short since it was opened")
                 self._size = file.st_size
                 if begin != "BEGIN":

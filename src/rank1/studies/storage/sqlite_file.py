@@ -18,58 +18,20 @@ from pathlib import Path
 
 import apsw
 
-from rank1.errors import ConflictError, DamagedError, FormatError, StorageError
+from rank1.errors import ConflictError, DamagedError, StorageError
 from rank1.studies.storage.connections import inherited
+from rank1.studies.storage.tables import FORMAT, Dialect, check_format, migration, schema
 
-__all__ = ["FORMAT", "connect", "create", "place", "translated"]
+__all__ = ["connect", "create", "place", "translated"]
 
 #: Marks a SQLite file as ours: "rnk1".
 APPLICATION = 0x726E6B31
-#: The version of the tables: to be raised, with a line in MIGRATIONS, when they change.
-FORMAT = 1
-#: From which version, the statements that lead to the next.
-MIGRATIONS: dict[int, str] = {}
 #: Up to 3.51.2, two connections that write at once can lose a commit when the WAL is reset.
 OLDEST_SQLITE = (3, 51, 3)
 
-SCHEMA = """
-    CREATE TABLE rank1_studies (
-        id INTEGER PRIMARY KEY,
-        name TEXT NOT NULL UNIQUE,
-        uid TEXT NOT NULL UNIQUE,
-        created REAL NOT NULL,
-        retired REAL
-    ) STRICT;
-    CREATE TABLE rank1_events (
-        study INTEGER NOT NULL REFERENCES rank1_studies,
-        seq INTEGER NOT NULL,
-        at REAL NOT NULL,
-        kind INTEGER NOT NULL,
-        "row" INTEGER NOT NULL,
-        "column" INTEGER NOT NULL,
-        tag INTEGER NOT NULL,
-        suggestion INTEGER NOT NULL,
-        value REAL,
-        nonce INTEGER NOT NULL,
-        key TEXT,
-        position INTEGER NOT NULL,
-        unit TEXT,
-        data TEXT,
-        PRIMARY KEY (study, seq)
-    ) STRICT, WITHOUT ROWID;
-    CREATE UNIQUE INDEX rank1_outcomes ON rank1_events (study, suggestion, kind)
-        WHERE suggestion > 0;
-    CREATE UNIQUE INDEX rank1_keys ON rank1_events (study, key, position) WHERE key IS NOT NULL;
-    CREATE INDEX rank1_units ON rank1_events (study, unit, seq) WHERE unit IS NOT NULL;
-    CREATE TABLE rank1_snapshots (
-        study INTEGER NOT NULL REFERENCES rank1_studies,
-        seq INTEGER NOT NULL,
-        layout TEXT NOT NULL,
-        blob BLOB NOT NULL,
-        digest BLOB NOT NULL,
-        PRIMARY KEY (study, seq)
-    ) STRICT;
-"""
+_TYPES = {"int2": "INTEGER", "int4": "INTEGER", "int8": "INTEGER", "float8": "REAL",
+          "text": "TEXT", "bytes": "BLOB"}  # fmt: skip
+DIALECT = Dialect(_TYPES, "INTEGER", "INTEGER PRIMARY KEY", " STRICT", has_nan=False)
 
 RESTORE = (
     "nothing was changed; if there is a backup (made by `rank1 study backup`), stop all that uses "
@@ -83,55 +45,63 @@ def translated(where: str, patience: float = 0.0) -> Iterator[None]:
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise DamagedError(
-            f"{where!r} is damaged, or isn't a database ({error}): {RESTORE}"
-        ) from error
+        problem = f"{where!r} is damaged, or isn't a database ({error})"
+        raise DamagedError(problem, RESTORE, where=where) from error
     except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError) as error:
         raise held(where, patience) from error
     except apsw.FullError as error:
         raise StorageError(
-            f"no room to write {where!r}: the disk or the quota is full; nothing was stored; "
-            "free some room and go on"
+            f"no room to write {where!r}",
+            "the disk or the quota is full; nothing was stored; free some room and go on",
+            where=where,
         ) from error
     except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
         raise _not_writable(where) from error
     except apsw.CantOpenError as error:
         raise StorageError(
-            f"can't open {where!r} or the -wal and -shm files beside it ({error}): they must be "
-            f"files that may be read and written, in a folder that may be written to; {RESTORE}"
+            f"can't open {where!r} or the -wal and -shm files beside it ({error})",
+            "they must be files that may be read and written, in a folder that may be written to; "
+            + RESTORE,
+            where=where,
         ) from error
     except apsw.IOError as error:
         raise StorageError(
-            f"the disk failed under {where!r} ({error}): it may be full, faulty or gone; nothing "
-            "was acknowledged; see to it and go on"
+            f"the disk failed under {where!r} ({error})",
+            "it may be full, faulty or gone; nothing was acknowledged; see to it and go on",
+            where=where,
         ) from error
     except apsw.ConstraintError as error:
-        raise ConflictError(f"the log has such an event already ({error})") from error
+        raise ConflictError(f"the log has such an event already ({error})", where=where) from error
     except apsw.Error as error:
         raise StorageError(
-            f"can't read or write {where!r} ({type(error).__name__}: {error}); nothing was stored"
+            f"can't read or write {where!r} ({type(error).__name__}: {error}); nothing was stored",
+            where=where,
         ) from error
 
 
 def held(where: str, patience: float) -> StorageError:
     return StorageError(
-        f"somebody has held {where!r} for {patience:g} s: another process writes without end, or "
-        "was stopped in the middle; nothing was stored; end it, or try again later"
+        f"another process has held {where!r} for {patience:g} s",
+        "it writes without end, or was stopped in the middle; nothing was stored; end it, or retry "
+        "later",
+        where=where,
     )
 
 
 def _not_writable(where: str) -> StorageError:
     return StorageError(
-        f"{where!r} may not be written: the file or its folder is read-only, or belongs to "
-        "somebody else; nothing was stored; change its permissions, or go on with a copy "
-        "(`rank1 study backup` makes one)"
+        f"{where!r} may not be written",
+        "the file or its folder is read-only, or belongs to another user; nothing was stored; "
+        "change its permissions, or go on with a copy (`rank1 study backup` makes one)",
+        where=where,
     )
 
 
 class Connection(apsw.Connection):
-    """A connection that knows which file it has open."""
+    """A connection that knows which file it has open, and the columns of its table of events."""
 
     file: tuple[int, int]
+    present: frozenset[str]
 
 
 def regular_file(path: Path, where: str) -> os.stat_result:
@@ -140,32 +110,32 @@ def regular_file(path: Path, where: str) -> os.stat_result:
         found = os.stat(path)
     except FileNotFoundError:
         raise StorageError(
-            f"there is no file {where!r}: create a study to make it, or name the right one"
+            f"there is no file {where!r}",
+            "create a study to make it, or name the right one",
+            where=where,
         ) from None
     except OSError as error:
-        raise StorageError(f"can't open {where!r}: {error.strerror or error}; {RESTORE}") from None
+        problem = f"can't open {where!r} ({error.strerror or error})"
+        raise StorageError(problem, RESTORE, where=where) from None
     if not stat.S_ISREG(found.st_mode):
         what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
-        raise DamagedError(f"{where!r} is {what}: name a file; {RESTORE}")
+        raise DamagedError(f"{where!r} is {what}", f"name a file; {RESTORE}", where=where)
     if found.st_size < 4096:
-        raise DamagedError(
-            f"{where!r} has {found.st_size} bytes, too few for a file of rank1: {RESTORE}"
-        )
+        problem = f"{where!r} has {found.st_size} bytes, too few for a file of rank1"
+        raise DamagedError(problem, RESTORE, where=where)
     return found
 
 
-def is_cut_short(path: Path) -> bool:
-    """Whether the file has fewer pages than its own header says.
+def is_cut_short(connection: Connection, file: os.stat_result) -> bool:
+    """Whether the file has fewer pages than it should, by more than are in the WAL alone.
 
-    For one that has become smaller, as it does by SQLite's VACUUM as well. While it grows, its
-    header may be ahead of it for a moment.
+    For one that has become smaller, as it does by SQLite's VACUUM as well.
     """
-    with open(path, "rb") as file:
-        header = file.read(100)
-        page = int.from_bytes(header[16:18]) or 1
-        return file.seek(0, os.SEEK_END) < (65536 if page == 1 else page) * int.from_bytes(
-            header[28:32]
-        )
+    missing = connection.pragma("page_count") - file.st_size // connection.pragma("page_size")
+    if missing <= 0:
+        return False
+    ((_, frames, copied),) = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()
+    return bool(missing > frames - copied)
 
 
 def check_writable(connection: Connection, file: os.stat_result, where: str) -> None:
@@ -197,13 +167,15 @@ def connect(path: Path, where: str, patience: float) -> Connection:
     """A connection to a file that is there and ours; brought to this version's format."""
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SQLITE:
         raise StorageError(
-            f"SQLite {apsw.sqlite_lib_version()} can lose commits when two processes write at "
-            "once: pip install --upgrade apsw brings one that can't"
+            f"SQLite {apsw.sqlite_lib_version()} can lose commits when two processes write at once",
+            "pip install --upgrade apsw brings one that can't",
         )
     if inherited():
         raise StorageError(
             f"this process was forked while its parent used a SQLite file, so {where!r} can't be "
-            "used safely: fork when no transaction is under way, or start processes by spawning"
+            "used safely",
+            "fork when no transaction is under way, or start processes by spawning",
+            where=where,
         )
     file = regular_file(path, where)
     wal = os.path.exists(f"{path}-wal")
@@ -226,12 +198,13 @@ def connect(path: Path, where: str, patience: float) -> Connection:
                 connection.pragma(pragma, value)
             if connection.pragma("application_id") != APPLICATION:
                 raise StorageError(
-                    f"{where!r} is a SQLite database, but of another program: name another file"
+                    f"{where!r} is a SQLite database, but of another program",
+                    "name another file",
+                    where=where,
                 )
             if not wal and os.stat(path).st_size % connection.pragma("page_size"):
                 raise apsw.CorruptError("the file ends within a page")
-            if (found := connection.pragma("user_version")) != FORMAT:
-                _migrate(connection, found, where)
+            _bring_to_format(connection, file, where)
             if connection.pragma("journal_mode") != "wal":
                 connection.pragma("journal_mode", "wal")
         except BaseException:
@@ -240,21 +213,26 @@ def connect(path: Path, where: str, patience: float) -> Connection:
     return connection
 
 
-def _migrate(connection: Connection, found: int, where: str) -> None:
-    """From an older format to this one, whole or not at all; another process may be first."""
-    if found > FORMAT:
-        raise FormatError(
-            f"{where!r} has format {found}, and this version of rank1 knows up to {FORMAT}: a "
-            "later version wrote it; upgrade rank1"
-        )
-    connection.execute("BEGIN IMMEDIATE")
-    with rollback(connection):
-        for version in range(connection.pragma("user_version"), FORMAT):
-            if version not in MIGRATIONS:
-                raise FormatError(f"{where!r} has format {version}, which no version of rank1 has")
-            connection.execute(MIGRATIONS[version]).fetchall()  # to the last statement
-        connection.pragma("user_version", FORMAT)
-        connection.execute("COMMIT")
+def _columns(connection: Connection) -> frozenset[str]:
+    found = connection.execute("SELECT name FROM pragma_table_info('rank1_events')").fetchall()
+    return frozenset(name for (name,) in found)
+
+
+def _bring_to_format(connection: Connection, file: os.stat_result, where: str) -> None:
+    """From an older format to this one, whole or not at all; another process may be first.
+
+    A file that may not be written stays as it is, and is read all the same.
+    """
+    may_write = not connection.readonly("main") and file.st_mode & 0o222
+    if check_format(connection.pragma("user_version"), where) and may_write:
+        connection.execute("BEGIN IMMEDIATE")
+        with rollback(connection):
+            if check_format(connection.pragma("user_version"), where):
+                for statement in migration(DIALECT, _columns(connection)):
+                    connection.execute(statement)
+                connection.pragma("user_version", FORMAT)
+            connection.execute("COMMIT")
+    connection.present = _columns(connection)
 
 
 @contextlib.contextmanager
@@ -272,15 +250,16 @@ def create(path: Path, where: str) -> None:
     """Make the file, unless another process is first: it is there whole or not at all."""
     if os.path.exists(f"{path}-wal") and not os.path.exists(path):
         raise StorageError(
-            f"there is a {where + '-wal'!r}, but no {where!r} to which it belongs: put that back, "
-            f"or, if it is gone for good, delete the -wal; {RESTORE}"
+            f"there is a {where + '-wal'!r}, but no {where!r} to which it belongs",
+            f"put that back, or, if it is gone for good, delete the -wal; {RESTORE}",
+            where=where,
         )
     with translated(where), beside(path, where) as temporary:
         connection = apsw.Connection(os.fspath(temporary))
         try:
             connection.pragma("application_id", APPLICATION)
             connection.pragma("journal_mode", "wal")
-            connection.execute(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT")
+            connection.execute(f"BEGIN; {schema(DIALECT)} PRAGMA user_version = {FORMAT}; COMMIT")
         finally:
             connection.close(True)
         with contextlib.suppress(FileExistsError):  # somebody was first: theirs is as good
@@ -298,8 +277,9 @@ def beside(path: Path, where: str) -> Iterator[Path]:
         raise
     except OSError as error:
         raise StorageError(
-            f"can't write {where!r}: {error.strerror or error}; name a file in a folder that "
-            "exists and may be written to"
+            f"can't write {where!r} ({error.strerror or error})",
+            "name a file in a folder that exists and may be written to",
+            where=where,
         ) from None
     finally:
         for tail in ("", "-wal", "-shm", "-journal"):

@@ -1,4 +1,4 @@
-"""The log of a study: what can happen, how it is written down, and the ids people see.
+"""The events of a study's log: what can happen, how it is kept, and the ids people see.
 
 A log is a list of events, numbered 1, 2, 3, … without gaps (`seq`), to which events are only ever
 added. All a study knows follows from its log. A suggestion is known by the seq of the event that
@@ -7,26 +7,28 @@ handed it out.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.checks import shown
-from rank1.errors import FormatError, InputError, InputTypeError, UnknownSuggestionError
+from rank1.errors import FormatError, InputError, InputTypeError, UnknownSuggestionError, shown
 
 __all__ = [
+    "COLUMNS",
     "Event",
     "Events",
     "Expiry",
     "Kind",
     "as_events",
     "check_text",
+    "data_text",
     "new_uid",
     "nonces",
     "read_id",
@@ -36,6 +38,9 @@ __all__ = [
 #: The longest name, idempotency key or unit, in characters: at most 1,024 bytes, so that each
 #: fits into the indices of every database.
 MAX_TEXT = 256
+
+#: The longest `data` of a suggestion, as JSON in ASCII, in bytes.
+MAX_DATA = 4096
 
 # Crockford's base 32: nothing in it looks like something else.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -50,7 +55,8 @@ class Kind(IntEnum):
 
     #: The study begins: `data` is its specification (JSON).
     CREATED = 1
-    #: A pull was handed out: row, column, tag; `value` is its propensity, where one is known.
+    #: A pull was handed out: arm, tag; `value` is its propensity, where one is known; `data` is
+    #: what the caller wants to know again (JSON).
     SUGGESTED = 2
     #: A reward came back: suggestion, `value` as it was told; `tag` is 1 if it came after expiry.
     REPORTED = 3
@@ -58,9 +64,9 @@ class Kind(IntEnum):
     CANCELLED = 4
     #: The reward is overdue: suggestion; `tag` says what was done (`Expiry`), `value` the default.
     EXPIRED = 5
-    #: Rows or columns were added or retired: `data` (JSON), `tag` is the revision's number.
+    #: Levels were added or retired: `data` (JSON), `tag` is the revision's number.
     REVISED = 6
-    #: What was known from elsewhere: row, column, `value` the reward, `tag` how many times.
+    #: What was known from elsewhere: arm, `value` the reward, `tag` how many times.
     HISTORY = 7
     #: The study was closed.
     RETIRED = 8
@@ -79,56 +85,65 @@ class Expiry(IntEnum):
 
 
 class Event(NamedTuple):
-    """One event. `Kind` says which fields mean something; the storage fills in seq and at."""
+    """One event, and the one definition of the columns that a log has.
 
-    kind: int
-    row: int = 0
-    column: int = 0
-    tag: int = 0
-    suggestion: int = 0
-    value: float = math.nan
-    nonce: int = 0
-    key: str | None = None
-    position: int = 0
-    unit: str | None = None
-    data: str | None = None
-    seq: int = 0
-    at: float = 0.0
+    Tables, statements, what is folded and what is exported derive from these fields. `Kind` says
+    which of them mean something; the storage fills in seq and at. A field that is added here is
+    added to the tables of earlier versions when they are next opened for writing (raise FORMAT of
+    the storages); until then, and in all events before, it reads as its default.
+
+    An arm has its number on the *room* of its study: the grid with as many levels on each side as
+    the study can ever have (`Spec.room`). So the number stays when levels are added. Version 1 of
+    the tables had a row and a column, on 4,096 × 4,096: see `FORMER_ARM`.
+    """
+
+    kind: Annotated[int, "int2"]
+    arm: Annotated[int, "int8"] = 0
+    tag: Annotated[int, "int8"] = 0
+    suggestion: Annotated[int, "int8"] = 0
+    value: Annotated[float, "float8"] = math.nan
+    nonce: Annotated[int, "int4"] = 0
+    key: Annotated[str | None, "text"] = None
+    position: Annotated[int, "int4"] = 0
+    unit: Annotated[str | None, "text"] = None
+    data: Annotated[str | None, "text"] = None
+    seq: Annotated[int, "int8"] = 0
+    at: Annotated[float, "float8"] = 0.0
+
+
+#: The columns of a log, with their types: int2, int4, int8, float8 or text.
+COLUMNS: dict[str, str] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Event, None, None, True).items()
+}
+#: What a row and a column of version 1 come to: the arm's number on the room of two sides.
+FORMER_ARM = 'CAST({row} AS bigint) * 4096 + {column}'
 
 
 class Events(NamedTuple):
-    """Many events, a column each: what a state is folded from. Texts are left out."""
+    """Many events, an array for each column that is folded."""
 
-    seq: NDArray[np.int64]
-    at: NDArray[np.float64]
-    kind: NDArray[np.int8]
-    row: NDArray[np.int32]
-    column: NDArray[np.int32]
+    kind: NDArray[np.int16]
+    arm: NDArray[np.int64]
     tag: NDArray[np.int64]
     suggestion: NDArray[np.int64]
     value: NDArray[np.float64]
     nonce: NDArray[np.int32]
+    seq: NDArray[np.int64]
+    at: NDArray[np.float64]
 
     @property
     def size(self) -> int:
         """How many events there are (`len` is the number of columns)."""
         return len(self.seq)
 
+    def part(self, begin: int, end: int | None = None) -> Events:
+        """Some of them."""
+        return Events(*(column[begin:end] for column in self))
 
-#: The columns of `Events`, as one record.
-RECORD = np.dtype(
-    [
-        ("seq", np.int64),
-        ("at", np.float64),
-        ("kind", np.int8),
-        ("row", np.int32),
-        ("column", np.int32),
-        ("tag", np.int64),
-        ("suggestion", np.int64),
-        ("value", np.float64),
-        ("nonce", np.int32),
-    ]
-)
+
+_TYPES = {"int2": "i2", "int4": "i4", "int8": "i8", "float8": "f8"}
+#: The columns of `Events` as one record.
+RECORD = np.dtype([(name, _TYPES[COLUMNS[name]]) for name in Events._fields])
 
 
 def columns(records: NDArray[Any]) -> Events:
@@ -138,7 +153,8 @@ def columns(records: NDArray[Any]) -> Events:
         at = int(((kinds < 1) | (kinds > max(Kind))).argmax())
         raise FormatError(
             f"event {records['seq'][at]} of the log is of kind {kinds[at]}, which this version of "
-            f"rank1 doesn't know (it knows 1 to {max(Kind)}): a later one wrote it; upgrade rank1"
+            f"rank1 doesn't know (it knows 1 to {max(Kind)})",
+            "a later one wrote it; upgrade rank1",
         )
     return Events(*(records[name].astype(RECORD[name]) for name in Events._fields))
 
@@ -146,20 +162,18 @@ def columns(records: NDArray[Any]) -> Events:
 def as_events(events: Sequence[Event], first: int, at: float) -> Events:
     """Events as columns, numbered from `first`, which is what the storage did with them.
 
-    >>> as_events([Event(Kind.SUGGESTED, 2, 1, nonce=7)], first=5, at=0.5).seq
+    >>> as_events([Event(Kind.SUGGESTED, arm=4097, nonce=7)], first=5, at=0.5).seq
     array([5])
     """
     size = len(events)
-    kinds = np.fromiter((int(event.kind) for event in events), np.int8, size)
     # Column by column: through records it would take four times as long.
-    parts = list(zip(*(event[1:7] for event in events), strict=True)) or [()] * 6
-    types = (RECORD[name] for name in Events._fields[3:])
-    return Events(
-        np.arange(first, first + size),
-        np.full(size, at),
-        kinds,
-        *(np.array(part, kind) for part, kind in zip(parts, types, strict=True)),
-    )
+    given = dict(zip(Event._fields, zip(*events, strict=True), strict=True)) if events else {}
+    given["kind"] = tuple(map(int, given.get("kind", ())))  # enums take NumPy long
+    arrays: dict[str, Any] = {
+        name: np.array(given.get(name, ()), RECORD[name]) for name in Events._fields
+    }
+    arrays["seq"], arrays["at"] = np.arange(first, first + size), np.full(size, at)
+    return Events(**arrays)
 
 
 def nonces(count: int) -> list[int]:
@@ -205,11 +219,11 @@ def read_id(text: str) -> tuple[str, int, int]:
     rank1.UnknownSuggestionError: no suggestion has the id '17': ids look like k3fzqa-17-00z8
     """
     if not isinstance(text, str):
-        raise InputTypeError(f"id must be the text that ask gave, got {shown(text)}")
+        raise InputTypeError("id", text, "the text that ask gave")
     match = _ID.fullmatch(text.strip().lower())
     if match is None:
         raise UnknownSuggestionError(
-            f"no suggestion has the id {shown(text)}: ids look like k3fzqa-17-00z8"
+            f"no suggestion has the id {shown(text)}", "ids look like k3fzqa-17-00z8", id=text
         )
     nonce = 0
     for letter in match[3]:
@@ -223,15 +237,40 @@ def check_text(name: str, text: Any) -> str:
     >>> check_text("key", "a" * 1000)
     Traceback (most recent call last):
     ...
-    rank1.InputError: key must have 1 to 256 characters, got 1,000
+    rank1.InputError: key must be text of 1 to 256 characters, got 1,000
     """
     if not isinstance(text, str):
-        raise InputTypeError(f"{name} must be text, got {shown(text)}")
+        raise InputTypeError(name, text, "text")
     if not 1 <= len(text) <= MAX_TEXT:
-        raise InputError(f"{name} must have 1 to {MAX_TEXT} characters, got {len(text):,}")
+        raise InputError(
+            name, text, f"text of 1 to {MAX_TEXT} characters", got=f"{len(text):,}"
+        )
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise InputError(
-            f"{name} must be text without null characters and halves of surrogate pairs, "
-            f"got {shown(text)}"
+            name, text, "text without null characters and halves of surrogate pairs"
         )
+    return text
+
+
+def data_text(data: Any) -> str | None:
+    """What a caller wants to know again of a suggestion, as JSON in ASCII.
+
+    >>> data_text({"page": 7})
+    '{"page": 7}'
+    >>> data_text([1])
+    Traceback (most recent call last):
+    ...
+    rank1.InputTypeError: data must be a JSON object, got [1]
+    """
+    if data is None:
+        return None
+    if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
+        raise InputTypeError("data", data, "a JSON object")
+    try:
+        text = json.dumps(dict(data), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError("data", data, "a JSON object", str(error)) from None
+    if len(text) > MAX_DATA:
+        expected = f"a JSON object of at most {MAX_DATA:,} bytes"
+        raise InputError("data", data, expected, got=f"{len(text):,}")
     return text

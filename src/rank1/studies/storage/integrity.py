@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rank1.studies.log import OUTCOMES, Kind
-from rank1.studies.storage.base import Snapshot, digest
+from rank1.studies.events import OUTCOMES, Kind
+from rank1.studies.storage.base import Snapshot, seal_of
 
 __all__ = ["faults"]
 
@@ -53,7 +53,7 @@ def faults(query: Callable[[str], list[tuple[Any, ...]]]) -> list[str]:
         found += [f"… and more: {fault}"] * (len(rows) > 3)
     snapshots = "SELECT study, seq, layout, blob, digest FROM rank1_snapshots"
     for study, seq, layout, blob, seal in query(snapshots):
-        if digest(study, Snapshot(seq, layout, bytes(blob))) != bytes(seal):
+        if seal_of(study, Snapshot(seq, layout, bytes(blob))) != bytes(seal):
             found.append(
                 f"the snapshot of study number {study} at event {seq} is damaged; it is derived "
                 "from the log, and won't be used"

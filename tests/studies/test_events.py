@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rank1
-from rank1.studies.log import (
+from rank1.studies.events import (
     RECORD,
     Event,
     Events,
@@ -75,7 +75,7 @@ def _encodes(text: str) -> bool:
 
 def test_events_as_columns() -> None:
     events = as_events(
-        [Event(Kind.SUGGESTED, 3, 4, -(2**62), nonce=9), Event(Kind.REPORTED, 0, 0, 1, 7, 0.25)],
+        [Event(Kind.SUGGESTED, 3, -(2**62), nonce=9), Event(Kind.REPORTED, 0, 1, 7, 0.25)],
         first=8,
         at=1.5,
     )
@@ -85,7 +85,7 @@ def test_events_as_columns() -> None:
     assert events.seq.tolist() == [8, 9]
     assert events.at.tolist() == [1.5, 1.5]
     assert events.kind.tolist() == [2, 3]
-    assert (events.row[0], events.column[0], events.tag[0], events.nonce[0]) == (3, 4, -(2**62), 9)
+    assert (events.arm[0], events.tag[0], events.nonce[0]) == (3, -(2**62), 9)
     assert (events.suggestion[1], events.value[1]) == (7, 0.25)
     assert math.isnan(events.value[0])
 

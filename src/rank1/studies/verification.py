@@ -2,60 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from rank1.documents import Verified
 from rank1.errors import Rank1Error
-from rank1.studies.asking import counts_of
-from rank1.studies.desk import Desk
-from rank1.studies.log import Kind
-from rank1.studies.memory import Memory
+from rank1.studies.events import OUTCOMES, Kind
+from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader, StudyRow, open_storage
+from rank1.studies.unit_of_work import StudyAccess
 
-__all__ = ["Verified", "examine", "verify"]
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What `Study.verify` found."""
-
-    ok: bool
-    suggestions: int
-    reports: int
-    pending: int
-    expired: int
-    cancelled: int
-    #: What is wrong, a sentence each.
-    problems: list[str] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values; the problems only if there are any."""
-        fields = dict(vars(self))
-        if not self.problems:
-            fields.pop("problems")
-        return fields
+__all__ = ["examine", "verify"]
 
 
-def verify(desk: Desk) -> Verified:
+def verify(access: StudyAccess) -> Verified:
     """Recompute a study from its log, and compare with all that is derived from it."""
-    problems = list(desk.storage.check())
+    problems = list(access.storage.check())
 
-    def look(memory: Memory, log: Reader) -> tuple[Memory, list[str]]:
+    def look(state: StudyState, log: Reader) -> tuple[StudyState, list[str]]:
         found = []
-        fresh = desk.from_log(log)
-        found += [f"in this process: {text}" for text in fresh.differences(memory)]
-        kept = desk.from_snapshot(log)
+        fresh = access.from_log(log)
+        found += [f"in this process: {text}" for text in fresh.differences(state)]
+        kept = access.from_snapshot(log)
         if kept is not None:
-            restored = desk.from_log(log, kept)
+            restored = access.from_log(log, kept)
             found += [f"from the snapshot: {text}" for text in fresh.differences(restored)]
-        found += _recount(fresh, log, desk.study.id)
+        found += _recount(fresh, log, access.study.id)
         return fresh, found
 
-    fresh, found = desk.look(look)
+    fresh, found = access.look(look)
     problems += found
-    return Verified(ok=not problems, problems=problems, **counts_of(fresh))
+    return Verified(ok=not problems, problems=problems, **fresh.counts())
 
 
 def examine(place: str) -> dict[str, Any]:
@@ -80,7 +58,7 @@ def examine(place: str) -> dict[str, Any]:
                 rows = log.studies()
         for row in rows:
             try:
-                found = verify(Desk(storage, row))
+                found = verify(StudyAccess(storage, row))
             except Rank1Error as error:
                 studies.append({"name": row.name, "ok": False, "reports": 0})
                 problems.append(f"{row.name}: {error}")
@@ -95,13 +73,13 @@ def examine(place: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _recount(memory: Memory, log: Reader, study: int) -> list[str]:
+def _recount(state: StudyState, log: Reader, study: int) -> list[str]:
     """The counts by another way than the fold's."""
     events = log.read(study)
     asked, found = events.seq[events.kind == Kind.SUGGESTED], []
     outcome = {
         kind: events.suggestion[events.kind == kind]
-        for kind in (Kind.REPORTED, Kind.CANCELLED, Kind.EXPIRED)
+        for kind in OUTCOMES
     }
     for kind, seqs in outcome.items():
         if len(np.unique(seqs)) != len(seqs):
@@ -116,6 +94,6 @@ def _recount(memory: Memory, log: Reader, study: int) -> list[str]:
         "suggestions": len(asked), "reports": len(told), "expired": len(late),
         "cancelled": len(gone), "pending": len(asked) - len(told) - len(late) - len(gone),
     }  # fmt: skip
-    if counted != counts_of(memory):
-        found.append(f"the log has {counted}, and its fold {counts_of(memory)}")
+    if counted != state.counts():
+        found.append(f"the log has {counted}, and its fold {state.counts()}")
     return found

@@ -1,0 +1,81 @@
+"""Work of many callers in one transaction: they share its commit."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rank1.errors import Rank1Error, StorageError
+from rank1.studies.unit_of_work import TRIES, StudyAccess, UnitOfWork
+
+__all__ = ["transact_together"]
+
+Job = tuple[StudyAccess, Callable[[UnitOfWork], Any]]
+
+
+class _HalfDone(Exception):  # noqa: N818
+    """One of the jobs failed half done, so that all have to be undone."""
+
+
+def transact_together(jobs: Sequence[Job]) -> list[Any]:
+    """What each job returns, or the exception it raises in its place; all is stored on return.
+
+    All studies are of one storage. A job that is refused before it has changed anything leaves the
+    others alone. Where one fails later, each is tried in a transaction of its own.
+
+    Examples
+    --------
+    >>> import tempfile, rank1
+    >>> from rank1.studies import suggestions
+    >>> study = rank1.Study.create("a", ["r"], ["c"], storage=tempfile.mkdtemp() + "/rank1.db")
+    >>> jobs = [(study.access, suggestions.suggest)] * 2
+    >>> [len(made) for made in transact_together(jobs)]
+    [1, 1]
+    >>> study.close()
+    """
+    for left in reversed(range(TRIES)):
+        try:
+            return _together(jobs)
+        except _HalfDone:
+            return [_alone(access, work) for access, work in jobs]
+        except StorageError as error:
+            if not error.again or error.waited or left == 0:
+                return [error] * len(jobs)
+        except Rank1Error:  # of the storage, when it was about to commit
+            return [_alone(access, work) for access, work in jobs]
+    raise AssertionError
+
+
+def _alone(access: StudyAccess, work: Callable[[UnitOfWork], Any]) -> Any:
+    try:
+        return access.transact(work)
+    except Exception as error:
+        return error
+
+
+def _together(jobs: Sequence[Job]) -> list[Any]:
+    studies = {access.study.id: access for access, _ in jobs}
+    with contextlib.ExitStack() as locks:
+        for _, access in sorted(studies.items()):
+            locks.enter_context(access.turn)
+        begun: dict[int, UnitOfWork] = {}
+        try:
+            with studies[min(studies)].storage.transaction(*sorted(studies)) as log:
+                for key, access in studies.items():
+                    begun[key] = access.begin(log)
+                answers = [_answer(begun[access.study.id], work) for access, work in jobs]
+        except BaseException:
+            for access in studies.values():
+                access.forget()
+            raise
+        for key, access in studies.items():
+            access.snapshot_if_due(begun[key])
+        return answers
+
+
+def _answer(work: UnitOfWork, job: Callable[[UnitOfWork], Any]) -> Any:
+    try:
+        return work.attempt(job)
+    except Exception as error:
+        raise _HalfDone from error

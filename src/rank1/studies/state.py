@@ -1,0 +1,458 @@
+"""What a process knows of a study: its log, folded so far."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import rank1
+from rank1.compiled import chosen, ready
+from rank1.errors import DamagedError, InputError, Rank1Error, SnapshotError, shown
+from rank1.grid import Grid
+from rank1.policies import Pull, State, restore, snapshot
+from rank1.policies.base import choose
+from rank1.policies.folding import load_tallies
+from rank1.studies import fold
+from rank1.studies.events import Events, Kind
+from rank1.studies.fold import Book
+from rank1.studies.spec import COLUMN, ON_EXPIRY, ROW, Spec, started
+
+__all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
+
+#: To be raised when the book changes its meaning: older snapshots are not read.
+LAYOUT = 2
+#: A study with a half-life of h reports forgets a little after each h/16 of them.
+FADING = 16
+
+Ints = NDArray[np.int64]
+
+
+class OpenSuggestion(NamedTuple):
+    """A suggestion of which something may still become, see `fold.OPEN`."""
+
+    seq: int
+    arm: int
+    living: int
+    tag: int
+    nonce: int
+    status: int
+    asked: float
+    value: float
+
+
+class Change(NamedTuple):
+    """Levels that come and go, by side."""
+
+    added: dict[str, tuple[str, ...]]
+    retired: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def read(cls, text: str | None) -> Change:
+        """From an event's JSON; before sides had names, it spoke of rows and columns."""
+        fields = json.loads(text or "{}")
+
+        def levels(what: str) -> dict[str, tuple[str, ...]]:
+            named = fields.get(what, {})
+            for side, former in ((ROW, "rows"), (COLUMN, "columns")):
+                if f"{what}_{former}" in fields:
+                    named[side] = fields[f"{what}_{former}"]
+            return {side: tuple(labels) for side, labels in named.items() if labels}
+
+        return cls(levels("add"), levels("retire"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"add": self.added, "retire": self.retired}
+
+
+_SUGGESTED = int(Kind.SUGGESTED)  # NumPy takes long to find out that an enum is a number
+
+
+def layout_of(spec: Spec) -> str:
+    """Which snapshots can be read: those of the same version, policy and layouts."""
+    return f"{rank1.__version__} {spec.policy} {spec.made_policy().layout} {LAYOUT}"
+
+
+class StudyState:
+    """Labels, the policy's state and the book, as of the event `seq`.
+
+    It changes with every event that it is told of by `fold`, and with nothing else, but for
+    `choose`, which is followed by the events of what was chosen.
+
+    An arm has three numbers: in the log, on the study's room (`Spec.room`); in the book's tables, on
+    the grid of all levels that ever were; and in the policy's state, on the grid of those that live.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.policy = spec.made_policy()
+        self.revision = 0
+        #: All levels that ever were, by side.
+        self.labels = {side: list(labels) for side, labels in spec.sides.items()}
+        #: Numbers of the levels that live, in the order in which the policy has them.
+        self.living = {side: list(range(len(names))) for side, names in self.labels.items()}
+        self._number()
+        self.state: State = started(spec, self.shape)
+        self.book = fold.new_book(self.grid.arms, _rules(spec))
+
+    @property
+    def seq(self) -> int:
+        """The last event that was folded."""
+        return int(self.book.at["seq"][0])
+
+    # Numbers of arms
+
+    def _number(self) -> None:
+        """Prepare the numbering, for the levels there are."""
+        self.room = Grid(self.spec.room)
+        self.grid = Grid([len(names) for names in self.labels.values()])
+        self.shape = tuple(len(numbers) for numbers in self.living.values())
+        strides = Grid(self.shape).strides
+        #: By side: what each level adds to the policy's number of an arm; very negative if it
+        #: doesn't live.
+        self._places = []
+        for numbers, size, stride in zip(
+            self.living.values(), self.grid.sizes, strides, strict=True
+        ):
+            places = np.full(size, -(2**55), np.int64)
+            places[numbers] = np.arange(len(numbers)) * stride
+            self._places.append(places)
+
+    def levels_of(self, arm: int) -> tuple[int, ...]:
+        """The levels of an arm of the log."""
+        return self.room.levels(arm)
+
+    def named(self, arm: int) -> dict[str, str]:
+        """The labels of an arm of the log, by side."""
+        sides = zip(self.labels.items(), self.room.levels(arm), strict=True)
+        return {side: labels[level] for (side, labels), level in sides}
+
+    def document(self, arm: int) -> dict[str, Any]:
+        """The labels of an arm of the log, as documents have them: of two sides also as a pair."""
+        levels = self.named(arm)
+        if len(levels) != 2:
+            return {"levels": levels}
+        row, column = levels.values()
+        return {"row": row, "column": column, "levels": levels}
+
+    def places_of(self, arms: ArrayLike) -> tuple[Ints, Ints]:
+        """Of arms of the log: their places in the tables, and the policy's numbers of them.
+
+        -1 for what isn't on the grid or doesn't live.
+        """
+        given: Ints = np.asarray(arms, np.int64)
+        tables, living = np.zeros_like(given), np.zeros_like(given)
+        bad = (given < 0) | (given >= self.room.arms)
+        for places, size, room, stride, own in zip(
+            self._places, self.grid.sizes, self.room.sizes, self.room.strides, self.grid.strides,
+            strict=True,
+        ):  # fmt: skip
+            levels = given // stride % room
+            bad |= levels >= size
+            levels = np.where(levels < size, levels, 0)
+            tables += levels * own
+            living += places[levels]
+        return np.where(bad, -1, tables), np.where(bad | (living < 0), -1, living)
+
+    def arms_of(self, living: Iterable[int]) -> list[int]:
+        """The log's numbers of the policy's arms."""
+        strides, found = Grid(self.shape).strides, []
+        sides = list(zip(self.living.values(), strides, self.room.strides, strict=True))
+        for arm in living:
+            number = 0
+            for levels, stride, outer in sides:
+                level, arm = divmod(arm, stride)
+                number += levels[level] * outer
+            found.append(number)
+        return found
+
+    def in_log(self, place: int) -> int:
+        """The log's number of the arm at a place in the tables."""
+        return self.room.arm(self.grid.levels(place))
+
+    def arm_of(self, levels: Mapping[str, str] | Sequence[str]) -> int:
+        """The log's number of an arm that is given by its labels."""
+        if isinstance(levels, Mapping):
+            levels = [levels[side] for side in self.labels]
+        numbers = [names.index(name) for names, name in zip(self.labels.values(), levels, strict=True)]
+        return self.room.arm(numbers)
+
+    def lives(self, arm: int) -> bool:
+        """Whether an arm of the log can be played."""
+        return bool(self.places_of(arm)[1] >= 0)
+
+    def living_labels(self, side: str) -> list[str]:
+        """The levels of a side that live."""
+        return [self.labels[side][number] for number in self.living[side]]
+
+    def of_living(self, table: NDArray[Any]) -> NDArray[Any]:
+        """A table of the book for the levels that live, with a dimension for each side."""
+        whole = table.reshape(self.grid.sizes)
+        return np.ascontiguousarray(whole[np.ix_(*self.living.values())])
+
+    # Folding
+
+    def fold(
+        self, events: Events, text_of: Callable[[int], str | None], issued: bool = False
+    ) -> None:
+        """Take in the events that follow; `text_of(seq)` has the `data` of one of them.
+
+        With `issued`, the policy's state has chosen the suggestions among them, and knows them.
+        """
+        self._make_room(int(np.count_nonzero(events.kind == _SUGGESTED)))
+        place, reason = 0, fold.REVISE
+        while place < events.size:
+            if reason == fold.REVISE:  # arms have other places from here on
+                tables, living = self.places_of(events.arm)
+            loop = chosen(fold.fold_events, self.state, self.book, work=events.size)
+            place, reason = loop(self.state, self.book, events, tables, living, place, issued)
+            if reason == fold.FORGET:
+                at = self.book.at[0]
+                self.state = self.state.forget(int(at.arm), int(at.tag))
+            elif reason == fold.BAD:
+                raise DamagedError(
+                    f"event {events.seq[place]} of the log is of an arm that isn't on the grid",
+                    "the storage is damaged; go back to a backup",
+                )
+            elif reason == fold.REVISE:
+                self._revise(Change.read(text_of(int(events.seq[place - 1]))))
+            elif reason == fold.FADE:
+                self._fade()
+
+    def choose(self, rng: np.random.Generator, count: int) -> list[Pull]:
+        """The next pulls, with arms as the log numbers them."""
+        pulls = np.zeros((count, 2), np.int64)
+        chosen(_choose_many, self.state, work=count)(self.state, rng, pulls)
+        arms, tags = pulls.T.tolist()
+        return list(map(Pull, self.arms_of(arms), tags))
+
+    def recommended(self) -> tuple[str, ...]:
+        """The labels of the arm that the policy recommends."""
+        (arm,) = self.arms_of([self.state.best()])
+        return tuple(self.named(arm).values())
+
+    def _make_room(self, count: int) -> None:
+        at, table = self.book.at[0], self.book.table
+        if self.book.at["used"][0] + count <= len(table):
+            return
+        kept = self.open_table()
+        room = np.zeros(max(64, 2 * (len(kept) + count)), fold.OPEN)
+        room[: len(kept)] = kept
+        at.used, at.head = len(kept), 0
+        self.book = self.book._replace(table=room)
+
+    def open_table(self) -> NDArray[Any]:
+        """The suggestions of which something may still become, as records (`fold.OPEN`)."""
+        table = self.book.table[: self.book.at[0].used]
+        return table[table["status"] != fold.GONE]
+
+    def find(self, seq: int) -> OpenSuggestion | None:
+        """An open suggestion, or None where nothing can become of it but a late report."""
+        k = fold.place_in(self.book, seq)
+        return None if k < 0 else OpenSuggestion._make(self.book.table[k].item())
+
+    def overdue(self, now: float) -> list[int]:
+        """The suggestions whose window has closed without anything having become of them."""
+        return fold.overdue(self.book, now)
+
+    def pending(self) -> NDArray[np.int64]:
+        """How many suggestions of each arm that lives wait for a reward."""
+        table = self.open_table()
+        waiting = table[np.isin(table["status"], (fold.PENDING, fold.WAITING))]
+        counts = np.bincount(waiting["arm"], minlength=self.grid.arms)
+        return self.of_living(counts)
+
+    def counts(self) -> dict[str, int]:
+        """How many suggestions there are, and what became of them; each is in one of the others."""
+        at = self.book.at[0]
+        asked, told = int(at.suggested), int(at.reported)
+        expired, cancelled = int(at.expired), int(at.cancelled)
+        return {
+            "suggestions": asked,
+            "reports": told,
+            "pending": asked - told - expired - cancelled,
+            "expired": expired,
+            "cancelled": cancelled,
+        }
+
+    def evidence(self, now: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Counts and sums of the arms that live: what the stopping rule may look at now."""
+        book = self.book
+        if book.rules[0].by_window:
+            copies = {name: getattr(book, name).copy() for name in ("counts", "sums", "table")}
+            book = book._replace(at=book.at.copy(), **copies)
+            ready(_close, book)(book, now)
+        return self.of_living(book.counts), self.of_living(book.sums)
+
+    # Revisions and forgetting
+
+    def check_change(self, change: Change) -> None:
+        """Refuse a revision that can't be, before it is in the log."""
+        for room, (side, names) in zip(self.room.sizes, self.labels.items(), strict=True):
+            living = set(self.living_labels(side))
+            added, retired = change.added.get(side, ()), change.retired.get(side, ())
+            name = f"add.{side}"
+            new = sum(label not in names for label in added)
+            if len(names) + new > room:
+                expected = f"at most {room - len(names):,} new names"
+                hint = f"a side of this study has at most {room:,} levels, with those retired"
+                raise InputError(name, added, expected, hint, got=f"{new:,}")
+            for label in added:
+                if label in living or added.count(label) > 1:
+                    raise InputError(name, label, "names that differ", got=f"{shown(label)} twice")
+            name = f"retire.{side}"
+            for label in retired:
+                if label not in living or retired.count(label) > 1:
+                    raise InputError(name, label, f"among {shown(sorted(living))}")
+            if len(retired) == len(living) and not added:
+                raise InputError(name, list(retired), "fewer names: one level at least has to live")
+        sizes = [
+            len(numbers) + len(change.added.get(side, ())) - len(change.retired.get(side, ()))
+            for side, numbers in self.living.items()
+        ]
+        started(self.spec, sizes)
+
+    def _revise(self, change: Change) -> None:
+        before, tables = self.grid, self.book
+        open_arms = self.book.table["arm"].copy()
+        for side, names in self.labels.items():
+            living = self.living[side]
+            for name in change.retired.get(side, ()):
+                living.remove(names.index(name))
+            for name in change.added.get(side, ()):
+                if name not in names:
+                    names.append(name)
+                living.append(names.index(name))
+            living.sort()
+        self.revision += 1
+        self._number()
+        if self.grid.sizes != before.sizes:
+            corner = tuple(slice(size) for size in before.sizes)
+            grown: dict[str, Any] = {}
+            for name in fold.TABLES:
+                whole = np.zeros(self.grid.sizes)
+                whole[corner] = getattr(tables, name).reshape(before.sizes)
+                grown[name] = whole.ravel()
+            self.book = tables._replace(**grown)
+        rooms = zip(before.strides, before.sizes, self.room.strides, strict=True)
+        in_log = sum(open_arms // stride % size * outer for stride, size, outer in rooms)
+        self.book.table["arm"], self.book.table["living"] = self.places_of(in_log)
+        self._start_anew()
+
+    def _fade(self) -> None:
+        assert self.spec.forgetting is not None
+        factor = 0.5 ** (self.book.at[0].learned / self.spec.forgetting)
+        self.book.known[...] *= factor
+        self.book.known_sums[...] *= factor
+        self.book.at[0].learned = 0
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        """A new state that knows what is known; earlier pulls mean nothing to it."""
+        self.state = started(self.spec, self.shape)
+        known, sums = self.of_living(self.book.known), self.of_living(self.book.known_sums)
+        load = chosen(load_tallies, self.state, work=known.size)
+        load(self.state, known.ravel(), sums.ravel())
+        self.book.table["tag"][: self.book.at[0].used] = -1
+
+    # Snapshots
+
+    def to_bytes(self) -> bytes:
+        """All of it, for `from_bytes`."""
+        book, file = self.book, io.BytesIO()
+        some = np.flatnonzero(book.counts + book.known)
+        header = json.dumps(
+            {"labels": self.labels, "living": self.living, "revision": self.revision}
+        )
+        np.savez(
+            file,
+            header=np.array(header),
+            at=book.at,
+            table=self.open_table(),
+            arms=some,
+            policy=np.frombuffer(snapshot(self.policy, self.state), np.uint8),
+            **{name: getattr(book, name)[some] for name in fold.TABLES},
+        )
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, spec: Spec, data: bytes) -> StudyState:
+        """What `to_bytes` kept; SnapshotError if it can't be."""
+        made = cls.__new__(cls)
+        made.spec, made.policy = spec, spec.made_policy()
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as file:
+                arrays = dict(file)
+            header = json.loads(str(arrays["header"]))
+            policy, made.state = restore(arrays["policy"].tobytes(), [type(made.policy)])
+            made.labels, made.living = header["labels"], header["living"]
+            made.revision = header["revision"]
+            made._number()
+            book = fold.new_book(made.grid.arms, _rules(spec))
+            book.at[...] = arrays["at"]
+            table = arrays["table"].view(fold.OPEN)
+            room = np.zeros(max(64, 2 * len(table)), fold.OPEN)
+            room[: len(table)] = table
+            book.at[0].used, book.at[0].head = len(table), 0
+            for name in fold.TABLES:
+                getattr(book, name)[arrays["arms"]] = arrays[name]
+            made.book = book._replace(table=room)
+        except (ValueError, TypeError, KeyError, IndexError, OSError, Rank1Error) as error:
+            raise SnapshotError(f"the snapshot can't be read: {error!r}") from None
+        if policy != made.policy:
+            raise SnapshotError(f"the snapshot is of {policy}, not of {made.policy}")
+        return made
+
+    def differences(self, other: StudyState) -> list[str]:
+        """What differs between two folds of one log, a sentence each; caches may."""
+        found = [
+            f"{what} are {ours} and {theirs}"
+            for what, ours, theirs in (
+                ("events", self.seq, other.seq),
+                ("revisions", self.revision, other.revision),
+                ("labels", self.labels, other.labels),
+                ("levels that live", self.living, other.living),
+            )
+            if ours != theirs
+        ]
+        pairs = [
+            (name, getattr(self.book, name), getattr(other.book, name)) for name in fold.TABLES
+        ]
+        pairs.append(("pending suggestions", self.open_table(), other.open_table()))
+        for name in ("suggested", "reported", "cancelled", "expired", "retired", "learned"):
+            pairs.append((name, self.book.at[name], other.book.at[name]))
+        theirs = other.state._asdict()
+        for name, array in self.state._asdict().items():
+            if name not in self.state.caches:
+                pairs.append((f"{name} of {self.policy.name}", array, theirs[name]))
+        for name, one, two in pairs:
+            if one.shape != two.shape or one.tobytes() != two.tobytes():
+                found.append(f"{name} differ")
+        return found
+
+
+def _rules(spec: Spec) -> NDArray[Any]:
+    rules = np.zeros(1, fold.RULES)
+    one = rules[0]
+    one.on_expiry = int(ON_EXPIRY[spec.on_expiry])
+    one.low, one.high = spec.reward_range
+    one.default = spec.default_reward
+    one.window = np.inf if spec.reward_window is None else spec.reward_window
+    one.by_window = spec.on_expiry == "default"
+    if spec.forgetting is not None:
+        one.forget_every = max(1, round(spec.forgetting / FADING))
+    return rules
+
+
+def _choose_many(state: Any, rng: np.random.Generator, pulls: NDArray[np.int64]) -> None:
+    for k in range(len(pulls)):
+        pulls[k, 0], pulls[k, 1] = choose(state, rng)
+
+
+def _close(book: Book, now: float) -> None:
+    fold.close_windows(book, now)

