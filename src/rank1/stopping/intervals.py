@@ -70,7 +70,7 @@ def _relative(
     upper: Floats,
     reach: Floats,
 ) -> None:
-    """Fill in differences to the leader's mean; `upper` and `reach` for arms it is compared with."""
+    """Fill in differences to the leader's mean; `upper` and `reach` for `others` alone."""
     s_a, f_a = float(s[leader]), float(f[leader])  # Python's floats are faster than NumPy's
     for b in others:
         s_b, f_b = float(s[b]), float(f[b])
