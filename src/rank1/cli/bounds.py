@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rank1.cli.app import app, print_json, show
-from rank1.cli.options import Json, ProblemName, Set, Whole
+from rank1.cli.options import Json, ProblemName, Set, Whole, problem_of
+
+if TYPE_CHECKING:
+    from rank1.theory.tables import Note
 
 #: Entries of the document in words; a note begins with the entry it is about.
 WORDS = {
@@ -50,10 +52,8 @@ def bounds(
 ) -> None:
     """Print how hard a problem is, and what the theorems say of regret on it."""
     from rank1 import checks, theory
-    from rank1.problems import PROBLEMS
-    from rank1.settings import build, parse_settings
 
-    chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
+    chosen = problem_of(problem, set_)
     facts = theory.table(chosen, checks.integer("n", n, 1))
     if json_:
         print_json(facts)
@@ -95,7 +95,9 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
     find.add_column("× log(1/α)", justify="right")
     find.add_column("at α = 0.05", justify="right")
     pulls = "–" if time is None else f"{time * math.log(20):,.0f}"
-    find.add_row("T*", "naming the best pair with error α takes so many pulls", _short(time), pulls)
+    find.add_row(
+        "T*", "naming the best arm with error α takes at least this many pulls", _short(time), pulls
+    )
 
     asymptotic = (
         "Factors of log n are about n → ∞, T* is about α → 0: at a given n or α, regret or pulls "
@@ -118,11 +120,9 @@ def _counted(gaps: list[float]) -> str:
     return ", ".join(shown)
 
 
-def _in_words(notes: list[str]) -> list[str]:
-    """Notes for a person, those of one text together; the title has said which problem it is."""
+def _in_words(notes: list[Note]) -> list[str]:
+    """Notes for a person, those of one text together."""
     about: dict[str, list[str]] = {}
     for note in notes:
-        entry, _, text = note.partition(": ")
-        text = re.sub(r"got <[^>]*>", "got this one", text.removeprefix("is "))
-        about.setdefault(re.sub(r"^problem", "the problem", text), []).append(WORDS[entry])
+        about.setdefault(note.text, []).append(WORDS[note.entry])
     return [f"{', '.join(entries)}: {text}." for text, entries in about.items()]

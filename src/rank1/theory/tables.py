@@ -13,10 +13,28 @@ from rank1.theory.characteristic import characteristic_time
 from rank1.theory.gaps import hardness
 from rank1.theory.graves_lai import graves_lai
 
-__all__ = ["table"]
+__all__ = ["Note", "table"]
 
 #: Grids of more pairs than this get no numerical solution in a table.
 MAX_SOLVED = 128 * 128
+
+
+class Note(str):
+    """A sentence that begins with the entry it is about; both are attributes as well.
+
+    >>> note = Note("mu", "is of the averages")
+    >>> note, note.entry, note.text
+    ('mu: is of the averages', 'mu', 'is of the averages')
+    """
+
+    entry: str
+    text: str
+
+    def __new__(cls, entry: str, text: str) -> Note:
+        """The sentence."""
+        note = super().__new__(cls, f"{entry}: {text}")
+        note.entry, note.text = entry, text
+        return note
 
 
 def table(problem: Problem, n: int) -> dict[str, Any]:
@@ -42,7 +60,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         - `identification`: `characteristic_time`, T*: to name the best pair with error α takes at
           least about T*·log(1/α) pulls
         - `n`
-        - `notes`: sentences that begin with the entry they are about
+        - `notes`: sentences that begin with the entry they are about, see `Note`
 
         No number in it is infinite or NaN.
 
@@ -75,7 +93,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
     """
     hard = hardness(problem)
     n = checks.integer("n", n, 1)
-    notes: list[str] = []
+    notes: list[Note] = []
     infinite = "mu = 0, and 1/mu² is a factor" if hard.mu == 0 else "too large for a double"
 
     def entry(name: str, compute: Callable[[], float], inapplicable: str | None = None) -> Any:
@@ -83,27 +101,29 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         try:
             value = compute() if inapplicable is None else None
         except (TypeError, ValueError, RuntimeError) as reason:
+            if getattr(reason, "value", None) is problem:
+                reason.got = "this one"  # type: ignore[union-attr]
             value, inapplicable = None, str(reason)
         if value is not None and not math.isfinite(value):
             value, inapplicable = None, f"infinite: {infinite}"
         if inapplicable is not None:
-            notes.append(f"{name}: {inapplicable}")
+            notes.append(Note(name, inapplicable))
         return value
 
     if not isinstance(problem, RankOne):
-        notes.append("gaps, mu: of the row and column averages; this grid has no factors")
+        text = "of the row and column averages; this grid has no factors"
+        notes.append(Note("gaps, mu", text))
     gaps = {"rows": hard.row_gaps.tolist(), "columns": hard.column_gaps.tolist()}
     for side, least in (("row", hard.min_row_gap), ("column", hard.min_column_gap)):
         gaps[f"min_{side}"] = least if math.isfinite(least) else None
         if gaps[f"min_{side}"] is None:
-            notes.append(f"gaps.min_{side}: no {side} has a positive gap")
+            notes.append(Note(f"gaps.min_{side}", f"no {side} has a positive gap"))
 
     theorem1 = entry("upper.theorem1", lambda: upper_bound(problem, n))
     trivial = n * (problem.best_mean - problem.lowest_mean)
     if theorem1 is not None and theorem1 > trivial:
-        notes.append(
-            f"upper.theorem1: above the trivial bound, n times the largest gap: {trivial:.6g}"
-        )
+        text = f"above the trivial bound, n times the largest gap: {trivial:.6g}"
+        notes.append(Note("upper.theorem1", text))
 
     kinds = {"theorem2": (Bernoulli, "Bernoulli"), "theorem3": (Gaussian, "Gaussian")}
     slopes = {
@@ -115,10 +135,11 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         for name, (kind, rewards) in kinds.items()
     }
     if isinstance(problem, Gaussian) and problem.best_mean == 1:
-        notes.append(
-            "lower_slope.theorem3: no model with factors in [0, 1] has a mean above 1, so that the "
-            "theorem's proof needs models with larger means here"
+        text = (
+            "no model with factors in [0, 1] has a mean above 1, so that the theorem's proof needs "
+            "models with larger means here"
         )
+        notes.append(Note("lower_slope.theorem3", text))
     too_large = (
         f"not solved numerically for more than {MAX_SOLVED} pairs; it equals the closed form"
         if problem.K * problem.L > MAX_SOLVED
