@@ -61,6 +61,18 @@ def kernel(function: Callable[..., Any], *arguments: Any) -> Any:
     return _kernels[key]
 
 
+@functools.cache
+def as_written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` in Python, where a division by 0 or an overflow warns as little as compiled."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments, **named)
+
+    return call
+
+
 def ready(function: Callable[..., Any], *arguments: Any) -> Any:
     """The compiled kernel if this process has it already, else `function` as it is written.
 
@@ -72,13 +84,14 @@ def ready(function: Callable[..., Any], *arguments: Any) -> Any:
     if found is not None and getattr(found, "overloads", True):
         return found
     background = _Background.current
+    plain = as_written(function)
     if background is None or key in background.asked:
-        return function
+        return plain
 
     def first(*given: Any, **named: Any) -> Any:
         if not named:
             background.ask(key, function, arguments, given)
-        return function(*given, **named)
+        return plain(*given, **named)
 
     return first
 
@@ -136,7 +149,7 @@ def _flat(kind: Any) -> Iterator[Any]:
 
 def _new_kernel(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-        return function
+        return as_written(function)
     from rank1.compiled.machine import dispatcher
 
     folder = _folder(function, arguments)
