@@ -306,7 +306,7 @@ def test_a_state_without_limits() -> None:
 
 def test_mistakes_are_found_before_a_run() -> None:
     policy = policy_of(lambda known: BareForget(known.limits, counts(known)))
-    with pytest.raises(rank1.PolicyError, match="mine: forget .* has no forget") as caught:
+    with pytest.raises(rank1.PolicyError, match=r"mine: forget .* has no forget") as caught:
         rank1.simulate(policy, PROBLEM, 100, 1)
     assert caught.value.method == "forget"  # type: ignore[attr-defined]
 
