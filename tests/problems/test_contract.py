@@ -312,7 +312,7 @@ NAN, INF = math.nan, math.inf
         (lambda: rank1.spike(1, 1, 0.9, 0.1, 0.1, NAN), "delta_v must be a number"),
         (lambda: rank1.Gaussian([0.5], [0.5], 0), "sigma must be a number above 0 .*, got 0"),
         (lambda: rank1.Gaussian([0.5], [0.5], INF), "sigma must be .*, got inf"),
-        (lambda: rank1.Categorical([0, 1], [[[0.5, 0.4]]]), r"must be numbers that add up to 1, got 0.9"),
+        (lambda: rank1.Categorical([0, 1], [[[0.5, 0.4]]]), "numbers that add up to 1, got 0.9"),
         (lambda: rank1.Categorical([0, 1], [[[1.5, -0.5]]]), r"probabilities\[0, 0, 0\] must be"),
         (lambda: rank1.Categorical([0, 1], [0.5, 0.5]), r"then one of length 2, got shape \(2,\)"),
         (lambda: rank1.Categorical([0, NAN], [[[1, 0]]]), r"values\[1\] must be a number"),
