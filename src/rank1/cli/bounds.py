@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WORDS = {
     "gaps.min_row": "Smallest row gap",
     "gaps.min_column": "Smallest column gap",
+    "gaps.min_sides": "Smallest gaps",
     "gaps, mu": "Gaps and μ",
     "upper.theorem1": "Theorem 1",
     "lower_slope.theorem2": "Theorem 2",
@@ -66,14 +67,17 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
     from rich import box
     from rich.table import Table
 
-    best = f"best pair {problem.best_pair}, mean {problem.best_mean:.4g}"
-    title = f"{problem.description['name']} {problem.K}×{problem.L}, {best}"
+    two, levels = len(problem.grid.sizes) == 2, problem.grid.levels(problem.best_arm)
+    best = f"best {'pair' if two else 'arm'} {levels}, mean {problem.best_mean:.4g}"
+    title = f"{problem.description['name']} {problem.grid}, {best}"
     hardness = Table(title=title, box=box.SIMPLE, title_justify="left", show_header=False)
     gaps = facts["gaps"]
-    for side in ("row", "column"):
-        hardness.add_row(f"{side} gaps", _counted(gaps[f"{side}s"]))
-        hardness.add_row(f"smallest {side} gap above 0", _short(gaps[f"min_{side}"]))
-    hardness.add_row("μ, the smaller of the average row and column", _short(facts["mu"]))
+    sides = ["row", "column"] if two else [f"side {side}" for side in range(len(levels))]
+    for side, each, least in zip(sides, gaps["sides"], gaps["min_sides"], strict=True):
+        hardness.add_row(f"{side} gaps", _counted(each))
+        hardness.add_row(f"smallest {side} gap above 0", _short(least))
+    smaller = "smaller of the average row and column" if two else "smallest of the sides' averages"
+    hardness.add_row(f"μ, the {smaller}", _short(facts["mu"]))
 
     n = facts["n"]
     table = Table(box=box.SIMPLE)
