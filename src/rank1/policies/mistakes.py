@@ -89,7 +89,7 @@ def _is_whole(value: Any) -> bool:
 
 def _global_generators() -> Any:
     keys = np.random.get_state()  # noqa: NPY002
-    return keys[1].tobytes(), keys[2], random.getstate()  # type: ignore[union-attr,index]
+    return keys[1].tobytes(), keys[2], random.getstate()  # type: ignore[index]
 
 
 def _where(thing: Any, line: int | None = None) -> str:
