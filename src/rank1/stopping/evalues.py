@@ -113,13 +113,14 @@ def _edge(null: int, margin: float, q: float) -> tuple[float, float, float]:
 @jit
 def _slopes(s: float, f: float, p: float) -> tuple[float, float]:
     """Derivatives of s·log p + f·log(1 − p)."""
-    first, second = 0.0, 0.0
+    first, second, rest = 0.0, 0.0, 1.0 - p
+    # A division by zero is an error where code isn't compiled.
     if s > 0.0:
-        first += s / p
-        second -= s / (p * p)
+        first += s / p if p > 0.0 else math.inf
+        second -= s / (p * p) if p * p > 0.0 else math.inf
     if f > 0.0:
-        first -= f / (1.0 - p)
-        second -= f / ((1.0 - p) * (1.0 - p))
+        first -= f / rest if rest > 0.0 else math.inf
+        second -= f / (rest * rest) if rest * rest > 0.0 else math.inf
     return first, second
 
 

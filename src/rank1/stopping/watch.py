@@ -158,6 +158,12 @@ def may_stop(watch: Watch) -> bool:
     return find_witness(watch)
 
 
+@inlined
+def inverse(x: float) -> float:
+    """1/x, and `HUGE` for 1/0, which is an error where code isn't compiled."""
+    return 1.0 / x if x > 1.0 / HUGE else HUGE
+
+
 @jit
 def find_witness(watch: Watch) -> bool:
     """Look for a comparison that falls short, from the last one on; True if there is none."""
@@ -190,8 +196,8 @@ def find_witness(watch: Watch) -> bool:
             value = lost + price + log_price(s[k], f[k])
             if not value >= at.threshold:
                 at.witness, at.place, at.bound = k, place, value
-                at.a1, at.a0 = min(1.0 / p, HUGE), min(1.0 / (1.0 - p), HUGE)
-                at.b1, at.b0 = min(1.0 / q, HUGE), min(1.0 / (1.0 - q), HUGE)
+                at.a1, at.a0 = inverse(p), inverse(1.0 - p)
+                at.b1, at.b0 = inverse(q), inverse(1.0 - q)
                 return False
         place += 1
     return True
