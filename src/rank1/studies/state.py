@@ -84,8 +84,8 @@ class StudyState:
     It changes with every event that it is told of by `fold`, and with nothing else, but for
     `choose`, which is followed by the events of what was chosen.
 
-    An arm has three numbers: in the log, on the study's room (`Spec.room`); in the book's tables, on
-    the grid of all levels that ever were; and in the policy's state, on the grid of those that live.
+    An arm has three numbers: in the log, on the study's room (`Spec.room`); in the book's tables,
+    on the grid of all levels that ever were; in the policy's state, on that of those that live.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -179,7 +179,9 @@ class StudyState:
         """The log's number of an arm that is given by its labels."""
         if isinstance(levels, Mapping):
             levels = [levels[side] for side in self.labels]
-        numbers = [names.index(name) for names, name in zip(self.labels.values(), levels, strict=True)]
+        numbers = [
+            names.index(name) for names, name in zip(self.labels.values(), levels, strict=True)
+        ]
         return self.room.arm(numbers)
 
     def lives(self, arm: int) -> bool:
