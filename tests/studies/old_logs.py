@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from operator import getitem
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -107,7 +106,7 @@ def write(storage: Storage) -> None:
     """All studies."""
     for name, settings in STUDIES.items():
         time = [1e9]
-        with clock(partial(getitem, time, 0)), warnings.catch_warnings():
+        with clock(partial(time.__getitem__, 0)), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows, columns = ["a", "b", "ç"], ["d", "e"]
             study = Study.create(
