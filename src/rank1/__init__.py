@@ -55,6 +55,7 @@ _EXPORTS = {
         InputError InputTypeError MissingPackageError NoDigest OtherStudyError PolicyError
         Rank1Error SnapshotError StorageError StudyExistsError UnknownStudyError
         UnknownSuggestionError""",
+    "grid": "Grid",
     "problems": """Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval Means
         PositionBased PROBLEMS Problem Product RankOne Sampler spike""",
     "policies": """GLMUCB IMEDUB IdTS KLUCB Known LinUCB OSUB Oracle POLICIES PairElim Policy Pull
@@ -62,8 +63,9 @@ _EXPORTS = {
         snapshot tell warm_up""",
     "simulation": """Identification Interrupted Outcome Result Searches Series Trace identify
         simulate""",
-    "sweeps": "Grid Sweep grid_of load read_grid read_sweep sweep write_sweep",
-    "studies": "Best Replayed Report Study StudyFit Suggestion Verified",
+    "sweeps": "Sweep SweepGrid grid_of load read_grid read_sweep sweep write_sweep",
+    "documents": "Best Replayed Report Suggestion Verified",
+    "studies": "Study StudyFit",
     "client": "Client RemoteFit RemoteStudy",
     "advice": "Advice advise",
 }
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
     from rank1.advice import *  # noqa: F403
     from rank1.client import *  # noqa: F403
     from rank1.errors import *  # noqa: F403
+    from rank1.grid import Grid as Grid
     from rank1.policies import *  # noqa: F403
     from rank1.problems import *  # noqa: F403
     from rank1.simulation import *  # noqa: F403

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, Any
 
 from rank1.errors import InputError, InputTypeError, shown
+
+if TYPE_CHECKING:  # a client, which needs no NumPy, checks its arguments, too
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["boolean", "integer", "jobs", "number", "one_of", "shown", "vector"]
 
@@ -20,8 +22,10 @@ MAX_JOBS = 1024
 
 
 def _is_real(value: Any) -> bool:
-    real = isinstance(value, int | float | np.integer | np.floating)
-    return real and not isinstance(value, bool)
+    if isinstance(value, int | float):
+        return not isinstance(value, bool)
+    numpy: Any = sys.modules.get("numpy")  # without it there are no numbers of its types
+    return numpy is not None and isinstance(value, numpy.integer | numpy.floating)
 
 
 def integer(name: str, value: Any, low: int, high: int | None = MAX_STEPS) -> int:
@@ -39,7 +43,7 @@ def integer(name: str, value: Any, low: int, high: int | None = MAX_STEPS) -> in
         raise InputTypeError(name, value, asked)
     if high is not None and (high < MAX_STEPS or high < value < math.inf):
         asked += f" and at most {high}"
-    whole = isinstance(value, int | np.integer) or (math.isfinite(value) and int(value) == value)
+    whole = isinstance(value, int) or (math.isfinite(value) and int(value) == value)
     if not whole or value < low or (high is not None and value > high):
         raise InputError(name, value, asked)
     return int(value)
@@ -113,6 +117,8 @@ def vector(
     ...
     rank1.InputError: u[1] must be a number in [0, 1], got 1.5
     """
+    import numpy as np
+
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):

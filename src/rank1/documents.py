@@ -1,19 +1,26 @@
-"""What studies and services answer with, as plain values: this module imports the standard library.
+"""What studies and services answer with: the same classes at both ends.
 
-A study makes these documents, the service sends them as JSON, and the client reads them: both ends
-have the same classes, and the client needs neither NumPy nor anything that is compiled.
+A study makes these documents, the service sends them as JSON, and the client reads them. The module
+imports the standard library only; NumPy is loaded where a `Best` is read, whose tables are arrays.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rank1.errors import BackendError
 
-__all__ = ["Replayed", "Report", "Suggestion", "Verified", "read_document", "to_document"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Best", "Replayed", "Report", "Suggestion", "Verified", "read_document", "to_document"]
 
 T = TypeVar("T")
 
@@ -33,9 +40,13 @@ class Suggestion:
     key: str | None = None
     #: What the caller stored with it.
     data: dict[str, Any] | None = field(default=None, hash=False)
-    #: Of a study that was created with rows and columns.
+    #: Of a study with two sides.
     row: str | None = None
     column: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values; row and column only where there are two sides."""
+        return _without_pair(self)
 
 
 @dataclass(frozen=True)
@@ -48,9 +59,13 @@ class Report:
     told_at: float
     #: Whether it came after its suggestion had expired.
     late: bool
-    #: Of a study that was created with rows and columns.
+    #: Of a study with two sides.
     row: str | None = None
     column: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values; row and column only where there are two sides."""
+        return _without_pair(self)
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,157 @@ class Verified:
         if not self.problems:
             fields.pop("problems")
         return fields
+
+
+@dataclass(frozen=True)
+class Best:
+    """What a study has found so far; what `Study.best` returns.
+
+    Tables have a dimension for each side, over the levels that live. Means, intervals, rates and
+    costs are in the units of the rewards.
+    """
+
+    #: The levels that live, by side.
+    sides: dict[str, list[str]]
+    #: The arm of the largest mean, as labels in the order of the sides; None before the first
+    #: report.
+    leader: tuple[str, ...] | None
+    mean: float
+    counts: Floats
+    means: Floats
+    #: Each mean by itself, all at once, at any time.
+    mean_lower: Floats
+    mean_upper: Floats
+    #: Each arm beside the leader: it is out where `upper` is at most `mark`, and the rule that
+    #: assumes rank one says «stop» exactly when all others are out.
+    lower: Floats
+    upper: Floats
+    mark: float
+    out: NDArray[np.bool_]
+    #: The same without assuming rank one.
+    any_grid_upper: Floats
+    any_grid_out: NDArray[np.bool_]
+    #: By side, of each level: its factor relative to the leader's level; estimate, lower and upper
+    #: end.
+    effects: dict[str, Floats]
+    #: Average reward so far, and an estimate of what playing all arms alike would have given.
+    rate: float
+    equal_split: float
+    #: May one stop, assuming rank one and not assuming it; the reasons, in words.
+    stop: bool
+    reason: str
+    any_grid_stop: bool
+    any_grid_reason: str
+    #: The best arm's mean exceeds the leader's by at most this.
+    cost: float
+    any_grid_cost: float
+    confidence: float
+    tolerance: float
+    #: What the policy recommends; it may differ from the leader.
+    recommended: tuple[str, ...]
+    #: How many suggestions there are, and what became of them.
+    totals: dict[str, int]
+    #: Suggestions of each arm that wait for a reward.
+    pending: NDArray[np.int64]
+
+    @property
+    def rows(self) -> list[str]:
+        """The levels of the first of two sides."""
+        return self._two(self.sides)[0]
+
+    @property
+    def columns(self) -> list[str]:
+        """The levels of the second of two sides."""
+        return self._two(self.sides)[1]
+
+    @property
+    def row_effects(self) -> Floats:
+        """The effects of the first of two sides."""
+        return self._two(self.effects)[0]
+
+    @property
+    def column_effects(self) -> Floats:
+        """The effects of the second of two sides."""
+        return self._two(self.effects)[1]
+
+    def _two(self, by_side: dict[str, Any]) -> tuple[Any, Any]:
+        if len(by_side) != 2:
+            raise AttributeError(f"rows and columns are for two sides, not {len(by_side)}")
+        first, second = by_side.values()
+        return first, second
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON; NaN and infinity are None.
+
+        Of two sides, also as rows and columns.
+        """
+        found: dict[str, Any] = to_document(self)
+        if len(self.sides) == 2:
+            found["rows"], found["columns"] = found["sides"].values()
+            found["row_effects"], found["column_effects"] = found["effects"].values()
+        return found
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Best:
+        """Read what `to_dict` gave, with arrays and NaN again."""
+        import numpy as np
+
+        def read(kind: str, value: Any) -> Any:
+            if kind.startswith("dict[str, Floats"):
+                return {side: read("Floats", each) for side, each in value.items()}
+            if kind == "Floats":
+                return np.array(value, np.float64)
+            if kind.startswith("NDArray"):
+                return np.array(value, bool if "bool" in kind else np.int64)
+            if kind.startswith("tuple"):
+                return None if value is None else tuple(value)
+            return math.nan if kind == "float" and value is None else value
+
+        kinds = {each.name: str(each.type) for each in dataclasses.fields(cls)}
+        given = {name: read(kinds[name], fields[name]) for name in kinds if name in fields}
+        return read_document(cls, given)
+
+    def _repr_html_(self) -> str | None:
+        from rank1 import notebook
+
+        return notebook.never_fails(lambda best: best.html(""))(self)
+
+    def html(self, caption: str) -> str:
+        """The leader, the verdict and the means as a notebook shows them."""
+        from rank1 import notebook
+
+        told = [
+            (" × ".join(self.sides), " × ".join(f"{len(each):,}" for each in self.sides.values())),
+            ("leader", "none yet" if self.leader is None else " × ".join(self.leader)),
+            ("its mean", self.mean if self.leader else math.nan),
+            ("average so far", self.rate),
+            ("equal split", self.equal_split),
+            ("reports", self.totals["reports"]),
+            ("pending", self.totals["pending"]),
+            ("assuming rank one", self.reason),
+            ("any grid", self.any_grid_reason),
+        ]
+        facts = notebook.facts(told, caption)
+        if len(self.sides) != 2:
+            return facts
+        at = None
+        if self.leader is not None:
+            at = self.rows.index(self.leader[0]), self.columns.index(self.leader[1])
+        picture = notebook.heat_map(
+            lambda some, across: self.means[some][:, across],
+            self.rows,
+            self.columns,
+            at,
+            "means of the rewards reported",
+        )
+        return notebook.beside(facts, picture)
+
+
+def _without_pair(document: Suggestion | Report) -> dict[str, Any]:
+    fields = dict(vars(document))
+    if document.row is None:
+        del fields["row"], fields["column"]
+    return fields
 
 
 def to_document(value: Any) -> Any:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import rank1
 from rank1.server.tokens import Tokens
-from rank1.studies.export import lines_of
-from rank1.studies.log import Kind
-from tests.server.support import GRID, Served, served
+from rank1.studies.events import Kind
+from tests.server.support import GRID, PATIENCE, Served, served, until
 
 
 class Storm:
@@ -53,35 +51,27 @@ class Storm:
                     continue
                 self.failed += 1
 
-    def more(self, reports: int = 40, seconds: float = 60) -> None:
-        """Wait until so many more reports were acknowledged, however slow the machine is."""
+    def more(self, reports: int = 40) -> None:
+        """Wait until this many more reports were acknowledged."""
         enough = len(self.told) + reports
-        self.until(lambda: len(self.told) >= enough, seconds)
-
-    def until(self, happened: Callable[[], bool], seconds: float = 60) -> None:
-        """Wait until something has happened, but not for ever."""
-        end = time.monotonic() + seconds
-        while not happened() and time.monotonic() < end:
-            time.sleep(0.01)
-        assert happened()
+        until(lambda: len(self.told) >= enough)
 
     def stop(self) -> None:
         self._end.set()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(PATIENCE)
 
 
 def lines_of_study(study: rank1.Study) -> list[Any]:
     """What an export has."""
-    return study._desk.look(lambda memory, log: list(lines_of(study._desk.study, memory, log)))
+    return study.lines(limit=10**6)[0]
 
 
 def check(storm: Storm, place: str, exact: bool = False) -> None:
     """All that was acknowledged is stored, once; nothing else but what nobody heard of."""
     with rank1.Study.open("storm", place) as study:
         assert study.verify().ok
-        with study._desk.storage.reading() as log:
-            events = log.page(study._desk.study.id, limit=10**6)
+        events = study.look(lambda state, log: log.page(study.access.study.id, limit=10**6))
         lines = lines_of_study(study)
     stored = {line["id"]: line for line in lines}
     assert len(stored) == len(lines)

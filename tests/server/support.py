@@ -6,14 +6,18 @@ import contextlib
 import json
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from tests.forked import Command
+
+#: Seconds after which a test that waits for something gives up, on however busy a machine.
+PATIENCE = 300
 
 GRID = {"rows": ["a", "b", "c"], "columns": ["x", "y"]}
 
@@ -36,7 +40,7 @@ def call(
         given.setdefault("Content-Type", "application/json")
     request = urllib.request.Request(url + path, data, given, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as error:
         with error:
@@ -45,6 +49,14 @@ def call(
 
 def at(name: str, rest: str = "") -> str:
     return f"/v1/studies/{quote(name, safe='')}{rest}"
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Wait until something has happened."""
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 class Served:
@@ -85,5 +97,5 @@ def served(
     finally:
         if process.poll() is None:
             process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
         process.stdout.close()

@@ -17,7 +17,7 @@ import rank1
 from rank1.server.app import make_app
 from rank1.server.config import read_config
 from rank1.server.tokens import Tokens
-from tests.server.support import GRID, at, served
+from tests.server.support import GRID, PATIENCE, at, served
 
 PAGE = 4096
 
@@ -106,7 +106,7 @@ def test_no_permission(open_folder: Path, whole: bytes) -> None:
     path.chmod(0o600 if os.getuid() == 0 else 0)
     failed = subprocess.run(
         [sys.executable, "-c", STRANGER, "serve", "--port", "0"],
-        cwd=open_folder, capture_output=True, text=True, timeout=60, check=False,
+        cwd=open_folder, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert failed.returncode == 2
     assert failed.stdout == ""

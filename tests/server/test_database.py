@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import pytest
 import rank1
 from rank1.client import RemoteStudy
 from tests.server.storm import Storm, check, stormy
-from tests.server.support import GRID, Served, at, served
+from tests.server.support import GRID, PATIENCE, Served, at, served, until
 from tests.studies.conftest import kill, new_schema, proxy_to, start
 from tests.studies.conftest import server as server  # a PostgreSQL server of our own
 from tests.studies.proxy import Proxy, cut_at_commit, through
@@ -58,7 +57,7 @@ def test_a_database_that_stays_away(tmp_path: Path, server: Any) -> None:
                             "Content-Type": "application/json",
                         },
                     ),
-                    timeout=100,
+                    timeout=PATIENCE,
                 )  # fmt: skip
             with caught.value as error:
                 found = str(error.read(), "utf-8")
@@ -153,10 +152,7 @@ def test_a_commit_of_which_nobody_heard(line: Line, what: str) -> None:
         hasty = rank1.Client(line.service.url, line.service.token, 0.5)
         with hasty, pytest.raises(rank1.StorageError, match="no answer"):
             work(RemoteStudy(hasty, line.study))
-        end = time.monotonic() + 10
-        while line.proxy.cuts < 2:  # a commit, and the attempts to connect again
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: line.proxy.cuts >= 2)  # a commit, and the attempts to connect again
         line.proxy.cut = back
 
     with rank1.Client(line.service.url, line.service.token, 60) as client:

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from rank1.server.demo import NAME
-from tests.server.support import at, served
+from tests.server.support import at, served, until
 
 
 def test_the_demo_plays_itself_and_leaves_nothing(tmp_path: Path) -> None:
     with served(tmp_path, "--demo") as service:
-        end = time.monotonic() + 30
-        while service.call(at(NAME))[1]["totals"]["reports"] < 40:
-            assert time.monotonic() < end
-            time.sleep(0.2)
+        until(lambda: service.call(at(NAME))[1]["totals"]["reports"] >= 40)
         _, view = service.call(at(NAME, "/view"))
         assert view["leader"] is not None
         assert view["curve"]["reports"]

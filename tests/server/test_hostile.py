@@ -104,7 +104,7 @@ def test_slow_clients_keep_nobody_waiting(service: Served) -> None:
     try:
         began = time.monotonic()
         assert service.call("/readyz")[0] == 200
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30  # one after the other would take 60
         assert b" 408 " in slow[0].recv(65536).split(b"\r\n")[0]
         assert slow[1].recv(65536) == b""  # half a head is no request
     finally:

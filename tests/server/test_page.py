@@ -11,8 +11,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.conftest import BROWSER_MISSING, CHROMIUM
-from tests.server.support import GRID, Served, at
+from tests.server.support import GRID, PATIENCE, Served, at
 from tests.support import few
+
+# What a page shows is waited for, on however busy a machine.
+expect.set_options(timeout=1000 * PATIENCE)
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=BROWSER_MISSING)
 
@@ -37,7 +40,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 def page(context: BrowserContext, service: Served) -> Iterator[Page]:
     """A page with the token; nothing may go wrong in it, and nothing may come from elsewhere."""
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(1000 * PATIENCE)
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("dialog", lambda dialog: faults.append(f"alert {dialog.message}"))
@@ -177,6 +180,7 @@ def test_phone_width(browser: Browser, service: Served, scheme: Any) -> None:
         viewport={"width": 400, "height": 800}, color_scheme=scheme, has_touch=True
     )
     page = context.new_page()
+    page.set_default_timeout(1000 * PATIENCE)
     page.goto(f"{service.url}/#token={service.token}")
     expect(page.get_by_role("link", name=name)).to_be_visible()
     open_study(page, service, name)

@@ -284,7 +284,10 @@ def test_the_plot_is_of_the_runs_and_the_bound() -> None:
         ({"backend": "cloud"}, "backend must be one of"),
         ({"policies": []}, "policies must be at least one"),
         ({"policies": [rank1.TopTwo(), rank1.TopTwo()]}, "top_two twice"),
-        ({"problem": rank1.Gaussian([0.5], [0.5], sigma=1)}, r"must be one with rewards in \[0, 1\]"),
+        (
+            {"problem": rank1.Gaussian([0.5], [0.5], sigma=1)},
+            r"must be one with rewards in \[0, 1\]",
+        ),
     ],
     ids=str,
 )

@@ -204,7 +204,9 @@ def test_ones_own_elimination_policy_can_be_traced(tmp_path: Path) -> None:
     assert result.trace(1).policy == "hasty:confidence_scale=0.5"
     assert result.trace(1).stages
     result.save(tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match=r"policy and problem a file can tell, got one of hasty: sim"):
+    with pytest.raises(
+        ValueError, match=r"policy and problem a file can tell, got one of hasty: sim"
+    ):
         rank1.load(tmp_path / "a.parquet").trace()
 
 

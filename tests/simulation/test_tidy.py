@@ -172,7 +172,8 @@ from rank1.simulation.block import Block
 from rank1.simulation.tidy import Part, read_tidy, write_tidy
 runs = np.random.default_rng(1).random((40_000, 100, 2))
 block = Block({"curves": runs, "best_arms": np.zeros(40_000, np.int64)}, 1.0)
-part = Part({"name": "spike", "sides": [8, 8], "settings": {"K": 8}}, "ucb1", {"confidence": 2.0}, 100,
+about = {"name": "spike", "sides": [8, 8], "settings": {"K": 8}}
+part = Part(about, "ucb1", {"confidence": 2.0}, 100,
             np.arange(1, 101), {0: block})
 print(write_tidy(sys.argv[1], [part], {"missing": []}))
 read_tidy(sys.argv[1])

@@ -204,7 +204,9 @@ def test_problems_that_would_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch
     u = [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]]
     problem = {"name": "bernoulli", "u": u, "v": [0.5]}
     given = {"n": 10, "problem": [problem], "policy": [{"name": "uniform"}]}
-    with pytest.raises(rank1.InputError, match=r"at most 9 levels together, over all sides, got more wi"):
+    with pytest.raises(
+        rank1.InputError, match=r"at most 9 levels together, over all sides, got more wi"
+    ):
         grid_of(given)
     assert len(grid_of(given | {"problem": [problem | {"u": u[:3]}]}).problems) == 3
 
@@ -223,7 +225,9 @@ def test_no_file(tmp_path: Path) -> None:
 )
 def test_the_same_policy_twice_is_an_error(policies: str) -> None:
     """Its runs would count twice, and standard errors would come out too small."""
-    with pytest.raises(ValueError, match=r"policy must be in the grid once, got policy ucb1 .*twice"):
+    with pytest.raises(
+        ValueError, match=r"policy must be in the grid once, got policy ucb1 .*twice"
+    ):
         grid(SPIKE.replace('"uniform"', policies))
 
 
@@ -275,3 +279,54 @@ def test_deep_nesting_is_told(tmp_path: Path) -> None:
     path.write_text(SPIKE.replace("K = 4", "K = " + "[" * 200 + "4" + "]" * 200))
     with pytest.raises(rank1.InputTypeError, match="K must be a whole number"):
         read_grid(path)
+
+
+SIDES = """
+n = 300
+runs = 2
+checkpoints = 1
+[[problem]]
+name = "product"
+factors = [[[0.9, 0.4], [0.8, 0.5]], [[0.9, 0.4], [0.8, 0.5], [0.9, 0.3]]]
+[[problem]]
+name = "means"
+means = [[0.5, 0.1], [0.1, 0.52]]
+[[policy]]
+name = "uts"
+[[policy]]
+name = "tests.simulation.support:Named"
+step = [0.25, 0.5]
+"""
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_problems_with_any_number_of_sides_and_policies_of_others() -> None:
+    """Lists of factors are two deep, so that one more is a dimension; means are always one grid."""
+    some = grid(SIDES)
+    assert [problem.grid.sizes for problem in some.problems] == [(2, 2), (2, 2, 2), (2, 2)]
+    assert [policy.label for policy in some.policies] == [
+        "uts",
+        "named:step=0.25",
+        "named:step=0.5",
+    ]
+    found = rank1.sweep(some, jobs=1)
+    frame = found.frame.collect()
+    assert frame["sides"].unique(maintain_order=True).to_list() == ["[2, 2]", "[2, 2, 2]"]
+    assert frame.filter(sides="[2, 2, 2]", policy="uts")["best_arm"].to_list() == [0, 0]
+    assert found.summary()["runs"].to_list() == [2] * 9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"uts"', '"rank1elim"', r"policy rank1elim on problem product: sides must be 2 .*2×2×2"),
+        ("0.5]], [", "1.5]], [", r"product \(factors=.*factors\[1\]\[1\] must be .*got 1.5"),
+        ("[0.1, 0.52]]", "[0.1]]", r"problem means \(.*means must be an array of probabilities"),
+        ("support:Named", "support:Nobody", "policy must be a class that can be imported"),
+        ("support:Named", "support:ROOT", "policy must be the name of a class derived from"),
+        ("step = [", "stop = [", "setting must be one of step, K, exact, got 'stop'"),
+    ],
+)
+def test_impossible_sides_and_policies(old: str, new: str, message: str) -> None:
+    with pytest.raises(rank1.Rank1Error, match=message):
+        grid(SIDES.replace(old, new, 1))

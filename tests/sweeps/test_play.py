@@ -12,7 +12,7 @@ import pytest
 import rank1
 from rank1.simulation import Series
 from rank1.simulation import plan as plan_module
-from rank1.simulation.backends import RunCell, Failure
+from rank1.simulation.backends import Failure, RunCell
 from rank1.simulation.store import Store
 from rank1.sweeps import SweepGrid, read_grid, read_sweep, write_sweep
 from rank1.sweeps.grid import EXAMPLE
@@ -218,7 +218,9 @@ def test_one_call_from_python(tmp_path: Path) -> None:
     for other in (tomllib.loads(path.read_text()), read_grid(path)):
         again = rank1.sweep(other, jobs=2, backend="threads")
         assert again.frame.collect().equals(first.frame.collect())
-    with pytest.raises(rank1.InputTypeError, match="grid must be a TOML file, a dict or a SweepGrid"):
+    with pytest.raises(
+        rank1.InputTypeError, match="grid must be a TOML file, a dict or a SweepGrid"
+    ):
         rank1.sweep(18)  # type: ignore[arg-type]
     with pytest.raises(rank1.InputError, match="backend must be one of"):
         rank1.sweep(path, backend="cloud")

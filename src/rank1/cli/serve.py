@@ -9,6 +9,7 @@ import typer
 
 from rank1.cli.app import app, print_json, show
 from rank1.cli.options import Json, Real, Whole
+from rank1.errors import MissingPackageError
 
 serve_app = typer.Typer(
     invoke_without_command=True,
@@ -21,14 +22,14 @@ token_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Create, list and revoke tokens; a running service knows of it within a second.",
+    help="Create, list and revoke tokens; a running service sees changes within a second.",
     epilog="Example: rank1 serve token create --role writer --study spring",
 )
 serve_app.add_typer(token_app, name="token")
 app.add_typer(serve_app, name="serve")
 
 File = Annotated[
-    str | None, typer.Option("--tokens", help="The file of tokens; rank1-tokens.json unless told.")
+    str | None, typer.Option("--tokens", help="The file of tokens; default: rank1-tokens.json.")
 ]
 ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file of settings.")]
 
@@ -36,12 +37,12 @@ ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file of
 @serve_app.callback()
 def serve(
     context: typer.Context,
-    host: Annotated[str | None, typer.Option(help="Address; 127.0.0.1 unless told.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address; default: 127.0.0.1.")] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port; 8000 unless told, 0 for any that is free.", **Whole)
+        int | None, typer.Option(help="Port; default: 8000; 0 for any that is free.", **Whole)
     ] = None,
     storage: Annotated[
-        str | None, typer.Option(help="A file (rank1.db unless told), or postgresql://….")
+        str | None, typer.Option(help="A file (default: rank1.db), or postgresql://….")
     ] = None,
     tokens: File = None,
     max_body: Annotated[
@@ -62,7 +63,7 @@ def serve(
     ] = None,
     config: ConfigFile = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="With a study that plays itself on a real grid.")
+        bool, typer.Option("--demo", help="With a study that has simulated visitors on a real grid.")
     ] = False,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print the settings as JSON, and end.")
@@ -88,12 +89,14 @@ def serve(
     try:
         from rank1.server.run import serve as run
     except ModuleNotFoundError as error:
-        raise ValueError(f"serve needs {error.name}: pip install 'rank1[server]'") from None
+        raise MissingPackageError(
+            f"serve needs {error.name}", "pip install 'rank1[server]'"
+        ) from None
     if demo:
-        from rank1.server.demo import Player, demo_place
+        from rank1.server.demo import DemoTraffic, demo_settings
 
-        with demo_place(given) as (place, table):
-            run(read_config(place, config), _say, lambda house: Player(house, table))
+        with demo_settings(given) as (place, table):
+            run(read_config(place, config), _say, lambda registry: DemoTraffic(registry, table))
         return
     run(read_config(given, config), _say)
 
@@ -113,14 +116,14 @@ def _tokens(file: str | None, config: str | None = None) -> Any:
 def create(
     role: Annotated[str, typer.Option(help="reader, writer or admin.")],
     study: Annotated[
-        list[str] | None, typer.Option(help="A study it is for, may be repeated; all unless told.")
+        list[str] | None, typer.Option(help="A study it is for, may be repeated; default: all.")
     ] = None,
     note: Annotated[str, typer.Option(help="Whom it is for.")] = "",
     tokens: File = None,
     config: ConfigFile = None,
     json_: Json = False,
 ) -> None:
-    """Create a token and print it, this once: only a digest of it is kept."""
+    """Create a token and print it, once: only its digest is stored."""
     text = _tokens(tokens, config).create(role, study or None, note)
     if json_:
         print_json({"token": text, "id": text.split("_")[1], "role": role, "studies": study})

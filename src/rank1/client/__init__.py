@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rank1.client.study import RemoteFit, RemoteStudy
@@ -16,8 +16,8 @@ __all__ = ["Client", "RemoteFit", "RemoteStudy"]
 class Client(Transport):
     """A service that `rank1 serve` runs.
 
-    Requests are tried again where that is safe, with pauses that grow and are random: ids and keys
-    make sure that nothing counts twice. Threads may share a client.
+    Requests are retried where that is safe, after random pauses that grow: ids and keys make sure
+    that nothing counts twice. Threads may share a client.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Client(Transport):
     token
         As `rank1 serve token create` printed it.
     timeout
-        Seconds that a call may take in all, with every try and pause.
+        Seconds that a call may take, with all retries and pauses.
 
     Examples
     --------
@@ -37,25 +37,36 @@ class Client(Transport):
     """
 
     def studies(self) -> list[str]:
-        """The names of the studies that the token is for."""
+        """The names of the studies that the token may read."""
         return [each["name"] for each in self.get("/v1/studies")["studies"]]
 
     def create(
-        self, name: str, rows: Sequence[str], columns: Sequence[str], **settings: Any
+        self,
+        name: str,
+        rows: Iterable[str] | None = None,
+        columns: Iterable[str] | None = None,
+        *,
+        sides: Mapping[str, Iterable[str]] | None = None,
+        **settings: Any,
     ) -> RemoteStudy:
-        """A new study; see `Study.create` for the settings. The token must be an admin's."""
+        """Create a study; see `Study.create` for the settings. The token must be an admin's."""
         window = settings.get("reward_window")
         if isinstance(window, datetime.timedelta):
             settings["reward_window"] = window.total_seconds()
-        body = {"name": name, "rows": list(rows), "columns": list(columns), **settings}
-        self.post("/v1/studies", body, key=secrets.token_hex(16))
+        if rows is not None:
+            settings["rows"] = list(rows)
+        if columns is not None:
+            settings["columns"] = list(columns)
+        if sides is not None:
+            settings["sides"] = {side: list(labels) for side, labels in sides.items()}
+        self.post("/v1/studies", {"name": name, **settings}, key=secrets.token_hex(16))
         return RemoteStudy(self, name)
 
     def open(self, name: str, *, look: bool = True) -> RemoteStudy:
-        """A study that is there; UnknownStudyError if it isn't.
+        """Open a study; UnknownStudyError if there is none of this name.
 
-        With `look=False` it isn't looked for, and the service may be down: for a page that must
-        start all the same, and shows its fallback until the service is there.
+        With `look=False` no request is sent, and the service may be down: for a page that must
+        start in any case, and shows its fallback until the service answers.
         """
         study = RemoteStudy(self, name)
         if look:

@@ -7,20 +7,21 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote
 
-import numpy as np
-
 from rank1 import atomic
-from rank1.checks import shown
 from rank1.client.transport import Transport, error_of
+from rank1.documents import Best, Replayed, Report, Suggestion, Verified, read_document
 from rank1.errors import FileError, InputError, InputTypeError, Rank1Error, StorageError
-from rank1.studies import Best, Replayed, Report, Suggestion, Verified
-from rank1.studies.history import History, _rows
+
+if TYPE_CHECKING:
+    from rank1.studies.history import History
 
 __all__ = ["RemoteFit", "RemoteStudy"]
 
+#: A label for each side, by its name; or a row and a column.
+Fallback = Mapping[str, str] | tuple[str, str]
 #: Seconds for which a service that didn't answer isn't asked, where there is a fallback.
 SILENCE = 1.0
 #: Reports or rewards in one request.
@@ -31,16 +32,17 @@ PART = 5000
 class RemoteFit:
     """What `RemoteStudy.fit` returns; see `StudyFit`."""
 
-    rows: list[str]
-    columns: list[str]
-    means: list[list[float]]
+    #: The levels in play, by side.
+    sides: dict[str, list[str]]
+    #: A dimension for each side.
+    means: list[Any]
     deviance: float
     degrees_of_freedom: int
     explained: float | None
     p_value: float | None
     repetitions: int
-    row_effects: list[float]
-    column_effects: list[float]
+    #: By side, the factors of its levels relative to the largest.
+    effects: dict[str, list[float]]
     deviating: list[dict[str, Any]]
     advice: str
 
@@ -60,27 +62,32 @@ class RemoteStudy:
         return f"<RemoteStudy {self.name!r} of {self._client!r}>"
 
     def about(self) -> dict[str, Any]:
-        """What the study is and how far it has come."""
+        """The study's settings, sides and counts."""
         found: dict[str, Any] = self._client.get(self._path)
         return found
 
     @property
+    def sides(self) -> dict[str, list[str]]:
+        """The levels in play, by side."""
+        return dict(self.about()["sides"])
+
+    @property
     def rows(self) -> list[str]:
-        """The rows that live."""
+        """The levels of the first of two sides."""
         return list(self.about()["rows"])
 
     @property
     def columns(self) -> list[str]:
-        """The columns that live."""
+        """The levels of the second of two sides."""
         return list(self.about()["columns"])
 
     @property
     def revision(self) -> int:
-        """How often rows or columns were added or retired."""
+        """How often levels were added or retired."""
         return int(self.about()["revision"])
 
     def totals(self) -> dict[str, int]:
-        """How many suggestions there are, and what became of them."""
+        """The number of suggestions, and what became of them."""
         return dict(self.about()["totals"])
 
     # Asking and telling
@@ -91,8 +98,9 @@ class RemoteStudy:
         count: None = None,
         key: str | None = None,
         unit: str | None = None,
+        data: Mapping[str, Any] | None = None,
         *,
-        fallback: tuple[str, str] | None = None,
+        fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> Suggestion: ...
 
@@ -102,8 +110,9 @@ class RemoteStudy:
         count: int,
         key: str | None = None,
         unit: str | None = None,
+        data: Mapping[str, Any] | None = None,
         *,
-        fallback: tuple[str, str] | None = None,
+        fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> list[Suggestion]: ...
 
@@ -112,58 +121,65 @@ class RemoteStudy:
         count: int | None = None,
         key: str | None = None,
         unit: str | None = None,
+        data: Mapping[str, Any] | None = None,
         *,
-        fallback: tuple[str, str] | None = None,
+        fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> Suggestion | list[Suggestion]:
-        """The next pair to show; with a `count`, a list of so many.
+        """Ask for the next arm to show; with a `count`, for a list of that length.
 
         Parameters
         ----------
-        count, key, unit
+        count, key, unit, data
             See `Study.ask`.
         fallback
-            A pair to be shown when the service doesn't answer in time; its suggestion has the id
-            "", and `tell` and `cancel` pass over that. After a failure the service isn't asked
-            for a second, so that nobody waits for one that is down.
+            What to show when the service doesn't answer in time: a row and a column, or a level of
+            each side by its name. Its suggestion has the id "", which `tell` and `cancel` ignore.
+            After a failure, the next second's calls return the fallback without a request.
         timeout
-            Seconds, for this call; a quarter of one where there is a fallback, unless told.
+            Seconds for this call; default: the client's, or 0.25 where there is a fallback.
         """
         client = self._client
         if timeout is not None and not timeout > 0:
-            raise InputError(f"timeout must be a number of seconds above 0, got {timeout}")
+            raise InputError("timeout", timeout, "a number of seconds above 0")
         if fallback is not None:
-            row, column = _pair(fallback)
-            many = [Suggestion("", row, column, time.time(), None, unit, key)] * (count or 1)
+            levels = _levels(fallback)
+            pair = levels.get("row"), levels.get("column")
+            own = None if data is None else dict(data)
+            instead = Suggestion("", levels, time.time(), None, unit, key, own, *pair)
+            stand_in = instead if count is None else [instead] * count
             if time.monotonic() < client.silent_until:
-                return many[0] if count is None else many
+                return stand_in
             timeout = 0.25 if timeout is None else timeout
         if key is None and unit is None:
-            key = secrets.token_hex(16)  # so that a second try gives the same suggestions
+            key = secrets.token_hex(16)  # so that a retry gets the same suggestions
         try:
             if count is None:
-                return _suggestion(client.post(f"{self._path}/ask", {"unit": unit}, key, timeout))
+                body = _given(unit=unit, data=data)
+                given = client.post(f"{self._path}/ask", body, key, timeout)
+                return read_document(Suggestion, given)
             if unit is not None:
-                raise InputError(f"count must be None where a unit is given, got {count}")
-            body = {"count": count}
-            given = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
-            return [_suggestion(each["suggestion"]) for each in given]
+                raise InputError("count", count, "None where a unit is given")
+            body = _given(count=count, data=data)
+            many = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
+            return [read_document(Suggestion, each["suggestion"]) for each in many]
         except StorageError:
             if fallback is None:
                 raise
             client.silent_until = time.monotonic() + SILENCE
-            return many[0] if count is None else many
+            return stand_in
 
     def tell(self, id: str, reward: float) -> Report | None:
-        """The reward of a suggestion has come in; None for one of a fallback."""
+        """Report the reward of a suggestion; None for one of a fallback."""
         if id == "":
             return None
-        return Report(**self._client.post(f"{self._path}/tell", {"id": id, "reward": reward}))
+        body = {"id": id, "reward": reward}
+        return read_document(Report, self._client.post(f"{self._path}/tell", body))
 
     def tell_many(
         self, reports: Mapping[str, float] | Iterable[tuple[str, float]]
     ) -> list[Report | Rank1Error | None]:
-        """Many rewards at once; what is wrong with one is in its place, None for a fallback's.
+        """Report many rewards; an error in the place of one that is refused, None for a fallback's.
 
         Unlike `Study.tell_many`, which stores all or none, this stores all the others.
         """
@@ -176,11 +192,15 @@ class RemoteStudy:
             found = self._client.post(f"{self._path}/tell/batch", {"reports": some})
             for k, each in zip(part, found["results"], strict=True):
                 told = each.get("report")
-                answers[k] = Report(**told) if told else error_of(each["status"], each["problem"])
+                answers[k] = (
+                    read_document(Report, told)
+                    if told
+                    else error_of(each["status"], each["problem"])
+                )
         return answers
 
     def cancel(self, id: str) -> None:
-        """A suggestion was never shown: it teaches nothing."""
+        """Cancel a suggestion that was never shown: it doesn't count."""
         if id != "":
             self._client.post(f"{self._path}/cancel", {"id": id})
 
@@ -189,43 +209,32 @@ class RemoteStudy:
     def revise(
         self,
         *,
-        add_rows: Iterable[str] = (),
-        retire_rows: Iterable[str] = (),
-        add_columns: Iterable[str] = (),
-        retire_columns: Iterable[str] = (),
+        add: Mapping[str, Iterable[str]] | None = None,
+        retire: Mapping[str, Iterable[str]] | None = None,
+        **two_sided: Iterable[str],
     ) -> int:
-        """Add and retire rows and columns; the number of the revision."""
-        body = {
-            "add_rows": list(add_rows), "retire_rows": list(retire_rows),
-            "add_columns": list(add_columns), "retire_columns": list(retire_columns),
-        }  # fmt: skip
+        """Add and retire levels; the number of the revision. See `Study.revise`."""
+        body: dict[str, Any] = {name: list(labels) for name, labels in two_sided.items()}
+        for name, levels in (("add", add), ("retire", retire)):
+            if levels is not None:
+                body[name] = {side: list(labels) for side, labels in levels.items()}
         key = secrets.token_hex(16)
         return int(self._client.post(f"{self._path}/revisions", body, key)["revision"])
 
     def retire(self) -> None:
-        """Close the study: it gives no suggestions any more, and still takes reports."""
+        """Close the study: it gives no more suggestions, and still takes reports."""
         self._client.post(f"{self._path}/retire", {})
 
     # What was found
 
     def best(self) -> Best:
-        """The leader, intervals for pairs and effects, and whether one may stop, and why."""
-        found = self._client.get(f"{self._path}/best")
-        for name, kind in Best.__annotations__.items():
-            if "Floats" in str(kind):
-                found[name] = np.array(found[name], np.float64)
-            elif "NDArray" in str(kind):
-                found[name] = np.array(found[name], bool if "bool" in str(kind) else np.int64)
-            elif kind == "float" and found[name] is None:
-                found[name] = float("nan")
-        found["leader"] = found["leader"] and tuple(found["leader"])
-        found["recommended"] = tuple(found["recommended"])
-        return Best(**found)
+        """The leader, intervals for arms and effects, and whether the study may stop, and why."""
+        return Best.from_dict(self._client.get(f"{self._path}/best"))
 
     def fit(self, B: int = 199, seed: int = 1, timeout: float = 600.0) -> RemoteFit:
-        """Is the grid of rank one? The replays may take a while: `timeout` is in seconds."""
+        """Test whether the grid is of rank one; the replays may take a while."""
         found = self._client.get(f"{self._path}/fit", timeout, repetitions=B, seed=seed)
-        return RemoteFit(**found)
+        return read_document(RemoteFit, found)
 
     def history(self, after: int | None = None, limit: int = 100, **query: Any) -> dict[str, Any]:
         """A page of the log: `events`, and `next` for the page after it."""
@@ -235,16 +244,20 @@ class RemoteStudy:
         return found
 
     def import_history(self, history: History, key: str | None = None) -> int:
-        """Add rewards that are known from elsewhere; how many. At most 10,000 at a time."""
-        rewards = [list(each) for each in _rows(history)]
+        """Add rewards that are known from elsewhere, at most 10,000; returns how many."""
+        if isinstance(history, str | os.PathLike):
+            from rank1.studies.history import history_lines
+
+            history = history_lines(history, list(self.sides))
+        rewards = [list(line) for line in history]
         found = self._client.post(f"{self._path}/imports", {"rewards": rewards}, key)
         return int(found["rewards"])
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write a line for each suggestion, as JSONL or CSV; how many."""
+        """Write a line for each suggestion, as JSONL or CSV; returns how many."""
         format = os.fspath(path).rpartition(".")[2]
         if format not in ("jsonl", "csv"):
-            raise FileError(f"{os.fspath(path)!r} must end with .jsonl or .csv")
+            raise FileError(f"{os.fspath(path)!r} must end with .jsonl or .csv", where=str(path))
         lines = -1 if format == "csv" else 0  # its head
         with atomic.whole_file(path) as temporary, temporary.open("wb") as file:
             for line in self._client.lines(f"{self._path}/export?format={format}"):
@@ -255,13 +268,13 @@ class RemoteStudy:
     def replay(self, policy: str, seed: int = 1, timeout: float = 600.0) -> Replayed:
         """How another policy fares on the rewards of the log."""
         found = self._client.get(f"{self._path}/replay", timeout, policy=policy, seed=seed)
-        found["best"] = tuple(found["best"])
-        found["exhausted"] = found["exhausted"] and tuple(found["exhausted"])
-        return Replayed(**found)
+        for name in ("best", "exhausted"):
+            found[name] = found.get(name) and tuple(found[name])
+        return read_document(Replayed, found)
 
     def verify(self, timeout: float = 600.0) -> Verified:
-        """Recompute all from the log, and compare. The token must be an admin's."""
-        return Verified(**self._client.get(f"{self._path}/verification", timeout))
+        """Recompute the study from its log, and compare. The token must be an admin's."""
+        return read_document(Verified, self._client.get(f"{self._path}/verification", timeout))
 
     def close(self) -> None:
         """Close this thread's connection."""
@@ -274,16 +287,17 @@ class RemoteStudy:
         self.close()
 
 
-def _suggestion(fields: dict[str, Any]) -> Suggestion:
-    return Suggestion(**fields)
+def _given(**fields: Any) -> dict[str, Any]:
+    """The fields that aren't None: an older service refuses those that it doesn't know."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _pair(fallback: Any) -> tuple[str, str]:
-    if not (
-        isinstance(fallback, Sequence)
-        and not isinstance(fallback, str)
-        and len(fallback) == 2
-        and all(isinstance(label, str) for label in fallback)
-    ):
-        raise InputTypeError(f"fallback must be a row and a column, got {shown(fallback)}")
-    return fallback[0], fallback[1]
+def _levels(fallback: Any) -> dict[str, str]:
+    """The level of each side, of a mapping or of a row and a column."""
+    if isinstance(fallback, Sequence) and not isinstance(fallback, str) and len(fallback) == 2:
+        fallback = dict(zip(("row", "column"), fallback, strict=True))
+    texts = isinstance(fallback, Mapping) and [*fallback.keys(), *fallback.values()]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        asked = "a row and a column, or a level of each side by its name"
+        raise InputTypeError("fallback", fallback, asked)
+    return dict(fallback)

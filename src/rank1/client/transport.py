@@ -1,4 +1,4 @@
-"""Requests to a service, which are tried again where that is safe."""
+"""Requests to a service, with retries where that is safe."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 from rank1 import checks, errors
-from rank1.errors import BackendError, ConflictError, InputError, Rank1Error, StorageError
+from rank1.errors import (
+    BackendError,
+    InputError,
+    InputTypeError,
+    Rank1Error,
+    StorageError,
+)
 
 __all__ = ["Transport", "error_of"]
 
-#: Answers after which the same request may do better.
-AGAIN = (408, 429, 500, 502, 503, 504)
+#: Statuses after which the same request may succeed.
+RETRIED = (408, 429, 500, 502, 503, 504)
 #: Seconds before the second try, at most; doubled with each.
 FIRST_PAUSE = 0.05
 
@@ -27,25 +33,45 @@ _CLASSES = {
     "urn:rank1:problem:other-study": errors.OtherStudyError,
     "urn:rank1:problem:study-exists": errors.StudyExistsError,
     "urn:rank1:problem:cancelled": errors.CancelledError,
-    "urn:rank1:problem:conflict": ConflictError,
-    "urn:rank1:problem:input-type": errors.InputTypeError,
+    "urn:rank1:problem:conflict": errors.ConflictError,
+    "urn:rank1:problem:input-type": InputTypeError,
     "urn:rank1:problem:input": InputError,
     "urn:rank1:problem:damaged": errors.DamagedError,
     "urn:rank1:problem:format": errors.FormatError,
 }
 
 
-def error_of(status: int, problem: Any) -> Rank1Error:
-    """The error that the service met, as its own class."""
-    fields = problem if isinstance(problem, dict) else {}
-    words = str(fields.get("detail", f"the service answered {status}"))
-    kind = _CLASSES.get(str(fields.get("type")), StorageError if status >= 500 else BackendError)
-    if kind is BackendError and fields.get("remedy"):
-        words += f"; {fields['remedy']}"
-    return kind(words)
+def error_of(status: int, document: Any) -> Rank1Error:
+    """The error that the service met: the same class, with the same fields.
+
+    The value of an argument is the text that the service shows of it.
+
+    >>> error = error_of(422, {
+    ...     "type": "urn:rank1:problem:input", "field": "count", "value": "0", "expected": "above 0"
+    ... })
+    >>> error.argument, str(error)
+    ('count', 'count must be above 0, got 0')
+    """
+    fields = document if isinstance(document, dict) else {}
+    error: Rank1Error
+    remedy = fields.get("remedy")
+    kind: Any = _CLASSES.get(
+        str(fields.get("type")), StorageError if status >= 500 else BackendError
+    )
+    if issubclass(kind, InputError | InputTypeError):
+        argument, got = str(fields.get("field", "the request")), str(fields.get("value"))
+        # The shape of a body is checked by a schema, whose words are no "must be ...".
+        expected, hint = fields.get("expected", "valid"), fields.get("hint")
+        hint = hint if "expected" in fields else remedy
+        error = kind(argument, got, expected, hint, got=got, status=status)
+        error.context = fields.get("context")
+        return error
+    detail = fields.get("detail", f"the service answered {status}")
+    error = kind(str(detail), remedy, status=status)
+    return error
 
 
-#: Another try won't help.
+#: Errors for which a retry won't help.
 _FINAL = (errors.DamagedError, errors.FormatError)
 
 
@@ -55,9 +81,10 @@ class Transport:
     def __init__(self, url: str, token: str, timeout: float = 10.0) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(f"url must be http://… or https://…, got {checks.shown(url)}")
+            raise InputError("url", url, "http://… or https://…")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise InputError("token must be the text that `rank1 serve token create` printed")
+            asked = "the text that `rank1 serve token create` printed"
+            raise InputError("token", token, asked, got="something else")
         self._https = parts.scheme == "https"
         self._place = (parts.hostname, parts.port or (443 if self._https else 80))
         self._path = parts.path.rstrip("/")
@@ -96,14 +123,13 @@ class Transport:
         """The JSON of the answer; the same key may be sent twice."""
         headers = {"Content-Type": "application/json"}
         if key is not None:
-            try:
-                headers["Idempotency-Key"] = checked_key(key)
-            except UnicodeEncodeError:
-                raise InputError(f"key must be Latin letters, got {checks.shown(key)}") from None
+            headers["Idempotency-Key"] = checked_key(key)
         try:
             data = json.dumps(body, allow_nan=False).encode()
         except ValueError:
-            raise InputError("rewards and settings must be finite numbers") from None
+            raise InputError("a number", body, "finite") from None
+        except TypeError as error:
+            raise InputTypeError("the request", body, "values of JSON", str(error)) from None
         return self._call("POST", path, data, headers, timeout)
 
     def _call(
@@ -124,14 +150,14 @@ class Transport:
                 if status < 300:
                     return json.loads(data) if data else None
                 failure = error_of(status, _json(data))
-                if status not in AGAIN or isinstance(failure, _FINAL):
+                if status not in RETRIED or isinstance(failure, _FINAL):
                     raise failure
             except (OSError, http.client.HTTPException) as error:
                 if isinstance(error, Rank1Error):
                     raise
                 self.close()
                 host, port = self._place
-                after, failure = 0.0, StorageError(f"no answer from {host}:{port}: {error!r}")
+                after, failure = 0.0, StorageError(f"no answer from {host}:{port}", repr(error))
             wait = max(after, random.uniform(0, pause))
             if time.monotonic() + wait >= end:
                 raise failure
@@ -176,16 +202,16 @@ class Transport:
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, Rank1Error):
                 raise
-            raise StorageError(f"the stream broke off: {error!r}") from None
+            raise StorageError("the stream broke off", repr(error)) from None
         finally:
             link.close()
 
 
 def checked_key(key: str) -> str:
     """A key that can be sent in a header."""
-    if not isinstance(key, str) or not key.isprintable() or not key.strip() == key:
-        raise InputError(f"key must be printable text, got {checks.shown(key)}")
-    key.encode("latin-1")
+    latin = isinstance(key, str) and all(letter < "\u0100" for letter in key)
+    if not latin or not key.isprintable() or not key.strip() == key:
+        raise InputError("key", key, "printable text in Latin letters, without spaces around it")
     return key
 
 

@@ -1,4 +1,4 @@
-"""The application: routes, guard, and what is open while it runs."""
+"""The application: routes, middleware, and what is open while it runs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,26 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 import rank1
+from rank1 import compiled
 from rank1.errors import Rank1Error, StorageError
 from rank1.server import pages
-from rank1.server.access import check
-from rank1.server.answers import Refused, answer, problem, refusal, status_of, validation
-from rank1.server.api import writing_routes
+from rank1.server.authorization import require
 from rank1.server.config import Config
-from rank1.server.guard import Guard, log
-from rank1.server.house import House
 from rank1.server.metrics import Metrics
+from rank1.server.middleware import Middleware, log
 from rank1.server.models import Problem
-from rank1.server.reading import reading_routes
+from rank1.server.problem_details import (
+    RefusedError,
+    json_response,
+    problem_document,
+    problem_response,
+    status_of,
+    validation_problem,
+)
+from rank1.server.read_routes import read_routes
+from rank1.server.registry import StudyRegistry
 from rank1.server.tokens import Tokens
+from rank1.server.write_routes import write_routes
 from rank1.studies.storage import open_storage
 
 __all__ = ["make_app"]
@@ -40,26 +48,29 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def make_app(config: Config, tokens: Tokens, started: Callable[[House], Any] | None = None) -> Any:
+def make_app(
+    config: Config, tokens: Tokens, started: Callable[[StudyRegistry], Any] | None = None
+) -> Any:
     """The ASGI application of a configuration.
 
     Parameters
     ----------
     config
-        What `rank1 serve` was told.
+        The settings.
     tokens
-        Whose requests are taken.
+        The tokens whose requests are accepted.
     started
-        Called with the house when the storage is open; what it returns is closed at the end.
+        Called with the registry when the storage is open; what it returns is closed at the end.
     """
-    house, metrics = House(open_storage(config.storage)), Metrics()
+    registry, metrics = StudyRegistry(open_storage(config.storage)), Metrics()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        # The writer and the loop hand each other work: neither should wait long for its turn.
+        # The writing thread and the loop hand each other work: both need the GIL soon.
+        compiled.in_background()  # requests run as plain Python until it is done
         before = sys.getswitchinterval()
         sys.setswitchinterval(0.0005)
-        extra = started(house) if started else None
+        extra = started(registry) if started else None
         app.state.ready = True
         try:
             yield
@@ -67,73 +78,75 @@ def make_app(config: Config, tokens: Tokens, started: Callable[[House], Any] | N
             app.state.ready = False
             if extra is not None:
                 extra.close()
-            house.close()
+            registry.close()
             sys.setswitchinterval(before)
 
     app = FastAPI(
         title="rank1",
         version=rank1.__version__,
-        summary="Live studies of grids of pairs: ask for a pair, show it, tell its reward.",
+        summary="Live studies: ask for an arm, show it, tell its reward.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
         responses=_RESPONSES,
     )
-    app.state.house = house
-    app.include_router(writing_routes(house, metrics))
-    app.include_router(reading_routes(house))
+    app.state.registry = registry
+    app.include_router(write_routes(registry, metrics))
+    app.include_router(read_routes(registry))
     app.include_router(pages.routes())
 
     @app.get("/healthz", include_in_schema=False)
     async def healthz() -> Response:
-        return answer({"status": "alive", "version": rank1.__version__})
+        return json_response({"status": "alive", "version": rank1.__version__})
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
         if not app.state.ready:
-            raise Refused(503, "the service is ending", "take another one")
-        await house.ready()
-        return answer({"status": "ready"})
+            raise RefusedError(503, "the service is ending", "use another one")
+        await registry.ready()
+        return json_response({"status": "ready"})
 
     @app.get("/metrics", include_in_schema=False)
     async def counted(request: Request) -> Response:
-        check(request.state.holder, "reader")
+        require(request.state.token, "reader")
         return PlainTextResponse(
-            metrics.text(house.totals()), media_type="text/plain; version=0.0.4"
+            metrics.text(registry.totals()), media_type="text/plain; version=0.0.4"
         )
 
     @app.exception_handler(Rank1Error)
     async def refused(request: Request, error: Rank1Error) -> Response:
         if status_of(error) == 409:
-            metrics.add("rank1_conflicts_total")
+            metrics.conflicts.inc()
         if isinstance(error, StorageError):
-            metrics.add("rank1_storage_errors_total")
+            metrics.storage_errors.inc()
             log.error("the storage failed: %s", error)
         elif status_of(error) == 500:
             log.error("%s: %s", type(error).__name__, error)
-        return refusal(error)
+        return problem_response(error)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:
-        return refusal(Rank1Error("the service failed; its log says more"))  # the guard writes it
+        return problem_response(
+            Rank1Error("the service failed; its log says more")
+        )  # the middleware logs it
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return answer(validation(list(error.errors()), error.body), 422)
+        return json_response(validation_problem(list(error.errors()), error.body), 422)
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         title = {404: "Unknown address", 405: "Wrong method"}.get(error.status_code, "Bad request")
-        document = problem(error.status_code, title, str(error.detail), remedy="see /docs")
-        return answer(document, error.status_code, error.headers)
+        document = problem_document(error.status_code, title, str(error.detail), remedy="see /docs")
+        return json_response(document, error.status_code, error.headers)
 
     schema = app.openapi()
     schema["components"]["schemas"].setdefault("Problem", Problem.model_json_schema())
     scheme = {"type": "http", "scheme": "bearer"}
     schema["components"]["securitySchemes"] = {"token": scheme}
     schema["security"] = [{"token": []}]
-    return Guard(
+    return Middleware(
         app,
         metrics,
         tokens,

@@ -1,4 +1,4 @@
-"""What the service is told: by flags, the environment and a TOML file, in this order."""
+"""Settings of the service: from flags, the environment and a TOML file, in this order."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Config:
     rate: float = 5000.0
     #: Seconds that a body may take to arrive.
     patience: float = 10.0
-    #: Seconds that a request may go on after the service is told to end.
+    #: Seconds that a request may take to finish after the service is asked to stop.
     drain: float = 10.0
-    #: Connections at once; who comes then is told to come again.
+    #: Connections at once; more are answered with 503.
     connections: int = 2000
     #: A line in the log for each request.
     access_log: bool = False
@@ -60,14 +60,14 @@ def read_config(
     file: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Config:
-    """The configuration: flags that are given go before the environment, that before the file.
+    """Read the configuration: flags take precedence over the environment, that over the file.
 
     Parameters
     ----------
     flags
         By the names of `Config`; None where one isn't given.
     file
-        A TOML file with the same names; the environment's RANK1_SERVE_CONFIG unless given.
+        A TOML file with the same names; default: the environment's RANK1_SERVE_CONFIG.
     environment
         Names are those of `Config` in capitals after RANK1_SERVE_.
 
@@ -91,24 +91,27 @@ def read_config(
 
 
 def _refuse_slips(environment: Mapping[str, str]) -> None:
-    """A setting that is nearly written as one of ours isn't passed over.
+    """Refuse a variable whose name nearly is that of a setting.
 
-    Others of this prefix may be: a cluster gives names of its own, RANK1_SERVE_SERVICE_HOST and so
-    on, to all that run beside a service called rank1-serve.
+    Other names with this prefix are ignored: a cluster sets RANK1_SERVE_SERVICE_HOST and the like
+    for everything that runs beside a service called rank1-serve.
     """
     known = [_PREFIX + name.upper() for name in (*_FIELDS, "config")]
     for name in environment:
         if not name.startswith(_PREFIX) or name in known:
             continue
         if close := difflib.get_close_matches(name.upper(), known, 1, cutoff=0.9):
-            raise InputError(f"{name} is not a setting of the service (did you mean {close[0]}?)")
+            hint = f"did you mean {close[0]}?"
+            raise InputError("the environment", name, "settings of the service", hint, got=name)
 
 
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise FileError(f"the configuration {str(path)!r} can't be read: {error}") from None
+        raise FileError(
+            f"the configuration {str(path)!r} can't be read", str(error), where=str(path)
+        ) from None
     for name in found:
         checks.one_of(f"a setting in {str(path)!r}", name, _FIELDS)
     return found
@@ -121,15 +124,13 @@ def _from_text(name: str, text: str) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise InputError(
-            f"{_PREFIX}{name.upper()} must be a number, got {checks.shown(text)}"
-        ) from None
+        raise InputError(_PREFIX + name.upper(), text, "a number") from None
 
 
 def _checked(values: dict[str, Any]) -> Config:
     for name in ("host", "storage", "tokens"):
         if not isinstance(values.get(name, ""), str):
-            raise InputTypeError(f"{name} must be text, got {checks.shown(values[name])}")
+            raise InputTypeError(name, values[name], "text")
     limits = {"port": (0, 65535), "max_body": (1024, 2**30), "connections": (1, 10**6)}
     for name, (low, high) in limits.items():
         if name in values:
@@ -143,7 +144,7 @@ def _checked(values: dict[str, Any]) -> Config:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can come to an address.
+    """Whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)

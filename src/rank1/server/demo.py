@@ -1,8 +1,9 @@
-"""A study that plays itself on a real grid, for people who look for the first time."""
+"""A study with simulated visitors on a real grid, for a first look at the page."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import tempfile
 import threading
 import time
@@ -16,9 +17,9 @@ import numpy as np
 from rank1 import datasets
 from rank1.datasets import Table
 from rank1.errors import StorageError, StudyExistsError
-from rank1.server.house import House
+from rank1.server.registry import StudyRegistry
 
-__all__ = ["NAME", "Player", "demo_place"]
+__all__ = ["NAME", "DemoTraffic", "demo_settings"]
 
 NAME = "demo: e-mails of a shop"
 #: Visitors that come at once, and seconds until the next do.
@@ -28,8 +29,8 @@ DELAY, LOST = 1.0, 0.05
 
 
 @contextlib.contextmanager
-def demo_place(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table]]:
-    """Settings with a storage that is thrown away at the end, unless one is named."""
+def demo_settings(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table]]:
+    """Settings with a temporary storage, unless one is named, and the grid of the demo."""
     table = datasets.hillstrom("history")
     with tempfile.TemporaryDirectory(prefix="rank1-demo-") as folder:
         place = {
@@ -42,31 +43,32 @@ def demo_place(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table]]:
         )
 
 
-class Player:
-    """A thread that asks, waits a little, and tells what the grid's rates give."""
+class DemoTraffic:
+    """A thread of visitors: asks, waits a little, and tells rewards drawn from the grid's rates."""
 
-    def __init__(self, house: House, table: Table) -> None:
+    def __init__(self, registry: StudyRegistry, table: Table) -> None:
         with contextlib.suppress(StudyExistsError):
-            house.create(
+            registry.create(
                 NAME, rows=table.rows, columns=table.columns, goal="find", reward_window=60.0
             )
-        self._study, self._table = house.apart(NAME), table
+        self._study, self._table = registry.separate(NAME), table
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rank1-demo", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         rng = np.random.default_rng()
-        rows = {label: k for k, label in enumerate(self._table.rows)}
-        columns = {label: k for k, label in enumerate(self._table.columns)}
+        table = self._table
+        pairs = itertools.product(enumerate(table.rows), enumerate(table.columns))
+        rates = {(row, column): table.rates[i, j] for (i, row), (j, column) in pairs}
         waiting: deque[tuple[float, str, float]] = deque()
         while not self._end.wait(PAUSE):
             with contextlib.suppress(StorageError):
                 for each in self._study.ask(count=VISITORS):
-                    rate = self._table.rates[rows[each.row], columns[each.column]]
                     if rng.random() >= LOST:
                         due = time.monotonic() + DELAY
-                        waiting.append((due, each.id, float(rng.random() < rate)))
+                        won = rng.random() < rates[tuple(each.levels.values())]
+                        waiting.append((due, each.id, float(won)))
                 due_now = []
                 while waiting and waiting[0][0] <= time.monotonic():
                     due_now.append(waiting.popleft()[1:])

@@ -1,21 +1,24 @@
-"""What requests and answers look like."""
+"""Schemas of requests and answers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rank1.studies.log import MAX_TEXT
+from rank1.studies.events import MAX_TEXT
 
 __all__ = ["Ask", "AskMany", "Cancel", "Create", "Import", "Revise", "Tell", "TellMany"]
 
 #: The most items of a batch.
 MAX_BATCH = 10_000
-#: The most rows or columns of a body.
-MAX_LINES = 4096
+#: The most levels of a side in a body, and the most sides.
+MAX_LEVELS, MAX_SIDES = 4096, 16
 
 _STRICT = ConfigDict(extra="forbid")
+
+Labels = Annotated[list[str], Field(max_length=MAX_LEVELS)]
+Sides = Annotated[dict[str, Labels], Field(max_length=MAX_SIDES)]
 
 
 class Create(BaseModel):
@@ -29,10 +32,13 @@ class Create(BaseModel):
     )
 
     name: str = Field(min_length=1, max_length=MAX_TEXT)
-    rows: list[str] = Field(min_length=1, max_length=MAX_LINES)
-    columns: list[str] = Field(min_length=1, max_length=MAX_LINES)
-    goal: str = Field("earn", description="earn: play what pays. find: find the best pair soon.")
-    policy: str | None = Field(None, max_length=1000, description="Instead of the goal's own.")
+    rows: Labels | None = Field(None, description="Levels of the first of two sides.")
+    columns: Labels | None = Field(None, description="Levels of the second of two sides.")
+    sides: Sides | None = Field(
+        None, description="Levels by side, for any number of sides; instead of rows and columns."
+    )
+    goal: str = Field("earn", description="earn: play what pays. find: find the best arm soon.")
+    policy: str | None = Field(None, max_length=1000, description="Default: the goal's policy.")
     horizon: int | None = None
     reward_window: float | None = Field(None, description="Seconds until a reward is overdue.")
     on_expiry: str = Field("drop", description="drop, default or wait")
@@ -45,11 +51,13 @@ class Create(BaseModel):
 
 
 class Ask(BaseModel):
-    """Whom a suggestion is for; the Idempotency-Key is its key."""
+    """The unit that a suggestion is for, and data to store with it."""
 
     model_config = _STRICT
 
     unit: str | None = None
+    #: A JSON object of at most 4 KB.
+    data: dict[str, Any] | None = None
 
 
 class AskOne(Ask):
@@ -59,11 +67,13 @@ class AskOne(Ask):
 
 
 class AskMany(BaseModel):
-    """So many suggestions under one key; or a list of asks, each answered by itself."""
+    """A number of suggestions under one key; or a list of asks, each answered by itself."""
 
     model_config = _STRICT
 
     count: int | None = Field(None, ge=1, le=MAX_BATCH)
+    #: Stored with each of `count`.
+    data: dict[str, Any] | None = None
     asks: list[AskOne] | None = Field(None, min_length=1, max_length=MAX_BATCH)
 
 
@@ -93,45 +103,50 @@ class Cancel(BaseModel):
 
 
 class Revise(BaseModel):
-    """Lines that come and go."""
+    """Levels to add and to retire, by side; of rows and columns also by these words."""
 
     model_config = _STRICT
 
-    add_rows: list[str] = Field([], max_length=MAX_LINES)
-    retire_rows: list[str] = Field([], max_length=MAX_LINES)
-    add_columns: list[str] = Field([], max_length=MAX_LINES)
-    retire_columns: list[str] = Field([], max_length=MAX_LINES)
+    add: Sides = {}
+    retire: Sides = {}
+    add_rows: Labels = []
+    retire_rows: Labels = []
+    add_columns: Labels = []
+    retire_columns: Labels = []
 
 
 class Import(BaseModel):
-    """Rewards that are known from elsewhere: row, column, reward."""
+    """Rewards that are known from elsewhere: each a level of every side, then the reward."""
 
     model_config = _STRICT
 
-    rewards: list[tuple[str, str, float]] = Field(min_length=1, max_length=MAX_BATCH)
+    rewards: list[list[str | float | None]] = Field(min_length=1, max_length=MAX_BATCH)
 
 
 # Answers
 
 
 class Suggestion(BaseModel):
-    """A pair to be shown."""
+    """An arm to be shown."""
 
     id: str
-    row: str
-    column: str
+    levels: dict[str, str]
+    row: str | None = None
+    column: str | None = None
     asked_at: float
     expires_at: float | None
     unit: str | None
     key: str | None
+    data: dict[str, Any] | None
 
 
 class Report(BaseModel):
     """A report that is stored."""
 
     id: str
-    row: str
-    column: str
+    levels: dict[str, str]
+    row: str | None = None
+    column: str | None = None
     reward: float
     told_at: float
     late: bool
@@ -149,6 +164,9 @@ class Problem(BaseModel):
     field: str | None = None
     value: Any = None
     remedy: str | None = None
+    expected: str | None = None
+    hint: str | None = None
+    context: str | None = None
 
 
 class AskResult(BaseModel):

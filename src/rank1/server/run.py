@@ -1,4 +1,4 @@
-"""Run the service: address and token in one line, then requests until it is told to end."""
+"""Run the service: print address and token, then serve until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from rank1.errors import BackendError, InputError
 from rank1.server.app import make_app
 from rank1.server.config import Config, is_loopback
-from rank1.server.guard import JsonLines, log
+from rank1.server.middleware import JsonFormatter, log
 from rank1.server.tokens import Tokens
 
 __all__ = ["serve"]
@@ -34,7 +34,7 @@ def serve(
     config
         The settings.
     say
-        Told the address and the token, once the service can be reached.
+        Called with the address and the token, once the service can be reached.
     started
         See `make_app`.
     """
@@ -42,19 +42,21 @@ def serve(
     kept = tokens.list()
     if not kept and not is_loopback(config.host):
         raise InputError(
-            f"host must be a loopback address while there are no tokens, got {config.host!r}: "
-            f"create one in {config.tokens!r} first"
+            "host",
+            config.host,
+            "a loopback address while there are no tokens",
+            f"create one in {config.tokens!r} first",
         )
-    lent = None if kept else tokens.lend()
+    temporary = None if kept else tokens.create_temporary()
     _set_up_log()
     with _bound(config) as listener:
         app = make_app(config, tokens, started)
         host = f"[{config.host}]" if ":" in config.host else config.host
         address = f"http://{host}:{listener.getsockname()[1]}/"
-        if lent is None:
+        if temporary is None:
             line = f"rank1 serves {config.shown()['storage']} on {address} ({len(kept)} tokens)"
         else:
-            line = f"rank1 serves on {address}#token={lent} until it ends"
+            line = f"rank1 serves on {address}#token={temporary} until it ends"
         settings = uvicorn.Config(
             app,
             http=_patient(config.patience),
@@ -68,8 +70,8 @@ def serve(
             h11_max_incomplete_event_size=16 * 1024,
             lifespan="on",
         )
-        server = _Server(settings, lambda: say(line), app.app.state.house.end_slow)
-        # uvicorn has such a limit, but its answer is no problem details.
+        server = _Server(settings, lambda: say(line), app.app.state.registry.cancel_slow)
+        # uvicorn has such a limit, but answers without problem details.
         app.crowded = lambda: len(server.server_state.connections) > config.connections
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
@@ -77,7 +79,7 @@ def serve(
 
 
 def _patient(patience: float) -> Any:
-    """Connections that are closed where the head of a request doesn't come in time."""
+    """A protocol that closes connections whose request head doesn't arrive in time."""
 
     class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         _timer: asyncio.TimerHandle | None = None
@@ -117,7 +119,7 @@ def _patient(patience: float) -> Any:
 
 
 class _Server(uvicorn.Server):
-    """Says when it can be reached, and when it is about to end."""
+    """Calls `ready` when it can be reached, and `ending` before it stops."""
 
     def __init__(
         self, config: uvicorn.Config, ready: Callable[[], Any], ending: Callable[[], Any]
@@ -126,14 +128,14 @@ class _Server(uvicorn.Server):
         self._ready, self._ending = ready, ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open, and say so."""
+        """Start, and call `ready`."""
         await super().startup(sockets)
         if self.started:
             log.info("started")
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish what has begun, but for what takes long."""
+        """Finish the requests that have begun, except for slow reads."""
         self._ending()
         await super().shutdown(sockets)
 
@@ -146,19 +148,19 @@ def _bound(config: Config) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((config.host.strip("[]"), config.port))
-        listener.listen()  # of two at once, the later one hears of it here
+        listener.listen()  # of two servers at once, the later one fails here
     except OSError as error:
         listener.close()
         raise BackendError(
-            f"can't serve on {config.host}:{config.port}: {error.strerror or error}; "
-            "name another port, or 0 for any that is free"
+            f"can't serve on {config.host}:{config.port}: {error.strerror or error}",
+            "name another port, or 0 for any that is free",
         ) from None
     return listener
 
 
 def _set_up_log() -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     for name in ("rank1.server", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler] if name != "uvicorn.error" else []

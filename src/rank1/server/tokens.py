@@ -1,4 +1,4 @@
-"""Tokens: who may read, write or rule which studies. The file has their digests, never them."""
+"""Tokens: who may read, write or administer which studies. The file holds digests only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from rank1 import atomic, checks
 from rank1.errors import FileError, InputError
-from rank1.studies.log import check_text
+from rank1.studies.events import check_text
 
 __all__ = ["ROLES", "Token", "Tokens", "new_token"]
 
@@ -40,7 +40,7 @@ class Token:
     note: str = ""
 
     def allows(self, role: str, study: str | None = None) -> bool:
-        """Whether it is good for this, on a study or on all of them.
+        """Whether it allows what this role may do, on a study or on all of them.
 
         >>> token, text = new_token("writer", ["spring"])
         >>> token.allows("writer", "spring"), token.allows("reader", "autumn")
@@ -55,7 +55,7 @@ def _digest(secret: str) -> str:
 
 
 def new_token(role: str, studies: list[str] | None = None, note: str = "") -> tuple[Token, str]:
-    """A token, and the text that its holder sends; that isn't kept anywhere."""
+    """A token, and the text that requests carry, which isn't stored anywhere."""
     checks.one_of("role", role, ROLES)
     for name in studies or ():
         check_text("study", name)
@@ -90,14 +90,14 @@ class Tokens:
         self._own: dict[str, Token] = {}
 
     def create(self, role: str, studies: list[str] | None = None, note: str = "") -> str:
-        """A new token; its text is shown once."""
+        """Create a token; its text, which is shown once."""
         token, text = new_token(role, studies, note)
         with self._lock:
             self._write({**self._read(), token.id: token})
         return text
 
-    def lend(self, role: str = "admin") -> str:
-        """A token that ends with the process."""
+    def create_temporary(self, role: str = "admin") -> str:
+        """Create a token that ends with the process."""
         token, text = new_token(role)
         self._own[token.id] = token
         return text
@@ -108,16 +108,16 @@ class Tokens:
             return sorted(self._read().values(), key=lambda token: token.created)
 
     def revoke(self, id: str) -> None:
-        """From now on a token is no good."""
+        """Make a token invalid."""
         with self._lock:
             kept = self._read()
             if id not in kept:
-                raise InputError(f"id must be one of {', '.join(kept) or 'none'}, got {id!r}")
+                raise InputError("id", id, f"one of {', '.join(kept) or 'none'}")
             del kept[id]
             self._write(kept)
 
     def find(self, text: str) -> Token | None:
-        """The token that this text is of, or None; it takes as long either way."""
+        """The token with this text, or None; both take the same time."""
         prefix, _, rest = text.partition("_")
         mark, _, secret = rest.partition("_")
         self._look()
@@ -147,7 +147,9 @@ class Tokens:
             self._stamp = None
             return {}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FileError(f"the tokens in {str(self.path)!r} can't be read: {error!r}") from None
+            raise FileError(
+                f"the tokens in {str(self.path)!r} can't be read", repr(error), where=str(self.path)
+            ) from None
         self._stamp = stamp
         self._kept = kept
         return dict(kept)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rank1.documents import Replayed, Report, Suggestion, Verified
-from rank1.studies.best import Best
+from rank1.documents import Best, Replayed, Report, Suggestion, Verified
 from rank1.studies.fitting import StudyFit
 from rank1.studies.study import Study
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import rank1
-from rank1.compiled import chosen, ready
+from rank1.compiled import kernel_for, ready
 from rank1.errors import DamagedError, InputError, Rank1Error, SnapshotError, shown
 from rank1.grid import Grid
 from rank1.policies import Pull, State, restore, snapshot
@@ -211,7 +211,7 @@ class StudyState:
         while place < events.size:
             if reason == fold.REVISE:  # arms have other places from here on
                 tables, living = self.places_of(events.arm)
-            loop = chosen(fold.fold_events, self.state, self.book, work=events.size)
+            loop = kernel_for(fold.fold_events, self.state, self.book, work=events.size)
             place, reason = loop(self.state, self.book, events, tables, living, place, issued)
             if reason == fold.FORGET:
                 at = self.book.at[0]
@@ -229,7 +229,7 @@ class StudyState:
     def choose(self, rng: np.random.Generator, count: int) -> list[Pull]:
         """The next pulls, with arms as the log numbers them."""
         pulls = np.zeros((count, 2), np.int64)
-        chosen(_choose_many, self.state, work=count)(self.state, rng, pulls)
+        kernel_for(_choose_many, self.state, work=count)(self.state, rng, pulls)
         arms, tags = pulls.T.tolist()
         return list(map(Pull, self.arms_of(arms), tags))
 
@@ -358,7 +358,7 @@ class StudyState:
         """A new state that knows what is known; earlier pulls mean nothing to it."""
         self.state = started(self.spec, self.shape)
         known, sums = self.of_living(self.book.known), self.of_living(self.book.known_sums)
-        load = chosen(load_tallies, self.state, work=known.size)
+        load = kernel_for(load_tallies, self.state, work=known.size)
         load(self.state, known.ravel(), sums.ravel())
         self.book.table["tag"][: self.book.at[0].used] = -1
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar, overload
 
 from rank1 import checks, notebook
-from rank1.documents import Replayed, Report, Suggestion, Verified
+from rank1.documents import Best, Replayed, Report, Suggestion, Verified
 from rank1.errors import Rank1Error, StorageError
 from rank1.policies import Policy
 from rank1.policies.base import has_counts
 from rank1.studies import suggestions, verification
-from rank1.studies.best import Best, best_of
+from rank1.studies.best import best_of
 from rank1.studies.events import Kind, check_text
 from rank1.studies.export import event_lines, export_log, page_lines, replay_log
 from rank1.studies.fitting import StudyFit, fit_of

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader
 from starlette.responses import HTMLResponse, Response
 
 import rank1
-from rank1.server.answers import Refused
+from rank1.server.problem_details import RefusedError
 
 __all__ = ["routes"]
 
@@ -69,7 +69,7 @@ def routes() -> APIRouter:
     @router.get("/static/{digest}/{name}")
     async def static(request: Request, digest: str, name: str) -> Response:
         if name not in FILES or digest != _digest():
-            raise Refused(404, f"there is no file {name!r}", "load the page again")
+            raise RefusedError(404, f"there is no file {name!r}", "load the page again")
         data, small = _file(name)
         headers = {
             "Cache-Control": "public, max-age=31536000, immutable",

@@ -19,7 +19,7 @@ function layout(more) {
   };
 }
 
-// Ticks for so many lines as can be read.
+// As many ticks as can be read.
 function ticks(lines, most, length) {
   const step = Math.ceil(lines.length / most);
   const places = lines.map((_, k) => k).filter((k) => k % step === 0);
@@ -28,7 +28,7 @@ function ticks(lines, most, length) {
 }
 
 export function drawGrid(element, view, quantity) {
-  const { rows, columns } = view;
+  const [rows, columns] = view.sides.map((side) => side.levels);
   const narrow = element.clientWidth < 500;
   const values = view[quantity].map((line, i) =>
     line.map((value, j) => (quantity === "means" && view.counts[i][j] === 0 ? null : value)));

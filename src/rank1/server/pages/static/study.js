@@ -4,7 +4,8 @@ import { drawCurve, drawEffects, drawGrid } from "./charts.js";
 const EVERY = 2000;
 const name = new URLSearchParams(location.search).get("name") ?? "";
 const path = `/v1/studies/${encodeURIComponent(name)}`;
-const pair = (labels) => `${labels[0]} × ${labels[1]}`;
+const arm = (levels) => (Array.isArray(levels) ? levels : view.sides.map((side) => levels[side.name])).join(" × ");
+const living = (levels) => levels.filter((level) => !level.retired);
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 let view = null, tag = null, asked = null, older = null, shape = "", looked = false;
 
@@ -23,11 +24,11 @@ async function refresh() {
 function show() {
   const { totals } = view;
   const window_ = view.reward_window === null ? "" : `, rewards are due within ${number(view.reward_window)} s`;
-  $("about").textContent = `${view.retired ? "Retired" : "Running"} · ${view.rows.filter((r) => !r.retired).length} rows × `
-    + `${view.columns.filter((c) => !c.retired).length} columns · goal: ${view.goal} · policy: ${view.policy} · since ${time(view.created)}${window_}`;
+  const sizes = view.sides.map((side) => `${living(side.levels).length} ${side.name}`).join(" × ");
+  $("about").textContent = `${view.retired ? "Retired" : "Running"} · ${sizes} · goal: ${view.goal} · policy: ${view.policy} · since ${time(view.created)}${window_}`;
   const words = (id, text) => { if ($(id).textContent !== text) $(id).textContent = text; };
   words("leader", view.leader
-    ? `${pair(view.leader)}: ${number(view.mean)}` + (view.interval[0] === null ? "" : ` (${number(view.interval[0])} to ${number(view.interval[1])})`)
+    ? `${arm(view.leader)}: ${number(view.mean)}` + (view.interval[0] === null ? "" : ` (${number(view.interval[0])} to ${number(view.interval[1])})`)
     : "Nothing is reported yet.");
   words("stop", sentence(view.reason));
   $("stop").classList.toggle("yes", view.stop);
@@ -40,55 +41,61 @@ function show() {
     return group;
   }));
   words("curve-words", view.rate === null ? "Nothing is reported yet."
-    : `${number(view.rate)} a report so far; showing all pairs alike would have brought about ${number(view.equal_split)}.`);
-  showPairs();
+    : `${number(view.rate)} a report so far; an equal split of the traffic would have brought about ${number(view.equal_split)}.`);
+  const now = JSON.stringify(view.sides.map((side) => [side.name, side.levels.map((level) => [level.label, level.retired])]));
+  if (now !== shape) { shape = now; showSides(); }
+  showArms();
   draw();
-  const now = JSON.stringify([view.rows.map((r) => [r.label, r.retired]), view.columns.map((c) => [c.label, c.retired])]);
-  if (now !== shape) { shape = now; showLines(); }
   $("ask").disabled = $("retire").disabled = Boolean(view.retired);
   // What replays take grows with both.
-  if (!looked && totals.reports > 0 && totals.reports <= 20000 && view.rows.length * view.columns.length <= 1024) { looked = true; fit(); }
+  if (!looked && totals.reports > 0 && totals.reports <= 20000 && view.size <= 1024) { looked = true; fit(); }
 }
 
-function showPairs() {
-  const all = [];
-  view.means.forEach((line, i) => line.forEach((mean, j) => {
-    if (view.counts[i][j]) all.push([mean, i, j]);
-  }));
-  all.sort((a, b) => b[0] - a[0]);
-  $("pairs").tBodies[0].replaceChildren(...all.slice(0, 10).map(([mean, i, j]) => {
-    const [r, c] = [view.rows[i], view.columns[j]];
-    const leads = view.leader && r.label === view.leader[0] && c.label === view.leader[1];
-    const line = row(r.label, c.label, mean, view.counts[i][j], percent(view.share[i][j]),
-      leads ? "leads" : r.retired || c.retired ? "retired" : view.out[i][j] ? "out" : "");
-    line.cells[4].className = "figure";
+function showArms() {
+  $("arms").tBodies[0].replaceChildren(...view.arms.map((each) => {
+    const line = row(...each.levels, each.mean, each.count, percent(each.share), each.state);
+    line.cells[each.levels.length + 2].className = "figure";
     return line;
   }));
-  const gone = view.out.flat().filter(Boolean).length;
-  const retired = [...view.rows, ...view.columns].filter((line) => line.retired).map((line) => line.label);
-  $("grid-words").textContent = (view.leader ? "The star leads. " : "") + (gone ? `${gone} pairs are out of the running: they are pale. ` : "")
-    + (retired.length ? `Retired, and grey: ${retired.join(", ")}.` : "");
+  const gone = view.out_arms;
+  const retired = view.sides.flatMap((side) => side.levels.filter((level) => level.retired).map((level) => level.label));
+  $("grid-words").textContent = (view.means && view.leader ? "The star leads. " : "")
+    + (gone ? `${number(gone)} of ${number(view.size)} are out of the running${view.means ? ": they are pale" : ""}. ` : "")
+    + (retired.length ? `Retired${view.means ? ", and grey" : ""}: ${retired.join(", ")}.` : "");
 }
 
 function draw() {
-  drawGrid($("grid"), view, $("quantity").value);
-  for (const id of ["row-effects", "column-effects", "curve"]) $(id).closest("section").hidden = !view.leader;
+  $("heat-map").hidden = !view.means;
+  if (view.means) drawGrid($("grid"), view, $("quantity").value);
+  $("curve").closest("section").hidden = $("effects").hidden = !view.leader;
   if (!view.leader) return;
-  drawEffects($("row-effects"), view.rows);
-  drawEffects($("column-effects"), view.columns);
+  view.sides.forEach((side, k) => drawEffects($(`effects-${k}`), side.levels));
   drawCurve($("curve"), view);
 }
 
-function showLines() {
-  const options = (side, lines) => lines.map((line) => make("option", line.label, { value: JSON.stringify([side, line.label]) }));
-  const group = (label, children) => { const g = make("optgroup", null, { label }); g.append(...children); return g; };
-  const living = (lines) => lines.filter((line) => !line.retired);
-  $("line").replaceChildren(group("Rows", options("rows", living(view.rows))), group("Columns", options("columns", living(view.columns))));
-  for (const [id, lines] of [["log-row", view.rows], ["log-column", view.columns]]) {
-    const kept = $(id).value;
-    $(id).replaceChildren(make("option", "all", { value: "" }), ...lines.map((line) => make("option", line.label, { value: line.label })));
-    $(id).value = kept;
-  }
+// What depends on the sides and their levels, and changes with a revision only.
+function showSides() {
+  const head = (text, className = "") => make("th", text, { scope: "col", className });
+  $("arms").tHead.rows[0].replaceChildren(...view.sides.map((side) => head(side.name)),
+    ...["Mean", "Reports", "Traffic"].map((text) => head(text, "figure")), head("State"));
+  $("log-levels").textContent = view.sides.map((side) => side.name).join(" × ");
+  $("effects").replaceChildren(...view.sides.map((side, k) => {
+    const card = make("section", null, { className: "card" });
+    card.append(make("h2", `Effects of ${side.name}`), make("p", "Relative to the leader's level, which is 1; bars are intervals.", { className: "hint" }),
+      make("div", null, { id: `effects-${k}`, className: "chart", role: "img", ariaLabel: `Effects of ${side.name} with intervals` }));
+    return card;
+  }));
+  const groups = (levels, value) => view.sides.map((side) => {
+    const group = make("optgroup", null, { label: side.name });
+    group.append(...levels(side.levels).map((level) => make("option", level.label, { value: value(side.name, level.label) })));
+    return group;
+  });
+  const value = (...of) => JSON.stringify(of);
+  $("line").replaceChildren(...groups(living, value));
+  $("side").replaceChildren(...view.sides.map((side) => make("option", side.name, { value: side.name })));
+  const kept = $("log-level").value;
+  $("log-level").replaceChildren(make("option", "all", { value: "" }), ...groups((levels) => levels, value));
+  $("log-level").value = kept;
 }
 
 async function fit() {
@@ -102,14 +109,15 @@ async function fit() {
 
 async function log(more) {
   const query = new URLSearchParams({ newest: "true", limit: "20" });
-  for (const [key, id] of [["kind", "kind"], ["row", "log-row"], ["column", "log-column"]]) if ($(id).value) query.set(key, $(id).value);
+  if ($("kind").value) query.set("kind", $("kind").value);
+  if ($("log-level").value) ["side", "level"].forEach((key, k) => query.set(key, JSON.parse($("log-level").value)[k]));
   if (more && older !== null) query.set("after", older);
   const page = await get(`${path}/history?${query}`);
   const lines = page.events.map((each) => {
     const change = each.change && Object.entries(each.change).map(([key, labels]) => `${key.replace("_", " ")}: ${labels.join(", ")}`).join("; ");
     const reward = each.reward === undefined || each.reward === null ? "" : number(each.reward) + (each.count ? ` (${each.count} times)` : "");
-    const line = row(each.seq, time(each.at), each.kind + (each.late ? ", late" : ""), each.row ?? change, each.column, reward, each.id);
-    line.cells[5].className = "figure";
+    const line = row(each.seq, time(each.at), each.kind + (each.late ? ", late" : ""), each.levels ? arm(each.levels) : change, reward, each.id);
+    line.cells[4].className = "figure";
     return line;
   });
   const body = $("log").tBodies[0];
@@ -134,7 +142,7 @@ guarded($("older"), "click", "status", () => log(true));
 
 guarded($("ask"), "click", "try-why", async () => {
   asked = await post(`${path}/ask`, {});
-  $("asked").textContent = pair([asked.row, asked.column]);
+  $("asked").textContent = arm(asked.levels);
   $("asked-id").textContent = asked.id;
   $("tell").hidden = false;
   $("try-status").textContent = "";
@@ -144,27 +152,27 @@ guarded($("ask"), "click", "try-why", async () => {
 const settled = async (words) => { $("tell").hidden = true; $("try-status").textContent = words; $("ask").focus(); await refresh(); await log(false); };
 guarded($("tell"), "submit", "try-why", async () => {
   const report = await post(`${path}/tell`, { id: asked.id, reward: Number($("reward").value) });
-  await settled(`${pair([report.row, report.column])} brought ${number(report.reward)}.`);
+  await settled(`${arm(report.levels)} brought ${number(report.reward)}.`);
 });
 guarded($("cancel"), "click", "try-why", async () => {
   await post(`${path}/cancel`, { id: asked.id });
-  await settled("It is cancelled: it teaches nothing.");
+  await settled("It is cancelled, and doesn't count.");
 });
 guarded($("retire-line"), "submit", "lines-why", async () => {
   const [side, label] = JSON.parse($("line").value);
-  if (!await sure(`Retire ${label}? It won't be suggested any more; rewards that are out are still taken.`)) return;
-  await post(`${path}/revisions`, { [`retire_${side}`]: [label] });
+  if (!await sure(`Retire ${label}? It won't be suggested any more; pending rewards are still accepted.`)) return;
+  await post(`${path}/revisions`, { retire: { [side]: [label] } });
   await refresh();
   await log(false);
 });
 guarded($("add-line"), "submit", "lines-why", async () => {
-  await post(`${path}/revisions`, { [`add_${$("side").value}`]: [$("new-line").value.trim()] });
+  await post(`${path}/revisions`, { add: { [$("side").value]: [$("new-line").value.trim()] } });
   $("new-line").value = "";
   await refresh();
   await log(false);
 });
 guarded($("retire"), "click", "lines-why", async () => {
-  if (!await sure(`Retire the whole study ${name}? It gives no suggestions any more, for good.`)) return;
+  if (!await sure(`Retire the whole study ${name}? It gives no more suggestions, and this can't be undone.`)) return;
   await post(`${path}/retire`, {});
   await refresh();
 });

@@ -5,22 +5,23 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from rank1.errors import FileError, InputError
 from rank1.server.config import Config, read_config
-from rank1.server.guard import CSP
+from rank1.server.middleware import CSP
 from rank1.server.tokens import Tokens
-from tests.server.support import GRID, Served, at, call, served
+from tests.server.support import GRID, PATIENCE, Served, at, call, served, until
 from tests.test_cli import Output
 
 
 def rank1(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rank1", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
 
 
 def test_nobody_comes_in_without_a_token(service: Served) -> None:
@@ -60,10 +61,7 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
         assert [each["name"] for each in listed["studies"]] == ["spring"]
         # a revoked token is no good within a second or so
         tokens.revoke(only.split("_")[1])
-        end = time.monotonic() + 10
-        while status(only, at("spring", "/best")) != 401:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        until(lambda: status(only, at("spring", "/best")) == 401)
         log = (tmp_path / "log.jsonl").read_text()
     requests = [json.loads(line) for line in log.splitlines()]
     assert any(each.get("path") == at("spring", "/ask") for each in requests)
@@ -93,10 +91,8 @@ def test_tokens_that_can_not_be_read_let_nobody_in(tmp_path: Path) -> None:
         assert service.call("/v1/studies")[0] == 200
         kept = file.read_text()
         file.write_text("{")
-        end = time.monotonic() + 10
-        while (found := service.call("/v1/studies"))[0] != 500:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        until(lambda: service.call("/v1/studies")[0] == 500)
+        found = service.call("/v1/studies")
         assert "rank1-tokens" not in str(found)
         assert "rank1-tokens.json' can't be read" in (tmp_path / "log.jsonl").read_text()
         file.write_text(kept)
@@ -127,7 +123,7 @@ def test_tokens_on_the_command_line(
 
 @pytest.mark.parametrize("name", ["PROT", "HOSTS", "ACCESSLOG", "MAX_BODDY", "CONFG", "port"])
 def test_a_slip_in_the_environment_is_told(name: str) -> None:
-    with pytest.raises(InputError, match=rf"RANK1_SERVE_{name} is not .*did you mean RANK1_SERVE_"):
+    with pytest.raises(InputError, match=rf"got RANK1_SERVE_{name}: did you mean RANK1_SERVE_"):
         read_config({}, environment={f"RANK1_SERVE_{name}": "1"})
 
 
@@ -189,19 +185,14 @@ def test_headers_of_every_answer(service: Served) -> None:
 
 
 def test_requests_of_one_token_and_connections_are_counted(tmp_path: Path) -> None:
-    with served(tmp_path, "--rate", "1", "--connections", "3") as service:
-        found = [service.call("/v1/studies")[0] for _ in range(12)]
-        assert found[0] == 200
-        assert 429 in found
+    with served(tmp_path, "--rate", "0.01", "--connections", "3") as service:
+        assert [service.call("/v1/studies")[0] for _ in range(2)] == [200, 429]
         assert service.call("/healthz")[0] == 200
         host, port = service.url.removeprefix("http://").split(":")
         others = [socket.create_connection((host, int(port)), 30) for _ in range(3)]
-        end = time.monotonic() + 10
-        while (answer := service.call("/healthz"))[0] == 200:  # they aren't taken at once
-            assert time.monotonic() < end
-        assert answer[0] == 503
+        until(lambda: service.call("/healthz")[0] == 503)  # they aren't taken at once
+        answer = service.call("/healthz")
         assert answer[1]["detail"] == "there are too many connections"
         for link in others:
             link.close()
-        while service.call("/healthz")[0] != 200:
-            assert time.monotonic() < end
+        until(lambda: service.call("/healthz")[0] == 200)

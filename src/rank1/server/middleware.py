@@ -1,4 +1,4 @@
-"""What every request passes: limits, headers of the answer, counts and a line in the log."""
+"""Middleware for every request: authentication, limits, headers, metrics and the access log."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rank1.errors import Rank1Error
-from rank1.server.answers import Refused, refusal, status_of
 from rank1.server.metrics import Metrics
+from rank1.server.problem_details import RefusedError, problem_response, status_of
 from rank1.server.tokens import Tokens
 
-__all__ = ["CSP", "Guard", "Rates", "log"]
+__all__ = ["CSP", "Middleware", "RateLimiter", "log"]
 
-#: Nothing comes from elsewhere, nothing in the page is code, nobody frames it. Plotly sets styles
-#: of its elements.
+#: No resources of other hosts, no inline code, no frames. Plotly sets styles of its elements.
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
     "img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; "
@@ -42,19 +41,19 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 #: Paths whose parts are decoded one by one, so that a name may have a slash.
 _DECODED_LATER = "/v1/"
 
-#: What nobody gets without a token.
+#: Paths that need a token.
 _CLOSED = ("/v1/", "/metrics")
 
-#: A body that is so many times too large is still read to its end, and thrown away.
-PASSED_OVER = 16
+#: A body up to this many times too large is read to its end and discarded.
+MAX_DISCARDED = 16
 
-# A random number for each request would cost a system call, and with it the turn of the thread.
+# Ids are counted: a random number for each request would cost a system call.
 _PROCESS, _numbers = secrets.token_hex(4), itertools.count(1)
 
 log = logging.getLogger("rank1.server")
 
 
-class Guard:
+class Middleware:
     """An ASGI application around another."""
 
     def __init__(
@@ -69,13 +68,13 @@ class Guard:
         access_log: bool,
     ) -> None:
         self.app, self.metrics, self.tokens = app, metrics, tokens
-        self.rates, self.max_body = Rates(rate), max_body
+        self.rates, self.max_body = RateLimiter(rate), max_body
         self.patience, self.access_log = patience, access_log
-        #: Whether there are more connections than there may be.
+        #: Whether there are more connections than allowed.
         self.crowded: Callable[[], bool] = lambda: False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, or the beginning and the end of the service."""
+        """Handle a request, or the start and shutdown of the service."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -85,13 +84,13 @@ class Guard:
             scope["path"] = raw.decode("ascii", "replace")
         scope["state"] = {**scope.get("state", {}), "request_id": f"{_PROCESS}-{next(_numbers):x}"}
 
-        limit = _Limit(self, scope, receive)
+        limit = _BodyLimit(self, scope, receive)
 
         async def answer(message: Message) -> None:
             if limit.refused and not sent:
-                # The application takes any failure to read a body for bad JSON.
-                await limit.pass_over()
-                await refusal(limit.refused)(scope, receive, begin)
+                # The application mistakes any failure to read a body for bad JSON.
+                await limit.discard()
+                await problem_response(limit.refused)(scope, receive, begin)
             elif not limit.refused:
                 await begin(message)
 
@@ -111,8 +110,8 @@ class Guard:
 
         try:
             if self.crowded():
-                raise Refused(
-                    503, "there are too many connections", "try again", Connection="close"
+                raise RefusedError(
+                    503, "there are too many connections", "try again later", Connection="close"
                 )
             self._authenticate(scope)
             await self.app(scope, limit.receive, answer)
@@ -120,37 +119,38 @@ class Guard:
             if status_of(error) == 500:
                 log.error("%s: %s", type(error).__name__, error)
             if not sent:
-                await refusal(error)(scope, receive, answer)
+                await problem_response(error)(scope, receive, answer)
         except asyncio.CancelledError:  # the service ends, and this takes too long
             if not sent:
-                ending = Refused(503, "the service is ending", "try again later")
-                await refusal(ending)(scope, receive, begin)
+                ending = RefusedError(503, "the service is ending", "try again later")
+                await problem_response(ending)(scope, receive, begin)
         except Exception as error:
             log.error("unexpected %r", error, exc_info=error, extra={"about": _about(scope)})
             if not sent:
                 failed = Rank1Error("the service failed; its log says more")
-                await refusal(failed)(scope, receive, answer)
+                await problem_response(failed)(scope, receive, answer)
         finally:
             self._note(scope, status, time.perf_counter() - began)
 
     def _authenticate(self, scope: Scope) -> None:
-        """Find out whose request it is, before anything of its body is read."""
+        """Find the token of a request, before its body is read."""
         if not scope["path"].startswith(_CLOSED):
             return
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
         kind, _, text = given.decode("latin-1").partition(" ")
         token = self.tokens.find(text.strip()) if kind.lower() == "bearer" else None
         if token is None:
-            raise Refused(
+            raise RefusedError(
                 401,
-                "no token that is known here came with the request",
+                "the request has no valid token",
                 "send the header Authorization: Bearer TOKEN",
                 WWW_Authenticate="Bearer",
             )
-        scope["state"]["holder"] = token
-        scope["state"]["token"] = token.id
+        scope["state"]["token"] = token
         if not self.rates.admit(token.id):
-            raise Refused(429, "this token comes too often", "wait a second", Retry_After="1")
+            raise RefusedError(
+                429, "too many requests with this token", "wait a second", Retry_After="1"
+            )
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
@@ -161,16 +161,20 @@ class Guard:
             log.info("request", extra={"about": about})
 
 
-class _Limit:
-    """`receive` that refuses a body that is too long or takes too long."""
+class _BodyLimit:
+    """A `receive` that refuses a body that is too large or too slow."""
 
-    def __init__(self, guard: Guard, scope: Scope, receive: Receive) -> None:
-        self._receive, self._most, self._patience = receive, guard.max_body, guard.patience
+    def __init__(self, middleware: Middleware, scope: Scope, receive: Receive) -> None:
+        self._receive, self._most, self._patience = (
+            receive,
+            middleware.max_body,
+            middleware.patience,
+        )
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         self._declared = int(length) if length.isdigit() else 0
         self._waits = any(name == b"expect" for name, _ in scope["headers"])
         self._size, self._done = 0, False
-        self.refused: Refused | None = None
+        self.refused: RefusedError | None = None
 
     async def receive(self) -> Message:
         """The next part of the body."""
@@ -181,7 +185,7 @@ class _Limit:
             async with asyncio.timeout(self._patience):
                 message = await self._receive()
         except TimeoutError:
-            self.refused = Refused(
+            self.refused = RefusedError(
                 408, f"the body took more than {self._patience:g} seconds", "send it at once",
                 Connection="close",
             )  # fmt: skip
@@ -191,12 +195,12 @@ class _Limit:
         self._check(self._size)
         return message
 
-    async def pass_over(self) -> None:
-        """Read what is left of a body that was refused, but not without end.
+    async def discard(self) -> None:
+        """Read the rest of a body that was refused, up to a limit.
 
-        Who is still sending when the connection is closed doesn't see the answer.
+        A client that is still sending when the connection closes doesn't see the answer.
         """
-        most = PASSED_OVER * self._most
+        most = MAX_DISCARDED * self._most
         slow = self.refused is not None and self.refused.status != 413
         if self._done or self._waits or slow or self._declared > most:
             return
@@ -209,7 +213,7 @@ class _Limit:
 
     def _check(self, size: int) -> None:
         if size > self._most:
-            self.refused = Refused(
+            self.refused = RefusedError(
                 413, f"the body is larger than {self._most:,} bytes", "send fewer items at a time",
                 Connection="close",
             )  # fmt: skip
@@ -217,16 +221,19 @@ class _Limit:
 
 
 def _about(scope: Scope) -> dict[str, Any]:
-    """What the log may know of a request: no query, no header, no body."""
+    """What the log says of a request: no query, no header, no body."""
     state = scope.get("state", {})
     return {
-        "method": scope["method"], "path": scope["path"], "id": state.get("request_id"),
-        "token": state.get("token"), "client": (scope.get("client") or ("",))[0],
-    }  # fmt: skip
+        "method": scope["method"],
+        "path": scope["path"],
+        "id": state.get("request_id"),
+        "token": getattr(state.get("token"), "id", None),
+        "client": (scope.get("client") or ("",))[0],
+    }
 
 
-class JsonLines(logging.Formatter):
-    """A line of JSON for each record."""
+class JsonFormatter(logging.Formatter):
+    """Log records as lines of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
@@ -238,11 +245,11 @@ class JsonLines(logging.Formatter):
         return json.dumps(line)
 
 
-class Rates:
-    """How often each token may come: so many requests a second, and as many at once.
+class RateLimiter:
+    """A token bucket for each token: `rate` requests a second, and as many at once.
 
     >>> now = [0.0]
-    >>> rates = Rates(2, clock=lambda: now[0])
+    >>> rates = RateLimiter(2, clock=lambda: now[0])
     >>> [rates.admit("a") for _ in range(3)], rates.admit("b")
     ([True, True, False], True)
     >>> now[0] = 0.5
@@ -255,9 +262,9 @@ class Rates:
         self._left: dict[str, tuple[float, float]] = {}
 
     def admit(self, who: str) -> bool:
-        """Whether there is room for one more."""
+        """Whether one more request is allowed."""
         now = self._clock()
-        left, at = self._left.get(who, (self._rate, now))
+        left, at = self._left.get(who, (max(self._rate, 1.0), now))
         left = min(max(self._rate, 1.0), left + (now - at) * self._rate)
         self._left[who] = (left - 1 if left >= 1 else left, now)
         return left >= 1

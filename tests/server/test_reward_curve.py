@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 
 from rank1.fit.pooled import mean_of_all
-from rank1.server.curve import POINTS, Curve
-from rank1.studies.log import Event, Events, Kind, as_events
+from rank1.server.reward_curve import POINTS, RewardCurve
+from rank1.studies.events import Event, Events, Kind, as_events
 
 
 def events(first: int, rows: list[int], values: list[float]) -> Events:
     made = [
-        Event(Kind.REPORTED, row=row, column=row % 2, suggestion=1, value=value)
+        Event(Kind.REPORTED, arm=64 * row + row % 2, suggestion=1, value=value)
         for row, value in zip(rows, values, strict=True)
     ]
     return as_events(made, first, float(first))
@@ -18,7 +18,7 @@ def events(first: int, rows: list[int], values: list[float]) -> Events:
 def test_the_points_are_those_of_a_plain_count() -> None:
     rng = np.random.default_rng(1)
     rows, values = rng.integers(0, 5, 5000).tolist(), rng.random(5000).tolist()
-    whole, parts = Curve(-1, 2), Curve(-1, 2)
+    whole, parts = RewardCurve((64, 64), -1, 2), RewardCurve((64, 64), -1, 2)
     whole.take(events(1, rows, values))
     place = 0
     while place < 5000:
@@ -41,4 +41,4 @@ def test_the_points_are_those_of_a_plain_count() -> None:
 
 
 def test_an_empty_curve() -> None:
-    assert Curve().to_dict() == {"reports": [], "at": [], "rate": [], "equal_split": []}
+    assert RewardCurve((2, 2)).to_dict() == {"reports": [], "at": [], "rate": [], "equal_split": []}

@@ -1,4 +1,4 @@
-"""The studies of one storage, as the service has them open."""
+"""The open studies of one storage, and the threads that read and write them."""
 
 from __future__ import annotations
 
@@ -11,94 +11,96 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
-from rank1.server.answers import Refused
-from rank1.server.view import Views
-from rank1.server.writer import ENDING, Writer
+from rank1.server.problem_details import RefusedError
+from rank1.server.study_view import StudyView
+from rank1.server.write_queue import SHUTDOWN, WriteQueue
 from rank1.studies import Study
-from rank1.studies.desk import Desk, Work
 from rank1.studies.storage import Storage, StudyRow
 from rank1.studies.storage.sqlite import SqliteStorage
+from rank1.studies.unit_of_work import UnitOfWork
 
-__all__ = ["House"]
+__all__ = ["StudyRegistry"]
 
 T = TypeVar("T")
 
-#: Studies that are kept in memory, for writing and for reading; others are folded anew.
-OPEN = 256
+#: Studies kept in memory, for writing and for reading; others are folded again when needed.
+MAX_OPEN = 256
 #: Threads that read.
 READERS = 3
-#: Bytes of a file that is read through at the start; it takes a second at most.
-SMALL = 2**26
+#: The largest file, in bytes, that is checked at the start; that takes a second at most.
+MAX_CHECKED = 2**26
 #: Seconds within which a storage that is ready answers.
-PROMPT = 2.0
+READY_WITHIN = 2.0
 
 
-class House:
+class StudyRegistry:
     """A storage, the thread that writes to it, and the studies that are open.
 
-    A study is open twice: for the writer, and for those who look. So a long look keeps nobody
-    from asking.
+    A study is open twice: for writing and for reading. So a long read never delays an ask.
     """
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         storage.prepare()
-        with storage.transaction() as log:  # what can't be read or written is refused at once
+        with storage.transaction() as log:  # refuse now what can't be read or written
             log.studies()
-            small = isinstance(storage, SqliteStorage) and storage.path.stat().st_size <= SMALL
+            small = (
+                isinstance(storage, SqliteStorage) and storage.path.stat().st_size <= MAX_CHECKED
+            )
             if small and (found := log.damage()):
                 raise log.damaged("; ".join(found[:3]))
-        # One for all studies: the more wait together, the more share a commit. With
+        # One for all studies: the more requests wait together, the more share a commit. With
         # several writers, PostgreSQL answered fewer requests.
-        self.writer = Writer()
+        self.writes = WriteQueue()
         self._pool = _Threads(READERS, "rank1-reader")
         self._probe = _Threads(1, "rank1-probe")
-        #: Held by what takes long.
+        #: Held by a slow read: one runs at a time.
         self._slow = threading.Lock()
         self._ending = threading.Event()
         self._waiting: set[asyncio.Future[Any]] = set()
-        self._writing: OrderedDict[str, Desk] = OrderedDict()
+        self._writing: OrderedDict[str, Study] = OrderedDict()
         self._reading: OrderedDict[str, Study] = OrderedDict()
-        self._views: OrderedDict[str, Views] = OrderedDict()
+        self._views: OrderedDict[str, StudyView] = OrderedDict()
         self._lock = threading.Lock()
 
     # Writing
 
-    async def write(self, name: str, work: Callable[[Work], T]) -> T:
-        """What `work` gives, once it is stored, together with what others wrote meanwhile."""
-        desk = self._writing.get(name)
-        if desk is None:
-            desk = await self.read(self._desk, name)
-        return await self.writer.write(desk, work)
+    async def write(self, name: str, work: Callable[[UnitOfWork], T]) -> T:
+        """The result of `work`, once it is stored, together with what others wrote meanwhile."""
+        study = self._writing.get(name)
+        if study is None:
+            study = await self.read(self._opened, self._writing, name)
+        return await self.writes.write(study.access, work)
 
-    def _desk(self, name: str) -> Desk:
+    def _opened(self, studies: OrderedDict[str, Study], name: str) -> Study:
+        """A study from one of the caches, which opens it at first."""
         with self._lock:
-            if name in self._writing:
-                self._writing.move_to_end(name)
-                return self._writing[name]
-        desk = Desk(self.storage, self.row(name))
+            if name in studies:
+                studies.move_to_end(name)
+                return studies[name]
+        study = self.separate(name)
         with self._lock:
-            return _kept(self._writing, name, desk)
+            return _kept(studies, name, study)
 
     # Reading
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What a function gives, in a thread."""
+        """Call a function in a reader's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
     async def ready(self) -> None:
-        """Look at the storage; Refused where that takes long. Who reads isn't waited for."""
+        """Check that the storage answers, in a thread of its own; RefusedError if it's slow."""
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(PROMPT):
+            async with asyncio.timeout(READY_WITHIN):
                 await loop.run_in_executor(self._probe, self.rows)
         except TimeoutError:
-            raise Refused(
-                503, f"the storage hasn't answered for {PROMPT:g} seconds", "try again later"
+            raise RefusedError(
+                503, f"the storage hasn't answered for {READY_WITHIN:g} seconds", "try again later"
             ) from None
 
     async def read_slowly(self, function: Callable[[], T]) -> T:
-        """The same for what takes long; one at a time, and the end doesn't wait for it."""
+        """Call a slow function in a thread: one at a time, and a shutdown doesn't wait for it."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
@@ -118,7 +120,7 @@ class House:
                         value = function()
                 except Exception as error:
                     failure = error
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(settle, value, failure)
 
         threading.Thread(target=run, name="rank1-slow", daemon=True).start()
@@ -128,12 +130,12 @@ class House:
         finally:
             self._waiting.discard(done)
 
-    def end_slow(self) -> None:
-        """The service is about to end: who waits for what takes long is told so."""
+    def cancel_slow(self) -> None:
+        """Refuse the requests that wait for a slow read: the service is about to end."""
         self._ending.set()
         for each in self._waiting:
             if not each.done():
-                each.set_exception(Refused(503, "the service is ending", "try again later"))
+                each.set_exception(RefusedError(503, "the service is ending", "try again later"))
 
     def row(self, name: str) -> StudyRow:
         """The study as the storage lists it."""
@@ -146,26 +148,20 @@ class House:
             return log.studies()
 
     def study(self, name: str) -> Study:
-        """A study to look at."""
-        with self._lock:
-            if name in self._reading:
-                self._reading.move_to_end(name)
-                return self._reading[name]
-        study = self.apart(name)
-        with self._lock:
-            return _kept(self._reading, name, study)
+        """A study for reading."""
+        return self._opened(self._reading, name)
 
-    def apart(self, name: str) -> Study:
-        """A study to look at for long: nobody else waits for it."""
-        return Study(Desk(self.storage, self.row(name)))
+    def separate(self, name: str) -> Study:
+        """A study for one slow read, which locks nobody else out."""
+        return Study.open(name, self.storage)
 
-    def view(self, name: str) -> Views:
+    def view(self, name: str) -> StudyView:
         """What the page shows of a study."""
         with self._lock:
             if name in self._views:
                 self._views.move_to_end(name)
                 return self._views[name]
-        views = Views(self.study(name))
+        views = StudyView(self.study(name))
         with self._lock:
             return _kept(self._views, name, views)
 
@@ -179,37 +175,36 @@ class House:
     # Counting
 
     def totals(self) -> dict[str, int]:
-        """Pending and expired suggestions of the studies that were written to lately, and more."""
+        """Gauges: pending and expired suggestions of studies open for writing, the queue."""
         with self._lock:
-            known = [desk.known for desk in self._writing.values()]
-        books = [memory.book.at[0] for memory in known if memory is not None]
-        pending = sum(int(at.suggested - at.reported - at.expired - at.cancelled) for at in books)
+            known = [study.access.known for study in self._writing.values()]
+        counts = [state.counts() for state in known if state is not None]
         return {
-            "pending": pending,
-            "expired": sum(int(at.expired) for at in books),
-            "waiting": self.writer.waiting,
-            "commits": self.writer.commits,
+            "pending": sum(each["pending"] for each in counts),
+            "expired": sum(each["expired"] for each in counts),
+            "waiting": self.writes.waiting,
+            "commits": self.writes.commits,
         }
 
     def close(self) -> None:
-        """Write what waits, keep snapshots, and give back the storage; within ten seconds."""
-        ended = self.writer.close()
+        """Write what waits, keep snapshots, and close the storage; within ten seconds."""
+        ended = self.writes.close()
 
-        def leave() -> None:
+        def finish() -> None:
             for pool in (self._probe, self._pool):
                 pool.shutdown()
             if ended:  # else each would wait for the storage; so would those after one that failed
-                all(desk.keep_snapshot() for desk in self._writing.values())
+                all(study.access.keep_snapshot() for study in self._writing.values())
             self.storage.close()
 
-        # Where the storage is away this would take longer than systemd waits.
-        last = threading.Thread(target=leave, name="rank1-end", daemon=True)
+        # With an unreachable storage this would take longer than systemd waits.
+        last = threading.Thread(target=finish, name="rank1-end", daemon=True)
         last.start()
-        last.join(ENDING)
+        last.join(SHUTDOWN)
 
 
 class _Threads(Executor):
-    """Threads that the end of the process doesn't wait for, as it does for a pool of Python's."""
+    """A pool of daemon threads: unlike a ThreadPoolExecutor's, they don't delay an exit."""
 
     def __init__(self, count: int, name: str) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -224,7 +219,7 @@ class _Threads(Executor):
             job()
 
     def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
-        """Call it when a thread is free."""
+        """Call a function when a thread is free."""
         future: Future[T] = Future()
 
         def job() -> None:
@@ -232,14 +227,14 @@ class _Threads(Executor):
                 return
             try:
                 future.set_result(function(*arguments, **named))
-            except BaseException as error:  # whoever waits must hear of it
+            except BaseException as error:  # the caller must see it
                 future.set_exception(error)
 
         self._jobs.put(job)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Do what was begun or waits, and end."""
+        """Finish what is queued, and end."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads if wait else ():
@@ -247,9 +242,9 @@ class _Threads(Executor):
 
 
 def _kept(cache: OrderedDict[str, T], name: str, value: T) -> T:
-    """The value of this name: the one that is there already, or else this one."""
+    """The value under this name; if there is none yet, this one."""
     value = cache.setdefault(name, value)
     cache.move_to_end(name)
-    if len(cache) > OPEN:
+    if len(cache) > MAX_OPEN:
         cache.popitem(last=False)
     return value

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 import rank1
-from rank1.server.answers import problem_of, status_of
-from rank1.server.writer import Writer
-from rank1.studies.desk import Desk
-from tests.server.support import GRID, Served, at, call
+from rank1.server.problem_details import problem_of, status_of
+from rank1.server.write_queue import WriteQueue
+from rank1.studies.unit_of_work import StudyAccess
+from tests.server.support import GRID, PATIENCE, Served, at, call
 
 
 def create(service: Served, name: str, **fields: object) -> None:
@@ -146,7 +146,9 @@ def test_problems_name_field_value_and_remedy(service: Served) -> None:
     assert found["value"] == "'earm'"
     assert "earn, find" in found["remedy"]
     status, found = service.call("/v1/studies", {"name": "p"})
-    assert (status, found["field"], found["remedy"]) == (422, "rows", "Field required")
+    assert (status, found["field"], found["remedy"]) == (422, "rows", "rows must be a list of names")
+    status, found = service.call("/v1/studies", GRID)
+    assert (status, found["field"], found["remedy"]) == (422, "name", "Field required")
     status, found = service.call(at("problems", "/tell"), {"id": "k3fzqa-17-00z8", "reward": 1})
     assert (status, found["title"]) == (404, "Other study")
     status, found = service.call(at("nowhere", "/ask"), {})
@@ -155,6 +157,25 @@ def test_problems_name_field_value_and_remedy(service: Served) -> None:
     assert service.call("/v1/nothing")[0] == 404
     for field in ("type", "title", "status", "detail"):
         assert field in found
+
+
+@pytest.mark.parametrize(
+    ("policy", "field", "value", "remedy"),
+    [
+        ("ucb1:confidence=-1", "confidence", "-1", "confidence must be a number"),
+        ("ucb1:confidenc=1", "setting", "'confidenc'", "did you mean confidence?"),
+        ("uniform:a=1", "settings", "'a'", "settings must be none"),
+        ("ucb1:confidence", "settings of ucb1", "'confidence'", "name=value"),
+        ("usb1", "policy", "'usb1'", "did you mean ucb1?"),
+    ],
+)
+def test_a_bad_policy_has_field_value_and_remedy(
+    service: Served, policy: str, field: str, value: str, remedy: str
+) -> None:
+    status, found = service.call("/v1/studies", {"name": "p", **GRID, "policy": policy})
+    assert (status, found["field"], found["value"]) == (422, field, value)
+    assert remedy in found["remedy"]
+    assert found["expected"] in found["detail"]
 
 
 MANY = [f"{k}" for k in range(4097)]
@@ -196,7 +217,7 @@ def test_what_is_no_reward_is_refused_by_name(service: Served) -> None:
         ('{"reward_range": [1, 1]}', "reward_range"),
         (json.dumps({"rows": MANY}), "rows"),
         (json.dumps({"columns": MANY}), "columns"),
-        (json.dumps({"rows": MANY[:4096], "columns": MANY[:4096]}), "rows"),
+        (json.dumps({"rows": MANY[:4096], "columns": MANY[:4096]}), "sides"),
         (json.dumps({"rows": ["a", "x" * 257]}), "rows[1]"),
         (json.dumps({"columns": ["x" * 1_000_000]}), "columns[0]"),
         (json.dumps({"columns": ["x", "x"]}), "columns"),
@@ -216,9 +237,9 @@ def test_what_is_no_study_is_refused_by_name(service: Served, body: str, field: 
 def test_what_is_no_line_is_refused_by_name(service: Served) -> None:
     create(service, "lines")
     for change, field in (
-        ({"add_rows": MANY[:4094]}, "rows"),
+        ({"add_rows": MANY[:4094]}, "add.row"),
         ({"add_columns": ["y" * 300]}, "add_columns[0]"),
-        ({"retire_rows": ["nobody"]}, "retire_rows"),
+        ({"retire_rows": ["nobody"]}, "retire.row"),
     ):
         status, found = service.call(at("lines", "/revisions"), change)
         assert (status, found["field"]) == (422, field)
@@ -363,15 +384,15 @@ def test_who_waits_hears_that_the_storage_was_waited_for_in_vain(
 
     def away(jobs: list[Any]) -> list[Any]:
         calls.append(len(jobs))
-        begun.wait(10)
+        begun.wait(PATIENCE)
         error = rank1.StorageError("away")
         error.waited = True
         return [error] * len(jobs)
 
-    monkeypatch.setattr("rank1.server.writer.transact_together", away)
+    monkeypatch.setattr("rank1.server.write_queue.transact_together", away)
 
     async def play() -> list[Any]:
-        writer, desk = Writer(), cast(Desk, None)
+        writer, desk = WriteQueue(), cast(StudyAccess, None)
         first = asyncio.ensure_future(writer.write(desk, lambda work: None))
         while not calls:
             await asyncio.sleep(0.01)
@@ -394,7 +415,7 @@ def test_a_body_that_is_not_json_is_said_to_be_none(service: Served) -> None:
         {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"},
     )
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(request, timeout=30)
+        urllib.request.urlopen(request, timeout=PATIENCE)
     with caught.value as answer:
         found = json.load(answer)
     assert (found["status"], found["field"]) == (422, "body")

@@ -8,13 +8,20 @@ from urllib.parse import unquote
 
 from fastapi import Depends, Header, Path, Request
 
-from rank1.server.answers import Refused
+from rank1.server.problem_details import RefusedError
 from rank1.server.tokens import Token
-from rank1.studies.log import MAX_TEXT
+from rank1.studies.events import MAX_TEXT
 
-__all__ = ["AdminOf", "Holder", "Key", "ReaderOf", "WriterOf", "check"]
+__all__ = [
+    "AdministeredStudy",
+    "CurrentToken",
+    "IdempotencyKey",
+    "ReadableStudy",
+    "WritableStudy",
+    "require",
+]
 
-Key = Annotated[
+IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
@@ -25,17 +32,17 @@ Key = Annotated[
 ]
 
 
-def check(token: Token, role: str, study: str | None = None) -> None:
+def require(token: Token, role: str, study: str | None = None) -> None:
     """Refuse what a token isn't for."""
     if not token.allows(role, study):
         what = "all studies" if study is None else f"study {study!r}"
-        raise Refused(
-            403, f"this token is no {role}'s of {what}", "ask for one with `rank1 serve token`"
+        raise RefusedError(
+            403, f"the token must be a {role}'s for {what}", "create one with `rank1 serve token`"
         )
 
 
-async def _holder(request: Request) -> Token:
-    token: Token = request.state.holder
+async def _current_token(request: Request) -> Token:
+    token: Token = request.state.token
     return token
 
 
@@ -44,14 +51,14 @@ def _of(role: str) -> Callable[..., Awaitable[str]]:
         request: Request,
         name: Annotated[str, Path(description="The study's name.", max_length=12 * MAX_TEXT)],
     ) -> str:
-        study = unquote(name)  # the guard has left it as it came
-        check(request.state.holder, role, study)
+        study = unquote(name)  # the middleware has left it encoded
+        require(request.state.token, role, study)
         return study
 
     return name_of
 
 
-Holder = Annotated[Token, Depends(_holder)]
-ReaderOf = Annotated[str, Depends(_of("reader"))]
-WriterOf = Annotated[str, Depends(_of("writer"))]
-AdminOf = Annotated[str, Depends(_of("admin"))]
+CurrentToken = Annotated[Token, Depends(_current_token)]
+ReadableStudy = Annotated[str, Depends(_of("reader"))]
+WritableStudy = Annotated[str, Depends(_of("writer"))]
+AdministeredStudy = Annotated[str, Depends(_of("admin"))]

@@ -1,0 +1,182 @@
+"""Errors as problem details (RFC 9457): what is wrong with which field, and what would be right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response
+
+from rank1 import errors
+from rank1.errors import InputError, InputTypeError, Rank1Error, shown
+
+__all__ = [
+    "STATUS",
+    "RefusedError",
+    "json_response",
+    "problem_document",
+    "problem_of",
+    "problem_response",
+    "status_of",
+    "validation_problem",
+]
+
+
+class RefusedError(Rank1Error):
+    """A request that the service refuses, whatever the study would answer."""
+
+    def __init__(self, status: int, problem: str, hint: str, **headers: str) -> None:
+        super().__init__(problem, hint)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+#: The status of each class of errors, the special before the general.
+STATUS: dict[type[Rank1Error], int] = {
+    errors.UnknownStudyError: 404,
+    errors.UnknownSuggestionError: 404,
+    errors.OtherStudyError: 404,
+    errors.StudyExistsError: 409,
+    errors.CancelledError: 409,
+    errors.ConflictError: 409,
+    InputTypeError: 422,
+    InputError: 422,
+    errors.DamagedError: 500,
+    errors.FormatError: 500,
+    errors.StorageError: 503,
+    errors.Rank1Error: 500,
+}
+
+_LOG = "the log of the service says more"
+
+#: What is said of an error in place of its own words, which name files or other studies; with
+#: the error's facts.
+_DETAILS: dict[type[Rank1Error], str] = {
+    errors.DamagedError: f"the storage is damaged: nothing was stored; {_LOG}",
+    errors.StorageError: f"the storage can't be used now; {_LOG}",
+    errors.FileError: f"the service can't read one of its files; {_LOG}",
+    errors.OtherStudyError: "the id belongs to another study",
+    errors.StudyExistsError: "there is a study {study!r}",
+}
+
+#: Errors whose hints name files, or studies that a token may not be for.
+_PRIVATE_HINTS = (
+    errors.FileError,
+    errors.OtherStudyError,
+    errors.StudyExistsError,
+    errors.UnknownStudyError,
+)
+
+_REMEDIES: dict[type[Rank1Error], str] = {
+    errors.UnknownStudyError: "GET /v1/studies lists the studies; create it first",
+    errors.UnknownSuggestionError: "report the id that ask gave",
+    errors.OtherStudyError: "report the id to the study that gave it",
+    errors.StudyExistsError: "open it, or take another name",
+    errors.CancelledError: "do nothing: a cancelled suggestion takes no reward",
+    errors.ConflictError: "what is on record stays; look at the history of the study",
+    errors.DamagedError: "the operator of the service restores a backup; its log says how",
+    errors.FormatError: "the operator of the service installs a newer version of rank1",
+    errors.StorageError: "try again later, with the same Idempotency-Key",
+}
+
+_TITLES = {401: "Not authenticated", 403: "Not allowed", 413: "Body too large", 503: "Busy"}
+
+
+def _first(table: Mapping[type[Rank1Error], Any], error: Rank1Error) -> Any:
+    return next((found for kind, found in table.items() if isinstance(error, kind)), None)
+
+
+def status_of(error: Rank1Error) -> int:
+    """The HTTP status of an error."""
+    status: int = error.status if isinstance(error, RefusedError) else _first(STATUS, error)
+    return status
+
+
+def problem_document(status: int, title: str, detail: str, **more: Any) -> dict[str, Any]:
+    """A document of problem details; what is None is left out."""
+    return {
+        "type": f"urn:rank1:problem:{title.lower().replace(' ', '-')}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        **{name: value for name, value in more.items() if value is not None},
+    }
+
+
+def problem_of(error: Rank1Error) -> dict[str, Any]:
+    """Problem details of one of the package's errors, from its fields.
+
+    >>> found = problem_of(InputError("count", 0, "a whole number of at least 1"))
+    >>> found["field"], found["value"], found["remedy"]
+    ('count', '0', 'count must be a whole number of at least 1')
+    """
+    status = status_of(error)
+    if isinstance(error, RefusedError):
+        title = _TITLES.get(status, HTTPStatus(status).phrase.capitalize())
+        return problem_document(status, title, error.problem, remedy=error.hint)
+    title = _title(type(error))
+    if isinstance(error, InputError | InputTypeError):
+        remedy = f"{error.argument} must be {error.expected}"
+        return problem_document(
+            status,
+            title,
+            str(error),
+            field=error.argument,
+            value=error.got,
+            remedy=f"{remedy}: {error.hint}" if error.hint else remedy,
+            expected=error.expected,
+            hint=error.hint,
+            context=error.context,
+        )
+    told = _first(_DETAILS, error)
+    detail = told.format(**vars(error)) if told else error.problem
+    hint = None if isinstance(error, _PRIVATE_HINTS) else error.hint
+    return problem_document(status, title, detail, remedy=hint or _first(_REMEDIES, error))
+
+
+def _title(kind: type[Rank1Error]) -> str:
+    """UnknownStudyError is an "Unknown study"."""
+    words: list[str] = re.findall("[A-Z][a-z0-9]*", kind.__name__.removesuffix("Error"))
+    return " ".join(words).capitalize()
+
+
+def validation_problem(found: list[Mapping[str, Any]], body: Any) -> dict[str, Any]:
+    """Problem details of a body or parameter that has the wrong shape."""
+    faults = []
+    for each in found[:20]:
+        place = [str(part) for part in each["loc"]]
+        if each["type"] == "json_invalid":
+            reason = each.get("ctx", {}).get("error", each["msg"])
+            each = {"msg": f"must be JSON ({reason})", "input": body}
+            place = place[:1]
+        faults.append(
+            {
+                "field": ".".join(place[1:]) or place[0],
+                "value": shown(each.get("input")),
+                "remedy": str(each["msg"]),
+            }
+        )
+    first = faults[0]
+    detail = f"{first['field']}: {first['remedy']}, got {first['value']}"
+    return problem_document(422, "Input", detail, **first, errors=faults)
+
+
+def json_response(
+    document: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A JSON answer; problem details have a media type of their own."""
+    body = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+    media = "application/problem+json" if status >= 400 else "application/json"
+    return Response(body, status, headers, media_type=media)
+
+
+def problem_response(error: Rank1Error) -> Response:
+    """The answer to a request that met this error."""
+    headers = dict(error.headers) if isinstance(error, RefusedError) else {}
+    status = status_of(error)
+    if status == 503:
+        headers.setdefault("Retry-After", "1")
+    return json_response(problem_of(error), status, headers)

@@ -1,0 +1,264 @@
+"""Routes that read a study: what it is, best, fit, history, revisions, exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response, StreamingResponse
+
+from rank1.policies import POLICIES
+from rank1.server.authorization import AdministeredStudy, CurrentToken, ReadableStudy, require
+from rank1.server.problem_details import json_response
+from rank1.server.registry import StudyRegistry
+from rank1.studies import Study
+from rank1.studies.storage import StudyRow
+
+__all__ = ["about", "read_routes"]
+
+#: Lines of an export that are read at once.
+PART = 2000
+#: Events that are read at most for a page of a filtered history.
+MAX_SEEN = 20_000
+#: The most revisions of an answer.
+MAX_REVISIONS = 100_000
+#: Cells that a spreadsheet would take for a formula begin with one of these.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+KindName = Literal[
+    "created", "suggested", "reported", "cancelled", "expired", "revised", "history", "retired"
+]
+
+
+def read_routes(registry: StudyRegistry) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/v1/studies")
+
+    @routes.get("", tags=["studies"], summary="List the studies")
+    async def studies(token: CurrentToken) -> Response:
+        rows = await registry.read(registry.rows)
+        seen = [row for row in rows if token.allows("reader", row.name)]
+        return json_response({"studies": [_listed(row) for row in seen]})
+
+    @routes.get("/{name}", tags=["studies"], summary="What a study is")
+    async def show(name: ReadableStudy) -> Response:
+        return json_response(await registry.read(about, registry, name))
+
+    @routes.get("/{name}/best", tags=["results"])
+    async def best(name: ReadableStudy) -> Response:
+        """The leader, intervals for arms and effects, whether the study may stop, and why."""
+        found = await registry.read(lambda: registry.study(name).best().to_dict())
+        return json_response(found)
+
+    @routes.get("/{name}/view", tags=["results"])
+    async def view(
+        name: ReadableStudy,
+        if_none_match: Annotated[str | None, Header()] = None,
+        accept_encoding: Annotated[str, Header(include_in_schema=False)] = "",
+    ) -> Response:
+        """What the page shows, in one document; 304 while nothing has changed."""
+        tag, document, small = await registry.read(lambda: registry.view(name).get())
+        headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
+        if if_none_match == tag:
+            return Response(status_code=304, headers=headers)
+        if "gzip" in accept_encoding:
+            headers["Content-Encoding"] = "gzip"
+            document = small
+        return Response(document, headers=headers, media_type="application/json")
+
+    @routes.get("/{name}/fit", tags=["results"])
+    async def fit(
+        name: ReadableStudy,
+        repetitions: Annotated[int, Query(ge=1, le=999)] = 199,
+        seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
+    ) -> Response:
+        """Test whether the grid is of rank one, by replaying the study's policy; it may be slow."""
+        await registry.read(registry.row, name)
+        found = await registry.read_slowly(
+            lambda: registry.separate(name).fit(B=repetitions, seed=seed).to_dict()
+        )
+        return json_response(found)
+
+    @routes.get("/{name}/replay", tags=["results"])
+    async def replay(
+        name: ReadableStudy,
+        token: CurrentToken,
+        policy: Annotated[str, Query(min_length=1, max_length=200)],
+        seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
+    ) -> Response:
+        """How another policy fares on the rewards of the log; an admin may name `module:Class`."""
+        if _names_module(policy):  # which the service imports
+            require(token, "admin", name)
+        found = await registry.read_slowly(
+            lambda: registry.separate(name).replay(policy, seed).to_dict()
+        )
+        return json_response(found)
+
+    @routes.get("/{name}/verification", tags=["results"])
+    async def verify(name: AdministeredStudy) -> Response:
+        """Recompute the study from its log, and compare."""
+        found = await registry.read_slowly(lambda: registry.separate(name).verify().to_dict())
+        return json_response(found)
+
+    @routes.get("/{name}/history", tags=["log"])
+    async def history(
+        name: ReadableStudy,
+        after: Annotated[
+            int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        kind: Annotated[list[KindName] | None, Query(max_length=8)] = None,
+        side: Annotated[str | None, Query(max_length=256, description="With `level`.")] = None,
+        level: Annotated[str | None, Query(max_length=256)] = None,
+        row: Annotated[str | None, Query(max_length=256)] = None,
+        column: Annotated[str | None, Query(max_length=256)] = None,
+        newest: bool = False,
+    ) -> Response:
+        """Read the log, page by page, from the oldest event on or from the newest back."""
+        wanted = {"row": row, "column": column}
+
+        def is_wanted(line: dict[str, Any]) -> bool:
+            levels = line.get("levels", {})
+            return (level is None or levels.get(side) == level) and all(
+                label is None or line.get(name) == label for name, label in wanted.items()
+            )
+
+        def look() -> dict[str, Any]:
+            study, found, cursor, seen = registry.study(name), [], after, 0
+            while len(found) < limit and seen < MAX_SEEN:
+                page = study.events(cursor, max(limit, 100), kinds=kind or (), newest=newest)
+                if not page:
+                    return {"events": found, "next": None}
+                seen += len(page)
+                for line in page:
+                    cursor = line["seq"]
+                    if is_wanted(line):
+                        if "change" in line:
+                            line["change"] = _change(study, line["change"])
+                        found.append(line)
+                        if len(found) == limit:
+                            break
+            return {"events": found, "next": cursor}
+
+        return json_response(await registry.read(look))
+
+    @routes.get("/{name}/revisions", tags=["log"])
+    async def revisions(name: ReadableStudy) -> Response:
+        """List when levels were added and retired."""
+
+        def look() -> dict[str, Any]:
+            study = registry.study(name)
+            made = [
+                {"revision": each["revision"], "at": each["at"], "seq": each["seq"]}
+                | _change(study, each["change"])
+                for each in study.events(limit=MAX_REVISIONS, kinds=["revised"])
+            ]
+            return {"revision": study.revision, **_living(study), "revisions": made}
+
+        return json_response(await registry.read(look))
+
+    @routes.get("/{name}/export", tags=["log"], response_class=StreamingResponse)
+    async def export(name: ReadableStudy, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
+        """A line for each suggestion, as a stream."""
+        study = await registry.read(registry.study, name)
+        first = await registry.read(study.lines, 0, PART)  # an error now is no broken stream later
+        media = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}[format]
+        kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:60]
+        return StreamingResponse(
+            _exported(registry, study, format, first),
+            media_type=media,
+            headers={"Content-Disposition": f'attachment; filename="rank1-{kept}.{format}"'},
+        )
+
+    return routes
+
+
+def about(registry: StudyRegistry, name: str) -> dict[str, Any]:
+    """What a study is and how far it has come."""
+    row, study = registry.row(name), registry.study(name)
+    return {
+        **_listed(row),
+        **study.spec.to_dict(),
+        **_living(study),
+        "revision": study.revision,
+        "totals": study.counts(),
+    }
+
+
+def _living(study: Study) -> dict[str, Any]:
+    """The levels in play, by side; of two sides also as rows and columns."""
+    sides = study.sides
+    two = dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
+    return {"sides": sides, **two}
+
+
+def _listed(row: StudyRow) -> dict[str, Any]:
+    return {
+        "name": row.name, "uid": row.uid, "created": row.created, "retired": row.retired,
+        "events": row.last_seq, "last_at": row.last_at,
+    }  # fmt: skip
+
+
+def _names_module(policy: str) -> bool:
+    """Whether a policy is given as `module:Class`.
+
+    >>> [_names_module(text) for text in ("uts", "ucb1:confidence=2", "mine:Policy:a=1")]
+    [False, False, True]
+    """
+    name, _, rest = policy.partition(":")
+    return bool(rest) and name not in POLICIES and "=" not in rest.partition(":")[0]
+
+
+def _change(study: Study, change: dict[str, Any]) -> dict[str, Any]:
+    """Levels that were added and retired, by side; of two sides also as rows and columns."""
+    found = {what: levels for what, levels in change.items() if levels}
+    if len(study.spec.sides) == 2:
+        for what, levels in change.items():
+            for word, side in zip(("rows", "columns"), study.spec.sides, strict=True):
+                if side in levels:
+                    found[f"{what}_{word}"] = levels[side]
+    return found
+
+
+async def _exported(
+    registry: StudyRegistry, study: Study, format: str, part: tuple[list[dict[str, Any]], int]
+) -> AsyncIterator[bytes]:
+    """Part by part, each as of its own moment: a slow client holds nothing open."""
+    sides, first = list(study.spec.sides), True
+    while True:
+        lines, after = part
+        text = io.StringIO()
+        if format == "csv":
+            writer = csv.writer(text)
+            if first:
+                writer.writerow(map(_safe, ("id", *sides, *_COLUMNS)))
+            for line in lines:
+                line["data"] = line["data"] and json.dumps(line["data"])
+                cells = [line["id"], *line["levels"].values(), *map(line.get, _COLUMNS)]
+                writer.writerow(map(_safe, cells))
+        else:
+            text.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        first = False
+        if written := text.getvalue():
+            yield written.encode()
+        if not after:
+            return
+        part = await registry.read(study.lines, after, PART)
+
+
+_COLUMNS = (
+    "state", "reward", "asked_at", "told_at", "late", "propensity", "unit", "data",
+)  # fmt: skip
+
+
+def _safe(cell: Any) -> Any:
+    """A cell whose text no spreadsheet takes for a formula.
+
+    >>> _safe("=1+1"), _safe(-1.0)
+    ("'=1+1", -1.0)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell

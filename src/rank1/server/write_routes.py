@@ -1,0 +1,204 @@
+"""Routes that change a study: create, ask, tell, cancel, revise, import, retire."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import warnings
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body
+from starlette.responses import Response
+
+from rank1.errors import ConflictError, InputError, Rank1Error, StudyExistsError
+from rank1.server import models
+from rank1.server.authorization import (
+    AdministeredStudy,
+    CurrentToken,
+    IdempotencyKey,
+    WritableStudy,
+    require,
+)
+from rank1.server.metrics import Metrics
+from rank1.server.problem_details import json_response, problem_of, status_of
+from rank1.server.read_routes import about
+from rank1.server.registry import StudyRegistry
+from rank1.studies import suggestions
+from rank1.studies.spec import make_spec
+from rank1.studies.unit_of_work import UnitOfWork
+
+__all__ = ["write_routes"]
+
+
+def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
+    """The routes; each answers after the commit."""
+    routes = APIRouter(prefix="/v1/studies")
+
+    @routes.post("", status_code=201, tags=["studies"], summary="Create a study")
+    async def create(
+        body: models.Create, token: CurrentToken, key: IdempotencyKey = None
+    ) -> Response:
+        require(token, "admin", body.name)
+        if body.name in (".", ".."):
+            raise InputError("name", body.name, "one that can be part of an address")
+        fields = body.model_dump()
+        name = fields.pop("name")
+        if key is not None and body.seed is None:
+            # The seed stands for the key, by which a retry is told from another study.
+            seal = hashlib.blake2b(f"{name}\0{key}".encode(), digest_size=6)
+            fields["seed"] = int.from_bytes(seal.digest())
+        return json_response(await registry.read(_created, registry, name, fields, key), 201)
+
+    @routes.post("/{name}/ask", status_code=201, tags=["play"], response_model=models.Suggestion)
+    async def ask(
+        name: WritableStudy,
+        key: IdempotencyKey = None,
+        body: Annotated[models.Ask, Body()] = models.Ask(),  # noqa: B008
+    ) -> Response:
+        """Ask for the next arm to show."""
+
+        def job(work: UnitOfWork) -> Any:
+            return suggestions.suggest(work, 1, key, body.unit, body.data)[0]
+
+        given = await registry.write(name, job)
+        metrics.asks.inc()
+        return json_response(given.to_dict(), 201)
+
+    @routes.post(
+        "/{name}/ask/batch", status_code=201, tags=["play"], response_model=models.AskResults
+    )
+    async def ask_many(
+        name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None
+    ) -> Response:
+        """Ask for many arms: a count of them, or a list of asks with units and keys."""
+        count, asks = body.count, body.asks
+        if (count is None) == (asks is None):
+            raise InputError("count", count, "given, or asks in its place, but not both")
+
+        def job(work: UnitOfWork) -> list[Any]:
+            if asks is None:
+                return list(suggestions.suggest(work, count or 1, key, None, body.data))
+            return [_ask_one(work, one, _own_key(key, k, one)) for k, one in enumerate(asks)]
+
+        given = await registry.write(name, job)
+        metrics.asks.inc(_accepted(given))
+        return json_response({"results": _results(given, "suggestion", 201, metrics)}, 201)
+
+    @routes.post("/{name}/tell", tags=["play"], response_model=models.Report)
+    async def tell(name: WritableStudy, body: models.Tell, key: IdempotencyKey = None) -> Response:
+        """Report a reward. The id makes a retry safe."""
+
+        def job(work: UnitOfWork) -> Any:
+            (found,) = suggestions.take_reports(work, [(body.id, body.reward)], key)
+            if isinstance(found, Rank1Error):
+                raise found
+            return found
+
+        report = await registry.write(name, job)
+        metrics.tells.inc()
+        return json_response(report.to_dict())
+
+    @routes.post("/{name}/tell/batch", tags=["play"], response_model=models.TellResults)
+    async def tell_many(
+        name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None
+    ) -> Response:
+        """Report many rewards, each accepted or refused by itself."""
+        reports = [(each.id, each.reward) for each in body.reports]
+        found = await registry.write(
+            name, lambda work: suggestions.take_reports(work, reports, key)
+        )
+        metrics.tells.inc(_accepted(found))
+        return json_response({"results": _results(found, "report", 200, metrics)})
+
+    @routes.post("/{name}/cancel", tags=["play"])
+    async def cancel(
+        name: WritableStudy, body: models.Cancel, key: IdempotencyKey = None
+    ) -> Response:
+        """Cancel a suggestion that was never shown. A second time changes nothing."""
+        await registry.write(name, lambda work: suggestions.cancel(work, body.id, key))
+        return json_response({"id": body.id, "state": "cancelled"})
+
+    @routes.post("/{name}/revisions", status_code=201, tags=["studies"])
+    async def revise(
+        name: AdministeredStudy, body: models.Revise, key: IdempotencyKey = None
+    ) -> Response:
+        """Add and retire levels."""
+        given = {field: levels for field, levels in body.model_dump().items() if levels}
+        if not given:
+            raise InputError("add", {}, "given, or retire; nothing is to be changed")
+
+        def job(work: UnitOfWork) -> int:
+            return suggestions.revise(work, suggestions.change_of(work.spec.sides, **given), key)
+
+        return json_response({"revision": await registry.write(name, job), **given}, 201)
+
+    @routes.post("/{name}/imports", status_code=201, tags=["studies"])
+    async def import_history(
+        name: AdministeredStudy, body: models.Import, key: IdempotencyKey = None
+    ) -> Response:
+        """Add rewards that are known from elsewhere; the same ones, or the same key, once."""
+
+        def work() -> int:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                return registry.study(name).import_history(body.rewards, key)
+
+        return json_response({"rewards": await registry.read(work)}, 201)
+
+    @routes.post("/{name}/retire", tags=["studies"])
+    async def retire(name: AdministeredStudy, key: IdempotencyKey = None) -> Response:
+        """Close the study: it gives no more suggestions, and still takes reports."""
+
+        def work() -> dict[str, Any]:
+            if registry.row(name).retired is None:
+                with contextlib.suppress(ConflictError):  # another request was faster
+                    registry.study(name).retire()
+            return about(registry, name)
+
+        return json_response(await registry.read(work))
+
+    return routes
+
+
+def _created(
+    registry: StudyRegistry, name: str, fields: dict[str, Any], key: str | None
+) -> dict[str, Any]:
+    try:
+        registry.create(name, **fields)
+    except StudyExistsError:
+        retried = key is not None and fields["seed"] is not None
+        if not retried or make_spec(**fields) != registry.study(name).spec:
+            raise
+    return about(registry, name)
+
+
+def _own_key(key: str | None, place: int, one: models.AskOne) -> str | None:
+    """The key of one of many asks: its own, or one derived from the request's.
+
+    A unit needs none: while it waits for its reward it gets the same suggestion.
+    """
+    if key is None or one.key is not None or one.unit is not None:
+        return one.key
+    seal = hashlib.blake2b(f"{key}\0{place}".encode(), digest_size=16)
+    return f"batch {seal.hexdigest()}"
+
+
+def _ask_one(work: UnitOfWork, one: models.AskOne, key: str | None) -> Any:
+    """A suggestion, or the error of this one alone."""
+    return work.attempt(lambda work: suggestions.suggest(work, 1, key, one.unit, one.data)[0])
+
+
+def _accepted(found: list[Any]) -> int:
+    return sum(not isinstance(one, Rank1Error) for one in found)
+
+
+def _results(found: list[Any], what: str, status: int, metrics: Metrics) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = []
+    for one in found:
+        if isinstance(one, Rank1Error):
+            if status_of(one) == 409:
+                metrics.conflicts.inc()
+            results.append({"status": status_of(one), "problem": problem_of(one)})
+        else:
+            results.append({"status": status, what: one.to_dict()})
+    return results
