@@ -113,7 +113,7 @@ def export_log(
     import polars as pl
 
     levels = dict.fromkeys(state.labels, pl.String)
-    schema = {
+    schema: dict[str, Any] = {
         "id": pl.String,
         **(dict.fromkeys(("row", "column"), pl.String) if len(levels) == 2 else {}),
         "levels": pl.Struct(levels), "state": pl.String, "reward": pl.Float64,

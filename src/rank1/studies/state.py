@@ -84,8 +84,8 @@ class StudyState:
     It changes with every event that it is told of by `fold`, and with nothing else, but for
     `choose`, which is followed by the events of what was chosen.
 
-    An arm has three numbers: in the log, on the study's room (`Spec.room`); in the book's tables, on
-    the grid of all levels that ever were; and in the policy's state, on the grid of those that live.
+    An arm has three numbers: in the log, on the study's room (`Spec.room`); in the book's tables,
+    on the grid of all levels that ever were; in the policy's state, on that of those that live.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -179,7 +179,9 @@ class StudyState:
         """The log's number of an arm that is given by its labels."""
         if isinstance(levels, Mapping):
             levels = [levels[side] for side in self.labels]
-        numbers = [names.index(name) for names, name in zip(self.labels.values(), levels, strict=True)]
+        numbers = [
+            names.index(name) for names, name in zip(self.labels.values(), levels, strict=True)
+        ]
         return self.room.arm(numbers)
 
     def lives(self, arm: int) -> bool:
@@ -431,9 +433,20 @@ class StudyState:
             if name not in self.state.caches:
                 pairs.append((f"{name} of {self.policy.name}", array, theirs[name]))
         for name, one, two in pairs:
-            if one.shape != two.shape or one.tobytes() != two.tobytes():
+            if not _same(one, two):
                 found.append(f"{name} differ")
         return found
+
+
+def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
+    """Whether arrays are equal, but for what compiled code rounds otherwise than Python does."""
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    if one.dtype.names:
+        return all(_same(one[name], two[name]) for name in one.dtype.names)
+    if one.dtype.kind != "f":
+        return one.tobytes() == two.tobytes()
+    return np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
 def _rules(spec: Spec) -> NDArray[Any]:

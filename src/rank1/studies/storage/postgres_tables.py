@@ -21,14 +21,11 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     present: frozenset[str]
 
 
-
 #: The number of the lock under which tables are made: "rnk1".
 ADVISORY_LOCK = 0x726E6B31
 
 _TYPES = {name: name for name in ("int2", "int4", "int8", "float8", "text")} | {"bytes": "bytea"}
-DIALECT = Dialect(
-    _TYPES, "int4", "int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", has_nan=True
-)
+DIALECT = Dialect(_TYPES, "int4", "int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", has_nan=True)
 COLUMNS = """
     SELECT attname FROM pg_catalog.pg_attribute
     WHERE attrelid = 'rank1_events'::regclass AND attnum > 0 AND NOT attisdropped"""
@@ -66,7 +63,7 @@ def translated(where: str, patience: float) -> Iterator[None]:
         raise ConflictError(problem, where=where) from error
     except errors.LockNotAvailable as error:
         raise StorageError(
-            f"another process has held the study in {where} for {patience:g} s",
+            f"another process or thread has held the study in {where} for {patience:g} s",
             "it writes without end, or was stopped in the middle; nothing was stored; end it, or "
             "retry",
             where=where,
