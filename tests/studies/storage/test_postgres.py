@@ -17,6 +17,8 @@ import rank1
 from rank1.studies.events import Event, Kind
 from rank1.studies.storage import StudyRow, postgres_tables, sql
 from rank1.studies.storage.postgres import PostgresStorage
+from rank1.studies.storage.tables import FORMAT, WRITTEN, migration, select_events
+from tests.studies import old_logs
 from tests.studies.conftest import new_schema, while_killed
 from tests.studies.proxy import Proxy, cut_at_commit, through
 from tests.studies.support import SPEC, append, reported, suggested
@@ -230,29 +232,48 @@ def test_newer_formats_are_refused(storage: PostgresStorage, url: str) -> None:
         other.execute("UPDATE rank1_format SET version = 77")
     with PostgresStorage(url) as late:
         for use in (late.prepare, late.reading().__enter__, late.transaction().__enter__):
-            with pytest.raises(rank1.FormatError, match=r"has format 77.*knows up to 1.*upgrade"):
+            with pytest.raises(rank1.FormatError, match=r"has format 77.*knows up to 2.*upgrade"):
                 use()
         assert "has format 77" in late.check()[0]
 
 
-def test_older_formats_are_migrated(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with PostgresStorage(url) as storage:
-        storage.create("spring", SPEC)
-    monkeypatch.setattr(postgres_tables, "FORMAT", 3)
-    steps = {1: "CREATE TABLE two (x int); INSERT INTO two VALUES (1)", 2: "CREATE TABLE wrong ("}
-    monkeypatch.setattr(postgres_tables, "MIGRATIONS", steps)
+def test_older_formats_are_migrated_whole_or_not_at_all(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute(old_logs.kept("log-0.1.sql"))
+    steps = [*migration(postgres_tables.DIALECT, frozenset({"row"})), "CREATE TABLE wrong ("]
+    monkeypatch.setattr(postgres_tables, "migration", lambda *_: steps)
     storage = PostgresStorage(url)
-    with pytest.raises(rank1.StorageError, match="syntax error"), storage.reading():
+    with pytest.raises(rank1.StorageError, match=r"exists|syntax error"), storage.reading():
         pass
-    del steps[2]
-    with pytest.raises(rank1.FormatError, match="has format 2, which no"), storage.reading():
-        pass
-    steps[2] = "UPDATE two SET x = 2"  # the first step runs again: it was undone
+    with psycopg.connect(url, autocommit=True) as other:
+        assert other.execute("SELECT version FROM rank1_format").fetchall() == [(1,)]
+        assert other.execute('SELECT max("row") FROM rank1_events').fetchall() == [(3,)]
+    monkeypatch.undo()
     with storage.reading() as log:
-        assert log.rows("SELECT x FROM two") == [(2,)]
-        assert log.rows("SELECT version FROM rank1_format") == [(3,)]
-        assert log.study("spring").last_seq == 1
+        assert log.rows("SELECT version FROM rank1_format") == [(FORMAT,)]
+        study = log.study("uts")
+        before = log.page(study.id, limit=1000)
+    append(storage, study, Event(Kind.SUGGESTED, arm=2**40 + 5))
+    with storage.reading() as log:
+        *others, last = log.page(study.id, limit=1000)
+        assert log.read(study.id).arm.tolist() == [event.arm for event in (*before, last)]
+    assert (last.arm, list(map(repr, others))) == (2**40 + 5, list(map(repr, before)))
+    assert storage.check() == []
     storage.close()
+
+
+def test_older_tables_that_may_not_be_changed_are_read(url: str, server: Any) -> None:
+    """By a user who may only read."""
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute(old_logs.kept("log-0.1.sql"))
+    options = f"{url}%20-cdefault_transaction_read_only%3Don"
+    with PostgresStorage(options) as storage, storage.reading() as log:
+        study = log.study("uts")
+        events = log.page(study.id, limit=1000)
+        assert log.read(study.id).arm.tolist() == [event.arm for event in events]
+        assert log.rows("SELECT version FROM rank1_format") == [(1,)]
 
 
 def test_addresses_that_lead_nowhere(tmp_path: Path) -> None:
@@ -313,13 +334,14 @@ def test_lookups_go_through_indices(storage: PostgresStorage) -> None:
     study = storage.create("spring", SPEC)
     append(storage, study, *suggested(2000, unit="u"))
     append(storage, study, *[reported(seq) for seq in range(2, 1900)])
+    events = select_events(frozenset(WRITTEN))
     queries: list[tuple[str, list[Any]]] = [
-        (f"{sql.EVENTS} AND seq > ? ORDER BY seq LIMIT 3", [1, 2]),
-        (f"{sql.EVENTS} AND seq < ? ORDER BY seq DESC LIMIT 3", [1, 3000]),
-        (f"{sql.EVENTS} AND seq = ANY(?::int8[])", [1, [3, 4]]),
-        (f"{sql.EVENTS} AND suggestion > 0 AND suggestion = ANY(?::int8[])", [1, [3, 4]]),
-        (f"{sql.EVENTS} AND key = ? ORDER BY position", [1, "k"]),
-        (f"{sql.EVENTS} AND unit = ? ORDER BY seq DESC LIMIT 1", [1, "u"]),
+        (f"{events} AND seq > ? ORDER BY seq LIMIT 3", [1, 2]),
+        (f"{events} AND seq < ? ORDER BY seq DESC LIMIT 3", [1, 3000]),
+        (f"{events} AND seq = ANY(?::int8[])", [1, [3, 4]]),
+        (f"{events} AND suggestion > 0 AND suggestion = ANY(?::int8[])", [1, [3, 4]]),
+        (f"{events} AND key = ? ORDER BY position", [1, "k"]),
+        (f"{events} AND unit = ? ORDER BY seq DESC LIMIT 1", [1, "u"]),
         (sql.LAST, [1]),
     ]
     with storage.reading() as log:

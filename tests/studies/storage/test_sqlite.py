@@ -21,10 +21,12 @@ import pytest
 
 import rank1
 from rank1.studies.events import Event, Kind
-from rank1.studies.storage import Snapshot, sql, sqlite_file
+from rank1.studies.storage import Snapshot, open_storage, sql, sqlite_file
 from rank1.studies.storage.sqlite import SqliteStorage
+from rank1.studies.storage.tables import FORMAT, WRITTEN, migration, select_events
+from rank1.testing.storages import BECAME, EVERYTHING, same
 from tests import forked
-from tests.studies.storage.test_contract import EVERYTHING, OUTCOMES, same
+from tests.studies import old_logs
 from tests.studies.support import SPEC, append, python, reported, suggested
 
 PAGE = 4096
@@ -246,7 +248,7 @@ def test_somebody_holds_the_file(tmp_path: Path) -> None:
     holder.execute("BEGIN IMMEDIATE")
     for use in (write, create):
         begin = time.monotonic()
-        with pytest.raises(rank1.StorageError, match=r"somebody has held .* for 0\.3 s"):
+        with pytest.raises(rank1.StorageError, match=r"another process or thread has held .* for 0\.3 s"):
             use()
         assert 0.25 < time.monotonic() - begin < 10
     read()  # waits for nobody
@@ -269,7 +271,7 @@ def test_a_thread_holds_the_file(tmp_path: Path) -> None:
     thread = threading.Thread(target=hold)
     thread.start()
     holding.wait()
-    with pytest.raises(rank1.StorageError, match=r"somebody has held .* for 0\.3 s"):
+    with pytest.raises(rank1.StorageError, match=r"another process or thread has held .* for 0\.3 s"):
         write()
     done.set()
     thread.join()
@@ -412,35 +414,89 @@ def test_newer_formats_are_refused(tmp_path: Path) -> None:
         connection.pragma("user_version", 77)
     storage = SqliteStorage(path)
     for use in uses(storage):
-        with pytest.raises(rank1.FormatError, match=r"has format 77.*knows up to 1.*upgrade"):
+        with pytest.raises(rank1.FormatError, match=r"has format 77.*knows up to 2.*upgrade"):
             use()
     storage.close()
 
 
-def test_older_formats_are_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = filled(tmp_path / "rank1.db")
-    monkeypatch.setattr(sqlite_file, "FORMAT", 3)
-    steps = {1: "CREATE TABLE two (x); INSERT INTO two VALUES (1)", 2: "CREATE TABLE wrong ("}
-    monkeypatch.setattr(sqlite_file, "MIGRATIONS", steps)
+def old_file(path: Path) -> Path:
+    """A file of version 0.1."""
+    path.write_bytes(old_logs.kept("log-0.1.db"))
+    return path
+
+
+def test_older_formats_are_migrated_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = old_file(tmp_path / "rank1.db")
+    steps = [*migration(sqlite_file.DIALECT, frozenset({"row", "column"})), "CREATE TABLE wrong ("]
+    monkeypatch.setattr(sqlite_file, "migration", lambda *_: steps)
     storage = SqliteStorage(path)
-    with pytest.raises(rank1.StorageError, match="incomplete input"), storage.reading():
+    with pytest.raises(rank1.StorageError, match=r"duplicate|incomplete"), storage.reading():
         pass
-    del steps[2]
-    with (
-        pytest.raises(rank1.FormatError, match="has format 2, which no version"),
-        storage.reading(),
-    ):
-        pass
-    with closing(apsw.Connection(str(path))) as connection:  # all or nothing
-        assert connection.pragma("user_version") == 1
-        assert not connection.table_exists("main", "two")
-    steps[2] = "UPDATE two SET x = 2"
-    with storage.reading() as log:
-        assert log.rows("SELECT x FROM two") == [(2,)]
-        assert log.study("spring").last_seq == 3999
-    storage.close()
     with closing(apsw.Connection(str(path))) as connection:
-        assert connection.pragma("user_version") == 3
+        assert connection.pragma("user_version") == 1
+        assert connection.column_metadata("main", "rank1_events", "row")
+    monkeypatch.undo()
+    with storage.reading() as log:
+        assert log.rows("PRAGMA user_version") == [(FORMAT,)]
+        study = log.study("uts")
+        before = log.page(study.id, limit=1000)
+    assert storage.check() == []
+    append(storage, study, Event(Kind.SUGGESTED, arm=2**40 + 5, data='{"page": 7}'))
+    with storage.reading() as log:
+        *others, last = log.page(study.id, limit=1000)
+        assert log.read(study.id).arm.tolist() == [event.arm for event in (*before, last)]
+    assert list(map(repr, others)) == list(map(repr, before))
+    assert (last.arm, last.data) == (2**40 + 5, '{"page": 7}')
+    storage.close()
+
+
+def test_a_process_of_the_older_version_fails_instead_of_misreading(tmp_path: Path) -> None:
+    """One that has had the file open since before."""
+    path = old_file(tmp_path / "rank1.db")
+    with closing(apsw.Connection(str(path))) as older:
+        read = 'SELECT "row", "column" FROM rank1_events WHERE study = 1'
+        assert older.execute(read).fetchall()
+        with SqliteStorage(path) as storage, storage.reading():
+            pass
+        with pytest.raises(apsw.SQLError, match="no such column"):
+            older.execute(read.replace('"row", "column"', "[row], [column]"))
+        with pytest.raises(apsw.SQLError, match="has no column"):
+            older.execute('INSERT INTO rank1_events (study, seq, "row") VALUES (1, 999, 0)')
+
+
+def test_an_older_file_that_may_not_be_written_is_read(tmp_path: Path) -> None:
+    path = old_file(tmp_path / "rank1.db")
+    path.chmod(0o444)
+    before = path.read_bytes()
+    with SqliteStorage(path) as storage:
+        with storage.reading() as log:
+            study = log.study("uts")
+            events = log.page(study.id, limit=1000)
+            assert log.read(study.id).arm.tolist() == [event.arm for event in events]
+            assert {event.arm // 4096 for event in events} > {0, 1}
+        with pytest.raises(rank1.StorageError, match="may not be written"):
+            append(storage, study, *suggested())
+    assert path.read_bytes()[100:] == before[100:]
+
+
+def test_a_column_that_came_later_has_its_default(tmp_path: Path) -> None:
+    path = filled(tmp_path / "rank1.db")
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("ALTER TABLE rank1_events DROP COLUMN data")
+        connection.pragma("user_version", FORMAT - 1)
+    path.chmod(0o444)  # read as it is, ...
+    with SqliteStorage(path) as storage, storage.reading() as log:
+        assert {event.data for event in log.page(log.study("spring").id)} == {None}
+    path.chmod(0o644)  # ... and with the column, once it may be written
+    with SqliteStorage(path) as storage:
+        with storage.reading() as log:
+            study = log.study("spring")
+            assert {event.data for event in log.page(study.id)} == {None}
+        append(storage, study, Event(Kind.SUGGESTED, data="{}"))
+        with storage.reading() as log:
+            assert log.page(study.id, newest=True, limit=1)[0].data == "{}"
 
 
 def test_an_old_library_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -465,13 +521,14 @@ def test_commits_are_forced_onto_the_disk(tmp_path: Path) -> None:
 
 
 def test_lookups_go_through_indices(tmp_path: Path) -> None:
+    events = select_events(frozenset(WRITTEN))
     queries = [
-        (f"{sql.EVENTS} AND seq > ? ORDER BY seq LIMIT 3", 2),
-        (f"{sql.EVENTS} AND seq < ? ORDER BY seq DESC LIMIT 3", 2),
-        (f"{sql.EVENTS} AND seq IN (SELECT value FROM json_each(?))", 2),
-        (f"{sql.EVENTS} AND suggestion > 0 AND suggestion IN (SELECT value FROM json_each(?))", 2),
-        (f"{sql.EVENTS} AND key = ? ORDER BY position", 2),
-        (f"{sql.EVENTS} AND unit = ? ORDER BY seq DESC LIMIT 1", 2),
+        (f"{events} AND seq > ? ORDER BY seq LIMIT 3", 2),
+        (f"{events} AND seq < ? ORDER BY seq DESC LIMIT 3", 2),
+        (f"{events} AND seq IN (SELECT value FROM json_each(?))", 2),
+        (f"{events} AND suggestion > 0 AND suggestion IN (SELECT value FROM json_each(?))", 2),
+        (f"{events} AND key = ? ORDER BY position", 2),
+        (f"{events} AND unit = ? ORDER BY seq DESC LIMIT 1", 2),
         (sql.LAST, 1),
         (f"{sql.STUDIES} WHERE name = ?", 1),
     ]
@@ -635,20 +692,33 @@ def test_a_half_made_file_is_in_nobodys_way(
 def test_missing_packages() -> None:
     code = """
 import sys
-sys.modules["apsw"] = sys.modules["psycopg"] = None
+sys.modules["psycopg"] = None
 import rank1
 from rank1.studies.storage import open_storage
-for place in ("rank1.db", "postgresql://host/base"):
-    try:
-        open_storage(place)
-    except rank1.StorageError as error:
-        print(error)
+try:
+    open_storage("postgresql://host/base")
+except rank1.MissingPackageError as error:
+    print(error)
 """
     run = python("-c", code)
-    assert run.stdout.splitlines() == [
-        "this storage needs apsw: pip install 'rank1[studies]'",
-        "this storage needs psycopg: pip install 'rank1[postgres]'",
-    ], run.stderr
+    assert run.stdout.strip() == "this storage needs psycopg: pip install 'rank1[postgres]'", run.stderr
+
+
+def test_storages_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an entry point of the group rank1.storages, whose name is the scheme."""
+    from importlib.metadata import EntryPoint, EntryPoints
+
+    point = EntryPoint("mine", f"{__name__}:mine", "rank1.storages")
+    monkeypatch.setattr(
+        "rank1.studies.storage.entry_points", lambda **given: EntryPoints([point]).select(**given)
+    )
+    assert open_storage("mine://there", patience=3.0) == ("mine://there", 3.0)
+    with pytest.raises(rank1.InputError, match="storage must be a file"):
+        open_storage("yours://there")
+
+
+def mine(address: str, patience: float) -> Any:
+    return address, patience
 
 
 def test_an_event_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
@@ -669,7 +739,6 @@ def test_a_file_of_the_first_format(tmp_path: Path) -> None:
     """What was written once can be read for ever."""
     with closing(apsw.Connection(str(tmp_path / "rank1.db"))) as connection:
         connection.execute(FORMAT_1.read_text(encoding="utf-8")).fetchall()
-        schema = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
     with SqliteStorage(tmp_path / "rank1.db") as storage:
         assert storage.check() == []
         with storage.reading() as log:
@@ -679,17 +748,17 @@ def test_a_file_of_the_first_format(tmp_path: Path) -> None:
             events = log.page(spring.id)
             assert log.snapshot(spring.id, "one") == Snapshot(7, "one", b"state")
             assert log.pending(spring.id).tolist() == [7]
-        expected = [*EVERYTHING, *OUTCOMES, Event(Kind.RETIRED, nonce=events[-1].nonce)]
+        pairs = [(4095, 7), (2, 4095), (1, 1), (0, 0), (0, 0), (0, 0)]
+        before = [
+            event._replace(arm=4096 * row + column, data=event.data if event.kind == 6 else None)
+            for event, (row, column) in zip(EVERYTHING, pairs, strict=True)
+        ]
+        expected = [*before, *BECAME, Event(Kind.RETIRED, nonce=events[-1].nonce)]
         assert events[0].data == '{"rows": ["a", "b"], "columns": ["\\u65e5\\u672c"]}'
         for event, like in zip(events[1:], expected, strict=True):
             assert same(event, like._replace(seq=event.seq, at=event.at))
         assert spring.retired == events[-1].at == spring.last_at
         append(storage, zoe, *suggested(3))
-    if sqlite_file.FORMAT == 1:  # who changes the tables must raise it, and write a migration
-        SqliteStorage(tmp_path / "new.db").prepare()
-        with closing(apsw.Connection(str(tmp_path / "new.db"))) as connection:
-            new = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
-        assert new == schema
 
 
 def test_a_file_that_was_made_smaller_in_good_order(tmp_path: Path) -> None:
@@ -716,3 +785,32 @@ def test_a_file_that_was_made_smaller_in_good_order(tmp_path: Path) -> None:
     with pytest.raises(rank1.DamagedError, match="cut short"), storage.reading():
         pass
     storage.close()
+
+
+def test_only_sqlite_opens_the_file(tmp_path: Path) -> None:
+    """Closing another descriptor of it would take the locks of the whole process away."""
+    path = tmp_path / "rank1.db"
+    code = f"""
+import os, subprocess, sys
+import apsw
+from rank1.studies.storage.sqlite import SqliteStorage
+from rank1.testing.storages import SPEC, append, suggested
+
+path = {str(path)!r}
+storage = SqliteStorage(path)
+study = storage.create("spring", SPEC)
+append(storage, study, *suggested(3000))
+opened = []
+sys.addaudithook(lambda name, given: opened.append(given[0]) if name == "open" else None)
+storage._size = os.stat(path).st_size + 2**30  # as if it had become smaller
+with storage.transaction(study.id) as log:
+    log.append(study.id, suggested())
+    storage._size = os.stat(path).st_size + 2**30
+    with storage.reading():
+        pass
+    other = "import apsw, sys; apsw.Connection(sys.argv[1]).execute('BEGIN IMMEDIATE')"
+    done = subprocess.run([sys.executable, "-c", other, path], capture_output=True, text=True)
+print([each for each in opened if str(each) == path], "BusyError" in done.stderr)
+"""
+    run = python("-c", code)
+    assert run.stdout.strip() == "[] True", run.stderr

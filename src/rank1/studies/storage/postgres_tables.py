@@ -66,7 +66,7 @@ def translated(where: str, patience: float) -> Iterator[None]:
         raise ConflictError(problem, where=where) from error
     except errors.LockNotAvailable as error:
         raise StorageError(
-            f"another process has held the study in {where} for {patience:g} s",
+            f"another process or thread has held the study in {where} for {patience:g} s",
             "it writes without end, or was stopped in the middle; nothing was stored; end it, or "
             "retry",
             where=where,

@@ -196,9 +196,10 @@ class SqliteStorage(SqlStorage):
                         f"another file has taken the place of {self.where!r} since it was opened",
                         where=self.where,
                     )
-                if file.st_size < self._size and sqlite_file.is_cut_short(connection, file):
+                size = file.st_size
+                if size < self._size and sqlite_file.is_cut_short(connection, self._size, size):
                     raise apsw.CorruptError("it was cut short since it was opened")
-                self._size = file.st_size
+                self._size = size
                 if begin != "BEGIN":
                     sqlite_file.check_writable(connection, file, self.where)
                 connection.execute(begin)

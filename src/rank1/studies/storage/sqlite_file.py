@@ -81,7 +81,7 @@ def translated(where: str, patience: float = 0.0) -> Iterator[None]:
 
 def held(where: str, patience: float) -> StorageError:
     return StorageError(
-        f"another process has held {where!r} for {patience:g} s",
+        f"another process or thread has held {where!r} for {patience:g} s",
         "it writes without end, or was stopped in the middle; nothing was stored; end it, or retry "
         "later",
         where=where,
@@ -126,16 +126,18 @@ def regular_file(path: Path, where: str) -> os.stat_result:
     return found
 
 
-def is_cut_short(connection: Connection, file: os.stat_result) -> bool:
-    """Whether the file has fewer pages than it should, by more than are in the WAL alone.
+def is_cut_short(connection: Connection, before: int, now: int) -> bool:
+    """Whether a file that had `before` bytes and has fewer `now` lacks pages that it should have.
 
-    For one that has become smaller, as it does by SQLite's VACUUM as well.
+    By SQLite's VACUUM the database becomes smaller as well as its file. Pages that the file lacks
+    may be in the WAL.
     """
-    missing = connection.pragma("page_count") - file.st_size // connection.pragma("page_size")
-    if missing <= 0:
+    size = connection.pragma("page_size")
+    pages = connection.pragma("page_count")
+    if now >= pages * size:
         return False
     ((_, frames, copied),) = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()
-    return bool(missing > frames - copied)
+    return bool(pages * size >= before or pages - now // size > frames - copied)
 
 
 def check_writable(connection: Connection, file: os.stat_result, where: str) -> None:
