@@ -49,7 +49,7 @@ def test_all_policies_and_problems_are_exported() -> None:
     for name, problem in PROBLEMS.items():
         assert name == problem.__name__ or name.replace("_", "") == problem.__name__.lower()
     assert list(POLICIES)[:3] == ["rank1elim", "rank1elim_kl", "ucb1"]
-    assert list(PROBLEMS)[:3] == ["spike", "bernoulli", "gaussian"]
+    assert list(PROBLEMS)[:3] == ["spike", "bernoulli", "product"]
 
 
 def test_every_public_room_can_be_found() -> None:

@@ -21,9 +21,9 @@ from rank1.compiled import sources as module
 from rank1.errors import NoDigest
 from rank1.policies import POLICIES
 from rank1.policies.live import _choose
+from rank1.policies.stages import leap_stages
 from rank1.problems.laws import Frozen
 from rank1.simulation.loop import play
-from rank1.simulation.stages import play_stages
 from tests.compiled.support import Sources
 from tests.support import start
 
@@ -146,7 +146,7 @@ def test_kernels_depend_on_nothing_above_the_simulation(policy: str) -> None:
         *("checks", "compiled", "divergences", "errors", "grid", "notebook", "paths", "policies"),
         *("problems", "simulation.loop", "simulation.stages"),
     )
-    for thing in (play, play_stages, _choose, state, type(problem.law)):
+    for thing in (play, leap_stages, _choose, state, type(problem.law)):
         for name in closure(thing.__module__):
             allowed = name.removeprefix("rank1.").startswith(below)
             assert allowed or not name.startswith("rank1"), (thing, name)

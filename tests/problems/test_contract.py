@@ -12,6 +12,7 @@ from scipy import stats
 
 import rank1
 from rank1.problems import PROBLEMS
+from rank1.problems.arms import ArmsLaw
 from tests.problems.support import draws
 
 RNG = np.random.default_rng(2)
@@ -135,6 +136,7 @@ def test_laws_by_arm_share_what_the_model_shares(sides: int) -> None:
     factors = [[0.8, 0.6, 0.3], [0.5, 0.9], [0.7, 0.2], [0.6, 0.95]][:sides]
     problem = rank1.Product(factors)
     law, best = problem.law, problem.grid.levels(problem.best_arm)
+    assert isinstance(law, ArmsLaw)
     for arm in range(problem.arms):
         levels, right = problem.grid.levels(arm), 1.0
         for side, level, top in zip(factors, levels, best, strict=True):
