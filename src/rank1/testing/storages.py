@@ -33,7 +33,7 @@ from rank1.studies.events import Event, Expiry, Kind, nonces
 from rank1.studies.storage import Snapshot, Storage, StudyRow
 from rank1.testing.expect import expect, run_checks
 
-__all__ = ["STORAGE_CHECKS", "append", "check_storage", "reported", "same", "suggested"]
+__all__ = ["STORAGE_CHECKS", "check_storage"]
 
 SPEC = '{"sides": {"row": ["a", "b"], "column": ["c", "d"]}}'
 
