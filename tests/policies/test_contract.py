@@ -24,24 +24,28 @@ from rank1.policies import POLICIES, Known, Policy, Pull, ask, tell
 from rank1.policies.base import Records, Simple, label_of
 from rank1.simulation.known import known_of
 from rank1.testing import POLICY_CHECKS, check_policy, policies
-from tests.support import start
+from tests.support import few, start
 
 PROBLEM = rank1.Bernoulli([0.9, 0.2, 0.5], [0.3, 0.8])
 # GLM-UCB divides by the lowest mean, which is 0 in one of the problems.
 NEEDED: dict[str, dict[str, Any]] = {"glm_ucb": {"c_mu": 0.1}}
-EVERY_POLICY = pytest.mark.parametrize(
-    "policy", [cls(**NEEDED.get(name, {})) for name, cls in POLICIES.items()], ids=str
-)
+EVERY = [cls(**NEEDED.get(name, {})) for name, cls in POLICIES.items()]
+EVERY_POLICY = pytest.mark.parametrize("policy", EVERY, ids=str)
 
 
 @pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
 @EVERY_POLICY
 def test_contract(
-    policy: Policy, check: Callable[[Policy], None], monkeypatch: pytest.MonkeyPatch
+    policy: Policy,
+    check: Callable[[Policy], None],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
-    """What studies need besides is compiled for two policies, and for all in `make validate`."""
+    """The loop is compiled for all, what studies need besides for two; see `make validate`."""
     if policy.name not in ("uts", "rank1elim"):
         monkeypatch.setattr(policies, "kernel", lambda function, *given: function)
+    if policy.leaps and check not in (policies.compiles, policies.makes_the_choices_of_the_loop):
+        request.getfixturevalue("uncompiled")
     check(policy)
 
 
@@ -68,7 +72,6 @@ def test_contract_for_other_numbers_of_sides(
         policies.takes_any_pull_that_it_is_told_of,
         policies.takes_counts_for_rewards,
         policies.goes_on_from_a_snapshot,
-        policies.learns_from_late_rewards,
     ):
         check(policy)
 
@@ -110,7 +113,7 @@ def test_late_unordered_and_missing_rewards(policy: Policy, data: st.DataObject)
     assert 0 <= state.best() < PROBLEM.arms
 
 
-@EVERY_POLICY
+@pytest.mark.parametrize("policy", few([rank1.UTS(), *EVERY], 1), ids=str)
 def test_after_warming_up_nothing_is_compiled(policy: Policy) -> None:
     rank1.warm_up(policy)
     state, rng = start(policy, PROBLEM, 1000), np.random.default_rng(1)
@@ -135,7 +138,10 @@ print(json.dumps(regrets))
 """
 
 
+@pytest.mark.validate
 def test_plain_python_makes_the_choices_of_compiled_code() -> None:
+    """In whole runs of simulations; `makes_the_choices_of_the_loop` has single ones."""
+
     def regrets(**extra: str) -> Any:
         command, env = [sys.executable, "-c", REGRETS], os.environ | extra
         run = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
@@ -317,7 +323,7 @@ def test_mistakes_are_found_before_a_run() -> None:
             "Told of pulls and rewards, .* after the same pulls and rewards counts is",
         ),
         (
-            lambda known: MineState(known.limits, SHARED),
+            lambda known: MineState(known.limits, SHARED[: known.arms]),
             "which shares no memory .* what one state learned was seen in another",
         ),
         (
