@@ -132,6 +132,8 @@ def test_table1_with_another_n_compares_nothing(
         (["grids", "--seed", "-1"], "^Error: --seed must be a whole number of at least 0, got -1"),
         (["grids", "mars"], "^Error: grid must be one of"),
         (["study", "create", "a", "--rows", "a,a", "--columns", "b"], "must .*got 'a' twice"),
+        (["advise", "--horizon", "9", "--rate", "0.3"], "^Error: --rows must be .*got None"),
+        (["advise", "--horizon", "9", "--rate", "0.3", "--sides", "3,0"], "side 1 must .*got 0"),
         (["nonsense"], "No such command 'nonsense'"),
     ],
 )  # fmt: skip

@@ -47,7 +47,7 @@ def test_what_a_study_does_a_client_does(client: Client, service: Served, tmp_pa
     given = far.ask(count=3)
     near.ask(count=3)
     far.cancel(given[0].id)
-    assert far.totals()["pending"] == 2
+    assert far.counts()["pending"] == 2
     best, expected = far.best(), near.best()
     assert best.leader == expected.leader
     for name in ("means", "mean_lower", "out", "row_effects", "counts"):
@@ -194,7 +194,7 @@ def test_an_answer_that_is_lost_is_asked_for_again(client: Client, service: Serv
         assert broken >= 4
         lossy.close()
         listener.shutdown(socket.SHUT_RDWR)
-    assert study.totals() == {
+    assert study.counts() == {
         "suggestions": 1, "reports": 1, "pending": 0, "expired": 0, "cancelled": 0
     }  # fmt: skip
 

@@ -73,8 +73,10 @@ _EXPORTS = {
 #: loads none of them, nor NumPy, and what speaks HTTP doesn't wait for what simulates.
 HOMES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 #: Modules that are public as such.
-_MODULES = """datasets fit grids literal policies problems simulation stopping studies sweeps testing
-    theory""".split()
+_MODULES = (
+    *("datasets", "fit", "grids", "literal", "policies", "problems", "simulation", "stopping"),
+    *("studies", "sweeps", "testing", "theory"),
+)
 
 if TYPE_CHECKING:
     from rank1 import datasets as datasets

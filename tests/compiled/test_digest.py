@@ -142,8 +142,10 @@ def test_kernels_depend_on_nothing_above_the_simulation(policy: str) -> None:
     """An edit of the command line, the service, the plots or the docs compiles nothing anew."""
     problem = rank1.spike(3, 2, 0.4, 0.4, 0.5, 0.5)
     state = type(start(POLICIES[policy](), problem, 100))
-    below = ("checks", "compiled", "divergences", "errors", "grid", "notebook", "paths", "policies")
-    below += ("problems", "simulation.loop", "simulation.stages")
+    below = (
+        *("checks", "compiled", "divergences", "errors", "grid", "notebook", "paths", "policies"),
+        *("problems", "simulation.loop", "simulation.stages"),
+    )
     for thing in (play, play_stages, _choose, state, type(problem.law)):
         for name in closure(thing.__module__):
             allowed = name.removeprefix("rank1.").startswith(below)
@@ -207,7 +209,7 @@ VALUES = [
     *({"a": 1}, {"a": 2}, frozenset({1, 2}), np.zeros(2), np.zeros((2, 1)), np.zeros(2, np.int64)),
     *(np.float64(1), np.dtype(float), Point(1), Point(2), Held(1), Held(2), Held(np.ones(3))),
     *(Fraction(1, 2), Path("a"), np.sum, np.add, len, digest, Point, Held, partial(digest, 1)),
-    *(partial(digest, 2), Held(1).__init__, rank1.UCB1(), rank1.UCB1(confidence=3.0), 1j),
+    *(partial(digest, 2), rank1.UCB1().start, rank1.UCB1(), rank1.UCB1(confidence=3.0), 1j),
     *(Frozen(stats.beta(1, 2)), Frozen(stats.beta(1, 3)), Frozen(stats.uniform(0, 1))),
 ]
 
@@ -239,7 +241,16 @@ def test_what_has_no_digest() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    for thing in (threading.Lock(), (k for k in ()), lambda: 1, Local, Local(), main, inside, deep):
+    for thing in (
+        threading.Lock(),
+        (k for k in [1]),
+        lambda: 1,
+        Local,
+        Local(),
+        main,
+        inside,
+        deep,
+    ):
         with pytest.raises(NoDigest, match="no digest can be taken of"):
             digest(thing)
 

@@ -407,17 +407,11 @@ def shifted(x: int) -> int:
     return x + 1
 
 
-def test_an_entry_is_for_python_and_for_compiled_code(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_is_for_python_and_for_compiled_code(folder: Path) -> None:
     def twice(x: int) -> int:
         return 2 * shifted(x)
 
-    assert shifted(1) == 2
-    assert not kernels._kernels
-    assert kernel(twice)(1) == 4
-    monkeypatch.setattr(kernels, "LONG", 3)
-    assert [shifted(1), shifted(1)] == [2, 2]
+    assert (shifted(1), kernel(twice)(1)) == (2, 4)
     assert len(kernels._kernels) == 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,9 @@ def test_choices_states_and_random_numbers_are_the_same(name: str) -> None:
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")  # of NumPy's numbers, where Python's would be silent
         for step, reward in enumerate(rewards.tolist()):
-            pull = choose(compiled, generators[1])
+            pull: Any = choose(compiled, generators[1])
             assert tuple(_choose(python, generators[0])) == pull, step
-            _update(python, *pull, reward)
+            _update(python, *pull, reward)  # type: ignore[call-arg]
             update(compiled, *pull, reward)
             for field, one, two in zip(python._fields, python, compiled, strict=True):
                 assert np.asarray(one).tobytes() == np.asarray(two).tobytes(), (step, field)

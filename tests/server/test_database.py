@@ -165,6 +165,6 @@ def test_a_commit_of_which_nobody_heard(line: Line, what: str) -> None:
         assert told.reward == 1.0
         with pytest.raises(rank1.ConflictError):
             study.tell(asked.id, 0.0)
-        totals = study.totals()
+        totals = study.counts()
         assert (totals["suggestions"], totals["reports"]) == (2, 1)
         assert study.verify().ok

@@ -231,7 +231,7 @@ def test_the_end_does_not_wait_for_a_storage_that_is_held(tmp_path: Path, under_
         other.close()
     with rank1.Study.open("storm", tmp_path / "rank1.db") as study:
         assert study.verify().ok
-        assert study.totals()["suggestions"] == 1
+        assert study.counts()["suggestions"] == 1
     assert "traceback" not in (tmp_path / "log.jsonl").read_text()
 
 
@@ -278,4 +278,4 @@ def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:
             assert service.call(at("storm"))[1]["totals"]["suggestions"] == len(kept)
         with rank1.Study.open("storm", disk / "rank1.db") as study:
             assert study.verify().ok
-            assert study.totals()["reports"] == len(kept)
+            assert study.counts()["reports"] == len(kept)

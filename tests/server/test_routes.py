@@ -146,7 +146,11 @@ def test_problems_name_field_value_and_remedy(service: Served) -> None:
     assert found["value"] == "'earm'"
     assert "earn, find" in found["remedy"]
     status, found = service.call("/v1/studies", {"name": "p"})
-    assert (status, found["field"], found["remedy"]) == (422, "rows", "rows must be a list of names")
+    assert (status, found["field"], found["remedy"]) == (
+        422,
+        "rows",
+        "rows must be a list of names",
+    )
     status, found = service.call("/v1/studies", GRID)
     assert (status, found["field"], found["remedy"]) == (422, "name", "Field required")
     status, found = service.call(at("problems", "/tell"), {"id": "k3fzqa-17-00z8", "reward": 1})

@@ -8,7 +8,6 @@ import typer
 
 from rank1.cli.app import app, print_json, show
 from rank1.cli.options import Jobs, Json, Real, Seed, Whole, whole
-from rank1.errors import InputError
 
 
 @app.command(
@@ -60,7 +59,8 @@ def advise(
     from rank1.settings import parse_policy
 
     told = advice.advise(
-        **_grid(rows, columns, sides), horizon=horizon, rate=rate, goal=goal,
+        rows, columns, horizon, rate, goal,
+        sides=None if sides is None else [whole(text) for text in sides.split(",")],
         confidence=confidence, lifts=lift or None,
         policies=[parse_policy(text) for text in policy] if policy else None,
         runs=runs, seed=seed, jobs=jobs, progress=True,
@@ -71,18 +71,6 @@ def advise(
     for words in told.words:
         show(f"{words}\n")
     show(_table(told))
-
-
-def _grid(rows: int | None, columns: int | None, sides: str | None) -> dict[str, Any]:
-    """The grid that was given, by the names of `rank1.advise`."""
-    if sides is None:
-        for name, size in (("rows", rows), ("columns", columns)):
-            if size is None:
-                raise InputError(name, None, "given", "or --sides instead", got="nothing")
-        return {"rows": rows, "columns": columns}
-    if rows is not None or columns is not None:
-        raise InputError("sides", sides, "left out where --rows and --columns are given")
-    return {"sides": [whole(text) for text in sides.split(",")]}
 
 
 def _table(told: Any) -> Any:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote
 
-from rank1 import atomic
 from rank1.client.transport import Transport, error_of
 from rank1.documents import Best, Replayed, Report, Suggestion, Verified, read_document
 from rank1.errors import FileError, InputError, InputTypeError, Rank1Error, StorageError
@@ -86,7 +85,7 @@ class RemoteStudy:
         """How often levels were added or retired."""
         return int(self.about()["revision"])
 
-    def totals(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """The number of suggestions, and what became of them."""
         return dict(self.about()["totals"])
 
@@ -255,6 +254,8 @@ class RemoteStudy:
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write a line for each suggestion, as JSONL or CSV; returns how many."""
+        from rank1 import atomic
+
         format = os.fspath(path).rpartition(".")[2]
         if format not in ("jsonl", "csv"):
             raise FileError(f"{os.fspath(path)!r} must end with .jsonl or .csv", where=str(path))

@@ -113,17 +113,11 @@ def kernel_for(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
 
 
 def entry(function: F) -> F:
-    """A function that Python calls as well as compiled code, which inlines it.
-
-    From Python it runs as written, until it was called so often that compiling pays.
-    """
-    calls = 0
+    """A function that compiled code inlines and that Python calls as well, compiled there, too."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        return kernel_for(function, work=calls)(*arguments, **named)
+        return kernel(function)(*arguments, **named)
 
     noted.append((call, lambda *arguments, **named: function, INLINED))
     return call  # type: ignore[return-value]

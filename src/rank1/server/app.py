@@ -111,7 +111,7 @@ def make_app(
     async def counted(request: Request) -> Response:
         require(request.state.token, "reader")
         return PlainTextResponse(
-            metrics.text(registry.totals()), media_type="text/plain; version=0.0.4"
+            metrics.text(registry.gauges()), media_type="text/plain; version=0.0.4"
         )
 
     @app.exception_handler(Rank1Error)

@@ -174,8 +174,8 @@ class StudyRegistry:
 
     # Counting
 
-    def totals(self) -> dict[str, int]:
-        """Gauges: pending and expired suggestions of studies open for writing, the queue."""
+    def gauges(self) -> dict[str, int]:
+        """Pending and expired suggestions of studies open for writing, jobs that wait, commits."""
         with self._lock:
             known = [study.access.known for study in self._writing.values()]
         counts = [state.counts() for state in known if state is not None]
