@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from benchmarks.rivals import environment, why_skipped
 from benchmarks.timing import cpu_seconds
-from rank1.studies.log import Event, Kind, nonces
+from rank1.studies.events import Event, Kind, nonces
 from rank1.studies.storage import Storage, StudyRow, open_storage
 
 MILLION = 1_000_000
@@ -59,7 +59,9 @@ def ask(storage: Storage, study: StudyRow, count: int, last: int) -> int:
     """What a study does to hand out suggestions: catch up, append, commit."""
     with storage.transaction(study.id) as log:
         log.read(study.id, after=last)
-        events = [Event(Kind.SUGGESTED, k & 63, 5, 7, nonce=n) for k, n in enumerate(nonces(count))]
+        events = [
+            Event(Kind.SUGGESTED, arm=k & 63, tag=7, nonce=n) for k, n in enumerate(nonces(count))
+        ]
         return log.append(study.id, events)
 
 
@@ -100,7 +102,7 @@ def pairs_of_one_commit(storage: Storage, study: StudyRow, count: int, times: in
                 for seq in range(first, first + count)
             ]
             log.append(study.id, told)
-            asked = [Event(Kind.SUGGESTED, 5, 5, 7, nonce=n) for n in nonces(count)]
+            asked = [Event(Kind.SUGGESTED, arm=5, tag=7, nonce=n) for n in nonces(count)]
             first = log.append(study.id, asked)
 
     return each(one, times)

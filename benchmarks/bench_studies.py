@@ -45,9 +45,10 @@ def shown(what: str, cost: Cost, count: int, sync: Cost) -> None:
 def fill(study: Study, events: int) -> None:
     """Up to this number of events, with rewards of a grid of rank one."""
     rng, place = np.random.default_rng(1), {name: k for k, name in enumerate(NAMES)}
-    while study.totals()["suggestions"] * 2 < events:
+    while study.counts()["suggestions"] * 2 < events:
         given = study.ask(count=10_000)
-        means = MEANS[[place[s.row] for s in given], [place[s.column] for s in given]]
+        pairs = [[place[label] for label in each.levels.values()] for each in given]
+        means = MEANS[tuple(np.array(pairs).T)]
         rewards = (rng.random(len(given)) < means).astype(float).tolist()
         study.tell_many(zip([s.id for s in given], rewards, strict=True))
 
@@ -115,9 +116,9 @@ def main() -> None:
         def opened() -> None:
             Study.open("many", place).ask()
 
-        many._desk.keep_snapshot()
+        many.snapshot()
         with_snapshot = least(opened, 3)
-        with many._desk.storage.transaction() as log:
+        with many.access.storage.transaction() as log:
             log.rows("DELETE FROM rank1_snapshots")  # type: ignore[attr-defined]
         without = least(opened, 2)
         print(

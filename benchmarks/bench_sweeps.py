@@ -17,7 +17,7 @@ import numpy as np
 import rank1
 from rank1.simulation.block import Block
 from rank1.simulation.store import Store
-from rank1.sweeps import Grid, grid_of, write_sweep
+from rank1.sweeps import SweepGrid, grid_of, write_sweep
 from rank1.sweeps.play import plan
 
 CELLS = 20
@@ -36,14 +36,14 @@ def timed(work: Callable[[], Any]) -> tuple[Any, Cost]:
     return result, Cost(time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def seconds_cells() -> Grid:
+def seconds_cells() -> SweepGrid:
     """A grid of cells that take about a second: one run each, of uniform play."""
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
     seconds, _ = rank1.Series.of(rank1.Uniform(), problem, 10**7, 20).probe()
-    return Grid([problem], [rank1.Uniform()], [int(10**7 / seconds)], CELLS, 1, 20)
+    return SweepGrid([problem], [rank1.Uniform()], [int(10**7 / seconds)], CELLS, 1, 20)
 
 
-def sweep(grid: Grid, folder: Path, jobs: int) -> tuple[float, Cost]:
+def sweep(grid: SweepGrid, folder: Path, jobs: int) -> tuple[float, Cost]:
     """A whole sweep: seconds of its cells, and what it took."""
     store = Store(folder / f"cells-{jobs}")
 
@@ -64,7 +64,7 @@ def hand_out(folder: Path) -> None:
     _, alone = sweep(grid, folder, jobs=1)
     print(f"{CELLS} cells of {bare.cpu / CELLS:.2f} s; the same runs without a sweep are 100%")
     print(f"  sweep in this process, CPU time:      {alone.cpu / bare.cpu:8.1%}   (at most 105%)")
-    warm = Grid(grid.problems, grid.policies, [grid.n[0] // 20], 80, 2, 20)
+    warm = SweepGrid(grid.problems, grid.policies, [grid.n[0] // 20], 80, 2, 20)
     sweep(warm, folder / "warm", jobs=2)  # the processes start
     computed, two = sweep(grid, folder, jobs=2)
     print(f"  client of two processes, CPU a cell:  {two.cpu / CELLS * 1e3:8.1f} ms")
@@ -99,7 +99,7 @@ def large_store(folder: Path, problems: int, policies: int, cells: int) -> None:
                 store.put(key, range(first, first + 4), block)
 
     _, put = timed(fill)
-    plan(Grid(grid.problems[:1], grid.policies[:1], grid.n, 1, 2, 20), None)  # compiles
+    plan(SweepGrid(grid.problems[:1], grid.policies[:1], grid.n, 1, 2, 20), None)  # compiles
     # The last cell is missing, as if the sweep had been stopped there.
     os.unlink(store.path(keys[-1], range(4 * cells - 4, 4 * cells)))
     planned, cost = timed(lambda: plan(grid, store))

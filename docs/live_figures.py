@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from rank1.studies.memory import Memory
 
 import rank1
 from rank1.compiled import kernel
@@ -17,7 +18,6 @@ from rank1.plots import save_figure
 from rank1.simulation.feedback import Feedback
 from rank1.simulation.series import Series
 from rank1.studies import fitting
-from rank1.studies.memory import Memory
 from rank1.studies.spec import make_spec
 
 FOLDER = Path(__file__).parent / "figures"

@@ -27,7 +27,9 @@ def play(study: rank1.Study, mails: int, seed: int = 1) -> int:
     columns = {label: k for k, label in enumerate(table.columns)}
     for sent in range(BATCH, mails + 1, BATCH):
         given = study.ask(count=BATCH)
-        chances = [table.rates[rows[each.row], columns[each.column]] for each in given]
+        chances = [
+            table.rates[rows[each.levels["row"]], columns[each.levels["column"]]] for each in given
+        ]
         visits = rng.random(BATCH) < chances
         study.tell_many((each.id, float(visit)) for each, visit in zip(given, visits, strict=True))
         if study.best().stop:

@@ -28,8 +28,8 @@ def play(study: rank1.Study, visitors: int, seed: int = 1) -> float:
     for _ in range(visitors // BATCH):
         told = {}
         for each in study.ask(count=BATCH):
-            looks = rng.random() < POSITIONS[each.column]
-            click = bool(looks and rng.random() < ITEMS[each.row])
+            looks = rng.random() < POSITIONS[each.levels["position"]]
+            click = bool(looks and rng.random() < ITEMS[each.levels["item"]])
             clicks += click
             if rng.random() < 0.95:
                 told[each.id] = float(click)
@@ -43,8 +43,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         study = rank1.Study.create(
-            "positions", list(ITEMS), list(POSITIONS), goal="earn", seed=1,
-            storage=Path(folder, "rank1.db"),
+            "positions", sides={"item": list(ITEMS), "position": list(POSITIONS)}, goal="earn",
+            seed=1, storage=Path(folder, "rank1.db"),
         )  # fmt: skip
         with study:
             rate = play(study, given.visitors)
@@ -56,8 +56,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     assert best.leader is not None
     print(f"{' × '.join(best.leader)} leads. {best.reason}")
-    order = np.argsort(-best.column_effects[:, 0])
-    shown = ", ".join(f"{best.columns[j]} {best.column_effects[j, 0]:.2f}" for j in order)
+    effects, names = best.effects["position"][:, 0], best.sides["position"]
+    shown = ", ".join(f"{names[j]} {effects[j]:.2f}" for j in np.argsort(-effects))
     print(f"How much each position is looked at, beside the best: {shown}")
 
 

@@ -25,7 +25,7 @@ import rank1
 
 HEADLINES = ["Half price", "New in", "Made to last", "Only today"]
 IMAGES = ["beach", "model", "product", "drawing", "family"]
-FAVOURITE = ("New in", "product")
+FAVOURITE = {"headline": "New in", "image": "product"}
 #: How often a visitor buys: what the shop doesn't know.
 ATTENTION = {"Half price": 0.60, "New in": 0.45, "Made to last": 0.35, "Only today": 0.50}
 DESIRE = {"beach": 0.10, "model": 0.16, "product": 0.22, "drawing": 0.08, "family": 0.14}
@@ -77,7 +77,12 @@ def opened(client: rank1.Client, name: str) -> rank1.RemoteStudy:
     try:
         return client.open(name)
     except rank1.UnknownStudyError:
-        return client.create(name, HEADLINES, IMAGES, goal="earn", reward_window=86_400)
+        return client.create(
+            name,
+            sides={"headline": HEADLINES, "image": IMAGES},
+            goal="earn",
+            reward_window=86_400,
+        )
 
 
 def play(shop: Shop, visitors: int, seed: int = 1) -> float:
@@ -87,7 +92,9 @@ def play(shop: Shop, visitors: int, seed: int = 1) -> float:
     bought = 0
     for moment in range(visitors):
         seen = shop.show()
-        buys = bool(rng.random() < ATTENTION[seen.row] * DESIRE[seen.column])
+        buys = bool(
+            rng.random() < ATTENTION[seen.levels["headline"]] * DESIRE[seen.levels["image"]]
+        )
         bought += buys
         if seen.id:  # a favourite needs no report
             thinking.append((moment + int(rng.integers(50, 500)), seen.id, buys))
@@ -113,8 +120,9 @@ def serve(shop: Shop, port: int = 8080) -> None:
             else:
                 seen = shop.show()
                 link = f"/buy?id={html.escape(seen.id)}"
+                headline, image = map(html.escape, seen.levels.values())
                 body = (
-                    f"<h1>{html.escape(seen.row)}</h1><p>[picture: {html.escape(seen.column)}]</p>"
+                    f"<h1>{headline}</h1><p>[picture: {image}]</p>"
                     f"<p>You are visitor {next(numbers)}. <a href='{link}'>Buy</a></p>"
                 )
             self.send_response(200)

@@ -73,7 +73,9 @@ def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         kernels,
         "_new_kernel",
-        lambda function, given: function if given else compiled(function, given),
+        lambda function, given: (
+            kernels.as_written(function) if given else compiled(function, given)
+        ),
     )
 
 

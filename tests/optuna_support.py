@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from rank1.optuna import PairSampler
+from rank1.optuna import ArmSampler, PairSampler
 from rank1.optuna.trials import Trials
 
 ROWS, COLUMNS = ("a", "b", "c"), (10, 20, None, True)
@@ -64,12 +64,12 @@ def pairs(study: Any) -> list[tuple[int, int]]:
     return [place(trial) for trial in study.trials]
 
 
-def read(sampler: PairSampler, study: Any) -> Trials:
+def read(sampler: ArmSampler, study: Any) -> Trials:
     with sampler._read(study) as trials:
         return trials
 
 
-def assert_same(one: PairSampler, two: PairSampler, study: Any) -> None:
+def assert_same(one: ArmSampler, two: ArmSampler, study: Any) -> None:
     assert read(one, study).memory.differences(read(two, study).memory) == []
 
 

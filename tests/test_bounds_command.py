@@ -44,7 +44,7 @@ def test_table_for_a_person(capsys: Capture) -> None:
     assert "Theorem 1 Rank1Elim's regret is at most – 848,002.27" in lines
     assert any(line.startswith("Theorem 2 ") and line.endswith(" 28.5491 414.21") for line in lines)
     assert any(line.startswith("Theorem 3 ") and line.endswith(" – –") for line in lines)
-    assert "Theorem 3: for Gaussian rewards." in lines
+    assert "Theorem 3: is for Gaussian rewards." in lines
 
 
 def test_characteristic_time(capsys: Capture) -> None:
@@ -101,7 +101,7 @@ def test_every_kind_of_problem_has_a_table_and_its_notes_in_words(
     assert document["notes"]
     for raw in ("lower_slope", "upper_slope", "upper.", "gaps.", "got <", "nan", "None"):
         assert raw not in ran.out
-    assert "Theorem 3: for Gaussian" in ran.out or "Theorem 2: for Bernoulli" in ran.out
+    assert "Theorem 3: is for Gaussian" in ran.out or "Theorem 2: is for Bernoulli" in ran.out
 
 
 @pytest.mark.parametrize(

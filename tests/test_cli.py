@@ -131,7 +131,9 @@ def test_table1_with_another_n_compares_nothing(
         (["identify", *SPIKE, "--policy", "ucb1", "--confidence", "2"], "Error: --confidence must"),
         (["grids", "--seed", "-1"], "^Error: --seed must be a whole number of at least 0, got -1"),
         (["grids", "mars"], "^Error: grid must be one of"),
-        (["study", "create", "a", "--rows", "a,a", "--columns", "b"], "^Error: --rows must all be"),
+        (["study", "create", "a", "--rows", "a,a", "--columns", "b"], "must .*got 'a' twice"),
+        (["advise", "--horizon", "9", "--rate", "0.3"], "^Error: --rows must be .*got None"),
+        (["advise", "--horizon", "9", "--rate", "0.3", "--sides", "3,0"], "side 1 must .*got 0"),
         (["nonsense"], "No such command 'nonsense'"),
     ],
 )  # fmt: skip
@@ -549,3 +551,77 @@ def test_pairs_are_shown_by_their_labels(capsys: pytest.CaptureFixture[str]) -> 
         "--set", f"channels={channels}", "--policy", "uts", "--n", "1e4", "--runs", "2",
     )  # fmt: skip
     assert "old, mail" in ran.out
+
+
+PRODUCT = ["--problem", "product", "--set", "factors=[[.8,.64],[.85,.7,.66],[.9,.72]]"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "sides", "best"),
+    [
+        (PRODUCT, [2, 3, 2], [0, 0, 0]),
+        (["--problem", "product", "--set", "factors=[[.2, .9, .3]]"], [3], [1]),
+        (["--problem", "means", "--set", "means=[[.1, .1], [.1, .9]]"], [2, 2], [1, 1]),
+        (["--problem", "gaussian", "--set", "factors=[[.1,.9],[.9],[.9]]"], [2, 1, 1], [1, 0, 0]),
+    ],
+)  # fmt: skip
+def test_any_number_of_sides(
+    capsys: pytest.CaptureFixture[str], problem: list[str], sides: list[int], best: list[int]
+) -> None:
+    """The best arm by its levels, one for each side; a pair only where there are two."""
+    command = ["simulate", *problem, "--policy", "ucb1", "--n", "3000", "--runs", "2"]
+    document = json.loads(Output(capsys, *command, "--json").out)
+    assert document["problem"]["sides"] == sides
+    (policy,) = document["policies"]
+    assert policy["best_arm"] == [best, best]
+    pair = len(sides) == 2
+    assert policy.get("best_pair") == ([best, best] if pair else None)
+    assert (document["problem"].get("K"), document["problem"].get("L")) == (
+        tuple(sides) if pair else (None, None)
+    )
+    text = Output(capsys, *command).out
+    assert "×".join(map(str, sides)) in text
+    assert str(tuple(best)) in text
+
+
+def test_find_the_best_of_three_sides(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["identify", "--problem", "product", "--set", "factors=[[.9,.3],[.9,.3],[.9,.3]]"]
+    ran = Output(capsys, *command, "--policy", "top_two", "--runs", "2", "--json")
+    (policy,) = json.loads(ran.out)["policies"]
+    assert (policy["stopped"], policy["best_arm"]) == (2, [[0, 0, 0]] * 2)
+    assert "best_pair" not in policy
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*PRODUCT, "--policy", "rank1elim"], "sides must be 2 for rank1elim, got 3 .2×3×2."),
+        (["--problem", "product", "--set", "factors=[[.5],[]]", "--policy", "uts"], "got \\[]"),
+        (["--problem", "product", "--set", "factors=[[.5],[2]]", "--policy", "uts"],
+         r"^Error: problem product: factors\[1\]\[0\] must be a number in \[0, 1\], got 2.0"),
+        (["--problem", "means", "--set", "means=[[.5],[.1,.2]]", "--policy", "uts"], "equal len"),
+        (["--problem", "means", "--set", "means=[[.5],[-.1]]", "--policy", "uts"], "got -0.1"),
+        (["--problem", "product", "--set", f"factors={[[0.5] * 1024] * 3}", "--policy", "uts"],
+         "at most 1,048,576 arms, got 1,073,741,824"),
+    ],
+)  # fmt: skip
+def test_bad_sides_are_told(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    ran = Output(capsys, "simulate", *arguments, "--n", "100")
+    assert (ran.status, ran.out) == (2, "")
+    assert re.search(message, ran.err)
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_policy_of_a_file_here(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "someones_file.py").write_text(
+        "import rank1\nclass Own(rank1.UCB1):\n    name = 'own'\n"
+    )
+    command = ["simulate", *PRODUCT, "--policy", "someones_file:Own:confidence=2", "--n", "100"]
+    document = json.loads(Output(capsys, *command, "--json").out)
+    assert document["policies"][0]["policy"] == "own"
+    assert document["policies"][0]["settings"] == {"confidence": 2.0}

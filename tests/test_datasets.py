@@ -49,16 +49,16 @@ def test_a_problem_to_play() -> None:
     table = TABLES[0]
     problem = datasets.grid_problem(table)
     assert problem.means == pytest.approx(table.rates)
-    assert problem.row_labels == list(table.rows)
+    assert problem.labels == [list(table.rows), list(table.columns)]
     result = rank1.simulate(rank1.Uniform(), problem, n=1000, runs=1, seed=1)
     assert result.outcomes
     gone = dataclasses.replace(table, trials=np.zeros_like(table.trials))
-    with pytest.raises(rank1.InputError, match="table must have a trial of every pair"):
+    with pytest.raises(rank1.InputError, match="table must be one with a trial of every pair"):
         datasets.grid_problem(gone)
 
 
 def test_refusals() -> None:
-    with pytest.raises(rank1.InputError, match="by must be 'history' or 'recency', got 'month'"):
+    with pytest.raises(rank1.InputError, match="by must be one of history, recency, got 'month'"):
         datasets.hillstrom("month")
     with pytest.raises(rank1.InputTypeError, match=r"table must be a Table, .*, got 3"):
         datasets.grid_problem(3)  # type: ignore[arg-type]

@@ -6,8 +6,10 @@ import doctest
 import importlib
 import json
 import math
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,10 +39,16 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def recipe() -> tuple[str, str]:
+    """The policy of the contributing guide, and how it is tried."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    code, trial = re.findall(r"```python\n(.*?)```", text, re.S)
+    return code, trial
+
+
 def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch: Any) -> None:
     """In somebody's own module."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
-    code, trial = blocks
+    code, trial = recipe()
     (tmp_path / "contributed.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     mine: Any = importlib.import_module("contributed")
@@ -51,6 +59,45 @@ def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch:
     gap = problem.best_mean - problem.means.mean()
     assert result.outcomes[0].expected[:, -1] == pytest.approx(0.2 * gap * 5000, rel=0.25)
     exec(trial, vars(mine))
+
+
+def test_the_policy_of_the_contributing_guide_can_be_put_into_the_package(tmp_path: Path) -> None:
+    """Exactly as printed, and no test asks for more than the guide does."""
+    code, _ = recipe()
+    package = tmp_path / "rank1"
+    shutil.copytree(ROOT / "src/rank1", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "policies/epsilon_greedy.py").write_text(code)
+    (line,) = re.findall(
+        r"`(from rank1.policies.epsilon.*)`", (ROOT / "CONTRIBUTING.md").read_text()
+    )
+    listed = package / "policies/__init__.py"
+    listed.write_text(listed.read_text().replace("# isort: on", f"{line}\n# isort: on", 1))
+    table = package / "__init__.py"
+    table.write_text(table.read_text().replace(" Uniform ask ", " Uniform EpsilonGreedy ask ", 1))
+    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("old"))
+    for name in ("pyproject.toml", "README.md", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_DISABLE_JIT": "1"}
+    shown = subprocess.run(
+        [sys.executable, "-m", "rank1", "policies"],
+        env=environment, cwd=tmp_path, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "epsilon_greedy" in shown.stdout
+    tests = [
+        "tests/policies/test_contract.py",
+        "tests/plots/test_styles.py",
+        "tests/test_public.py",
+    ]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *tests, "-m", "not validate", "-q", "-k",
+         "EpsilonGreedy or style or exported or table or literal"],
+        env=environment, cwd=tmp_path, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
+    assert "EpsilonGreedy" in subprocess.run(
+        [sys.executable, "-m", "pytest", tests[0], "--collect-only", "-q"],
+        env=environment, cwd=tmp_path, check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
 
 
 def test_the_study_of_the_readme_works(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from optuna.testing.pytest_samplers import (
 from optuna.trial import TrialState
 
 import rank1
-from rank1.optuna import PairSampler
-from rank1.optuna.trials import KEY
+from rank1.optuna import ArmSampler, PairSampler
+from rank1.optuna.trials import KEY, Choice
+from rank1.policies.base import has_counts
 from rank1.studies.spec import HORIZON
 from tests.optuna_support import (
     COLUMNS,
@@ -57,12 +59,13 @@ def test_suggestions_are_those_of_the_policy(policy: str) -> None:
     play(study, 200)
     first, *later = study.trials
     state: Any = rank1.policies.POLICIES[policy]().start(rank1.Known(3, 4, HORIZON))
-    if hasattr(state, "load"):  # the first trial was chosen by nobody
-        state.load(*place(first), 1, first.value)
+    if hasattr(state, "load"):  # no policy chose the first trial
+        row, column = place(first)
+        state.load(4 * row + column, 1, first.value)
     for trial in later:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence((1, trial.number))))
         pull = rank1.ask(state, rng)
-        assert place(trial) == pull[:2]
+        assert place(trial) == divmod(pull.arm, 4)
         rank1.tell(state, pull, trial.value)
     assert len(set(pairs(study))) > 6
 
@@ -70,15 +73,19 @@ def test_suggestions_are_those_of_the_policy(policy: str) -> None:
 def test_the_best_pair_and_when_to_stop() -> None:
     sampler = sampler_of("ucb1", reward_range=(0, 2))
     study = study_of(sampler)
-    message = "no trial of the study has suggested both row and column yet; suggested so far: "
+    message = "study must be one in which a trial has suggested row and column, got one with "
     with pytest.raises(rank1.InputError, match=message + "nothing"):
         sampler.best(study)
     other = study_of(sampler)
     play(other, 1)
-    with pytest.raises(rank1.InputError, match=r"both rows and column yet; .*: column, row"):
+    with pytest.raises(
+        rank1.InputError, match="suggested rows and column, got one with column, row"
+    ):
         PairSampler("rows", "column").best(other)
     study.tell(study.ask(GRID), state=TrialState.PRUNED)
-    with pytest.raises(rank1.InputError, match="no trial of the study has ended with a value yet"):
+    with pytest.raises(
+        rank1.InputError, match="study must be one with a trial that has ended with a value"
+    ):
         sampler.best(study)
     for _ in range(60):
         trial = study.ask(GRID)
@@ -139,7 +146,7 @@ def test_what_teaches_nothing() -> None:
     assert memory.book.counts.sum() == 5
     state: Any = memory.state
     assert state.counts.sum() == 5
-    assert len(memory.pending_table()) == 1
+    assert len(memory.open_table()) == 1
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -162,7 +169,7 @@ def test_pairs_that_somebody_else_chose(policy: str) -> None:
     assert place(study.trials[8])[0] == 2
     memory = read(sampler, study).memory
     assert memory.book.counts.sum() == memory.book.imported.sum() == 9
-    assert len(memory.pending_table()) == 0
+    assert len(memory.open_table()) == 0
     play(study, 1)
     assert read(sampler, study).memory.book.imported.sum() == 9
     assert_same(sampler, sampler_of(policy), study)
@@ -171,7 +178,9 @@ def test_pairs_that_somebody_else_chose(policy: str) -> None:
 def test_the_page_names_policies_that_do_not_learn_from_others_pairs() -> None:
     page = (Path(__file__).parents[1] / "docs/optuna.md").read_text()
     (named,) = re.findall(r"by policies that learn from counts: all but (.*)\|", page)
-    without = {name for name, it in rank1.policies.POLICIES.items() if not it.counts}
+    known = rank1.Known(2, 2, 10, truth=rank1.policies.Truth(0, 0.1))
+    learns = {name for name, it in rank1.policies.POLICIES.items() if has_counts(it().start(known))}
+    without = {name for name, it in rank1.policies.POLICIES.items() if name not in learns}
     assert set(re.findall("`(.*?)`", named)) == without - {"oracle"}  # which is refused
 
 
@@ -225,9 +234,9 @@ def test_a_value_outside_the_range_is_said_at_once_and_can_be_mended() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("row", "row"), "row and column must be two parameters, got 'row' twice"),
+        (("row", "row"), "sides must be parameters that differ, got 'row' twice"),
         ((1, "column"), "row must be the name of a parameter, got 1"),
-        (("row", "column", "oracle"), "policy must be one that needn't know the answer"),
+        (("row", "column", "oracle"), "policy must be one that doesn't need to know the answer"),
         (("row", "column", "ucb2"), "ucb2"),
         (("row", "column", 3), "policy must be a policy or its name, got 3"),
     ],
@@ -235,6 +244,51 @@ def test_a_value_outside_the_range_is_said_at_once_and_can_be_mended() -> None:
 def test_arguments_that_cannot_be(arguments: Any, words: str) -> None:
     with pytest.raises((rank1.InputError, rank1.InputTypeError), match=words):
         PairSampler(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("sides", "policy", "words"),
+    [
+        ([], "uts", "sides must be 1 to 16 parameters, got 0"),
+        ([str(k) for k in range(17)], "uts", "sides must be 1 to 16 parameters, got 17"),
+        (["a", 3], "uts", "sides must be names of parameters, got 3"),
+        (["a", "b", "c"], "rank1elim", "policy must be one for 3 sides, got 'rank1elim'"),
+    ],
+)
+def test_sides_that_cannot_be(sides: Any, policy: str, words: str) -> None:
+    with pytest.raises(rank1.Rank1Error, match=words):
+        ArmSampler(sides, policy)
+
+
+@pytest.mark.parametrize("sizes", [(4,), (2, 3, 2), (2, 2, 2, 2)])
+@pytest.mark.parametrize("policy", ["uts", "top_two", "thompson"])
+def test_any_number_of_sides(policy: str, sizes: tuple[int, ...]) -> None:
+    """The last level of each side is best, and the sampler goes on where another stopped."""
+    names = [f"side {k}" for k in range(len(sizes))]
+    space = {
+        name: optuna.distributions.CategoricalDistribution(range(size))
+        for name, size in zip(names, sizes, strict=True)
+    }
+    sampler = ArmSampler(names, policy, seed=1)
+    study = study_of(sampler)
+    for number in range(150):
+        trial = study.ask(space)
+        good = [trial.params[name] == size - 1 for name, size in zip(names, sizes, strict=True)]
+        chance = 0.95 * 0.5 ** (len(sizes) - sum(good))
+        study.tell(trial, float(np.random.default_rng(number).random() < chance))
+    best = {name: size - 1 for name, size in zip(names, sizes, strict=True)}
+    assert sampler.best(study) == best
+    verdict = sampler.verdict(study)
+    assert verdict.leader == tuple(best.values())
+    assert_same(sampler, ArmSampler(names, policy, seed=1), study)
+
+
+def test_choices_that_earlier_versions_wrote_are_read() -> None:
+    """They had a row, a column and a tag."""
+    former = {"by": ["row", "column", "ucb1", None], "number": 3, "pull": [2, 1, 7]}
+    choice = Choice.read({**former, "at": 5.0, "after": 2})
+    assert (choice.levels, choice.tag, choice.at) == ([2, 1], 7, 5.0)
+    assert Choice.read(asdict(choice)) == choice
 
 
 def test_settings_that_cannot_be() -> None:
@@ -246,7 +300,7 @@ def test_settings_that_cannot_be() -> None:
 
 def test_a_parameter_that_is_not_categorical() -> None:
     study = study_of(sampler_of())
-    with pytest.raises(rank1.InputTypeError, match="'row' must be a categorical parameter"):
+    with pytest.raises(rank1.InputTypeError, match="row must be a categorical parameter, got Int"):
         study.ask().suggest_int("row", 0, 3)
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from rank1.optuna.trials import KEY, Trials
-from rank1.studies.log import Kind
+from rank1.studies.events import Kind
 from tests.optuna_support import (
     COLUMNS,
     GRID,
@@ -83,8 +84,8 @@ def test_workers_know_the_same_whatever_they_have_seen_when(policy: str) -> None
                 trials = read(worker.sampler, worker)
             trial = worker.ask()
             choice = trials.choose(trial.number, seed=1)
-            storage.set_trial_system_attr(trial._trial_id, KEY, choice.written)
-            for name, at in zip(GRID, choice.pull[:2], strict=True):
+            storage.set_trial_system_attr(trial._trial_id, KEY, asdict(choice))
+            for name, at in zip(GRID, choice.levels, strict=True):
                 storage.set_trial_param(trial._trial_id, name, at, GRID[name])
             waiting.append(trial.number)
             crossed += choice.after < len(worker.trials) - 2
@@ -119,12 +120,12 @@ def test_no_round_has_a_reward_too_many() -> None:
     for worker in (one, two):
         trial = worker.ask()
         choice = worker.sampler._trials.choose(trial.number, seed=1)
-        storage.set_trial_system_attr(trial._trial_id, KEY, choice.written)
-        for name, at in zip(GRID, choice.pull[:2], strict=True):
+        storage.set_trial_system_attr(trial._trial_id, KEY, asdict(choice))
+        for name, at in zip(GRID, choice.levels, strict=True):
             storage.set_trial_param(trial._trial_id, name, at, GRID[name])
         choices.append(choice)
         worker.tell(trial.number, 1.0)
-    assert choices[0].pull.tag == choices[1].pull.tag
+    assert choices[0].tag == choices[1].tag
     state: Any = read(two.sampler, two).memory.state
     assert state.C_row[0].tolist() == [1, 0, 0]
     assert state.awaited[0] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def test_all_policies_and_problems_are_exported() -> None:
     for name, problem in PROBLEMS.items():
         assert name == problem.__name__ or name.replace("_", "") == problem.__name__.lower()
     assert list(POLICIES)[:3] == ["rank1elim", "rank1elim_kl", "ucb1"]
-    assert list(PROBLEMS)[:3] == ["spike", "bernoulli", "gaussian"]
+    assert list(PROBLEMS)[:3] == ["spike", "bernoulli", "product"]
 
 
 def test_every_public_room_can_be_found() -> None:
@@ -102,8 +103,27 @@ def test_help_tells_what_there_is() -> None:
         assert (thing.__doc__ or "").splitlines()[0] in text
 
 
-def test_import_is_light() -> None:
+def test_the_table_of_names_is_right() -> None:
+    for name, module in rank1.HOMES.items():
+        home = importlib.import_module(f"rank1.{module}")
+        assert getattr(rank1, name) is getattr(home, name)
+    for module in {*rank1.HOMES.values()}:
+        exported = getattr(importlib.import_module(f"rank1.{module}"), "__all__", [])
+        assert {name for name in exported if rank1.HOMES.get(name) != module} == set(), module
+    assert {*dir(rank1)} == {"__version__", *rank1.__all__}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("statement", "light"),
+    [
+        ("import rank1, rank1.errors, rank1.checks", "numpy numba scipy polars matplotlib"),
+        ("import rank1; rank1.Client", "numba scipy polars matplotlib"),
+        ("import rank1.policies, rank1.problems, rank1.studies", "numba scipy polars matplotlib"),
+        ("import rank1.simulation, rank1.stopping, rank1.fit", "numba scipy matplotlib"),
+    ],
+)
+def test_import_is_light(statement: str, light: str) -> None:
     """Compiled code, plots and tables load when they are first used."""
-    code = "import rank1, sys; print({'numpy', 'numba', 'polars', 'matplotlib'} & set(sys.modules))"
+    code = f"{statement}\nimport sys; print({set(light.split())} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert run.stdout == "set()\n"

@@ -55,6 +55,7 @@ _EXPORTS = {
         InputError InputTypeError MissingPackageError NoDigest OtherStudyError PolicyError
         Rank1Error SnapshotError StorageError StudyExistsError UnknownStudyError
         UnknownSuggestionError""",
+    "grid": "Grid",
     "problems": """Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval Means
         PositionBased PROBLEMS Problem Product RankOne Sampler spike""",
     "policies": """GLMUCB IMEDUB IdTS KLUCB Known LinUCB OSUB Oracle POLICIES PairElim Policy Pull
@@ -62,7 +63,7 @@ _EXPORTS = {
         snapshot tell warm_up""",
     "simulation": """Identification Interrupted Outcome Result Searches Series Trace identify
         simulate""",
-    "sweeps": "Grid Sweep grid_of load read_grid read_sweep sweep write_sweep",
+    "sweeps": "Sweep SweepGrid grid_of load read_grid read_sweep sweep write_sweep",
     "documents": "Best Replayed Report Suggestion Verified",
     "studies": "Study StudyFit",
     "client": "Client RemoteFit RemoteStudy",
@@ -72,8 +73,10 @@ _EXPORTS = {
 #: loads none of them, nor NumPy, and what speaks HTTP doesn't wait for what simulates.
 HOMES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 #: Modules that are public as such.
-_MODULES = """datasets fit grids literal policies problems simulation stopping studies sweeps testing
-    theory""".split()
+_MODULES = (
+    *("datasets", "fit", "grids", "literal", "policies", "problems", "simulation", "stopping"),
+    *("studies", "sweeps", "testing", "theory"),
+)
 
 if TYPE_CHECKING:
     from rank1 import datasets as datasets
@@ -87,6 +90,7 @@ if TYPE_CHECKING:
     from rank1.advice import *  # noqa: F403
     from rank1.client import *  # noqa: F403
     from rank1.errors import *  # noqa: F403
+    from rank1.grid import Grid as Grid
     from rank1.policies import *  # noqa: F403
     from rank1.problems import *  # noqa: F403
     from rank1.simulation import *  # noqa: F403

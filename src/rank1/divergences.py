@@ -96,7 +96,7 @@ def _mean(name: str, value: ArrayLike) -> Floats:
     array = np.asarray(value, dtype=np.float64)
     bad = ~((array >= 0) & (array <= 1))  # catches NaN too
     if bad.any():
-        raise InputError(f"{name} must be a mean in [0, 1], got {array[bad].flat[0]}")
+        raise InputError(name, float(array[bad].flat[0]), "a mean in [0, 1]")
     return array
 
 

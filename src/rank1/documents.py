@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Best", "Replayed", "Report", "Suggestion", "Verified", "read_document", "to_document"]
+__all__ = ["Best", "Replayed", "Report", "Suggestion", "Verified"]
 
 T = TypeVar("T")
 

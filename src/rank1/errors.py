@@ -99,7 +99,7 @@ def _restored(cls: type[Rank1Error], fields: dict[str, Any]) -> Rank1Error:
     return error
 
 
-class _Argument(Rank1Error):
+class _ArgumentError(Rank1Error):
     """An argument that can't be accepted.
 
     Parameters
@@ -145,7 +145,7 @@ class _Argument(Rank1Error):
         return f"{text}: {self.hint}" if self.hint else text
 
 
-class InputError(_Argument, ValueError):
+class InputError(_ArgumentError, ValueError):
     """An argument has a value that can't be accepted.
 
     >>> error = InputError("runs", 0, "a whole number of at least 1")
@@ -156,7 +156,7 @@ class InputError(_Argument, ValueError):
     """
 
 
-class InputTypeError(_Argument, TypeError):
+class InputTypeError(_ArgumentError, TypeError):
     """An argument is of the wrong type."""
 
 

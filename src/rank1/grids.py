@@ -13,7 +13,7 @@ from rank1.policies.base import Policy
 from rank1.problems import Problem
 from rank1.progress import Progress
 from rank1.simulation import identify, simulate
-from rank1.simulation.result import mean_and_error
+from rank1.statistics import finite, mean_and_error
 
 __all__ = ["TABLES", "about_fit", "about_play", "local_maxima", "tables"]
 
@@ -31,18 +31,19 @@ def tables(name: str) -> list[Table]:
     return TABLES[checks.one_of("grid", name, list(TABLES))]()
 
 
-def local_maxima(problem: Problem) -> list[tuple[int, int]]:
-    """Pairs that are best in their row and in their column, the best pair among them.
+def local_maxima(problem: Problem) -> list[tuple[int, ...]]:
+    """The levels of arms that no neighbour beats, the best arm among them.
 
-    On a grid of rank one there is only one, but for ties.
+    On a grid of rank one there is only one, but for ties and means of 0.
 
     >>> from rank1 import datasets
     >>> local_maxima(datasets.grid_problem(datasets.hillstrom()))
     [(6, 0)]
     """
     means = problem.means
-    top = (means >= means.max(axis=0)) & (means >= means.max(axis=1, keepdims=True))
-    return [(int(i), int(j)) for i, j in np.argwhere(top)]
+    lines = (means >= means.max(axis=side, keepdims=True) for side in range(means.ndim))
+    top = np.logical_and.reduce(list(lines))
+    return [tuple(map(int, levels)) for levels in np.argwhere(top)]
 
 
 def about_fit(table: Table, replays: int = 199, seed: int = 1) -> dict[str, Any]:
@@ -85,13 +86,13 @@ def about_fit(table: Table, replays: int = 199, seed: int = 1) -> dict[str, Any]
         "explained": found.explained,
         "best_pair": _names(table, observed),
         "best_pair_of_fit": _names(table, fitted),
-        "local_maxima": [_names(table, pair) for pair in local_maxima(problem)],
+        "local_maxima": [_names(table, levels) for levels in local_maxima(problem)],
         "row_effects": _effects(table.rows, found.row_effects),
         "column_effects": _effects(table.columns, found.column_effects),
         "deviating": [
-            {"pair": _names(table, cell[:2]), "rate": cell.rate, "fitted": cell.fitted}
-            | {"residual": cell.residual}
-            for cell in found.deviating(3)
+            {"pair": _names(table, each.levels), "rate": each.rate, "fitted": each.fitted}
+            | {"residual": each.residual}
+            for each in found.deviating(3)
         ],
     }
 
@@ -114,7 +115,7 @@ def about_play(
     problem
         What they play.
     earn
-        Policies whose regret after n steps is told, with the share of runs that end at a best pair.
+        Policies whose regret after n steps is told, with the share of runs that end at a best arm.
     find
         Policies that are played until the rule stops; both by the rule that takes the grid to be of
         rank one and by that which does not.
@@ -130,7 +131,7 @@ def about_play(
         {
             "policy": outcome.label,
             "expected_regret": mean_and_error(outcome.expected[:, -1]),
-            "found": sum(problem.is_best(*pair) for pair in outcome.best_pairs),
+            "found": sum(map(problem.is_best, outcome.arms)),
         }
         for outcome in result.outcomes
     ]
@@ -145,7 +146,8 @@ def about_play(
             for each in searched.searches
         ]
     for each in stopping:
-        del each["best_pair"], each["settings"], each["seconds"]
+        for name in ("best_arm", "best_pair", "settings", "seconds"):
+            each.pop(name, None)
     return {"n": n, "runs": runs, "seed": seed, "regret": regret, "stopping": stopping}
 
 
@@ -156,6 +158,6 @@ def _names(table: Table, pair: Sequence[Any]) -> list[str]:
 def _effects(names: Sequence[str], effects: Any) -> list[dict[str, Any]]:
     """Factors relative to the best line; an error that isn't known is null."""
     return [
-        {"name": name, "factor": float(factor), "log_se": float(se) if np.isfinite(se) else None}
+        {"name": name, "factor": float(factor), "log_se": finite(float(se))}
         for name, (factor, se) in zip(names, effects, strict=True)
     ]

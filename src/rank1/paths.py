@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import platformdirs
-
 from rank1.errors import FileError
 
 __all__ = ["cache_directory"]
@@ -19,10 +17,12 @@ def cache_directory() -> Path:
     """
     if chosen := os.environ.get("RANK1_CACHE_DIR"):
         return Path(chosen)
+    import platformdirs
+
     folder = platformdirs.user_cache_path("rank1", appauthor=False)
     if not folder.is_absolute():  # "~" stays as it is for a user without a home
         raise FileError(
-            "the user has no home directory, and so no cache directory; "
-            "name one in the environment variable RANK1_CACHE_DIR"
+            "the user has no home directory, and so no cache directory",
+            "name one in the environment variable RANK1_CACHE_DIR",
         )
     return folder

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.compiled import digest, generator, generators
+from rank1.compiled import generator, generators
 
 
 def alive() -> int:
@@ -68,16 +68,6 @@ def test_threads_do_not_share() -> None:
         thread.join()
     assert not wrong
     assert len(generators._idle) <= 8
-
-
-def test_those_that_are_idle_are_in_no_digest() -> None:
-    def code() -> object:
-        return generator
-
-    before = digest(code)
-    with generator(np.random.SeedSequence(1)):
-        pass
-    assert digest(code) == before
 
 
 def test_it_comes_back_after_an_error() -> None:

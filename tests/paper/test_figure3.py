@@ -13,6 +13,7 @@ import pytest
 import rank1
 from rank1 import cli
 from rank1.cli import paper as command
+from rank1.grid import Grid
 from rank1.paper import Options, artefact, figure3, figure3_panels, movielens
 from rank1.paper.claims import claim, verdict
 from rank1.paper.curves import concave, slopes
@@ -151,7 +152,8 @@ def test_finished_runs_are_kept(
 
 def outcome(*curves: list[float]) -> Outcome:
     regret = np.array(curves, float)
-    return Outcome("a", "a", {}, 0.0, list(range(len(curves))), [(0, 0)], regret, regret, None)
+    runs = list(range(len(curves)))
+    return Outcome("a", "a", {}, 0.0, runs, Grid([1, 1]), [0] * len(runs), regret, regret, None)
 
 
 def test_slopes_and_concavity() -> None:

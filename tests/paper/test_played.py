@@ -95,9 +95,9 @@ def test_a_cell_that_fails_is_told(tmp_path: Path) -> None:
 def test_a_worker_that_is_not_like_the_client_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = base.play_task
+    original = base.run_task
     monkeypatch.setattr(
-        "rank1.simulation.backends.threads.play_task",
+        "rank1.simulation.backends.threads.run_task",
         lambda task, stopped: original(task, ["another"] * len(task), stopped),
     )
     with pytest.raises(rank1.BackendError, match="the worker has another version of rank1"):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rank1.grid import Grid
 from rank1.paper import Options, discussion, figure2, figure3, scaling, table1
 from rank1.paper.claims import claim, judged
 from rank1.paper.curves import EARLY, LATE, concave, slopes
@@ -233,12 +234,12 @@ def test_figure_3(change: dict[str, float], number: int, each: list[bool]) -> No
 def outcome(curves: Any) -> Outcome:
     regret = np.array(curves, float)
     runs = list(range(len(regret)))
-    return Outcome("a", "a", {}, 0.0, runs, [(0, 0)] * len(runs), regret, regret, None)
+    return Outcome("a", "a", {}, 0.0, runs, Grid([1, 1]), [0] * len(runs), regret, regret, None)
 
 
 @pytest.mark.parametrize(("errors", "expected"), [(2.9, True), (3.1, False)])
 def test_a_curve_bends_upwards_beyond_three_standard_errors(errors: float, expected: bool) -> None:
-    """Slopes of 1 until half of the steps, then higher by so many of their standard errors."""
+    """Slopes of 1 until half of the steps, then higher by a number of their standard errors."""
     steps = np.arange(1, 11) * 10
     rises = np.array([-1.0, 0.0, 1.0])
     rises = 0.01 * (rises / (rises.std(ddof=1) / math.sqrt(3)) + errors)

@@ -18,9 +18,9 @@ from tests.plots.colours import VISIONS, contrast, delta_e, difference
 FAR = 15
 
 
-def test_every_policy_has_a_style() -> None:
-    assert set(POLICIES) <= set(STYLES)
-    assert {"imed_ub", "id_ts", "pair_elim", "top_two"} <= set(STYLES)
+def test_a_style_is_that_of_a_policy() -> None:
+    assert len(STYLES) > 10
+    assert set(STYLES) <= set(POLICIES)
 
 
 def pairs(styles: list[Style]) -> list[tuple[Style, Style]]:

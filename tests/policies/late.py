@@ -13,22 +13,22 @@ from tests.support import literal_of, start
 
 
 def assert_same_choices(policy: Policy, problem: Problem, asks: int, seed: int) -> None:
-    """Step by step, from the same random numbers; batches of 1 to 40 pulls are out at a time."""
+    """Step by step, from the same random numbers; 1 to 40 pulls are pending at a time."""
     state, literal = start(policy, problem, asks), literal_of(policy, problem, asks)
     rng, other = np.random.default_rng(seed), np.random.default_rng(seed)
     world = np.random.default_rng(seed + 1000)
-    out: list[Pull] = []
+    pending: list[Pull] = []
     for step in range(asks):
         pull, expected = ask(state, rng), literal.choose(other)
-        assert pull[:2] == expected[:2], f"step {step}"
-        out.append(pull)
-        while out and world.random() < 1.02 - 1 / (1 + len(out) / 10):
-            pull = out.pop(int(world.integers(len(out))))
+        assert pull.arm == expected[0], f"step {step}"
+        pending.append(pull)
+        while pending and world.random() < 1.02 - 1 / (1 + len(pending) / 10):
+            pull = pending.pop(int(world.integers(len(pending))))
             if world.random() < 0.1:
                 state = state.forget(*pull)
                 literal.forget(*pull)
             else:
-                reward, _ = problem.law.draw(pull.row, pull.column, world)
+                reward, _ = problem.law.draw(pull.arm, world)
                 tell(state, pull, reward)
                 literal.update(*pull, reward)
 
@@ -36,16 +36,16 @@ def assert_same_choices(policy: Policy, problem: Problem, asks: int, seed: int) 
 _issued, _load, _forget = method("issued"), method("load"), method("forget")
 
 
-def _issue(state: Any, row: int, column: int, tag: int) -> None:
-    _issued(state, row, column, tag)
+def _issue(state: Any, arm: int, tag: int) -> None:
+    _issued(state, arm, tag)
 
 
-def _known(state: Any, row: int, column: int, count: int, total: float) -> None:
-    _load(state, row, column, count, total)
+def _known(state: Any, arm: int, count: int, total: float) -> None:
+    _load(state, arm, count, total)
 
 
-def _give_back(state: Any, row: int, column: int, tag: int) -> None:
-    _forget(state, row, column, tag)
+def _give_back(state: Any, arm: int, tag: int) -> None:
+    _forget(state, arm, tag)
 
 
 def issue(state: Any, pull: Pull) -> None:
@@ -53,27 +53,27 @@ def issue(state: Any, pull: Pull) -> None:
     kernel(_issue, state)(state, *pull)
 
 
-def load(state: Any, row: int, column: int, count: int, total: float) -> None:
+def load(state: Any, arm: int, count: int, total: float) -> None:
     """By compiled code, too."""
-    kernel(_known, state)(state, row, column, count, total)
+    kernel(_known, state)(state, arm, count, total)
 
 
 def fold_of(policy: Policy, problem: Problem, asks: int, seed: int) -> tuple[Any, Any]:
     """A state after a run with late and missing rewards, and the fold over the run's log."""
     state, folded = start(policy, problem, asks), start(policy, problem, asks)
     rng, world = np.random.default_rng(seed), np.random.default_rng(seed + 1000)
-    out: list[Pull] = []
+    pending: list[Pull] = []
     for _ in range(asks):
         pull = ask(state, rng)
         issue(folded, pull)
-        out.append(pull)
-        while out and world.random() < 0.9 - 1 / (1 + len(out)):
-            pull = out.pop(int(world.integers(len(out))))
+        pending.append(pull)
+        while pending and world.random() < 0.9 - 1 / (1 + len(pending)):
+            pull = pending.pop(int(world.integers(len(pending))))
             if world.random() < 0.1:
                 state = state.forget(*pull)
                 kernel(_give_back, folded)(folded, *pull)
             else:
-                reward, _ = problem.law.draw(pull.row, pull.column, world)
+                reward, _ = problem.law.draw(pull.arm, world)
                 tell(state, pull, reward)
                 tell(folded, pull, reward)
     return state, folded

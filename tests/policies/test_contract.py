@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,46 +19,77 @@ from hypothesis import strategies as st
 from numba.core import event
 
 import rank1
-from rank1.compiled import kernel
 from rank1.literal import LITERAL
 from rank1.policies import POLICIES, Known, Policy, Pull, ask, tell
-from rank1.policies.base import Records, label_of
+from rank1.policies.base import Records, Simple, label_of
 from rank1.simulation.known import known_of
 from rank1.testing import POLICY_CHECKS, check_policy, policies
-from tests.support import start
+from tests.support import few, start
 
 PROBLEM = rank1.Bernoulli([0.9, 0.2, 0.5], [0.3, 0.8])
 # GLM-UCB divides by the lowest mean, which is 0 in one of the problems.
 NEEDED: dict[str, dict[str, Any]] = {"glm_ucb": {"c_mu": 0.1}}
-EVERY_POLICY = pytest.mark.parametrize(
-    "policy", [cls(**NEEDED.get(name, {})) for name, cls in POLICIES.items()], ids=str
-)
+EVERY = [cls(**NEEDED.get(name, {})) for name, cls in POLICIES.items()]
+EVERY_POLICY = pytest.mark.parametrize("policy", EVERY, ids=str)
 
 
 @pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
 @EVERY_POLICY
 def test_contract(
-    policy: Policy, check: Callable[[Policy], None], monkeypatch: pytest.MonkeyPatch
+    policy: Policy,
+    check: Callable[[Policy], None],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
-    """What studies need besides is compiled for two policies, and for all in `make validate`."""
+    """The loop is compiled for all, what studies need besides for two; see `make validate`."""
     if policy.name not in ("uts", "rank1elim"):
-        plain = {policies._tell_of, policies._load}
-        monkeypatch.setattr(
-            policies, "kernel", lambda f, *given: f if f in plain else kernel(f, *given)
-        )
+        monkeypatch.setattr(policies, "kernel", lambda function, *given: function)
+    if policy.leaps and check not in (policies.compiles, policies.makes_the_choices_of_the_loop):
+        request.getfixturevalue("uncompiled")
     check(policy)
 
 
 @pytest.mark.validate
 @EVERY_POLICY
 def test_what_studies_need_compiles(policy: Policy) -> None:
-    policies.is_the_same_when_it_is_folded(policy)
-    policies.takes_any_pull_that_it_is_told_of(policy)
-    policies.takes_counts_for_rewards(policy)
+    policies.compiles(policy)
 
 
-def test_every_policy_has_a_literal_version() -> None:
-    assert list(LITERAL) == [name for name in POLICIES if name not in ("uniform", "oracle")]
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("sides", [1, 4])
+@pytest.mark.parametrize(
+    "policy", [cls() for cls in POLICIES.values() if cls.sides is None], ids=str
+)
+def test_contract_for_other_numbers_of_sides(
+    policy: Policy, sides: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`check_policy` has two and three."""
+    monkeypatch.setattr(policies, "SIDES", (sides,))
+    for check in (
+        policies.runs_as_it_is_written,
+        policies.takes_rewards_late_unordered_or_never,
+        policies.is_the_same_when_it_is_folded,
+        policies.takes_any_pull_that_it_is_told_of,
+        policies.takes_counts_for_rewards,
+        policies.goes_on_from_a_snapshot,
+    ):
+        check(policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=lambda policy: policy.name)
+def test_sides_that_a_policy_cannot_play_are_refused(policy: type[Policy]) -> None:
+    for_two = ("rank1elim", "rank1elim_kl", "pair_elim", "id_ts", "linucb", "glm_ucb")
+    assert policy.sides == (2 if policy.name in for_two else None)
+    for sides in ((3,), (2, 3, 2)):
+        if policy.sides == 2:
+            with pytest.raises(rank1.InputError, match=rf"sides must be 2 for {policy.name}, got"):
+                policy().start(Known(sides=sides, n=100))
+
+
+def test_a_literal_version_is_that_of_a_policy() -> None:
+    """Those of the papers have one; a policy without a shortcut needs none."""
+    assert len(LITERAL) > 12
+    assert list(LITERAL) == [name for name in POLICIES if name in LITERAL]
 
 
 @EVERY_POLICY
@@ -65,25 +98,22 @@ def test_every_policy_has_a_literal_version() -> None:
 def test_late_unordered_and_missing_rewards(policy: Policy, data: st.DataObject) -> None:
     """As the check of that name, with examples that Hypothesis makes small."""
     state, rng = start(policy, PROBLEM, 200), np.random.default_rng(data.draw(st.integers(0, 99)))
-    out: list[Pull] = []
+    pending: list[Pull] = []
     for action in data.draw(st.lists(st.sampled_from("aaattf"), max_size=120)):
         if action == "a":
             pull = ask(state, rng)
-            assert 0 <= pull.row < PROBLEM.K
-            assert 0 <= pull.column < PROBLEM.L
-            out.append(pull)
-        elif out:
-            pull = out.pop(data.draw(st.integers(0, len(out) - 1)))
+            assert 0 <= pull.arm < PROBLEM.arms
+            pending.append(pull)
+        elif pending:
+            pull = pending.pop(data.draw(st.integers(0, len(pending) - 1)))
             if action == "t":
-                tell(state, pull, PROBLEM.law.draw(pull.row, pull.column, rng)[0])
+                tell(state, pull, PROBLEM.law.draw(pull.arm, rng)[0])
             else:
                 state = state.forget(*pull)
-    row, column = state.best()
-    assert 0 <= row < PROBLEM.K
-    assert 0 <= column < PROBLEM.L
+    assert 0 <= state.best() < PROBLEM.arms
 
 
-@EVERY_POLICY
+@pytest.mark.parametrize("policy", few([rank1.UTS(), *EVERY], 1), ids=str)
 def test_after_warming_up_nothing_is_compiled(policy: Policy) -> None:
     rank1.warm_up(policy)
     state, rng = start(policy, PROBLEM, 1000), np.random.default_rng(1)
@@ -108,7 +138,10 @@ print(json.dumps(regrets))
 """
 
 
+@pytest.mark.validate
 def test_plain_python_makes_the_choices_of_compiled_code() -> None:
+    """In whole runs of simulations; `makes_the_choices_of_the_loop` has single ones."""
+
     def regrets(**extra: str) -> Any:
         command, env = [sys.executable, "-c", REGRETS], os.environ | extra
         run = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
@@ -117,127 +150,115 @@ def test_plain_python_makes_the_choices_of_compiled_code() -> None:
     assert regrets(NUMBA_DISABLE_JIT="1") == regrets()
 
 
-class MineState(NamedTuple):
-    """A state that can be broken in several ways."""
-
+class Arrays(NamedTuple):
     limits: Records
     counts: np.ndarray[Any, Any]
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        return int(rng.random() * len(self.counts)), 0, 0
 
-    def issued(self, row: int, column: int, tag: int) -> None:
-        pass
+class MineState(Arrays, Simple):
+    """A state that can be broken in several ways."""
 
-    def update(self, row: int, column: int, tag: int, reward: float) -> None:
-        self.counts[row] += 1
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        return int(rng.random() * len(self.counts)), 0
 
-    def expects(self, row: int, column: int, tag: int) -> bool:
-        return True
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        self.counts[arm] += 1
 
-    def forget(self, row: int, column: int, tag: int) -> MineState:
-        return self
-
-    def best(self) -> tuple[int, int]:
-        return 0, 0
+    def best(self) -> int:
+        return 0
 
 
 class Allocating(MineState):
     """Steps are compiled without a memory manager: what allocates doesn't compile."""
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        return int(np.zeros(2)[0]), 0, 0
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        return int(np.zeros(2)[0]), 0
+
+
+class Dictionary(MineState):
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        seen = {arm: reward}
+        self.counts[arm] += len(seen)
+
+
+class Typo(MineState):
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        self.count[arm] += 1  # type: ignore[index]
 
 
 class OffTheGrid(MineState):
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        return len(self.counts) - 1 + int(rng.random() * 1.01), 0, 0
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        return len(self.counts) - 1 + int(rng.random() * 1.1), 0
 
 
 class Fractional(MineState):
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
-        return rng.random(), 0, 0  # type: ignore[return-value]
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        return rng.random(), 0  # type: ignore[return-value]
+
+
+class WithoutTag(MineState):
+    def choose(self, rng: np.random.Generator) -> int:  # type: ignore[override]
+        return int(rng.random() * len(self.counts))
+
+
+class Unseeded(MineState):
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        return int(np.random.rand() * len(self.counts)), 0  # noqa: NPY002
+
+
+def from_elsewhere() -> float:
+    return random.random()
+
+
+class UnseededElsewhere(MineState):
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        return int(from_elsewhere() * len(self.counts)), 0
 
 
 class Forgetful(MineState):
-    def forget(self, row: int, column: int, tag: int) -> MineState:
-        self.counts[row] += 100
-        raise KeyError(row)
+    def forget(self, arm: int, tag: int) -> Any:
+        raise KeyError(arm)
 
 
 class Counting(MineState):
     """Its choices change it, and it can't be told of them."""
 
-    def choose(self, rng: np.random.Generator) -> tuple[int, int, int]:
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         self.counts[0] += 1
-        return 0, 0, 0
+        return 0, 0
 
 
-class WithoutExpects(MineState):
-    @property
-    def expects(self) -> Any:
-        raise AttributeError
+class Bare(Arrays):
+    """What `Simple` would supply is missing."""
+
+    caches = ()
+    choose, update, best = MineState.choose, MineState.update, MineState.best
 
 
-SHARED = np.zeros(3, np.int64)
+class BareIssued(Bare):
+    forget, expects = Simple.forget, Simple.expects
+
+
+class BareForget(Bare):
+    issued, expects = Simple.issued, Simple.expects
+
+
+class OneArray(NamedTuple):
+    counts: np.ndarray[Any, Any]
+
+
+class NoLimits(OneArray, Simple):
+    choose, update, best = MineState.choose, MineState.update, MineState.best
+
+
+SHARED = np.zeros(12, np.int64)
 
 
 def counts(known: Known) -> np.ndarray[Any, Any]:
-    return np.zeros(known.K, np.int64)
+    return np.zeros(known.arms, np.int64)
 
 
-@pytest.mark.parametrize(
-    ("begin", "message"),
-    [
-        (
-            lambda known: Allocating(known.limits, counts(known)),
-            "`choose` and `update` are compiled .*zeros",
-        ),
-        (
-            lambda known: OffTheGrid(known.limits, counts(known)),
-            r"there are 3 rows and 2 columns, got Pull\(row=3, column=0, tag=0\)",
-        ),
-        (
-            lambda known: Fractional(known.limits, counts(known)),
-            r"row, column and tag must be whole numbers, got Pull\(row=0\.\d+, column=0",
-        ),
-        (
-            lambda known: Forgetful(known.limits, counts(known)),
-            "Any mix of asking, reporting .* KeyError",
-        ),
-        (
-            lambda known: Counting(known.limits, counts(known)),
-            "Told of pulls and rewards, .* after the same pulls and rewards counts is",
-        ),
-        (
-            lambda known: WithoutExpects(known.limits, counts(known)),
-            "the state must have expects",
-        ),
-        (
-            lambda known: MineState(known.limits, SHARED),
-            "which shares no memory .* what one state learned was seen in another",
-        ),
-        (
-            lambda known: MineState(known.limits, [0] * known.K),  # type: ignore[arg-type]
-            "counts must be an array, got <class 'list'>",
-        ),
-        (
-            lambda known: MineState(Known(9, 9, 9).limits, counts(known)),
-            "its field limits must be known.limits",
-        ),
-        (
-            lambda known: MineState(known.limits, np.zeros(known.truth.best_pair[0])),
-            "`start` takes what a live study knows, .*AttributeError",
-        ),
-        (
-            lambda known: MineState(known.limits, counts(known)),
-            r"It recommends the best pair of an easy problem. \(1, 2\) is best, got",
-        ),
-    ],
-)
-def test_a_policy_that_breaks_the_contract_is_told_so(
-    begin: Callable[[Known], Any], message: str
-) -> None:
+def policy_of(begin: Callable[[Known], Any]) -> Policy:
     @dataclass(frozen=True)
     class Mine(Policy):
         name = "mine"
@@ -245,8 +266,88 @@ def test_a_policy_that_breaks_the_contract_is_told_so(
         def start(self, known: Known) -> Any:
             return begin(known)
 
-    with pytest.raises(AssertionError, match=f"mine: .*{message}"):
-        check_policy(Mine())
+    return Mine()
+
+
+def told_by(begin: Callable[[Known], Any]) -> str:
+    """What `check_policy` says of a policy with such a state."""
+    with pytest.raises(AssertionError) as caught:
+        check_policy(policy_of(begin))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (Allocating, r"choose \(.*test_contract\.py:\d+\): .*zeros.*"),
+        (Dictionary, r"update \(.*test_contract\.py:\d+\): .*"),
+        (Typo, r"mine: update \(test_contract\.py:\d+\): .*"),
+        (Fractional, r"choose \(test_contract\.py:\d+\): .* whole numbers, got \(0\.\d+, 0\)"),
+        (WithoutTag, r"choose \(test_contract\.py:\d+\): .* an arm and a tag, .*, got \d+"),
+        (Unseeded, r"choose \(test_contract\.py:\d+\): .* generator of its own: draw from `rng`"),
+        (UnseededElsewhere, r"choose \(test_contract\.py:\d+\): .* generator of its own"),
+        (Forgetful, r"mine: forget \(test_contract\.py:\d+\): KeyError: \d+"),
+        (BareIssued, r"issued \(test_contract\.py:\d+\): the state BareIssued has no issued: .*"),
+        (BareForget, r"forget \(test_contract\.py:\d+\): the state BareForget has no forget: .*"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_mistake_is_one_line(state: Any, message: str) -> None:
+    """Policy, method, file and line, cause."""
+    told = told_by(lambda known: state(known.limits, counts(known)))
+    assert re.fullmatch(f"mine: .*{message}.*", told), told
+    assert len(told) < 400
+
+
+def test_a_state_without_limits() -> None:
+    told = told_by(lambda known: NoLimits(counts(known)))
+    assert re.search(r"limits \(test_contract\.py:\d+\): the state NoLimits has no limits", told)
+
+
+def test_mistakes_are_found_before_a_run() -> None:
+    policy = policy_of(lambda known: BareForget(known.limits, counts(known)))
+    with pytest.raises(rank1.PolicyError, match=r"mine: forget .* has no forget") as caught:
+        rank1.simulate(policy, PROBLEM, 100, 1)
+    assert caught.value.method == "forget"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("begin", "message"),
+    [
+        (
+            lambda known: OffTheGrid(known.limits, counts(known)),
+            r"there are 6 arms, got Pull\(arm=6, tag=0\)",
+        ),
+        (
+            lambda known: Counting(known.limits, counts(known)),
+            "Told of pulls and rewards, .* after the same pulls and rewards counts is",
+        ),
+        (
+            lambda known: MineState(known.limits, SHARED[: known.arms]),
+            "which shares no memory .* what one state learned was seen in another",
+        ),
+        (
+            lambda known: MineState(known.limits, [0] * known.arms),  # type: ignore[arg-type]
+            "counts must be an array, got <class 'list'>",
+        ),
+        (
+            lambda known: MineState(Known(9, 9, 9).limits, counts(known)),
+            "its field limits must be known.limits",
+        ),
+        (
+            lambda known: MineState(known.limits, np.zeros(known.truth.best_arm)),
+            "`start` takes what a live study knows, .*AttributeError",
+        ),
+        (
+            lambda known: MineState(known.limits, counts(known)),
+            r"It recommends the best arm of an easy problem. \(1, 2\) is best, got",
+        ),
+    ],
+)
+def test_a_policy_that_breaks_the_contract_is_told_so(
+    begin: Callable[[Known], Any], message: str
+) -> None:
+    assert re.search(f"mine: .*{message}", told_by(begin))
 
 
 def test_a_policy_must_be_frozen() -> None:
@@ -261,32 +362,32 @@ def test_known_has_defaults_for_a_live_study() -> None:
     known = Known(2, 3, 1e2)  # type: ignore[arg-type]
     assert (known.n, known.low, known.high, known.sigma, known.truth) == (100, 0, 1, 0, None)
     assert isinstance(known.n, int)
-    with pytest.raises(ValueError, match=r"low must be at most high, got 1\.0 and 0\.5"):
+    with pytest.raises(ValueError, match=r"low must be at most high, which is 0\.5, got 1\.0"):
         Known(2, 3, 100, low=1.0, high=0.5)
     with pytest.raises(ValueError, match="sigma must be a number of at least 0, got -1"):
         Known(2, 3, 100, sigma=-1)
 
 
-def test_only_who_asks_is_told_the_truth() -> None:
+def test_the_truth_is_told_where_it_is_needed() -> None:
     problem = rank1.Gaussian([0.2, 0.9], [0.5, 0.7], sigma=0.3)
     told = {name for name, cls in POLICIES.items() if known_of(cls(), problem, 9).truth}
     assert told == {"oracle", "glm_ucb"}
     assert known_of(rank1.GLMUCB(c_mu=0.1), problem, 9).truth is None
     known = known_of(rank1.Oracle(), problem, 9)
-    assert known == Known(2, 2, 9, -np.inf, np.inf, 0.3, rank1.Truth((1, 1), 0.1))
-    with pytest.raises(ValueError, match="oracle needs the truth about the problem"):
+    assert known == Known(2, 2, 9, -np.inf, np.inf, 0.3, rank1.Truth(3, 0.1))
+    with pytest.raises(ValueError, match="truth must be known for oracle, got None"):
         rank1.Oracle().start(Known(2, 3, 100))
 
 
 @pytest.mark.parametrize(
     "name", ["uniform", "ucb1", "linucb", "thompson", "uts", "kl_ucb", "osub", "id_ts"]
 )
-def test_an_unplayed_pair_is_not_the_best(name: str) -> None:
+def test_an_unplayed_arm_is_not_the_best(name: str) -> None:
     """One report, and it is the worst reward there is."""
     wide = name in ("uniform", "ucb1", "linucb")
     state = POLICIES[name]().start(Known(2, 2, 100, low=-1.0 if wide else 0.0))
-    tell(state, Pull(0, 1, 0), -1.0 if wide else 0.0)
-    assert state.best() == (0, 1)
+    tell(state, Pull(1, 0), -1.0 if wide else 0.0)
+    assert state.best() == 1
 
 
 @pytest.mark.parametrize(

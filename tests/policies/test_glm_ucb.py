@@ -40,11 +40,11 @@ def test_every_choice_has_the_largest_index(problem: rank1.Problem) -> None:
     policy = rank1.GLMUCB(0.01, 0.1)
     pairs, rewards, _ = play_policy(policy, problem, n, seed=2)
     literal = literal_of(policy, problem, n)
-    for (row, column), reward in zip(pairs.tolist(), rewards.tolist(), strict=True):
+    for arm, reward in zip(pairs.tolist(), rewards.tolist(), strict=True):
         means, bonuses = literal.means_and_bonuses()
         indices = means + bonuses
-        assert indices[row, column] >= indices.max() * (1 - 1e-9)
-        literal.update(row, column, 0, reward)
+        assert indices.flat[arm] >= indices.max() * (1 - 1e-9)
+        literal.update(arm, 0, reward)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,13 @@ def test_a_failure_where_both_factors_are_thought_to_be_1() -> None:
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        (rank1.Bernoulli([0.5, 0], [0.5]), "c_mu must be given for glm_ucb: .* is 0 here"),
+        (
+            rank1.Bernoulli([0.5, 0], [0.5]),
+            "c_mu must be given for glm_ucb, got None: .* is 0 here",
+        ),
         (
             rank1.Gaussian([0.5], [0.5], 0.1),
-            r"glm_ucb needs rewards in \[0, 1\], but here they lie in \[-inf, inf\]",
+            r"rewards must be in \[0, 1\] for glm_ucb, got \[-inf, inf\]",
         ),
     ],
     ids=["zero", "gaussian"],
@@ -106,7 +109,7 @@ def test_problems_it_cannot_play(problem: rank1.Problem, message: str) -> None:
 
 def test_c_mu_must_be_known_somehow() -> None:
     with pytest.raises(
-        ValueError, match=r"c_mu must be given for glm_ucb: .* only known to simulations; set a num"
+        ValueError, match=r"c_mu must be given for glm_ucb, .* only known to simulations; set a num"
     ):
         rank1.GLMUCB().start(rank1.Known(2, 2, 100))
     with pytest.raises(ValueError, match=r"c_mu must be a number of at least 1e-09 .*got 0"):

@@ -94,5 +94,5 @@ def test_settings_and_range_are_checked() -> None:
         rank1.IdTS("x")
     with pytest.raises(ValueError, match=r"passes must be a whole number of at least 1 .*got 0"):
         rank1.IdTS(passes=0)
-    with pytest.raises(ValueError, match=r"id_ts needs rewards in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"rewards must be in \[0, 1\] for id_ts"):
         rank1.IdTS().start(Known(2, 2, 10, high=2.0))

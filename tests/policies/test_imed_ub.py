@@ -11,43 +11,43 @@ from tests.policies.late import issue, load
 
 
 def test_late_rewards() -> None:
-    """Each pair is issued once; pending pulls count for who is next, and not for who leads."""
+    """Each arm is issued once; pending pulls count for who is next, and not for who leads."""
     state, rng = rank1.IMEDUB().start(Known(2, 3, 100)), np.random.default_rng(1)
     pulls = [ask(state, rng) for _ in range(6)]
-    assert [pull[:2] for pull in pulls] == [(i, j) for i in range(2) for j in range(3)]
+    assert [pull.arm for pull in pulls] == list(range(6))
     # Nothing is known: go on in order.
-    assert [ask(state, rng)[:2] for _ in range(7)] == [*(pull[:2] for pull in pulls), (0, 0)]
-    assert state.best() == (0, 0)
+    assert [ask(state, rng).arm for _ in range(7)] == [*range(6), 0]
+    assert state.best() == 0
     tell(state, pulls[1], 0.0)
-    assert state.best() == (0, 1)
-    # Those pulled twice come first: the leader and others of its lines; (0, 0) was pulled 3 times.
-    assert [ask(state, rng)[:2] for _ in range(5)] == [(0, 1), (0, 2), (1, 1), (0, 0), (0, 1)]
+    assert state.best() == 1
+    # Those pulled twice come first: the leader and others of its lines; arm 0 was pulled 3 times.
+    assert [ask(state, rng).arm for _ in range(5)] == [1, 2, 4, 0, 1]
 
 
 def test_of_tied_leaders_the_least_pulled_leads() -> None:
     state, rng = rank1.IMEDUB().start(Known(2, 2, 100)), np.random.default_rng(1)
-    load(state, 0, 0, 4, 2.0)
-    load(state, 0, 1, 3, 1.0)
-    load(state, 1, 0, 3, 1.0)
-    load(state, 1, 1, 2, 1.0)
-    assert state.best() == (1, 1)
+    load(state, 0, 4, 2.0)
+    load(state, 1, 3, 1.0)
+    load(state, 2, 3, 1.0)
+    load(state, 3, 2, 1.0)
+    assert state.best() == 3
     pull = ask(state, rng)  # 2·kl(½, ½) + log 2 is least, and pulled twice more it leads no longer
-    assert pull[:2] == (1, 1)
-    issue(state, Pull(1, 1, 0))
-    issue(state, Pull(1, 1, 0))
-    assert state.best() == (0, 0)
+    assert pull.arm == 3
+    issue(state, Pull(3, 0))
+    issue(state, Pull(3, 0))
+    assert state.best() == 0
 
 
 @pytest.mark.parametrize("successes", [0.0, 3.0])
 def test_means_of_zero_and_one(successes: float) -> None:
     """kl(μ, 1) is infinite for μ < 1, and kl(0, 0) is 0."""
     state, rng = rank1.IMEDUB().start(Known(1, 3, 100)), np.random.default_rng(1)
-    load(state, 0, 0, 3, 0.0)
-    load(state, 0, 1, 3, successes)
-    load(state, 0, 2, 2, 0.0)
-    expected = (0, 2) if successes == 0 else (0, 1)
+    load(state, 0, 3, 0.0)
+    load(state, 1, 3, successes)
+    load(state, 2, 2, 0.0)
+    expected = 2 if successes == 0 else 1
     assert state.best() == expected
-    assert ask(state, rng)[:2] == expected
+    assert ask(state, rng).arm == expected
 
 
 @pytest.mark.validate
@@ -67,6 +67,6 @@ def test_regret_is_near_the_lower_bound() -> None:
 
 
 def test_range_is_checked() -> None:
-    with pytest.raises(ValueError, match=r"imed_ub needs rewards in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"rewards must be in \[0, 1\] for imed_ub"):
         rank1.IMEDUB().start(Known(2, 2, 10, high=2.0))
     assert rank1.IMEDUB().settings == {}

@@ -31,7 +31,7 @@ PROBLEMS = {name: alike(problem) for name, problem in PROBLEMS.items()}
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
 @pytest.mark.parametrize("c", [3.0, 0.0])
 def test_makes_the_choices_of_the_plain_argmax(problem: rank1.Problem, c: float) -> None:
-    n = 4_000 if problem.K * problem.L > 100 else 15_000
+    n = 4_000 if problem.arms > 100 else 15_000
     policy = rank1.KLUCB(c)
     literal = literal_of(policy, problem, n, bisect=False)
     expected, rewards = play_compiled(literal, problem, n, seed=1)
@@ -73,18 +73,18 @@ def test_late_rewards_make_the_choices_of_the_plain_argmax(name: str, seed: int)
     policy = rank1.KLUCB()
     state, literal = start(policy, problem, 100), literal_of(policy, problem, 100, bisect=False)
     rng = np.random.default_rng(seed)
-    out: list[rank1.Pull] = []
+    pending: list[rank1.Pull] = []
     for _ in range(1_000):
         action = rng.random()
-        if action < 0.5 or not out:
+        if action < 0.5 or not pending:
             pull = ask(state, rng)
             if literal.t[0] > 0 or not literal.issued.all():
                 assert pull == literal.choose(rng)
-            out.append(pull)
+            pending.append(pull)
             continue
-        pull = out.pop(int(rng.random() * len(out)))
+        pull = pending.pop(int(rng.random() * len(pending)))
         if action < 0.9:
-            reward, _ = problem.law.draw(pull.row, pull.column, rng)
+            reward, _ = problem.law.draw(pull.arm, rng)
             tell(state, pull, reward)
             literal.update(*pull, reward)
         else:
@@ -103,7 +103,7 @@ def test_regret_on_the_paper_s_spike() -> None:
 
 
 def test_needs_rewards_between_0_and_1() -> None:
-    with pytest.raises(ValueError, match=r"kl_ucb needs rewards in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"rewards must be in \[0, 1\] for kl_ucb"):
         rank1.simulate(rank1.KLUCB(), rank1.Gaussian([0.5], [0.5], sigma=1.0), n=10, runs=1)
 
 

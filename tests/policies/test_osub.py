@@ -52,21 +52,21 @@ def test_settings_and_range_are_checked() -> None:
         rank1.OSUB(c=-1)
     with pytest.raises(ValueError, match="level must be one of time, leader, got 'led'"):
         rank1.OSUB(level="led")
-    with pytest.raises(ValueError, match=r"osub needs rewards in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"rewards must be in \[0, 1\] for osub"):
         rank1.OSUB().start(Known(2, 2, 10, high=2.0))
 
 
 def test_late_rewards() -> None:
-    """Each pair is issued once; then the reported ones alone can be played."""
+    """Each arm is issued once; then the reported ones alone can be played."""
     state, rng = rank1.OSUB().start(Known(2, 3, 100)), np.random.default_rng(1)
     pulls = [ask(state, rng) for _ in range(6)]
-    assert [pull[:2] for pull in pulls] == [(i, j) for i in range(2) for j in range(3)]
+    assert [pull.arm for pull in pulls] == list(range(6))
     # Nothing is known: go on in order.
-    assert [ask(state, rng)[:2] for _ in range(7)] == [*(pull[:2] for pull in pulls), (0, 0)]
-    assert state.best() == (0, 0)
-    # The leader (0, 1) and no other pair has a report.
+    assert [ask(state, rng).arm for _ in range(7)] == [*range(6), 0]
+    assert state.best() == 0
+    # The leader, arm 1, and no other arm has a report.
     tell(state, pulls[1], 0.5)
-    assert {ask(state, rng)[:2] for _ in range(10)} == {(0, 1)}
+    assert {ask(state, rng).arm for _ in range(10)} == {1}
     # A pull of the first round that is given back is issued again, a later one isn't.
     state = state.forget(*pulls[4])
     again = ask(state, rng)
@@ -74,4 +74,4 @@ def test_late_rewards() -> None:
     later = ask(state, rng)
     assert later.tag == 0
     state = state.forget(*later)
-    assert ask(state, rng)[:2] == (0, 1)
+    assert ask(state, rng).arm == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.policies.pair_elim import side_of
+from rank1.policies.pair_elim_state import side_of
 from rank1.testing import play_plain
 from tests.support import few, literal_of, play_policy, start
 
@@ -41,15 +41,15 @@ def test_a_fold_over_pulls_gives_the_state_that_choosing_gave() -> None:
     """Also with late and lost rewards, and past the beginning of a phase."""
     problem, rng = rank1.Bernoulli([0.9, 0.1, 0.5], [0.3, 0.8, 0.2, 0.1]), np.random.default_rng(1)
     state, folded = (start(rank1.PairElim(), problem, 5000) for _ in range(2))
-    out: list[rank1.Pull] = []
+    pending: list[rank1.Pull] = []
     for _ in range(6000):
         pull = rank1.ask(state, rng)
         folded.issued(*pull)
-        out.append(pull)
-        while len(out) > 12:
-            pull = out.pop(int(rng.random() * len(out)))
+        pending.append(pull)
+        while len(pending) > 12:
+            pull = pending.pop(int(rng.random() * len(pending)))
             if rng.random() < 0.9:
-                reward, _ = problem.law.draw(pull.row, pull.column, rng)
+                reward, _ = problem.law.draw(pull.arm, rng)
                 rank1.tell(state, pull, reward)
                 rank1.tell(folded, pull, reward)
     assert state.at[0].phase == 4
@@ -62,25 +62,23 @@ def test_any_pull_may_have_been_issued() -> None:
     rng = np.random.default_rng(1)
     state = rank1.PairElim().start(rank1.Known(3, 4, 1000))
     for _ in range(3000):
-        pull = rank1.Pull(int(rng.integers(3)), int(rng.integers(4)), int(rng.integers(2**40)))
+        pull = rank1.Pull(int(rng.integers(12)), int(rng.integers(2**40)))
         state.issued(*pull)
-        rank1.tell(state, pull, float(pull.row == 1 and pull.column == 2))
-        row, column, _ = rank1.ask(state, rng)
-        assert 0 <= row < 3
-        assert 0 <= column < 4
-    assert state.best() == (1, 2)
+        rank1.tell(state, pull, float(pull.arm == 6))
+        assert 0 <= rank1.ask(state, rng).arm < 12
+    assert state.best() == 6
 
 
-def test_a_process_waits_for_whoever_has_the_fewest() -> None:
+def test_a_process_waits_for_the_line_with_the_fewest() -> None:
     """Row 1 is never reported: nothing is eliminated, however many rewards the others have."""
     state, rng = rank1.PairElim().start(rank1.Known(3, 1, 1000)), np.random.default_rng(1)
     late = []
     for _ in range(4000):
         pull = rank1.ask(state, rng)
-        if side_of(pull.tag) == 0 and pull.row == 1:
+        if side_of(pull.tag) == 0 and pull.arm == 1:
             late.append(pull)
         else:
-            rank1.tell(state, pull, float(pull.row == 0))
+            rank1.tell(state, pull, float(pull.arm == 0))
     assert state.at[0].rows == 3
     for pull in late:
         rank1.tell(state, pull, 0.0)
@@ -101,5 +99,5 @@ def test_regret_has_no_factor_of_one_over_the_mean() -> None:
 
 
 def test_rewards_must_be_fractions() -> None:
-    with pytest.raises(ValueError, match=r"pair_elim needs rewards in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"rewards must be in \[0, 1\] for pair_elim"):
         rank1.PairElim().start(rank1.Known(2, 2, 10, high=2.0))

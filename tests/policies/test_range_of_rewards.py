@@ -15,17 +15,17 @@ RNG = np.random.default_rng(7)
 MEANS = RNG.uniform(0.2, 0.8, size=(4, 5))
 
 
-def choices(policy: rank1.Policy, low: float, high: float, n: int = 3_000) -> list[tuple[int, int]]:
+def choices(policy: rank1.Policy, low: float, high: float, n: int = 3_000) -> list[int]:
     """Played with the same quarters, worth low + quarter·(high − low)."""
     rng = np.random.default_rng(1)
     state = policy.start(Known(K=4, L=5, n=n, low=low, high=high))
-    pairs: list[tuple[int, int]] = []
+    arms: list[int] = []
     for _ in range(n):
         pull = ask(state, rng)
-        quarter = np.random.default_rng(len(pairs)).binomial(4, MEANS[pull.row, pull.column]) / 4
+        quarter = np.random.default_rng(len(arms)).binomial(4, MEANS.flat[pull.arm]) / 4
         tell(state, pull, low + quarter * (high - low))
-        pairs.append((pull.row, pull.column))
-    return pairs
+        arms.append(pull.arm)
+    return arms
 
 
 @pytest.mark.parametrize(("low", "high"), [(1.0, 5.0), (-3.0, 13.0)])
@@ -47,7 +47,7 @@ def test_ucb1_narrows_nothing() -> None:
         assert len(pulls) == 1
         (pull,) = pulls
         for state in states:
-            tell(state, pull, MEANS[pull.row, pull.column])
+            tell(state, pull, MEANS.flat[pull.arm])
 
 
 def test_on_stars_regret_is_four_times_that_of_the_unit_scale() -> None:

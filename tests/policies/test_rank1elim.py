@@ -61,7 +61,7 @@ class Watched:
         self.account: dict[tuple[int, int], dict[int, float]] = {}
         #: (side, round) → the line over which it explores
         self.partners: dict[tuple[int, int], int] = {}
-        self.out: list[rank1.Pull] = []
+        self.pending: list[rank1.Pull] = []
 
     def ask(self, rng: np.random.Generator) -> rank1.Pull:
         at = self.state.at[0]
@@ -70,25 +70,25 @@ class Watched:
             self.state.rows[: at.rows].tolist(),
         )
         pull = rank1.ask(self.state, rng)
-        self.out.append(pull)
+        self.pending.append(pull)
         side, number = side_of(pull.tag), round_of(pull.tag)
-        partner = pull.row if side else pull.column
+        partner = divmod(pull.arm, self.problem.L)[1 - side]
         if (side, number) not in self.partners:  # it is drawn from those that remain
             assert partner in survivors[side]
         assert self.partners.setdefault((side, number), partner) == partner
         return pull
 
     def tell(self, index: int, rng: np.random.Generator) -> None:
-        pull = self.out.pop(index)
-        reward = self.problem.law.draw(pull.row, pull.column, rng)[0]
+        pull = self.pending.pop(index)
+        reward = self.problem.law.draw(pull.arm, rng)[0]
         side, number = side_of(pull.tag), round_of(pull.tag)
-        line = self.account.setdefault((side, pull.column if side else pull.row), {})
+        line = self.account.setdefault((side, divmod(pull.arm, self.problem.L)[side]), {})
         assert number not in line  # a line is explored once in a round
         line[number] = reward
         rank1.tell(self.state, pull, reward)
 
     def forget(self, index: int) -> rank1.Pull:
-        pull = self.out.pop(index)
+        pull = self.pending.pop(index)
         self.state = self.state.forget(*pull)
         return pull
 
@@ -116,14 +116,14 @@ def test_a_stage_ends_with_all_its_rewards_however_late(late: int, seed: int) ->
     watched = Watched(20_000, rank1.Bernoulli([0.9, 0.1, 0.5, 0.8], [0.3, 0.9, 0.1]))
     for _ in range(12_000):
         watched.ask(rng)
-        if len(watched.out) >= late:
-            index = int(rng.random() * len(watched.out))
+        if len(watched.pending) >= late:
+            index = int(rng.random() * len(watched.pending))
             if rng.random() < 0.1:
                 watched.forget(index)
             else:
                 watched.tell(index, rng)
     assert watched.check() >= 2
-    assert watched.state.best() == (0, 1)
+    assert watched.state.best() == 1
 
 
 def test_a_pull_that_was_given_back_is_issued_again() -> None:
@@ -182,7 +182,7 @@ def test_the_leader_has_the_largest_lower_bound() -> None:
     state.n_stage[0] = 8
     while state.at[0].stage == 0:
         pull = rank1.ask(state, rng)
-        rank1.tell(state, pull, [1.0, 0.0, float(round_of(pull.tag) % 2)][pull.row])
+        rank1.tell(state, pull, [1.0, 0.0, float(round_of(pull.tag) % 2)][pull.arm])
     assert state.h_row[1].tolist() == [0, 1, 1]
     assert state.rows[: state.at[0].rows].tolist() == [0, 1]
 
@@ -212,26 +212,26 @@ def test_lines_whose_eliminator_is_eliminated_follow_it() -> None:
     literal, state = LiteralRank1Elim(known), rank1.Rank1Elim().start(known)
     ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(n):
-        row, column, _ = literal.choose(theirs)
+        arm, _ = literal.choose(theirs)
         pull = rank1.ask(state, ours)
-        assert (pull.row, pull.column) == (row, column)
+        assert pull.arm == arm
         stage = stage_of(pull.tag)
         means = [0.0, 1.0, 0.9] if stage == 0 else [0.0, 0.0, 1.0]
-        reward = means[row] if side_of(pull.tag) == 0 else 0.5
-        literal.update(row, column, 0, reward)
+        reward = means[arm // 2] if side_of(pull.tag) == 0 else 0.5
+        literal.update(arm, 0, reward)
         rank1.tell(state, pull, reward)
     assert state.h_row[:3].tolist() == [[0, 1, 2], [1, 1, 2], [2, 2, 2]]
 
 
 def test_a_line_that_only_touches_is_eliminated() -> None:
-    """Line 34 has ≤: an upper bound that equals the best lower bound is out."""
+    """Line 34 has ≤: an upper bound that equals the best lower bound is eliminated."""
     state = rank1.Rank1Elim().start(rank1.Known(2, 1, 10_000))
     state.n_stage[0], state.width[0] = 8, 0.25
     rng = np.random.default_rng(1)
     while state.at[0].stage == 0:
         pull = rank1.ask(state, rng)
         even = round_of(pull.tag) % 2 == 0
-        rank1.tell(state, pull, 1.0 if pull.row == 0 or even else 0.0)
+        rank1.tell(state, pull, 1.0 if pull.arm == 0 or even else 0.0)
     assert state.row_intervals[0].tolist() == [[0.75, 1.25], [0.25, 0.75]]
     assert state.h_row[1].tolist() == [0, 0]
 
@@ -242,7 +242,7 @@ def test_a_pull_of_an_eliminated_line_is_not_waited_for() -> None:
     rng = np.random.default_rng(1)
 
     def tell(pull: rank1.Pull) -> None:
-        rank1.tell(state, pull, 1.0 if pull.row == 0 else 0.0)
+        rank1.tell(state, pull, 1.0 if pull.arm == 0 else 0.0)
 
     first = rank1.ask(state, rng)
     given_back = None
@@ -250,7 +250,7 @@ def test_a_pull_of_an_eliminated_line_is_not_waited_for() -> None:
         pull = rank1.ask(state, rng)
         if stage_of(pull.tag) == 0:
             tell(pull)
-        elif pull.row == 1 and side_of(pull.tag) == 0:
+        elif pull.arm == 1 and side_of(pull.tag) == 0:
             given_back = pull
         else:
             tell(pull)
@@ -270,13 +270,13 @@ def test_a_pull_given_back_after_its_line_is_gone_is_not_issued_again() -> None:
     rng = np.random.default_rng(1)
 
     def tell(pull: rank1.Pull) -> None:
-        rank1.tell(state, pull, 1.0 if pull.row == 0 else 0.0)
+        rank1.tell(state, pull, 1.0 if pull.arm == 0 else 0.0)
 
     first = rank1.ask(state, rng)
     late = None
     while late is None:
         pull = rank1.ask(state, rng)
-        if stage_of(pull.tag) == 1 and pull.row == 1 and side_of(pull.tag) == 0:
+        if stage_of(pull.tag) == 1 and pull.arm == 1 and side_of(pull.tag) == 0:
             late = pull
         else:
             tell(pull)
@@ -291,14 +291,12 @@ def test_a_pull_given_back_after_its_line_is_gone_is_not_issued_again() -> None:
 
 
 def test_a_state_that_was_replaced_stays_sound() -> None:
-    """Whoever ignores what `forget` returns loses the pull, and nothing else."""
+    """A caller that ignores what `forget` returns loses the pull, and nothing else."""
     state = rank1.Rank1Elim().start(rank1.Known(2, 3, 1000))
     rng = np.random.default_rng(1)
     state.forget(*rank1.ask(state, rng))
     for _ in range(20):
-        pull = rank1.ask(state, rng)
-        assert 0 <= pull.row < 2
-        assert 0 <= pull.column < 3
+        assert 0 <= rank1.ask(state, rng).arm < 6
 
 
 def test_rewards_of_a_wide_range_have_wide_intervals() -> None:
@@ -309,12 +307,12 @@ def test_rewards_of_a_wide_range_have_wide_intervals() -> None:
 
 
 @pytest.mark.parametrize("policy", [rank1.Rank1Elim(), rank1.Rank1ElimKL()])
-def test_reports_that_nobody_waits_for_are_refused(policy: rank1.Policy) -> None:
+def test_reports_that_are_not_waited_for_are_refused(policy: rank1.Policy) -> None:
     state, rng = policy.start(rank1.Known(2, 3, 10_000)), np.random.default_rng(1)
     pull = rank1.ask(state, rng)
     for tag in (-1, 64, 2 * 31, 2**40):
         with pytest.raises(ValueError, match="pull must be one that was asked for"):
-            rank1.tell(state, rank1.Pull(0, 0, tag), 1.0)
+            rank1.tell(state, rank1.Pull(0, tag), 1.0)
     rank1.tell(state, pull, 1.0)
     with pytest.raises(ValueError, match="asked for and isn't reported yet"):
         rank1.tell(state, pull, 1.0)

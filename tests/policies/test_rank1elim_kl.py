@@ -142,5 +142,5 @@ def test_settings_are_checked() -> None:
 
 
 def test_rewards_must_be_fractions() -> None:
-    with pytest.raises(ValueError, match=r"rank1elim_kl .*\[0, 1\]"):
+    with pytest.raises(ValueError, match=r"rewards must be in \[0, 1\] for rank1elim_kl"):
         rank1.simulate(rank1.Rank1ElimKL(), rank1.Gaussian([0.5], [0.5], 1.0), 100, 1)

@@ -81,10 +81,10 @@ def test_a_snapshot_that_is_cut_or_damaged_anywhere_is_refused(data: bytes) -> N
         ({"header": {"policy": "mine"}}, r"policy 'mine', .* restore\(…, policies=\[…\]\)"),
         ({"header": {"settings": {"confidence": -1}}}, "settings that ucb1 can't have: confidence"),
         ({"header": {"settings": {"a": 1}}}, "settings that ucb1 can't have: .*'a'"),
-        ({"sums": None}, "must have the arrays limits, .*; missing: sums, too many: none"),
+        ({"sums": None}, "must have the arrays limits, .*: missing: sums, too many: none"),
         ({"more": np.zeros(1)}, "missing: none, too many: more"),
-        ({"sums": np.zeros((2, 3))}, r"sums of ucb1 must have shape \(3, 2\) .* got \(2, 3\)"),
-        ({"sums": np.zeros((3, 2), np.int64)}, r"shape \(3, 2\) of float64, got \(3, 2\) of int64"),
+        ({"sums": np.zeros(5)}, r"sums of ucb1 must have shape \(6,\) .* got \(5,\)"),
+        ({"sums": np.zeros(6, np.int64)}, r"shape \(6,\) of float64, got \(6,\) of int64"),
         ({"at": np.zeros(1)}, r"at of ucb1 must have shape \(1,\) of .*winner.*got .* float64"),
         ({"limits": None}, "has no limits"),
         ({"limits": np.zeros(4)}, "has no limits, or none that ucb1 can have"),
@@ -126,7 +126,7 @@ def test_a_policy_of_somebody_else_is_restored_by_its_class() -> None:
 def test_the_truth_is_not_needed_again() -> None:
     policy, state = rank1.restore(rank1.snapshot(rank1.Oracle(), start(rank1.Oracle(), PROBLEM, 9)))
     assert policy == rank1.Oracle()
-    assert state.best() == PROBLEM.best_pair
+    assert state.best() == PROBLEM.best_arm
 
 
 def test_pulls_that_were_given_back_are_kept() -> None:

@@ -35,7 +35,7 @@ EVERY_PROBLEM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLE
 @EVERY_PROBLEM
 @pytest.mark.parametrize("confidence", [2.0, 1.5])
 def test_makes_the_choices_of_the_plain_argmax(problem: rank1.Problem, confidence: float) -> None:
-    n = 20_000 if problem.K * problem.L > 100 else 80_000
+    n = 20_000 if problem.arms > 100 else 80_000
     policy = rank1.UCB1(confidence)
     expected, rewards = play_compiled(literal_of(policy, problem, n), problem, n, seed=1)
     pairs, got, _ = play_policy(policy, problem, n, seed=1)
@@ -67,18 +67,18 @@ def test_late_rewards_make_the_choices_of_the_plain_argmax(name: str, seed: int)
     policy = rank1.UCB1()
     state, literal = start(policy, problem, 100), literal_of(policy, problem, 100)
     rng = np.random.default_rng(seed)
-    out: list[rank1.Pull] = []
+    pending: list[rank1.Pull] = []
     for _ in range(1_500):
         action = rng.random()
-        if action < 0.5 or not out:
+        if action < 0.5 or not pending:
             pull = ask(state, rng)
             if literal.t[0] > 0 or not literal.issued.all():
                 assert pull == literal.choose(rng)
-            out.append(pull)
+            pending.append(pull)
             continue
-        pull = out.pop(int(rng.random() * len(out)))
+        pull = pending.pop(int(rng.random() * len(pending)))
         if action < 0.9:
-            reward, _ = problem.law.draw(pull.row, pull.column, rng)
+            reward, _ = problem.law.draw(pull.arm, rng)
             tell(state, pull, reward)
             literal.update(*pull, reward)
         else:
@@ -86,14 +86,12 @@ def test_late_rewards_make_the_choices_of_the_plain_argmax(name: str, seed: int)
             literal.forget(*pull)
 
 
-def test_pairs_are_gone_through_again_while_nothing_is_reported() -> None:
+def test_arms_are_gone_through_again_while_nothing_is_reported() -> None:
     state, rng = rank1.UCB1().start(rank1.Known(2, 2, 100)), np.random.default_rng(1)
     pulls = [ask(state, rng) for _ in range(7)]
-    assert [(p.row, p.column) for p in pulls] == [
-        (0, 0), (0, 1), (1, 0), (1, 1), (0, 0), (0, 1), (1, 0)
-    ]  # fmt: skip
+    assert [pull.arm for pull in pulls] == [0, 1, 2, 3, 0, 1, 2]
     tell(state, pulls[5], 0.0)
-    assert ask(state, rng)[:2] == (0, 1)  # the only pair that is known
+    assert ask(state, rng).arm == 1  # the only one that is known
 
 
 def test_a_forgotten_first_pull_is_issued_again() -> None:
@@ -101,7 +99,7 @@ def test_a_forgotten_first_pull_is_issued_again() -> None:
     pulls = [ask(state, rng) for _ in range(4)]
     for pull in pulls[:3:2]:
         state = state.forget(*pull)
-    assert [tuple(ask(state, rng)[:2]) for _ in range(4)] == [(0, 0), (0, 2), (1, 1), (1, 2)]
+    assert [ask(state, rng).arm for _ in range(4)] == [0, 2, 4, 5]
 
 
 def test_no_match_is_decided_wrongly() -> None:
@@ -110,7 +108,7 @@ def test_no_match_is_decided_wrongly() -> None:
     _, _, state = play_policy(rank1.UCB1(), problem, 30_000, seed=4)
     assert isinstance(state, UCB1State)
     x = np.sqrt(2 * np.log(30_000))
-    values = (state.intercept + state.slope * x)[: problem.K * problem.L]
+    values = (state.intercept + state.slope * x)[: problem.arms]
     for level in range(1, len(state.offset)):
         values = np.pad(values, (0, -len(values) % 4), constant_values=-np.inf)
         values = values.reshape(-1, 4).max(axis=1)

@@ -213,7 +213,7 @@ def test_workers_end_with_a_sweep_that_is_killed(case: Case) -> None:
 def test_an_address_where_nothing_is_says_so_at_once() -> None:
     for address in ("nonsense:x", "tcp://127.0.0.1:1", "127.0.0.1:1"):
         with pytest.raises(rank1.BackendError, match=rf"address must be .* got '{address}'"):
-            next(dask.play([], Setup(1, address)))
+            next(dask.run_tasks([], Setup(1, address)))
     assert not [t for t in threading.enumerate() if "IO loop" in t.name]  # no client was left
 
 

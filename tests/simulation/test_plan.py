@@ -196,10 +196,10 @@ def test_too_many_runs_are_refused_at_once() -> None:
 def test_what_has_no_digest_is_played_and_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def none(self: Series) -> str:
+    def none(self: Series) -> tuple[Any, ...]:
         raise NoDigest("it is made of moonlight")
 
-    monkeypatch.setattr(Series, "key", property(none))
+    monkeypatch.setattr(Series, "_depends_on", none)
     with pytest.warns(RuntimeWarning, match=r"runs of uniform on .* not stored.*made of moonlight"):
         plan = make_plan([(series(), 4)], Store(tmp_path))
     assert plan.play() == []

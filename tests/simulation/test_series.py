@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import rank1
+from rank1.policies.folding import load_tallies
+from rank1.problems.shuffled import Shuffled
 from rank1.simulation import Series
 from rank1.simulation import series as series_module
-from rank1.simulation.feedback import Feedback
+from rank1.simulation.feedback import Feedback, late_steps
 from rank1.simulation.series import checkpoints_of, policy_number, resolved
 
 PROBLEM = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)
@@ -252,20 +254,19 @@ def test_values_that_are_no_settings_are_in_the_key() -> None:
     assert series(policy=one).key != series(policy=Hidden()).key
 
 
-def test_code_of_orders_and_of_late_rewards_is_in_the_key(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    plain, shuffled = series().key, series(shuffle=True).key
-    late = series(policy=rank1.Uniform(), feedback=Feedback(delay=3.0)).key
+def test_code_of_orders_and_of_late_rewards_is_in_the_key() -> None:
+    def code(one: Series) -> list[Any]:
+        return [part for part in one._depends_on() if callable(part)]
 
-    def other(self: Any, arm: int) -> int:
-        return arm
+    assert Shuffled not in code(series())
+    assert Shuffled in code(series(shuffle=True))
+    late = code(series(policy=rank1.Uniform(), feedback=Feedback(delay=3.0)))
+    assert late_steps in late
+    assert load_tallies in late
 
-    monkeypatch.setattr("rank1.problems.shuffled.Shuffled.arm", other)
-    monkeypatch.setattr("rank1.simulation.series.load_tallies", other)
-    assert series().key == plain
-    assert series(shuffle=True).key != shuffled
-    assert series(policy=rank1.Uniform(), feedback=Feedback(delay=3.0)).key != late
+
+def plus_one(x: int) -> int:
+    return x + 1
 
 
 def test_seeds_do_not_depend_on_where_a_setting_lies_in_memory() -> None:
@@ -274,9 +275,10 @@ def test_seeds_do_not_depend_on_where_a_setting_lies_in_memory() -> None:
         name = "called"
         by: Any = None
 
-    first, second = Called(lambda x: x + 1), Called(lambda x: x + 1)
-    assert policy_number(first) == policy_number(second)
-    assert policy_number(first) != policy_number(Called(lambda x: x + 2))
+    assert policy_number(Called(plus_one)) == policy_number(Called(plus_one))
+    assert policy_number(Called(plus_one)) != policy_number(Called(resolved))
+    with pytest.raises(rank1.NoDigest, match="it isn't in a file"):
+        policy_number(Called(lambda x: x + 1))
     with pytest.raises(
         rank1.InputTypeError, match="by must be a plain value, as all settings of called"
     ):

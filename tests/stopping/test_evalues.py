@@ -154,7 +154,9 @@ def test_the_bound_of_the_docs(sides: int, more: float, p: float) -> None:
 
 @pytest.mark.parametrize("law", [(0.0, 1.0), (0.0, 0.5, 1.0)])
 @pytest.mark.parametrize(("mean_a", "mean_b"), [(0.5, 0.5), (0.3, 0.4), (0.1, 0.1), (0.8, 0.9)])
-@pytest.mark.parametrize(("null", "margin"), [(DIFFERENCE, 0.0), (DIFFERENCE, 0.1), (2, 0.2), (3, 0.2)])
+@pytest.mark.parametrize(
+    ("null", "margin"), [(DIFFERENCE, 0.0), (DIFFERENCE, 0.1), (2, 0.2), (3, 0.2)]
+)
 def test_rejecting_a_true_null_is_as_rare_as_promised(
     law: tuple[float, ...], mean_a: float, mean_b: float, null: int, margin: float
 ) -> None:

@@ -18,7 +18,7 @@ from rank1.stopping.evalues import DIFFERENCE, log_e, log_loss, log_price
 from tests.stopping.play import play_until_stop, top_two
 
 Floats = NDArray[np.float64]
-exactly = settings(max_examples=60)
+exactly = settings(max_examples=40)
 
 
 def spike(K: int, p: float, delta: float) -> Floats:
@@ -52,7 +52,7 @@ def test_every_look_is_the_verdict(
 ) -> None:
     rng = np.random.default_rng(seed)
     means = functools.reduce(np.multiply.outer, [rng.random(size) for size in sizes]).ravel()
-    n = 200
+    n = 120
     # Most reports are of a few arms, so that there is something to decide.
     weights = rng.random(means.size) ** 4
     arms = rng.choice(means.size, size=n, p=weights / weights.sum())

@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,8 +25,8 @@ import psycopg
 from rank1 import Study
 from rank1.studies.storage import Storage, open_storage, postgres
 from rank1.studies.storage.postgres_tables import DIALECT
-from rank1.studies.storage.tables import FORMAT, schema
 from rank1.studies.storage.sqlite import SqliteReader
+from rank1.studies.storage.tables import FORMAT, schema
 
 FOLDER = Path(__file__).with_name("old")
 #: When all that is in the files has happened.
@@ -51,6 +52,9 @@ def clock(time: Callable[[], float]) -> Iterator[None]:
     """Storages take their time from here."""
     ends, locked = postgres.ENDS, postgres._locked
 
+    def now(reader: object) -> float:
+        return time()
+
     def at_this_time(*arguments: Any) -> Any:
         with mock.patch.object(
             postgres, "ENDS", ends.replace(postgres.CLOCK, f"{time()!r}::float8")
@@ -58,8 +62,8 @@ def clock(time: Callable[[], float]) -> Iterator[None]:
             return locked(*arguments)
 
     with (
-        mock.patch.object(SqliteReader, "clock", lambda _: time()),
-        mock.patch.object(postgres.PostgresReader, "clock", lambda _: time()),
+        mock.patch.object(SqliteReader, "clock", now),
+        mock.patch.object(postgres.PostgresReader, "clock", now),
         mock.patch.object(postgres, "_locked", at_this_time),
     ):
         yield
@@ -102,7 +106,7 @@ def write(storage: Storage) -> None:
     """All studies."""
     for name, settings in STUDIES.items():
         time = [1e9]
-        with clock(lambda time=time: time[0]), warnings.catch_warnings():
+        with clock(partial(time.__getitem__, 0)), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows, columns = ["a", "b", "ç"], ["d", "e"]
             study = Study.create(

@@ -24,6 +24,7 @@ USUAL = ("uts", "top_two", "rank1elim")
 COMPILED = ("uts",)
 LIVE = [pytest.param(name, marks=() if name in USUAL else pytest.mark.validate) for name in NAMES]
 
+
 def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """A run of Python in a process of its own, which must go well."""
     return subprocess.run(

@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import rank1
 from rank1 import Study
 from rank1.studies.events import Event, Kind, as_events
-from rank1.studies.state import StudyState
 from rank1.studies.spec import make_spec
+from rank1.studies.state import StudyState
 from rank1.studies.storage.sqlite import SqliteReader
 from tests.studies.support import NAMES, USUAL
 from tests.support import few
@@ -69,7 +69,7 @@ class AnyOrder(RuleBasedStateMachine):
         self._expire()
         for each in self.study.ask(count=count):
             assert each.id not in self.state
-            self.pairs[each.id], self.asked[each.id] = (each.row, each.column), self.time
+            self.pairs[each.id], self.asked[each.id] = (str(each.row), str(each.column)), self.time
             self.state[each.id] = "pending"
 
     @precondition(lambda self: bool(getattr(self, "state", None)))

@@ -13,8 +13,8 @@ import pytest
 
 from rank1.studies.best import best_of
 from rank1.studies.events import RECORD, Event, Events, Kind, columns
-from rank1.studies.state import StudyState
 from rank1.studies.spec import read_spec
+from rank1.studies.state import StudyState
 
 #: What a line has of each event.
 FIELDS = (

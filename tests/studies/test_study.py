@@ -67,7 +67,7 @@ def create(place: str) -> Iterator[Callable[..., Study]]:
 
 
 def reward(suggestion: rank1.Suggestion, rng: np.random.Generator) -> float:
-    mean = MEANS[ROWS.index(suggestion.row), COLUMNS.index(suggestion.column)]
+    mean = MEANS[ROWS.index(str(suggestion.row)), COLUMNS.index(str(suggestion.column))]
     return float(rng.random() < mean)
 
 
@@ -163,7 +163,7 @@ def test_a_unit_keeps_its_pair_while_the_pair_lives(create: Callable[..., Study]
     assert (again.row, again.column) == (first.row, first.column)
     assert again.id != first.id
     study.tell(again.id, 0)
-    study.revise(retire_rows=[first.row])
+    study.revise(retire_rows=[str(first.row)])
     moved = study.ask(unit="visitor 1")
     assert moved.row != first.row
     with pytest.raises(ValueError, match="count must be 1 where a unit is given, got 2"):
@@ -312,11 +312,14 @@ def test_a_revision_that_cannot_be_is_refused(create: Callable[..., Study]) -> N
         ({"retire_rows": ROWS}, "retire.row must be fewer names: one level at least"),
         ({"add_rows": ["18-24"]}, "add.row must be names that differ, got '18-24' twice"),
         ({"add_columns": ["x", "x"]}, "add_columns must be names that differ, got 'x' twice"),
-        ({"add_columns": [str(k) for k in range(4096)]}, "add.column must be at most 4,094 new names"),
+        (
+            {"add_columns": [str(k) for k in range(4096)]},
+            "add.column must be at most 4,094 new names",
+        ),
         ({"add_rows": [""]}, r"add_rows\[0\] must be text of 1 to 256 characters"),
     ):
         with pytest.raises(ValueError, match=message):
-            study.revise(**change)
+            study.revise(**change)  # type: ignore[arg-type]
     assert study.revision == 0
     assert study.revise() == 0
 
@@ -356,7 +359,10 @@ def test_best_agrees_with_the_rule(create: Callable[..., Study]) -> None:
         given = study.ask(count=20)
         study.tell_many(
             [
-                (e.id, float(rng.random() < means["ab".index(e.row), "cd".index(e.column)]))
+                (
+                    e.id,
+                    float(rng.random() < means["ab".index(str(e.row)), "cd".index(str(e.column))]),
+                )
                 for e in given
             ]
         )
@@ -546,7 +552,10 @@ def test_forgetting_follows_a_grid_that_moves(create: Callable[..., Study]) -> N
     [
         ({"rows": []}, "rows must be 1 to 4,096 names, got 0"),
         ({"rows": [str(k) for k in range(4097)]}, "rows must be 1 to 4,096 names, got 4,097"),
-        ({"rows": ["a" * 10_000_000]}, r"rows\[0\] must be text of 1 to 256 characters, got 10,000,000"),
+        (
+            {"rows": ["a" * 10_000_000]},
+            r"rows\[0\] must be text of 1 to 256 characters, got 10,000,000",
+        ),
         ({"rows": ["a", "a"]}, "rows must be names that differ, got 'a' twice"),
         ({"rows": "abc"}, "rows must be a list of names, got 'abc'"),
         ({"columns": [1, 2]}, r"columns\[0\] must be text, got 1"),
@@ -598,6 +607,6 @@ def test_a_name_is_taken_once_and_found_again(create: Callable[..., Study], plac
 
 
 def test_goals_have_their_policies() -> None:
-    from rank1.studies.spec import DEFAULT_POLICY
+    from rank1.policies import DEFAULT_POLICY
 
     assert DEFAULT_POLICY == {"earn": "uts", "find": "top_two"}

@@ -51,8 +51,8 @@ confidence_scale = [0.25, 0.5]
 [[policy]]
 name = "uniform"
 """
-KEYS = ["problem", "K", "L", "p_u", "p_v", "delta_u", "delta_v", "policy", "confidence_scale", "n"]
-PAIR = ["best_row", "best_column"]
+OF_PROBLEM = ["problem", "K", "L", "p_u", "p_v", "delta_u", "delta_v"]
+OF_POLICY = ["policy", "confidence_scale", "n"]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_result_is_tidy(folder: Path) -> None:
     frame = pl.read_parquet("result.parquet")
-    assert frame.columns == [*KEYS, *NUMBERS, *PAIR]
+    assert frame.columns == [*OF_PROBLEM, "sides", *OF_POLICY, *NUMBERS, "best_arm"]
     grid = read_grid("grid.toml")
     assert frame.height == 6 * 3 * 2 * 6 * 4
     assert frame.select(NUMBERS).equals(simulated(grid))
@@ -88,7 +88,7 @@ def test_the_result_is_tidy(folder: Path) -> None:
         frame.filter(pl.col("policy") == "uniform")["confidence_scale"].null_count() == 6 * 2 * 24
     )
     first = frame.row(0, named=True)
-    assert [first[key] for key in KEYS] == [
+    assert [first[key] for key in OF_PROBLEM + OF_POLICY] == [
         "spike",
         2,
         2,
@@ -351,31 +351,31 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sweep"], "name a grid, or print one to start from: rank1 sweep --example"),
+        (["sweep"], "grid must be a TOML file, got none: print one .*: rank1 sweep --example"),
         (["sweep", "none.toml"], "must be a TOML file that can be read, got 'none.toml'"),
         (["sweep", "grid.toml", "--backend", "dusk"], "--backend must be one of .*mean dask"),
         (["sweep", "grid.toml", "--engine", "dusk"], "--backend must be one of .*mean dask"),
-        (["sweep", "grid.toml", "--address", "tcp://a:1"], "--address needs --backend dask or ray"),
-        (["sweep", "grid.toml", "--out", "grid.toml"], "--out must not be the grid itself"),
-        (["table", "result.parquet", "--where", "K=[]"], "K must have at least one value"),
+        (["sweep", "grid.toml", "--address", "tcp://a:1"], "--backend must be dask or ray with"),
+        (["sweep", "grid.toml", "--out", "grid.toml"], "--out must be another file than the grid"),
+        (["table", "result.parquet", "--where", "K=[]"], "K must be a list of at least one value"),
         (["sweep", "grid.toml", "--jobs", "0"], "--jobs must be a whole number of at least 1"),
         (["sweep", "grid.toml", "--out", "no/a.parquet"], "can't write 'no/a.parquet': No such"),
         (["sweep", "grid.toml", "--store", "grid.toml"], "store must be a folder, got 'grid.toml'"),
         (["sweep", "grid.toml", "--store", "new", "--backend", "dask", "--address", "nowhere:x"],
          "address must be that of a dask cluster, such as tcp://10.0.0.1:8786, got 'nowhere:x'"),
         (["table", "none.parquet"], "must name a file of results, got 'none.parquet'"),
-        (["table", "grid.toml"], "'grid.toml' is not a whole file of results"),
+        (["table", "grid.toml"], "must be a whole file of results, got 'grid.toml'"),
         (["table", "result.parquet", "--where", "K=3"], "K must be one of 2, 4, got 3"),
         (["table", "result.parquet", "--where", "M=3"], "a setting must be one of .*got 'M'"),
         (["table", "result.parquet", "--where", "policy=ucb"], "must be one of rank1elim, uni"),
         (["plot", "result.parquet", "--x", "M"], "x must be one of K, L, .*, step, got 'M'"),
         (["plot", "result.parquet", "--x", "delta_u"],
-         "K takes 2 values, which one point would mix: .* such as K=2"),
+         "K must be the same .*got 2 values, which one point would mix: .*such as K=2"),
         (["plot", "result.parquet", "--x", "policy"], "x must be one of K.*got 'policy'"),
         (["plot", "result.parquet", "--facet", "M"], "a setting must be one of .*got 'M'"),
-        (["plot", "result.parquet", "--x", "K", "--facet", "K"], "shows a setting once, got K, K"),
+        (["plot", "result.parquet", "--x", "K", "--facet", "K"], "facets must be two .*got K, K"),
         (["plot", "result.parquet", "--x", "K", "--y", "confidence_scale"], "got 'confidence_s"),
-        (["plot", "result.parquet", "--x", "K", "--y", "n", "--log-x"], "--log-x and --log-y are"),
+        (["plot", "result.parquet", "--x", "K", "--y", "n", "--log-x"], "--y must be left out"),
         (["plot", "result.parquet", "--out", "a.gif"], "must be one of png, svg, pdf, got 'gif'"),
         (["plot", "result.parquet", "--regret", "mean"], "regret must be one of expected, rea"),
         (["plot", "result.parquet", "--x", "K", "--facet", "confidence_scale", "--facet", "n",
@@ -414,13 +414,13 @@ def test_a_sweep_of_which_nothing_is_left_overwrites_nothing(
 @pytest.fixture
 def scheduler_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing comes back after the first task, and every cell is a task."""
-    original = threads.play
+    original = threads.run_tasks
 
     def lossy(tasks: Any, setup: Any) -> Any:
         yield next(original(tasks, setup))
         raise OSError("the scheduler is gone")
 
-    monkeypatch.setattr(threads, "play", lossy)
+    monkeypatch.setattr(threads, "run_tasks", lossy)
     monkeypatch.setattr("rank1.simulation.plan.MAX_TASK", 1)
 
 

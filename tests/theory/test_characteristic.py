@@ -32,26 +32,28 @@ def test_reference_values(spike: tuple[float, ...], pulls: float) -> None:
 
 
 def evidence(problem: rank1.Problem, w: Floats) -> float:
-    """The least evidence against another pair of the best row or column, by the definition."""
+    """The least evidence against a neighbour of the best arm, by the definition."""
     d = theory.divergence(problem)
     assert d is not None
-    row, column = problem.best_pair
-    a, best = w[row, column], problem.means[row, column]
+    at = problem.grid.levels(problem.best_arm)
+    a, best = w[at], problem.means[at]
     values = []
-    for i, j in np.ndindex(*w.shape):
-        if (i == row) != (j == column):
-            m = (a * best + w[i, j] * problem.means[i, j]) / (a + w[i, j])
-            values.append(a * d.of(best, m) + w[i, j] * d.of(problem.means[i, j], m))
+    for x in np.ndindex(*w.shape):
+        if sum(one != other for one, other in zip(x, at, strict=True)) == 1:
+            m = (a * best + w[x] * problem.means[x]) / (a + w[x])
+            values.append(a * d.of(best, m) + w[x] * d.of(problem.means[x], m))
     return float(min(values))
 
 
 @exactly
-@given(sides, sides, st.booleans(), st.integers(0, 10**6))
+@given(st.lists(sides, min_size=1, max_size=3), st.booleans(), st.integers(0, 10**6))
 def test_the_shares_attain_it_and_no_others_do_better(
-    u: list[float], v: list[float], gaussian: bool, seed: int
+    factors: list[list[float]], gaussian: bool, seed: int
 ) -> None:
-    problem = rank1.Gaussian(u, v, sigma=0.3) if gaussian else rank1.Bernoulli(u, v)
-    assume(theory.has_unique_best_pair(problem) and len(u) + len(v) > 2)
+    problem: rank1.Problem = rank1.Product(factors)
+    if gaussian and len(factors) == 2:
+        problem = rank1.Gaussian(u=factors[0], v=factors[1], sigma=0.3)
+    assume(theory.has_unique_best_arm(problem) and problem.arms > 1)
     found = theory.characteristic_time(problem)
     assert found.shares.sum() == pytest.approx(1)
     assert found.value * evidence(problem, found.shares) == pytest.approx(1, rel=1e-6)
@@ -100,9 +102,9 @@ def test_edges() -> None:
     one = theory.characteristic_time(rank1.Bernoulli([0.5], [0.5]))
     assert one.value == 0
     assert one.shares == pytest.approx(np.ones((1, 1)))
-    with pytest.raises(rank1.InputError, match="must have one best pair"):
+    with pytest.raises(rank1.InputError, match="must be one with a single best arm"):
         theory.characteristic_time(rank1.Bernoulli([0.5, 0.5], [0.5]))
-    with pytest.raises(rank1.InputTypeError, match=r"must be a rank1\.Bernoulli"):
+    with pytest.raises(rank1.InputTypeError, match=r"must be a rank1\.Product or rank1\.Bernoulli"):
         theory.characteristic_time(rank1.Categorical([0, 1], [[[0.5, 0.5]]]))
     for confidence in (1, 2, -0.1):
         with pytest.raises(rank1.InputError, match=r"confidence must be .* at least 0 and below 1"):

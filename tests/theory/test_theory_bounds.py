@@ -119,16 +119,20 @@ def test_theorem_1_is_for_products_in_the_unit_interval() -> None:
 @pytest.mark.parametrize(
     ("problem", "error", "message"),
     [
-        (rank1.Bernoulli([0.5, 0.5], [0.5, 0.1]), ValueError, "one best pair for Theorem 2"),
-        (rank1.Gaussian([0.5], [0.5, 0.5], 1.0), ValueError, "one best pair for Theorem 3"),
-        (rank1.Bernoulli([0.5, 0.1], [0.0, 0.0]), ValueError, "one best pair for Theorem 2"),
+        (rank1.Bernoulli([0.5, 0.5], [0.5, 0.1]), ValueError, "a single best arm for Theorem 2"),
+        (rank1.Gaussian([0.5], [0.5, 0.5], 1.0), ValueError, "a single best arm for Theorem 3"),
+        (rank1.Bernoulli([0.5, 0.1], [0.0, 0.0]), ValueError, "a single best arm for Theorem 2"),
         (rank1.Bernoulli([1.0, 0.1], [1.0]), ValueError, "best mean below 1 for Theorem 2"),
         (
             rank1.Bernoulli([0.53, np.nextafter(0.53, 0)], [0.95]),
             ValueError,
             "divergences above 0 and below infinity for Theorem 2",
         ),
-        (rank1.Factors([0.5, 0.4], [0.5]), TypeError, r"rank1\.Bernoulli\(problem\.u, problem\.v"),
+        (
+            rank1.Factors([0.5, 0.4], [0.5]),
+            TypeError,
+            r"rank1\.Product\(problem\.factors\) has the",
+        ),
         (
             rank1.Categorical([0, 1], [[[0.5, 0.5], [0.1, 0.9]]]),
             TypeError,
@@ -145,6 +149,38 @@ def test_what_the_lower_bound_requires_is_named(
             function(problem)
 
 
+def test_three_sides() -> None:
+    """The paper's theorems are for two; neighbours are to be had on any number."""
+    problem = rank1.Product([[0.8, 0.6, 0.3], [0.5, 0.9], [0.7, 0.7 - 0.1]])
+    for call in (theory.lower_bound, theory.lower_bound_terms):
+        with pytest.raises(
+            rank1.InputError, match=r"sides must be 2 for Theorem 2, got 3 \(3×2×2\)"
+        ):
+            call(problem)
+    with pytest.raises(rank1.InputError, match=r"sides must be 2 for Theorem 1, got 3 \(3×2×2\)"):
+        theory.upper_bound(problem, 100)
+    best = 0.8 * 0.9 * 0.7
+    means = np.array([0.6 * 0.9 * 0.7, 0.3 * 0.9 * 0.7, 0.8 * 0.5 * 0.7, 0.8 * 0.9 * 0.6])
+    closed = ((best - means) / theory.kl_bernoulli(means, best)).sum()
+    assert theory.unimodal_bound(problem) == pytest.approx(closed)
+    hard = theory.hardness(problem)
+    assert [side.max() for side in hard.gaps] == pytest.approx([0.5, 0.4, 0.1])
+    assert hard.min_gaps == pytest.approx((0.2, 0.4, 0.1))
+    assert hard.mu == pytest.approx(1.7 / 3)
+    with pytest.raises(rank1.InputError, match="sides must be two, rows and columns, got 3"):
+        hard.barred_row_gaps  # noqa: B018
+
+
+@pytest.mark.parametrize("sides", [1, 2, 4])
+def test_a_side_without_a_choice_changes_no_bound(sides: int) -> None:
+    factors = [[0.9, 0.5, 0.2], [0.8, 0.7]][:sides]
+    less = rank1.Product(factors)
+    more = rank1.Product([*factors, [1.0]])
+    assert theory.unimodal_bound(more) == pytest.approx(theory.unimodal_bound(less))
+    time = theory.characteristic_time(more).value
+    assert time == pytest.approx(theory.characteristic_time(less).value)
+
+
 def test_lower_bound_at_the_edges() -> None:
     assert theory.lower_bound(rank1.Bernoulli([0.5], [0.5])) == 0
     assert theory.lower_bound(rank1.Gaussian([0.0], [0.0], sigma=1.0)) == 0
@@ -156,11 +192,11 @@ def test_lower_bound_at_the_edges() -> None:
 
 
 def test_unique_best_pair() -> None:
-    assert theory.has_unique_best_pair(rank1.Bernoulli([0.0], [0.0]))
-    assert not theory.has_unique_best_pair(rank1.Bernoulli([0.0, 0.0], [0.3]))
+    assert theory.has_unique_best_arm(rank1.Bernoulli([0.0], [0.0]))
+    assert not theory.has_unique_best_arm(rank1.Bernoulli([0.0, 0.0], [0.3]))
     grid = [[[0.5, 0.5], [0.1, 0.9]], [[0.1, 0.9], [0.5, 0.5]]]
-    assert not theory.has_unique_best_pair(rank1.Categorical([0, 1], grid))
-    assert theory.has_unique_best_pair(rank1.Categorical([0, 1], grid[:1]))
+    assert not theory.has_unique_best_arm(rank1.Categorical([0, 1], grid))
+    assert theory.has_unique_best_arm(rank1.Categorical([0, 1], grid[:1]))
 
 
 class Grid(rank1.Problem):
@@ -175,17 +211,19 @@ def test_a_grid_without_factors_has_the_hardness_of_its_averages() -> None:
     grid = Grid([[0.75, 0.5, 0.25], [0.0, 0.5, 0.25]])
     hard = theory.hardness(grid)
     averages = theory.hardness(rank1.Bernoulli([0.5, 0.25], [0.375, 0.5, 0.25]))
-    for name, value in vars(hard).items():
-        np.testing.assert_allclose(value, getattr(averages, name), err_msg=name)
-    assert theory.has_unique_best_pair(grid)
-    assert not theory.has_unique_best_pair(Grid([[0.75, 0.75]]))
+    for mine, theirs in zip(hard.gaps, averages.gaps, strict=True):
+        np.testing.assert_allclose(mine, theirs)
+    assert hard.mu == averages.mu
+    assert hard.min_gaps == (hard.min_row_gap, hard.min_column_gap) == (0.25, 0.125)
+    assert theory.has_unique_best_arm(grid)
+    assert not theory.has_unique_best_arm(Grid([[0.75, 0.75]]))
     # Averages are no factors: the theorems say nothing of it.
     with pytest.raises(rank1.InputTypeError, match=r"must be a rank1\.RankOne.* <grid 2×3"):
         theory.upper_bound(grid, 100)
-    with pytest.raises(rank1.InputTypeError, match=r"<grid 2×3.* which needn't have rank one"):
+    with pytest.raises(rank1.InputTypeError, match=r"<grid 2×3.* needn't have rank one"):
         theory.lower_bound(grid)
     notes = theory.table(grid, 100)["notes"]
-    assert "gaps, mu: of the row and column averages; this grid has no factors" in notes
+    assert "gaps, mu: of the averages over each level's arms; this grid has no factors" in notes
 
 
 def test_large_grids_cost_neither_time_nor_memory() -> None:
@@ -205,5 +243,5 @@ def test_import_is_light() -> None:
 
 
 def test_noise_that_is_too_little_is_not_called_closeness() -> None:
-    with pytest.raises(ValueError, match=r"got inf between .* too far apart for the noise"):
+    with pytest.raises(ValueError, match=r"got inf: means .* too far apart for the noise"):
         theory.lower_bound(rank1.Gaussian([0.5, 0.4], [0.5], sigma=1e-200))

@@ -93,6 +93,24 @@ def test_the_full_programme_has_the_same_value(problem: Problem) -> None:
     assert solved.violation < 1e-6
 
 
+@given(
+    st.lists(
+        st.lists(st.integers(5, 95), min_size=1, max_size=3, unique=True), min_size=1, max_size=4
+    )
+)
+def test_any_number_of_sides(factors: list[list[int]]) -> None:
+    """The programme's solution is to play the neighbours of the best arm."""
+    problem = rank1.Product([[k / 100 for k in side] for side in factors])
+    solved = theory.relaxed(problem)
+    assert solved.value == pytest.approx(theory.unimodal_bound(problem), rel=1e-8)
+    assert solved.constraints == problem.grid.cross
+    played = np.nonzero(solved.c.ravel())[0]
+    assert set(played) == set(problem.grid.neighbours(problem.best_arm))
+    full = theory.graves_lai(problem)
+    assert full.value == pytest.approx(solved.value, rel=1e-6)
+    assert full.violation < 1e-6
+
+
 @given(st.data())
 def test_the_papers_solution_tells_every_model_apart(data: st.DataObject) -> None:
     """Why: a line that overtakes is played with the other side's best one, which stays put."""

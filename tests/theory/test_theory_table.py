@@ -35,6 +35,9 @@ PROBLEMS = [
     rank1.Bernoulli([0.0, 0.0], [0.5, 0.1]),
     rank1.Bernoulli([1e-200], [0.5, 0.1]),
     rank1.spike(200, 200, 0.1, 0.1, 0.2, 0.2),
+    rank1.Product([[0.9, 0.5], [0.8], [0.9, 0.7, 0.7]]),
+    rank1.Product([[0.9, 0.5, 0.9]]),
+    rank1.Means([[[0.5, 0.1], [0.1, 0.52]]]),
 ]
 
 
@@ -44,7 +47,8 @@ def test_every_table_is_json_and_says_why_an_entry_is_missing(problem: rank1.Pro
     json.dumps(facts, allow_nan=False)
     names = ["gaps", "mu", "upper", "lower_slope", "upper_slope", "identification", "n", "notes"]
     assert list(facts) == names
-    assert set(facts["gaps"]) == {"rows", "columns", "min_row", "min_column"}
+    two = {"rows", "columns", "min_row", "min_column"} if len(problem.grid.sizes) == 2 else set()
+    assert set(facts["gaps"]) == {"sides", "min_sides"} | two
     assert set(facts["lower_slope"]) == {"theorem2", "theorem3", "graves_lai"}
     for name, value in leaves(facts).items():
         noted = any(note.startswith(f"{name}: ") for note in facts["notes"])
@@ -73,6 +77,21 @@ def test_the_table_of_a_bernoulli_problem() -> None:
     )
 
 
+def test_the_table_of_three_sides() -> None:
+    problem = rank1.Product([[0.9, 0.5], [0.8], [0.9, 0.7, 0.7]])
+    facts = theory.table(problem, N)
+    slope = theory.unimodal_bound(problem)
+    assert facts["gaps"]["min_sides"] == pytest.approx([0.4, None, 0.2])
+    assert facts["lower_slope"]["graves_lai"] == pytest.approx(slope)
+    assert facts["upper_slope"] == {"uts": slope, "osub": slope}
+    assert facts["lower_slope"]["theorem2"] is None
+    assert "gaps.min_sides: side 1 has no positive gap" in facts["notes"]
+    assert any(
+        note.startswith("upper.theorem1: sides must be 2 for Theorem 1, got 3 (2×1×3)")
+        for note in facts["notes"]
+    )
+
+
 def test_the_table_of_a_gaussian_problem() -> None:
     facts = theory.table(rank1.Gaussian(SPIKE.u, SPIKE.v, sigma=0.5), N)
     assert facts["lower_slope"]["theorem3"] * math.log(N) == pytest.approx(564.23, abs=0.005)
@@ -87,9 +106,12 @@ def test_an_infinite_bound_is_said_to_be_infinite() -> None:
 
 def test_a_large_grid_is_not_solved_but_its_ties_are_still_named() -> None:
     notes = theory.table(rank1.spike(200, 200, 0.1, 0.1, 0.2, 0.2), N)["notes"]
-    assert any("graves_lai: not solved numerically for more than" in note for note in notes)
+    assert any(
+        "graves_lai: problem must be one of at most 16,384 arms to be solved" in note
+        for note in notes
+    )
     notes = theory.table(rank1.spike(200, 200, 0.1, 0.1, 0.0, 0.2), N)["notes"]
-    assert any("graves_lai: problem must have one best pair" in note for note in notes)
+    assert any("graves_lai: problem must be one with a single best arm" in note for note in notes)
 
 
 def test_arguments_are_checked() -> None:

@@ -1,7 +1,8 @@
-"""Grids that are simulated, since nobody knows the real one."""
+"""Grids that are simulated in place of the real one, which is not known."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,11 +11,11 @@ import numpy as np
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
-from rank1.problems import Bernoulli
+from rank1.problems import Product
 
 __all__ = ["LIFTS", "AssumedGrid", "assumed_grid", "assumed_grids"]
 
-#: How much better the best lines are than the others, unless told.
+#: How much better the best levels are than the others, by default.
 LIFTS = (0.2, 0.5)
 
 
@@ -25,54 +26,69 @@ class AssumedGrid:
     #: "spike" or "stairs".
     shape: str
     lift: float
-    problem: Bernoulli = field(repr=False)
+    problem: Product = field(repr=False)
+
+    @property
+    def arm(self) -> str:
+        """What an arm is called: a pair, where there are two sides."""
+        return "pair" if len(self.problem.grid.sizes) == 2 else "arm"
+
+    @property
+    def levels(self) -> str:
+        """What can be merged."""
+        return "rows or columns" if len(self.problem.grid.sizes) == 2 else "levels"
 
     @property
     def words(self) -> str:
         """What it looks like."""
-        lines = [
-            name for name, size in (("row", self.problem.K), ("column", self.problem.L)) if size > 1
-        ]
+        sizes = self.problem.grid.sizes
+        lines = [name for name, size in zip(("row", "column"), sizes, strict=False) if size > 1]
+        if len(sizes) != 2:
+            lines = ["level" if len(sizes) == 1 else "level of each side"]
+        verb = "is" if len(lines) == 1 else "are"
         if self.shape == "spike":
             subject = " and ".join(f"one {name}" for name in lines)
-            verb = "is" if len(lines) == 1 else "are"
             return f"{subject} {verb} {self.lift:.0%} better than the others, which are alike"
-        verb = "is" if len(lines) == 1 else "are"
         return (
             f"the best {' and the best '.join(lines)} {verb} {self.lift:.0%} better than the "
             "second, and the others fall off to half of that"
         )
 
 
-def assumed_grid(K: int, L: int, rate: float, lift: float, shape: str = "spike") -> AssumedGrid:
+def assumed_grid(
+    sizes: Sequence[int], rate: float, lift: float, shape: str = "spike"
+) -> AssumedGrid:
     """A grid of rank one whose means have the average `rate`.
 
     Parameters
     ----------
-    K, L
-        Rows and columns.
+    sizes
+        How many levels each side has.
     rate
         Average of all means.
     lift
-        How much better the best row is than the second, and the best column: 0.2 for 20%.
+        How much better the best level of each side is than the second: 0.2 for 20%.
     shape
         "spike": all others are like the second. "stairs": they fall off evenly to half of it.
 
     Examples
     --------
-    >>> grid = assumed_grid(12, 8, rate=0.05, lift=0.5)
+    >>> grid = assumed_grid([12, 8], rate=0.05, lift=0.5)
     >>> round(float(grid.problem.means.mean()), 4), round(grid.problem.best_mean, 4)
     (0.05, 0.1016)
     """
     checks.one_of("shape", shape, ("spike", "stairs"))
-    rows, columns = (_side(size, lift, shape) for size in (K, L))
-    best = rate / (rows.mean() * columns.mean())  # the largest entry of a side is 1
+    sides = [_side(size, lift, shape) for size in sizes]
+    best = rate / math.prod(side.mean() for side in sides)  # the largest entry of a side is 1
     if best > 1:
         raise InputError(
-            f"lift must leave the best pair a mean of at most 1, got {lift:g}: at an average of "
-            f"{rate:g} it would have {best:.3g}; take a smaller lift"
+            "lift",
+            lift,
+            "one that leaves the best arm a mean of at most 1",
+            f"at an average of {rate:g} it would have {best:.3g}; take a smaller lift",
+            got=f"{lift:g}",
         )
-    return AssumedGrid(shape, lift, Bernoulli(rows * best**0.5, columns * best**0.5))
+    return AssumedGrid(shape, lift, Product([side * best ** (1 / len(sides)) for side in sides]))
 
 
 def _side(size: int, lift: float, shape: str) -> Any:
@@ -80,15 +96,17 @@ def _side(size: int, lift: float, shape: str) -> Any:
     return np.concatenate([[1.0], others / (1 + lift)])
 
 
-def assumed_grids(K: int, L: int, rate: float, lifts: Sequence[float] | None) -> list[AssumedGrid]:
+def assumed_grids(
+    sizes: Sequence[int], rate: float, lifts: Sequence[float] | None
+) -> list[AssumedGrid]:
     """Grids of each lift, in the shapes that have no mean above 1."""
-    shapes = ("spike", "stairs") if max(K, L) > 2 else ("spike",)  # two lines have no stairs
+    shapes = ("spike", "stairs") if max(sizes) > 2 else ("spike",)  # two levels have no stairs
     found: list[AssumedGrid] = []
     for lift in LIFTS if lifts is None else _checked_lifts(lifts):
         fitting, why = [], None
         for shape in shapes:
             try:
-                fitting.append(assumed_grid(K, L, rate, lift, shape))
+                fitting.append(assumed_grid(sizes, rate, lift, shape))
             except InputError as error:
                 why = error
         if lifts is not None and not fitting and why:
@@ -96,8 +114,11 @@ def assumed_grids(K: int, L: int, rate: float, lifts: Sequence[float] | None) ->
         found += fitting
     if not found:
         raise InputError(
-            f"rate must leave the best pair a mean of at most 1, got {rate:g}: with a lift of "
-            f"{min(LIFTS):g} it would have more; take a smaller rate, or name smaller lifts"
+            "rate",
+            rate,
+            "one that leaves the best arm a mean of at most 1",
+            f"with a lift of {min(LIFTS):g} it would have more; take a smaller rate, or name "
+            "smaller lifts",
         )
     return found
 
@@ -106,13 +127,8 @@ def _checked_lifts(lifts: Sequence[float]) -> list[float]:
     try:
         given = list(lifts)
     except TypeError:
-        raise InputTypeError(
-            f"lifts must be a list of numbers, such as [0.2, 0.5], got {checks.shown(lifts)}"
-        ) from None
+        raise InputTypeError("lifts", lifts, "a list of numbers, such as [0.2, 0.5]") from None
     found = [checks.number("lift", lift, 0, 100, above=True) for lift in given]
-    if not found:
-        raise InputError("lifts must be at least one number, got none")
-    for lift in found:
-        if found.count(lift) > 1:
-            raise InputError(f"lifts must differ from each other, got {lift:g} twice")
+    if not found or len(set(found)) < len(found):
+        raise InputError("lifts", lifts, "at least one number, none of them twice")
     return found

@@ -6,19 +6,18 @@ import math
 from typing import Any
 
 from rank1.advice.assumed import AssumedGrid
-from rank1.policies import Policy
-from rank1.studies.spec import DEFAULT_POLICY
+from rank1.policies import DEFAULT_POLICY, Policy
 
 __all__ = ["about", "earn_words", "earner", "find_words", "share", "table_of"]
 
 #: A policy that brings less than this share of what could be gained isn't worth having.
 WORTH = 0.1
-#: A horizon is enough where so many runs stop within it.
+#: A horizon is enough where this share of the runs stop within it.
 ENOUGH = 0.5
 
 
 def about(number: float) -> str:
-    """A number without digits that nobody should rely on.
+    """A number without digits that mean nothing.
 
     >>> about(67416.0), about(512), about(12)
     ('67,000', '510', '12')
@@ -29,9 +28,9 @@ def about(number: float) -> str:
 def find_words(
     grids: list[AssumedGrid], figures: list[dict[str, Any]], able: list[Policy], horizon: int
 ) -> tuple[str | None, list[str]]:
-    """Whom to take for "find", None where that won't do, and why."""
+    """The policy to take for "find", None where that won't do, and why."""
     labels = [policy.label for policy in able if policy.name != "uniform"]
-    if not labels:  # where nobody else was asked
+    if not labels:  # where no other policy was simulated
         labels = [policy.label for policy in able]
     best = max(
         labels,
@@ -54,10 +53,10 @@ def find_words(
         words.append(f"If {grid.words}: {_pulls(mine)}; {_equal_pulls(equal)}. {told}")
     if best is None or not (enough or unknown):
         made = any(policy.name == DEFAULT_POLICY["find"] for policy in able)
-        asked = "" if made else f" for {' and '.join(labels)}; others weren't asked"
+        asked = "" if made else f" for {' and '.join(labels)}; others weren't simulated"
         few = (
             f"Don't expect to find it: {horizon:,} pulls are too few on all grids that were "
-            f"simulated{asked}. Plan for the pulls below, merge rows or columns, be content with "
+            f"simulated{asked}. Plan for the pulls below, merge {grids[0].levels}, be content with "
             "less confidence, or measure something that happens more often. If the aim is to earn "
             "meanwhile, ask for that."
         )
@@ -77,8 +76,8 @@ def find_words(
 def earner(figures: list[dict[str, Any]], able: list[Policy], horizon: int) -> tuple[Policy, str]:
     """The best for "earn", and the verdict on it.
 
-    The verdict is "worth" taking, "nothing" to be had by anybody, or "unknown" where the horizon
-    is longer than what was simulated, in which nobody got far.
+    The verdict is "worth" taking, "nothing" to be had by any policy, or "unknown" where the horizon
+    is longer than what was simulated, in which no policy got far.
     """
     best = _best_earner(figures, able)
     mine = [row for row in figures if row["policy"] == best.label]
@@ -95,7 +94,7 @@ def earn_words(
     horizon: int,
     halves: list[str],
 ) -> list[str]:
-    """Whom to take for "earn", or that it isn't worth it, and why.
+    """The policy to take for "earn", or that it isn't worth it, and why.
 
     `halves` says, for each grid, when half of what can be gained would be had, if that is "nothing"
     within the horizon.
@@ -111,7 +110,7 @@ def earn_words(
         words.append(
             f"If {grid.words}: {best.label} earns {own['reward']:,.0f}{short}, an equal split "
             f"{own['equal_split']:,.0f}{others}. {best.label} brings {share(own['gain'])} of what "
-            f"the best pair would bring above an equal split{rest}."
+            f"the best {grid.arm} would bring above an equal split{rest}."
         )
     steps = figures[0]["steps"]
     take = f"Take {best.label}{_default(best.label, 'earn')}"
@@ -128,13 +127,13 @@ def earn_words(
         ]
     return [
         f"Don't expect to earn more than an equal split does: in {horizon:,} pulls {none}. "
-        "Keep to what you have, or merge rows or columns.",
+        f"Keep to what you have, or merge {grids[0].levels}.",
         *words,
     ]
 
 
 def _best_earner(figures: list[dict[str, Any]], able: list[Policy]) -> Policy:
-    """The first that was asked, which is the goal's own, unless another is clearly better."""
+    """The first one, which is the goal's own, unless another is clearly better."""
     rows = [[row for row in figures if row["policy"] == policy.label] for policy in able]
     gains = [sum(row["gain"] for row in own) for own in rows]
     best = gains.index(max(gains))

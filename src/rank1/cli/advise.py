@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rank1.cli.app import app, print_json, show
-from rank1.cli.options import Jobs, Json, Real, Seed, Whole
+from rank1.cli.options import Jobs, Json, Real, Seed, Whole, whole
 
 
 @app.command(
@@ -15,24 +15,30 @@ from rank1.cli.options import Jobs, Json, Real, Seed, Whole
     "--lift 0.5"
 )
 def advise(
-    rows: Annotated[int, typer.Option(help="How many rows there are.", **Whole)],
-    columns: Annotated[int, typer.Option(help="How many columns there are.", **Whole)],
     horizon: Annotated[int, typer.Option(help="How many pulls can be had.", **Whole)],
     rate: Annotated[
         float,
-        typer.Option(help="Average reward of a pull when all pairs are played alike.", **Real),
+        typer.Option(help="Average reward of a pull when all arms are played alike.", **Real),
     ],
+    rows: Annotated[int | None, typer.Option(help="How many rows there are.", **Whole)] = None,
+    columns: Annotated[
+        int | None, typer.Option(help="How many columns there are.", **Whole)
+    ] = None,
+    sides: Annotated[
+        str | None,
+        typer.Option(help="Numbers of levels of each side, instead of rows and columns: 12,8,4."),
+    ] = None,
     goal: Annotated[
-        str, typer.Option(help="find (be sure which pair is best) or earn (lose little).")
+        str, typer.Option(help="find (be sure which arm is best) or earn (lose little).")
     ] = "earn",
     confidence: Annotated[
-        float, typer.Option(help="Probability with which the pair found is right.", **Real)
+        float, typer.Option(help="Probability with which the arm found is right.", **Real)
     ] = 0.95,
     lift: Annotated[
         list[float] | None,
         typer.Option(
-            help="How much better the best lines are than the second: 0.2 for 20%. May be given "
-            "several times; 0.2 and 0.5 unless told.",
+            help="How much better the best levels are than the second: 0.2 for 20%. May be given "
+            "several times; default: 0.2 and 0.5.",
             **Real,
         ),
     ] = None,
@@ -42,7 +48,7 @@ def advise(
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(help="Runs on each grid; as many as there is time for unless told.", **Whole),
+        typer.Option(help="Runs on each grid; default: as many as there is time for.", **Whole),
     ] = None,
     seed: Seed = 1,
     jobs: Jobs = 1,
@@ -54,6 +60,7 @@ def advise(
 
     told = advice.advise(
         rows, columns, horizon, rate, goal,
+        sides=None if sides is None else [whole(text) for text in sides.split(",")],
         confidence=confidence, lifts=lift or None,
         policies=[parse_policy(text) for text in policy] if policy else None,
         runs=runs, seed=seed, jobs=jobs, progress=True,

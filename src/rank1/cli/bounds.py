@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rank1.cli.app import app, print_json, show
-from rank1.cli.options import Json, ProblemName, Set, Whole
+from rank1.cli.options import Json, ProblemName, Set, Whole, problem_of
+
+if TYPE_CHECKING:
+    from rank1.theory.tables import Note
 
 #: Entries of the document in words; a note begins with the entry it is about.
 WORDS = {
     "gaps.min_row": "Smallest row gap",
     "gaps.min_column": "Smallest column gap",
+    "gaps.min_sides": "Smallest gaps",
     "gaps, mu": "Gaps and μ",
     "upper.theorem1": "Theorem 1",
     "lower_slope.theorem2": "Theorem 2",
@@ -50,10 +53,8 @@ def bounds(
 ) -> None:
     """Print how hard a problem is, and what the theorems say of regret on it."""
     from rank1 import checks, theory
-    from rank1.problems import PROBLEMS
-    from rank1.settings import build, parse_settings
 
-    chosen = build("problem", PROBLEMS, problem, parse_settings(set_ or [], "--set"))
+    chosen = problem_of(problem, set_)
     facts = theory.table(chosen, checks.integer("n", n, 1))
     if json_:
         print_json(facts)
@@ -66,14 +67,17 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
     from rich import box
     from rich.table import Table
 
-    best = f"best pair {problem.best_pair}, mean {problem.best_mean:.4g}"
-    title = f"{problem.description['name']} {problem.K}×{problem.L}, {best}"
+    two, levels = len(problem.grid.sizes) == 2, problem.grid.levels(problem.best_arm)
+    best = f"best {'pair' if two else 'arm'} {levels}, mean {problem.best_mean:.4g}"
+    title = f"{problem.description['name']} {problem.grid}, {best}"
     hardness = Table(title=title, box=box.SIMPLE, title_justify="left", show_header=False)
     gaps = facts["gaps"]
-    for side in ("row", "column"):
-        hardness.add_row(f"{side} gaps", _counted(gaps[f"{side}s"]))
-        hardness.add_row(f"smallest {side} gap above 0", _short(gaps[f"min_{side}"]))
-    hardness.add_row("μ, the smaller of the average row and column", _short(facts["mu"]))
+    sides = ["row", "column"] if two else [f"side {side}" for side in range(len(levels))]
+    for side, each, least in zip(sides, gaps["sides"], gaps["min_sides"], strict=True):
+        hardness.add_row(f"{side} gaps", _counted(each))
+        hardness.add_row(f"smallest {side} gap above 0", _short(least))
+    smaller = "smaller of the average row and column" if two else "smallest of the sides' averages"
+    hardness.add_row(f"μ, the {smaller}", _short(facts["mu"]))
 
     n = facts["n"]
     table = Table(box=box.SIMPLE)
@@ -95,7 +99,9 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
     find.add_column("× log(1/α)", justify="right")
     find.add_column("at α = 0.05", justify="right")
     pulls = "–" if time is None else f"{time * math.log(20):,.0f}"
-    find.add_row("T*", "naming the best pair with error α takes so many pulls", _short(time), pulls)
+    find.add_row(
+        "T*", "naming the best arm with error α takes at least this many pulls", _short(time), pulls
+    )
 
     asymptotic = (
         "Factors of log n are about n → ∞, T* is about α → 0: at a given n or α, regret or pulls "
@@ -118,11 +124,9 @@ def _counted(gaps: list[float]) -> str:
     return ", ".join(shown)
 
 
-def _in_words(notes: list[str]) -> list[str]:
-    """Notes for a person, those of one text together; the title has said which problem it is."""
+def _in_words(notes: list[Note]) -> list[str]:
+    """Notes for a person, those of one text together."""
     about: dict[str, list[str]] = {}
     for note in notes:
-        entry, _, text = note.partition(": ")
-        text = re.sub(r"got <[^>]*>", "got this one", text.removeprefix("is "))
-        about.setdefault(re.sub(r"^problem", "the problem", text), []).append(WORDS[entry])
+        about.setdefault(note.text, []).append(WORDS[note.entry])
     return [f"{', '.join(entries)}: {text}." for text, entries in about.items()]

@@ -267,7 +267,9 @@ def revise(
         )
         sides = study.sides
     if json_:
-        pair = dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
+        pair = (
+            dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
+        )
         print_json({"revision": number, "sides": sides, **pair})
     else:
         show(f"revision {number}: {_size(sides)}")
@@ -325,7 +327,12 @@ def export(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
 @study_app.command("import", epilog="Example: rank1 study import spring known.csv")
 def import_(
     name: Name,
-    file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet: a column for each side (row, column), and reward.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, JSONL or Parquet: a column for each side (row, column), and reward."
+        ),
+    ],
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:

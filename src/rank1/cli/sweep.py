@@ -17,7 +17,7 @@ from rank1.errors import InputError
 if TYPE_CHECKING:
     from rank1.simulation.backends import Failure, RunCell
     from rank1.simulation.plan import Plan
-    from rank1.sweeps import Grid
+    from rank1.sweeps import SweepGrid
 
 
 @app.command(epilog="Example: rank1 sweep grid.toml --store cells --out result.parquet")
@@ -136,7 +136,7 @@ def _about(cell: RunCell) -> dict[str, Any]:
     }
 
 
-def _document(grid: Grid, todo: Plan[Any]) -> dict[str, Any]:
+def _document(grid: SweepGrid, todo: Plan[Any]) -> dict[str, Any]:
     return {
         "problems": len(grid.problems),
         "policies": [policy.label for policy in grid.policies],

@@ -15,14 +15,13 @@ from rank1.compiled.digest import digest
 from rank1.compiled.dispatch import inlined, jit, method, overload_of
 from rank1.compiled.explain import explain
 from rank1.compiled.generators import generator
-from rank1.compiled.kernels import chosen, entry, in_background, kernel, ready
+from rank1.compiled.kernels import entry, in_background, kernel, kernel_for, ready
 from rank1.compiled.records import record
 from rank1.compiled.sources import closure
 from rank1.paths import cache_directory
 
 __all__ = [
     "cache_directory",
-    "chosen",
     "closure",
     "digest",
     "entry",
@@ -32,6 +31,7 @@ __all__ = [
     "inlined",
     "jit",
     "kernel",
+    "kernel_for",
     "method",
     "overload_of",
     "ready",

@@ -14,13 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.metadata
 import logging
 import os
-import platform
 import queue
 import re
-import shutil
 import threading
 import time
 import warnings
@@ -35,7 +32,7 @@ from rank1.compiled.dispatch import INLINED, OPTIONS, F, noted
 from rank1.errors import FileError, NoDigest
 from rank1.paths import cache_directory
 
-__all__ = ["chosen", "entry", "in_background", "kernel", "ready"]
+__all__ = ["entry", "in_background", "kernel", "kernel_for", "ready"]
 
 #: Compiling a fold takes about as long as this many events take in Python, ...
 LONG = 10_000
@@ -64,6 +61,18 @@ def kernel(function: Callable[..., Any], *arguments: Any) -> Any:
     return _kernels[key]
 
 
+@functools.cache
+def as_written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` in Python, where a division by 0 or an overflow warns as little as compiled."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments, **named)
+
+    return call
+
+
 def ready(function: Callable[..., Any], *arguments: Any) -> Any:
     """The compiled kernel if this process has it already, else `function` as it is written.
 
@@ -75,17 +84,19 @@ def ready(function: Callable[..., Any], *arguments: Any) -> Any:
     if found is not None and getattr(found, "overloads", True):
         return found
     background = _Background.current
+    plain = as_written(function)
     if background is None or key in background.asked:
-        return function
+        return plain
 
-    def first(*given: Any) -> Any:
-        background.ask(key, function, arguments, given)
-        return function(*given)
+    def first(*given: Any, **named: Any) -> Any:
+        if not named:
+            background.ask(key, function, arguments, given)
+        return plain(*given, **named)
 
     return first
 
 
-def chosen(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
+def kernel_for(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
     """The kernel where the work is long enough to pay for it, else what is `ready`.
 
     Parameters
@@ -102,19 +113,13 @@ def chosen(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
 
 
 def entry(function: F) -> F:
-    """A function that Python calls as well as compiled code, which inlines it.
-
-    From Python it runs as written, until it was called so often that compiling pays.
-    """
-    calls = 0
+    """A function that compiled code inlines and that Python calls as well, compiled there, too."""
 
     @functools.wraps(function)
-    def call(*arguments: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        return chosen(function, work=calls)(*arguments)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return kernel(function)(*arguments, **named)
 
-    noted.append((call, lambda *arguments: function, INLINED))
+    noted.append((call, lambda *arguments, **named: function, INLINED))
     return call  # type: ignore[return-value]
 
 
@@ -138,7 +143,7 @@ def _flat(kind: Any) -> Iterator[Any]:
 
 def _new_kernel(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-        return function
+        return as_written(function)
     from rank1.compiled.machine import dispatcher
 
     folder = _folder(function, arguments)
@@ -234,6 +239,9 @@ def _is_of_this_process(kind: Any) -> bool:
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
+    import importlib.metadata
+    import platform
+
     return platform.python_version(), importlib.metadata.version("numba"), np.__version__
 
 
@@ -268,6 +276,8 @@ def _make(folder: Path) -> None:
 
 def _prune(parent: Path) -> None:
     """Remove folders of kernels that were last used a week ago or earlier."""
+    import shutil
+
     for folder in parent.iterdir():
         if re.fullmatch("[0-9a-f]{24}", folder.name):
             with contextlib.suppress(OSError):  # another process was faster

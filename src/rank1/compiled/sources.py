@@ -14,7 +14,6 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -223,6 +222,8 @@ def _version(top: str) -> str | None:
     places = [spec.origin] if spec.has_location else list(spec.submodule_search_locations or ())
     if not places or not all(_FOLDERS & {*Path(str(place)).parts} for place in places):
         return None
+    import importlib.metadata  # slow to import, and `ask` never comes here
+
     try:
         found = [importlib.metadata.distribution(top)]
     except (importlib.metadata.PackageNotFoundError, ValueError):

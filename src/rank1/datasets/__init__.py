@@ -109,8 +109,7 @@ def hillstrom(by: str = "history") -> Table:
     blog.minethatdata.com. Published for anybody to analyse; it states no licence. What is here are
     sums of counts.
     """
-    if by not in ("history", "recency"):
-        raise InputError(f"by must be 'history' or 'recency', got {by!r}")
+    checks.one_of("by", by, ("history", "recency"))
     return _table(
         f"hillstrom_{by}",
         _read(f"hillstrom_{by}.csv")[""],
@@ -208,15 +207,13 @@ def grid_problem(table: Table) -> Problem:
     --------
     >>> from rank1 import datasets
     >>> problem = datasets.grid_problem(datasets.hillstrom())
-    >>> problem.name_of(*problem.best_pair), round(problem.best_mean, 3)
+    >>> problem.name_of(problem.best_arm), round(problem.best_mean, 3)
     ('$1,000 +, Mens E-Mail', 0.263)
     """
     if not isinstance(table, Table):
-        raise InputTypeError(
-            f"table must be a Table, such as datasets.hillstrom(), got {checks.shown(table)}"
-        )
+        raise InputTypeError("table", table, "a Table, such as datasets.hillstrom()")
     if (table.trials == 0).any():
-        raise InputError(f"table must have a trial of every pair, got {table!r} without")
+        raise InputError("table", table, "one with a trial of every pair")
     problem = Categorical([0.0, 1.0], np.stack([1 - table.rates, table.rates], axis=-1))
-    problem.row_labels, problem.column_labels = list(table.rows), list(table.columns)
+    problem.labels = [list(table.rows), list(table.columns)]
     return problem

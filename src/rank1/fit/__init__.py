@@ -1,4 +1,4 @@
-"""Is a grid of rank one? The maximum-likelihood fit of products of factors to counts, and how far off it is.
+"""Is a grid of rank one? The likeliest products of factors, and how far off they are.
 
 `fit` finds the likeliest grid of rank one, `p_value` says whether the counts contradict it.
 """

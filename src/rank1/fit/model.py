@@ -82,7 +82,9 @@ class Fit:
         tried = self.successes + self.failures > 0
         parameters = sum(tried.shape) - tried.ndim + 1
         if not tried.all():  # then arms with a trial may fall into sets that no level connects
-            parameters = int(np.linalg.matrix_rank(cross_sums(tried), hermitian=True))
+            parameters = int(
+                np.linalg.matrix_rank(cross_sums(tried.astype(np.float64)), hermitian=True)
+            )
         return int(tried.sum()) - parameters
 
     @property

@@ -1,4 +1,4 @@
-"""A sampler for Optuna that suggests two categorical parameters together, by a policy of ours."""
+"""Samplers for Optuna that suggest categorical parameters together, by a policy."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ try:
     import optuna as _optuna  # noqa: F401
 except ModuleNotFoundError as error:
     raise MissingPackageError(
-        f"rank1.optuna needs {error.name}: pip install 'rank1[optuna]'", name=error.name
+        f"rank1.optuna needs {error.name}", "pip install 'rank1[optuna]'", name=error.name
     ) from None
 
-from rank1.optuna.sampler import PairSampler
+from rank1.optuna.sampler import ArmSampler, PairSampler
 
-__all__ = ["PairSampler"]
+__all__ = ["ArmSampler", "PairSampler"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,26 +17,27 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rank1 import checks, stopping
 from rank1.errors import InputError, InputTypeError
+from rank1.grid import MAX_SIDES
 from rank1.optuna.trials import KEY, Settings, Trials, categorical
 from rank1.policies import Policy
 from rank1.studies.spec import policy_of, range_of
 
-__all__ = ["PairSampler"]
+__all__ = ["ArmSampler", "PairSampler"]
 
 
-class PairSampler(BaseSampler):
-    """Suggests a row and a column by a policy; other parameters are left to another sampler.
+class ArmSampler(BaseSampler):
+    """Suggests the sides of a grid by a policy; other parameters are left to another sampler.
 
     Finished trials teach the policy their values, running ones are pulls whose rewards are late,
     and trials that failed or were pruned teach nothing. The grid is known once a trial has
-    suggested both parameters: before, they are random.
+    suggested all of its parameters: before, they are random.
 
     Parameters
     ----------
-    row, column
-        The names of the two categorical parameters.
+    sides
+        The names of the categorical parameters that are the sides of the grid, 1 to 16.
     policy
-        A policy that rank1 comes with, or its name with settings, as `--policy` takes it.
+        A policy, or its name with settings, as `--policy` takes it.
     reward_range
         The least and the largest value that the objective can have; one outside is an error. The
         policy gets the value scaled to [0, 1], with 1 for the best: the largest if the study
@@ -43,7 +45,7 @@ class PairSampler(BaseSampler):
     horizon
         How many trials are planned, where that is known.
     seed
-        A whole number below 2^32. With one worker, the same seed gives the same pairs, also over
+        A whole number below 2^32. With one worker, the same seed gives the same arms, also over
         restarts. Workers of one study may have the same one.
     independent_sampler
         For all other parameters; by default a RandomSampler with the same seed, which begins anew
@@ -53,21 +55,21 @@ class PairSampler(BaseSampler):
     --------
     >>> import optuna, rank1
     >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
-    >>> sampler = rank1.optuna.PairSampler(row="segment", column="channel", policy="uts", seed=1)
+    >>> sampler = rank1.optuna.ArmSampler(["headline", "image", "button"], policy="uts", seed=1)
     >>> study = optuna.create_study(direction="maximize", sampler=sampler)
     >>> def objective(trial):
-    ...     segment = trial.suggest_categorical("segment", ["18-24", "25-34"])
-    ...     channel = trial.suggest_categorical("channel", ["email", "push"])
-    ...     return 0.9 if (segment, channel) == ("18-24", "push") else 0.2
-    >>> study.optimize(objective, n_trials=30)
+    ...     headline = trial.suggest_categorical("headline", ["A", "B"])
+    ...     image = trial.suggest_categorical("image", ["x", "y"])
+    ...     button = trial.suggest_categorical("button", ["buy", "go"])
+    ...     return 0.2 + 0.2 * (headline == "B") + 0.2 * (image == "y") + 0.2 * (button == "go")
+    >>> study.optimize(objective, n_trials=60)
     >>> sampler.best(study)
-    {'segment': '18-24', 'channel': 'push'}
+    {'headline': 'B', 'image': 'y', 'button': 'go'}
     """
 
     def __init__(
         self,
-        row: str,
-        column: str,
+        sides: Sequence[str],
         policy: Policy | str = "top_two",
         *,
         reward_range: tuple[float, float] = (0.0, 1.0),
@@ -75,21 +77,23 @@ class PairSampler(BaseSampler):
         seed: int | None = None,
         independent_sampler: BaseSampler | None = None,
     ) -> None:
-        for name, value in (("row", row), ("column", column)):
-            if not isinstance(value, str):
-                raise InputTypeError(
-                    f"{name} must be the name of a parameter, got {checks.shown(value)}"
-                )
-        if row == column:
-            raise InputError(f"row and column must be two parameters, got {row!r} twice")
+        names = (sides,) if isinstance(sides, str) else tuple(sides)
+        for name in names:
+            if not isinstance(name, str):
+                raise InputTypeError("sides", name, "names of parameters")
+            if names.count(name) > 1:
+                raise InputError("sides", name, "parameters that differ", got=f"{name!r} twice")
+        if not 1 <= len(names) <= MAX_SIDES:
+            raise InputError("sides", sides, f"1 to {MAX_SIDES} parameters", got=f"{len(names)}")
         chosen = policy_of(policy, "find")
         if chosen.needs_truth:
-            raise InputError(
-                f"policy must be one that needn't know the answer, got {checks.shown(policy)}"
-            )
+            raise InputError("policy", policy, "one that doesn't need to know the answer")
+        if chosen.sides not in (None, len(names)):
+            asked = f"one for {len(names)} sides"
+            raise InputError("policy", policy, asked, f"{chosen.name} is for {chosen.sides}")
         if horizon is not None:
             horizon = checks.integer("horizon", horizon, 1)
-        self._settings = Settings((row, column), chosen, range_of(reward_range), horizon)
+        self._settings = Settings(names, chosen, range_of(reward_range), horizon)
         if seed is not None:
             seed = checks.integer("seed", seed, 0, 2**32 - 1)
         self._seed = int.from_bytes(os.urandom(6)) if seed is None else seed
@@ -107,14 +111,15 @@ class PairSampler(BaseSampler):
     # What one asks
 
     def best(self, study: Study) -> dict[str, Any]:
-        """The pair that the policy recommends now.
+        """The arm that the policy recommends now.
 
-        Not the pair of `study.best_trial`, which had the luckiest trial.
+        Not that of `study.best_trial`, which had the luckiest trial.
         """
         with self._read(study) as trials:
             if not trials.memory.evidence(0.0)[0].any():
-                raise InputError("no trial of the study has ended with a value yet")
-            return self._choices(trials, trials.memory.state.best())
+                asked = "one with a trial that has ended with a value"
+                raise InputError("study", study.study_name, asked)
+            return self._choices(trials, map(int, trials.memory.recommended()))
 
     def verdict(
         self,
@@ -123,9 +128,9 @@ class PairSampler(BaseSampler):
         tolerance: float = 0.0,
         rank_one: bool = True,
     ) -> stopping.Verdict:
-        """Whether one may stop and call the leading pair best; see `rank1.stopping.verdict`.
+        """Whether one may stop and call the leading arm best; see `rank1.stopping.verdict`.
 
-        Pairs are numbered as the choices are.
+        Levels are numbered as the choices are.
         """
         with self._read(study) as trials:
             counts, sums = trials.memory.evidence(0.0)
@@ -137,27 +142,27 @@ class PairSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Row and column, once their choices are known."""
+        """The sides, once their choices are known."""
         self._raise_error_if_multi_objective(study)
         with self._lock:
             grid = self._trials_of(study).grid
         if not grid:
             with self._read(study) as trials:
                 grid = trials.grid
-        return dict(zip(self._settings.names, grid, strict=False))  # none, or both
+        return dict(zip(self._settings.names, grid, strict=False))  # none, or all
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Ask the policy for a pair, and write down which pull it was."""
+        """Ask the policy for an arm, and write down which pull it was."""
         self._raise_error_if_multi_objective(study)
         names = self._settings.names
         if not set(names) <= set(search_space):
             return {}  # one of them is fixed by somebody else
         with self._read(study, [search_space[name] for name in names]) as trials:
             choice = trials.choose(trial.number, self._seed)
-            study._storage.set_trial_system_attr(trial._trial_id, KEY, choice.written)
-            return self._choices(trials, choice.pull[:2])
+            study._storage.set_trial_system_attr(trial._trial_id, KEY, asdict(choice))
+            return self._choices(trials, choice.levels)
 
     def sample_independent(
         self,
@@ -166,7 +171,7 @@ class PairSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """A row or column by itself is random; all else is left to the other sampler."""
+        """A side by itself is random; all else is left to the other sampler."""
         self._raise_error_if_multi_objective(study)
         if param_name in self._settings.names:
             choices = categorical(param_name, param_distribution).choices
@@ -188,8 +193,8 @@ class PairSampler(BaseSampler):
     ) -> None:
         """Say at once if a value is outside the range."""
         self._others.after_trial(study, trial, state, values)
-        both = set(self._settings.names) <= set(trial.params)
-        if state == TrialState.COMPLETE and values and both:
+        whole = set(self._settings.names) <= set(trial.params)
+        if state == TrialState.COMPLETE and values and whole:
             self._settings.scaled(values[0], trial.number)
 
     def reseed_rng(self) -> None:
@@ -205,7 +210,9 @@ class PairSampler(BaseSampler):
                 trials.read(space)
                 yield trials
             except BaseException:
-                self._trials = None  # it may be half way, or know of a pull that nobody hears of
+                self._trials = (
+                    None  # it may be half way, or know of a pull that was never handed out
+                )
                 raise
 
     def _trials_of(self, study: Study) -> Trials:
@@ -214,6 +221,22 @@ class PairSampler(BaseSampler):
             trials = self._trials = Trials(self._settings, study)
         return trials
 
-    def _choices(self, trials: Trials, pair: tuple[int, ...]) -> dict[str, Any]:
-        choices = [it.choices[place] for it, place in zip(trials.grid, pair, strict=True)]
+    def _choices(self, trials: Trials, levels: Iterable[int]) -> dict[str, Any]:
+        choices = [it.choices[level] for it, level in zip(trials.grid, levels, strict=True)]
         return dict(zip(self._settings.names, choices, strict=True))
+
+
+class PairSampler(ArmSampler):
+    """An `ArmSampler` for two sides, by the names of the row's and the column's parameter.
+
+    >>> import rank1
+    >>> sampler = rank1.optuna.PairSampler(row="segment", column="channel", policy="uts", seed=1)
+    """
+
+    def __init__(
+        self, row: str, column: str, policy: Policy | str = "top_two", **more: Any
+    ) -> None:
+        for name, value in (("row", row), ("column", column)):
+            if not isinstance(value, str):
+                raise InputTypeError(name, value, "the name of a parameter")
+        super().__init__((row, column), policy, **more)

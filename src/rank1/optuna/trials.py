@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -22,14 +22,14 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rank1.compiled import generator
 from rank1.errors import InputError, InputTypeError
-from rank1.policies import Policy, Pull
-from rank1.studies.log import Event, Kind, as_events
-from rank1.studies.memory import Memory
+from rank1.policies import Policy
+from rank1.studies.events import Event, Kind, as_events
 from rank1.studies.spec import make_spec
+from rank1.studies.state import StudyState
 
 __all__ = ["KEY", "Choice", "Settings", "Trials", "categorical"]
 
-#: The system attribute of a trial whose pair a policy chose.
+#: The system attribute of a trial whose arm a policy chose.
 KEY = "rank1:pull"
 #: Since Optuna 5 a journal has UTC, and what is read is in the zone of the reader.
 JOURNAL_CONVERTS = int(optuna.__version__.split(".")[0]) >= 5
@@ -37,9 +37,9 @@ JOURNAL_CONVERTS = int(optuna.__version__.split(".")[0]) >= 5
 
 @dataclass(frozen=True)
 class Settings:
-    """How trials are to be read; see `PairSampler`."""
+    """How trials are to be read; see `ArmSampler`."""
 
-    names: tuple[str, str]
+    names: tuple[str, ...]
     policy: Policy
     reward_range: tuple[float, float]
     horizon: int | None
@@ -49,49 +49,48 @@ class Settings:
         low, high = self.reward_range
         if not low <= value <= high:
             raise InputError(
-                f"the value of trial {number} must be in reward_range, from {low:g} to {high:g}, "
-                f"got {value:g}; with a wider range the study can go on"
+                f"the value of trial {number}",
+                value,
+                f"in reward_range, from {low:g} to {high:g}",
+                "with a wider range the study can go on",
+                got=f"{value:g}",
             )
         return (value - low) / (high - low)
 
-    def memory(self, K: int, L: int) -> Memory:
-        """Of a live study with these settings, before anything has happened."""
-        spec = make_spec(
-            rows=[str(k) for k in range(K)],
-            columns=[str(k) for k in range(L)],
-            goal="find",
-            policy=self.policy,
-            horizon=self.horizon,
-            reward_window=None,
-            on_expiry="drop",
-            default_reward=None,
-            reward_range=(0.0, 1.0),
-            confidence=0.95,
-            tolerance=0.0,
-            forgetting=None,
-            seed=0,
-        )
-        return Memory(spec)
+    def started(self, sizes: Sequence[int]) -> StudyState:
+        """A live study with these settings, before anything has happened."""
+        sides = {
+            name: [str(level) for level in range(size)]
+            for name, size in zip(self.names, sizes, strict=True)
+        }
+        given = {"policy": self.policy, "horizon": self.horizon, "seed": 0}
+        return StudyState(make_spec(sides=sides, goal="find", **given))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Choice:
     """A pull, as a trial's system attribute has it."""
 
-    #: Whose it is: the parameters, the policy and the horizon. To others its tag means nothing.
+    #: Which sampler chose it: the parameters, the policy and the horizon. To others its tag means
+    #: nothing.
     by: list[Any]
     #: The trial. What a copy of it has, as of one that is tried again, is no pull.
     number: int
-    pull: Pull
+    levels: list[int]
+    tag: int
     #: When it was chosen, in seconds since 1970; later than all that its chooser knew of.
     at: float
     #: How many pulls its chooser knew of.
     after: int
 
-    @property
-    def written(self) -> dict[str, Any]:
-        """As plain values."""
-        return {**asdict(self), "pull": list(self.pull)}
+    @classmethod
+    def read(cls, written: dict[str, Any]) -> Choice:
+        """From plain values, as `asdict` gives them; before 0.2 there was a row and a column."""
+        former = written.get("pull")
+        if former:
+            rest = {name: value for name, value in written.items() if name != "pull"}
+            return cls(levels=former[:2], tag=former[2], **rest)
+        return cls(**written)
 
 
 class Entry(NamedTuple):
@@ -102,8 +101,8 @@ class Entry(NamedTuple):
     late: bool
     number: int
     kind: Kind
-    row: int
-    column: int
+    #: As a study numbers it.
+    arm: int
     tag: int
     #: The reward; of a suggestion, how many its chooser knew of.
     value: float
@@ -112,7 +111,7 @@ class Entry(NamedTuple):
 def categorical(name: str, distribution: BaseDistribution) -> CategoricalDistribution:
     """The distribution, which must be categorical."""
     if not isinstance(distribution, CategoricalDistribution):
-        raise InputTypeError(f"{name!r} must be a categorical parameter, got {distribution}")
+        raise InputTypeError(name, distribution, "a categorical parameter", got=str(distribution))
     return distribution
 
 
@@ -130,25 +129,26 @@ class Trials:
         self.by = [*settings.names, settings.policy.label, settings.horizon]
         self.maximise = study.direction == StudyDirection.MAXIMIZE
         #: Whether the policy can't use a pull that was chosen without knowing of all before it,
-        #: because it counts on as many rewards of every line in a round.
-        self.strict = settings.policy.eliminates or settings.policy.has_rounds
+        #: because it plays in stages or rounds, with as many rewards of every line.
+        self.strict = settings.policy.leaps is not None
         self.grid: tuple[CategoricalDistribution, ...] = ()
         self.entries: list[Entry] = []
         self.begin = 0  # all trials before this one have ended
         self.issued: set[int] = set()  # of those from there on: whose pull is in the entries
         self.ended: set[int] = set()
-        self._memory: Memory | None = None
+        self._memory: StudyState | None = None
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> StudyState:
         """What the trials have taught, once the grid is known."""
         if self._memory is None:
             trials = self.storage.get_all_trials(self.study, deepcopy=False)
             seen = sorted({name for trial in trials for name in trial.params})
-            names = " and ".join(self.settings.names)
             raise InputError(
-                f"no trial of the study has suggested both {names} yet; "
-                f"suggested so far: {', '.join(seen) or 'nothing'}"
+                "study",
+                None,
+                f"one in which a trial has suggested {' and '.join(self.settings.names)}",
+                got=f"one with {', '.join(seen) or 'nothing'}",
             )
         return self._memory
 
@@ -184,8 +184,9 @@ class Trials:
         at = time.time()
         if self.entries:  # the clock of another worker may be ahead
             at = max(at, float(np.nextafter(self.entries[-1].at, np.inf)))
-        choice = Choice(self.by, number, pull, at, self.pulls)
-        self.entries.append(_suggested(choice))
+        levels = list(self.memory.levels_of(pull.arm))
+        choice = Choice(self.by, number, levels, pull.tag, at, self.pulls)
+        self.entries.append(self._suggested(choice))
         self.issued.add(number)
         self._fold(self.entries[-1:], chosen=True)
         return choice
@@ -199,7 +200,7 @@ class Trials:
                 return
 
     def _start(self) -> None:
-        self._memory = self.settings.memory(*(len(it.choices) for it in self.grid))
+        self._memory = self.settings.started([len(it.choices) for it in self.grid])
         self.seq = 1  # of the next event
         self.pulls = 0
         self.seq_of: dict[int, int] = {}  # of pulls that wait for their reward, by trial
@@ -209,19 +210,28 @@ class Trials:
         choice, found = self._choice(trial), []
         if choice and trial.number not in self.issued:
             self.issued.add(trial.number)
-            found.append(_suggested(choice))
+            found.append(self._suggested(choice))
         if not trial.state.is_finished():
             return found
         self.ended.add(trial.number)
         at = self._end_of(trial, choice)
-        pair, reward = self._outcome(trial)
+        arm, reward = self._outcome(trial)
+        chosen = None
         if choice:
-            at, chosen = max(at, choice.at), choice.pull[:2]
-            kind = Kind.REPORTED if pair == chosen else Kind.CANCELLED
-            found.append(Entry(at, True, trial.number, kind, *chosen, 0, reward))
-        if pair and not (choice and pair == chosen):  # another sampler or the user chose it
-            found.append(Entry(at, True, trial.number, Kind.HISTORY, *pair, 1, reward))
+            at, chosen = max(at, choice.at), self._arm(choice.levels)
+            kind = Kind.REPORTED if arm == chosen else Kind.CANCELLED
+            found.append(Entry(at, True, trial.number, kind, chosen, 0, reward))
+        if arm is not None and arm != chosen:  # another sampler or the user chose it
+            found.append(Entry(at, True, trial.number, Kind.HISTORY, arm, 1, reward))
         return found
+
+    def _arm(self, levels: Sequence[int]) -> int:
+        return self.memory.room.arm(levels)
+
+    def _suggested(self, choice: Choice) -> Entry:
+        arm = self._arm(choice.levels)
+        at = choice.at, False, choice.number
+        return Entry(*at, Kind.SUGGESTED, arm, choice.tag, choice.after)
 
     def _end_of(self, trial: FrozenTrial, choice: Choice | None) -> float:
         """When a trial ended, in seconds since 1970; the same for readers in all time zones."""
@@ -244,20 +254,20 @@ class Trials:
         written = trial.system_attrs.get(KEY)
         if not written or written["by"] != self.by or written["number"] != trial.number:
             return None
-        return Choice(**{**written, "pull": Pull(*written["pull"])})
+        return Choice.read(written)
 
-    def _outcome(self, trial: FrozenTrial) -> tuple[tuple[int, int] | None, float]:
-        """The pair that was played and its reward; None if there is nothing to learn."""
+    def _outcome(self, trial: FrozenTrial) -> tuple[int | None, float]:
+        """The arm that was played and its reward; None if there is nothing to learn."""
         names = self.settings.names
         complete = trial.state == TrialState.COMPLETE and trial.value is not None
         if not complete or not set(names) <= set(trial.params):
             return None, 0.0
         x = self.settings.scaled(trial.values[0], trial.number)
-        row, column = (
+        levels = [
             int(it.to_internal_repr(trial.params[name]))
             for name, it in zip(names, self.grid, strict=True)
-        )
-        return (row, column), x if self.maximise else 1.0 - x
+        ]
+        return self._arm(levels), x if self.maximise else 1.0 - x
 
     def _fold(self, entries: list[Entry], chosen: bool = False) -> None:
         events, first = [], self.seq
@@ -270,22 +280,18 @@ class Trials:
             self.memory.fold(as_events(events, first, 0.0), lambda seq: None, chosen)
 
     def _event(self, entry: Entry) -> Event | None:
-        """The entry as the log of a live study would have it; None if it is of no use."""
-        kind, row, column = entry.kind, entry.row, entry.column
+        """The entry as the log of a live study would have it; None if nothing is to be learned."""
+        kind, arm = entry.kind, entry.arm
         if kind == Kind.SUGGESTED:
             unaware = entry.value < self.pulls
             self.pulls += 1
             if self.strict and unaware:
                 return None
             self.seq_of[entry.number] = self.seq
-            return Event(kind, row, column, entry.tag)
+            return Event(kind, arm, entry.tag)
         if kind == Kind.HISTORY:
-            return Event(kind, row, column, entry.tag, value=entry.value)
+            return Event(kind, arm, entry.tag, value=entry.value)
         if entry.number not in self.seq_of:
             return None
         seq = self.seq_of.pop(entry.number)
-        return Event(kind, row, column, suggestion=seq, value=entry.value)
-
-
-def _suggested(choice: Choice) -> Entry:
-    return Entry(choice.at, False, choice.number, Kind.SUGGESTED, *choice.pull, choice.after)
+        return Event(kind, arm, suggestion=seq, value=entry.value)

@@ -99,7 +99,7 @@ def compute(options: Options) -> dict[str, Any]:
 
 def _runs(policy: Policy, options: Options) -> int:
     """Elimination takes no time but is noisy; the others are the reverse."""
-    return 5 * options.runs if policy.eliminates else max(2, options.runs // 4)
+    return 5 * options.runs if policy.leaps else max(2, options.runs // 4)
 
 
 def fit(cells: list[dict[str, Any]]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from rank1.errors import InputError, InputTypeError
 from rank1.grid import MAX_KEPT, Grid
 
 __all__ = [
+    "Averages",
     "Known",
     "Leaps",
     "Policy",
@@ -242,6 +243,31 @@ class Simple:
     def forget(self, arm: int, tag: int) -> Self:
         """Nothing depends on a pull that isn't reported."""
         return self
+
+
+class Averages(Simple):
+    """State methods of policies that learn the average reward of each arm.
+
+    The state has the arrays `sums` and `counts`, of an entry for each arm.
+    """
+
+    sums: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        """Count the reward."""
+        self.sums[arm] += reward
+        self.counts[arm] += 1
+
+    def load(self, arm: int, count: int, total: float) -> None:
+        """Count the rewards."""
+        self.sums[arm] += total
+        self.counts[arm] += count
+
+    def best(self) -> int:
+        """The arm of the largest average among those with a reward."""
+        means = np.where(self.counts > 0, self.sums / np.maximum(self.counts, 1), -np.inf)
+        return int(means.argmax())
 
 
 class Leaps(NamedTuple):

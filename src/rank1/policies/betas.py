@@ -73,7 +73,7 @@ LEVEL = record(
 )
 
 #: The fields that depend on the samples drawn so far; the law of the next winner doesn't.
-CACHES = ("rates", "block_rates", "level")
+CACHES: tuple[str, ...] = ("rates", "block_rates", "level")
 
 #: Bits of a uniform number in a tag: UTS needs the others.
 UNIFORM_BITS = 40

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit, kernel, method, record
+from rank1.compiled import inlined, jit, method, ready, record
 from rank1.policies.base import Known, Records, Simple
 
 __all__ = ["EliminationState", "start_elimination"]
@@ -176,7 +176,7 @@ class EliminationState(_Arrays, Simple):
         eliminated = is_eliminated(self, arm, tag)
         if eliminated:
             self.awaited[stage_of(tag)] -= 1
-        kernel(_end_stages, self)(self)  # else there is none to end, but `warm_up` compiles it
+        ready(_end_stages, self)(self)  # else there is none to end, but `warm_up` asks for it
         if eliminated:
             return self
         waiting = int(self.at[0].given_back)

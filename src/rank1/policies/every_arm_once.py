@@ -21,7 +21,6 @@ __all__ = [
     "SHARED",
     "BeginsWithAll",
     "EveryArmOnce",
-    "best_mean",
     "first_pull",
     "issue_again",
     "mark_begun",
@@ -127,12 +126,3 @@ def note_first(at: Records, begun: NDArray[np.bool_], arm: int, tag: int) -> boo
 def issue_again(at: Records, arm: int) -> None:
     """An arm whose only reward will never come is issued again."""
     at[0].cursor = min(at[0].cursor, arm)
-
-
-def best_mean(sums: NDArray[Any], counts: NDArray[np.int64]) -> int:
-    """The arm of the largest average reward among those with a report.
-
-    >>> best_mean(np.array([0.0, 3.0, 1.0]), np.array([0, 4, 1]))
-    2
-    """
-    return int(np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf).argmax())

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Known, Records, require_unit_rewards
+from rank1.policies.base import Averages, Known, Records, require_unit_rewards
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,
     EveryArmOnce,
-    best_mean,
     first_pull,
     mark_begun,
     note_first,
@@ -55,7 +54,7 @@ class _Arrays(NamedTuple):
     offset: NDArray[np.uint64]
 
 
-class KLUCBState(_Arrays, BeginsWithAll):
+class KLUCBState(_Arrays, BeginsWithAll, Averages):
     """Counts and sums of each arm, and the tournament of bounds on their indices.
 
     The index U(f) = max{q : T·kl(mean, q) ≤ f} is concave in the level f = log t + c·log log t,
@@ -83,10 +82,6 @@ class KLUCBState(_Arrays, BeginsWithAll):
         if count > 0:
             mark_begun(self.at, self.begun, arm)
             learn(self, arm, count, total)
-
-    def best(self) -> int:
-        """The arm of the largest average reward."""
-        return best_mean(self.sums, self.counts)
 
 
 @inlined

@@ -80,6 +80,6 @@ def warm_up(policy: Policy, K: int = 2, L: int = 2) -> None:
     truth = Truth(best_arm=0, lowest_mean=1.0) if policy.needs_truth else None
     state = policy.start(Known(K, L, n=1000, truth=truth))
     rng = np.random.default_rng(0)
-    pull = Pull(*kernel(_choose, state)(state, rng))
+    pull = kernel(_choose, state)(state, rng)
     kernel(_update, state)(state, *pull, 1.0)
     state.forget(*ask(state, rng))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import random
 import textwrap
@@ -88,7 +89,7 @@ def _is_whole(value: Any) -> bool:
 
 def _global_generators() -> Any:
     keys = np.random.get_state()  # noqa: NPY002
-    return keys[1].tobytes(), keys[2], random.getstate()  # type: ignore[union-attr,index]
+    return keys[1].tobytes(), keys[2], random.getstate()  # type: ignore[index]
 
 
 def _where(thing: Any, line: int | None = None) -> str:
@@ -100,6 +101,7 @@ def _where(thing: Any, line: int | None = None) -> str:
         return f"in {thing.__module__}"
 
 
+@functools.cache
 def _draws_elsewhere(function: Any) -> int | None:
     """The line at which a function uses `np.random` or `random`; None where it doesn't."""
     try:

@@ -7,6 +7,8 @@ arm whose neighbours these are, −1 at first.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ __all__ = ["gather", "start_slots"]
 Ints = NDArray[np.int64]
 
 
-def start_slots(known: Known) -> dict[str, Ints]:
+def start_slots(known: Known) -> dict[str, NDArray[Any]]:
     """The fields before there is a leader."""
     slots, arms = known.grid.cross + 1, known.arms
     return {"arms": np.full(slots, -1), "slot": np.full(arms, -1)}

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Known, Records, require_unit_rewards
+from rank1.policies.base import Averages, Known, Records, require_unit_rewards
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,
     EveryArmOnce,
-    best_mean,
     first_pull,
     mark_begun,
     note_first,
@@ -52,7 +51,7 @@ class _Arrays(NamedTuple):
     led: Ints  # how often an arm has been the leader
 
 
-class OSUBState(_Arrays, BeginsWithAll):
+class OSUBState(_Arrays, BeginsWithAll, Averages):
     """Counts and sums of each arm, the tournament of their means, and the leader's `neighbours`."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
@@ -74,10 +73,6 @@ class OSUBState(_Arrays, BeginsWithAll):
         if count > 0:
             mark_begun(self.at, self.begun, arm)
             learn(self, arm, count, total)
-
-    def best(self) -> int:
-        """The leader."""
-        return best_mean(self.sums, self.counts)
 
 
 @inlined

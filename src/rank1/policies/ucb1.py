@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, jit, record
-from rank1.policies.base import Known, Records
+from rank1.policies.base import Averages, Known, Records
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,
     EveryArmOnce,
-    best_mean,
     first_pull,
     mark_begun,
 )
@@ -52,7 +51,7 @@ class _Arrays(NamedTuple):
     offset: NDArray[np.uint64]
 
 
-class UCB1State(_Arrays, BeginsWithAll):
+class UCB1State(_Arrays, BeginsWithAll, Averages):
     """Counts and sums of each arm, and the tournament of their indices.
 
     With x = √(a·log t) the index mean + √(a·log t / T) is the score mean + x/√T, and x only grows.
@@ -72,10 +71,6 @@ class UCB1State(_Arrays, BeginsWithAll):
         if count > 0:
             mark_begun(self.at, self.begun, arm)
             learn(self, arm, count, total)
-
-    def best(self) -> int:
-        """The arm of the largest average reward."""
-        return best_mean(self.sums, self.counts)
 
 
 @inlined

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Known, Policy, Records, Simple
-from rank1.policies.every_arm_once import best_mean
+from rank1.policies.base import Averages, Known, Policy, Records
 
 __all__ = ["Uniform"]
 
@@ -20,26 +19,12 @@ class _Arrays(NamedTuple):
     counts: NDArray[np.int64]
 
 
-class UniformState(_Arrays, Simple):
+class UniformState(_Arrays, Averages):
     """Sums and counts of each arm; only `best` looks at them."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """Any arm."""
         return int(rng.random() * len(self.counts)), 0
-
-    def load(self, arm: int, count: int, total: float) -> None:
-        """Count the rewards."""
-        self.sums[arm] += total
-        self.counts[arm] += count
-
-    def update(self, arm: int, tag: int, reward: float) -> None:
-        """Count the reward."""
-        self.sums[arm] += reward
-        self.counts[arm] += 1
-
-    def best(self) -> int:
-        """The arm of the largest average."""
-        return best_mean(self.sums, self.counts)
 
 
 @dataclass(frozen=True)

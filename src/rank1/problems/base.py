@@ -24,7 +24,7 @@ split = method("split", inline=False)
 Floats = NDArray[np.float64]
 
 #: Fields of laws that follow from the others.
-_DERIVED = ("best", "best_row", "best_column", "row_twin", "column_twin", "inverse", "joint")
+_DERIVED = ("best", "best_row", "best_column", "row_twin", "column_twin", "magic", "joint", "table")
 
 
 class Problem:
@@ -230,8 +230,8 @@ class Problem:
         facts = notebook.facts(told, str(self.description["name"]))
         if len(self.grid.sizes) != 2:
             return facts
-        names = self.labels or [range(self.K), range(self.L)]
-        picture = notebook.heat_map(self.means_of, *names, self.best_pair, "mean rewards")
+        rows, columns = self.labels or (range(self.K), range(self.L))
+        picture = notebook.heat_map(self.means_of, rows, columns, self.best_pair, "mean rewards")
         return notebook.beside(facts, picture)
 
 

@@ -51,7 +51,7 @@ class RankOne(Problem):
         return np.outer(self.u[rows], self.v[columns])
 
     @cached_property
-    def grid(self) -> Grid:  # type: ignore[override]
+    def grid(self) -> Grid:
         """Its sides."""
         return Grid([len(side) for side in self.factors])
 

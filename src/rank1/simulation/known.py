@@ -8,6 +8,7 @@ from typing import Any
 from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.policies.base import Known, Policy, Truth
+from rank1.policies.mistakes import check_state
 from rank1.problems.base import Problem
 
 __all__ = ["best_document", "known_of", "pairs_of", "problem_document", "smallest_start"]
@@ -32,7 +33,9 @@ def known_of(policy: Policy, problem: Problem, n: int, grid: Grid | None = None)
 
 def smallest_start(policy: Policy, problem: Problem, n: int) -> Any:
     """The policy's state on a grid of one level a side: whether it can play, and what it can do."""
-    return policy.start(known_of(policy, problem, n, Grid([1] * len(problem.grid.sizes))))
+    state = policy.start(known_of(policy, problem, n, Grid([1] * len(problem.grid.sizes))))
+    check_state(policy, state)
+    return state
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:

@@ -105,9 +105,9 @@ def trace_of(series: Series, run: int) -> Trace:
     remaining, stages = [names[0].tolist(), names[1].tolist()], []
     row_total, column_total, before = np.zeros(K), np.zeros(L), 0
     for number, stage in enumerate(played.state.history()):
-        rows, columns = stage.sides
-        row_total += (stage.observations - before) * problem.row_means(columns.stands_for)
-        column_total += (stage.observations - before) * problem.column_means(rows.stands_for)
+        stands_for = [side.stands_for for side in stage.sides]
+        row_total += (stage.observations - before) * problem.row_means(stands_for[1])
+        column_total += (stage.observations - before) * problem.column_means(stands_for[0])
         before = stage.observations
         sides = [
             _side(side, total / stage.observations, own)
@@ -118,8 +118,8 @@ def trace_of(series: Series, run: int) -> Trace:
             own[np.unique(side.after)].tolist()
             for side, own in zip(stage.sides, names, strict=True)
         ]
-    survivors = map(sorted, remaining)
-    return Trace(policy.label, run, series.n, K, L, stages, *survivors, series.problem.best_pair)
+    rows, columns = map(sorted, remaining)
+    return Trace(policy.label, run, series.n, K, L, stages, rows, columns, series.problem.best_pair)
 
 
 def _side(facts: Any, expected: Floats, names: NDArray[np.int64]) -> Side:

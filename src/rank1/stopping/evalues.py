@@ -158,8 +158,8 @@ def likeliest(
     """The means (p, q) of the null that have the largest likelihood.
 
     If the empirical means are in the null, it is they. Else it is a point of the null's edge, where
-    p is a function of q; along it the log-likelihood is concave in q (log p is concave in q and p is
-    convex), and its maximum lies between where b alone and where a alone has its own.
+    p is a function of q; along it the log-likelihood is concave in q, because log p is concave in q
+    and p is convex. Its maximum lies between where b alone and where a alone has its own.
     """
     n_a, n_b = s_a + f_a, s_b + f_b
     # Where nothing is known, the null may have what suits it best.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
-from rank1.compiled import jit, kernel
+from rank1.compiled import jit, kernel_for
 from rank1.counts import tables, two_sides
 from rank1.grid import Grid
 from rank1.stopping.evalues import (
@@ -70,7 +70,7 @@ def _relative(
     upper: Floats,
     reach: Floats,
 ) -> None:
-    """Fill in differences to the leader's mean; `upper` and `reach` for arms it is compared with."""
+    """Fill in differences to the leader's mean; `upper` and `reach` for `others` alone."""
     s_a, f_a = float(s[leader]), float(f[leader])  # Python's floats are faster than NumPy's
     for b in others:
         s_b, f_b = float(s[b]), float(f[b])
@@ -141,7 +141,7 @@ def relative_intervals(
     lower, upper, reach = np.zeros(s.size), np.zeros(s.size), np.full(s.size, -np.inf)
     others = rule.grid.neighbours(leader)
     level = rule.null, rule.threshold, mark
-    kernel(_relative)(s, f, leader, others, *level, lower, upper, reach)
+    kernel_for(_relative, work=s.size)(s, f, leader, others, *level, lower, upper, reach)
     if rule.null != DIFFERENCE:
         beyond = _over_sides(reach, rule.grid, leader)
         beyond[others] = upper[others]
@@ -237,7 +237,7 @@ def effects(successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95)
     found = [np.empty((size, 3)) for size in grid.sizes]
     for level, stride, table in zip(levels, grid.strides, found, strict=True):
         others = leader + (np.arange(len(table)) - level) * stride
-        kernel(_ratios)(s, f, leader, others, rule.threshold, table)
+        kernel_for(_ratios, work=len(table))(s, f, leader, others, rule.threshold, table)
     return Effects(levels, tuple(found))
 
 
@@ -306,5 +306,5 @@ def mean_intervals(
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
     lower, upper = np.empty(s.size), np.empty(s.size)
     threshold = math.log(s.size / (1 - confidence))
-    kernel(_means)(s.ravel(), f.ravel(), threshold, lower, upper)
+    kernel_for(_means, work=s.size // 4)(s.ravel(), f.ravel(), threshold, lower, upper)
     return lower.reshape(s.shape), upper.reshape(s.shape)

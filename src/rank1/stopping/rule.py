@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
-from rank1.compiled import kernel
+from rank1.compiled import kernel_for
 from rank1.counts import tables
 from rank1.grid import Grid
 from rank1.stopping.evalues import DIFFERENCE, largest_margin, log_e
@@ -20,6 +20,9 @@ __all__ = ["Rule", "Verdict", "leader_of", "log_e_value", "rule_of", "verdict"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: About how many take as long in Python as what `compiled.chosen` calls an event.
+COMPARISONS = 20
 
 
 class Rule(NamedTuple):
@@ -124,7 +127,7 @@ def log_e_value(
     """
     margin = checks.number("margin", margin, -1, 1)
     s, f = tables([leader[0], other[0]], [leader[1], other[1]])
-    return float(kernel(_one)(DIFFERENCE, margin, s, f))
+    return float(kernel_for(_one, work=0)(DIFFERENCE, margin, s, f))
 
 
 @dataclass(frozen=True)
@@ -260,9 +263,11 @@ def verdict(
     rule = rule_of(won.shape, confidence, tolerance, rank_one)
     leader = leader_of(s, f)
     others = np.sort(rule.grid.neighbours(leader))
-    log_least, weakest = kernel(_weakest)(s, f, leader, others, rule.null, rule.tolerance)
+    work = len(others) // COMPARISONS
+    compared = s, f, leader, others, rule.null
+    log_least, weakest = kernel_for(_weakest, work=work)(*compared, rule.tolerance)
     stop = bool(log_least >= rule.threshold)
-    cost = float(kernel(_cost)(s, f, leader, others, rule.null, rule.threshold))
+    cost = float(kernel_for(_cost, work=work)(*compared, rule.threshold))
     trials = s[leader] + f[leader]
     grid = Grid(won.shape)
     return Verdict(

@@ -116,7 +116,7 @@ COLUMNS: dict[str, str] = {
     name: hint.__metadata__[0] for name, hint in get_type_hints(Event, None, None, True).items()
 }
 #: What a row and a column of version 1 come to: the arm's number on the room of two sides.
-FORMER_ARM = 'CAST({row} AS bigint) * 4096 + {column}'
+FORMER_ARM = "CAST({row} AS bigint) * 4096 + {column}"
 
 
 class Events(NamedTuple):
@@ -135,10 +135,6 @@ class Events(NamedTuple):
     def size(self) -> int:
         """How many events there are (`len` is the number of columns)."""
         return len(self.seq)
-
-    def part(self, begin: int, end: int | None = None) -> Events:
-        """Some of them."""
-        return Events(*(column[begin:end] for column in self))
 
 
 _TYPES = {"int2": "i2", "int4": "i4", "int8": "i8", "float8": "f8"}
@@ -242,13 +238,9 @@ def check_text(name: str, text: Any) -> str:
     if not isinstance(text, str):
         raise InputTypeError(name, text, "text")
     if not 1 <= len(text) <= MAX_TEXT:
-        raise InputError(
-            name, text, f"text of 1 to {MAX_TEXT} characters", got=f"{len(text):,}"
-        )
+        raise InputError(name, text, f"text of 1 to {MAX_TEXT} characters", got=f"{len(text):,}")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise InputError(
-            name, text, "text without null characters and halves of surrogate pairs"
-        )
+        raise InputError(name, text, "text without null characters and halves of surrogate pairs")
     return text
 
 

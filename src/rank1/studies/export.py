@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import atomic, checks
-from rank1.compiled import chosen, generator
+from rank1.compiled import generator, kernel_for
 from rank1.documents import Replayed
 from rank1.errors import FileError, InputError
 from rank1.policies import Known, Policy
@@ -113,7 +113,7 @@ def export_log(
     import polars as pl
 
     levels = dict.fromkeys(state.labels, pl.String)
-    schema = {
+    schema: dict[str, Any] = {
         "id": pl.String,
         **(dict.fromkeys(("row", "column"), pl.String) if len(levels) == 2 else {}),
         "levels": pl.Struct(levels), "state": pl.String, "reward": pl.Float64,
@@ -188,7 +188,7 @@ def replay_log(
     used, result = np.zeros(size, np.int64), np.zeros(3)
     seed = checks.integer("seed", seed, 0)
     with generator(np.random.SeedSequence(seed)) as rng:
-        chosen(_replay, state, work=len(rewards))(state, rng, rewards, begins, used, result)
+        kernel_for(_replay, state, work=len(rewards))(state, rng, rewards, begins, used, result)
     low, high = spec.reward_range
 
     def labels(arm: int) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
-from rank1.compiled import chosen, generator
+from rank1.compiled import generator, kernel_for
 from rank1.documents import to_document
 from rank1.policies.base import choose, update
 from rank1.policies.folding import load_tallies
@@ -110,9 +110,9 @@ def fit_of(known: StudyState, spec: Spec, now: float, B: int, seed: int) -> Stud
         successes = rng.binomial(trials.astype(np.int64), means).astype(np.float64)
         if own > 0:
             state = started(spec, shape)
-            chosen(load_tallies, state, work=B * trials.size)(state, trials, successes)
+            kernel_for(load_tallies, state, work=B * trials.size)(state, trials, successes)
             with generator(np.random.SeedSequence(int(rng.integers(2**63)))) as inner:
-                play = chosen(_play, state, work=B * own)
+                play = kernel_for(_play, state, work=B * own)
                 play(state, means, inner, own, successes, trials)
         return successes.reshape(shape), (trials - successes).reshape(shape)
 

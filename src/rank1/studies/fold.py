@@ -182,9 +182,7 @@ def overdue(book: Book, now: float) -> list[int]:
 
 
 @inlined
-def enter(
-    book: Book, seq: int, time: float, arm: int, living: int, tag: int, nonce: int
-) -> None:
+def enter(book: Book, seq: int, time: float, arm: int, living: int, tag: int, nonce: int) -> None:
     """A suggestion: there must be room in the table."""
     at = book.at[0]
     one = book.table[at.used]

@@ -72,7 +72,7 @@ class Spec:
     @property
     def rows(self) -> tuple[str, ...] | None:
         """The first of two sides; None where there are not two."""
-        return [*self.sides.values()][0] if len(self.sides) == 2 else None
+        return next(iter(self.sides.values())) if len(self.sides) == 2 else None
 
     @property
     def columns(self) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import rank1
-from rank1.compiled import chosen, ready
+from rank1.compiled import kernel_for, ready
 from rank1.errors import DamagedError, InputError, Rank1Error, SnapshotError, shown
 from rank1.grid import Grid
 from rank1.policies import Pull, State, restore, snapshot
@@ -84,8 +84,8 @@ class StudyState:
     It changes with every event that it is told of by `fold`, and with nothing else, but for
     `choose`, which is followed by the events of what was chosen.
 
-    An arm has three numbers: in the log, on the study's room (`Spec.room`); in the book's tables, on
-    the grid of all levels that ever were; and in the policy's state, on the grid of those that live.
+    An arm has three numbers: in the log, on the study's room (`Spec.room`); in the book's tables,
+    on the grid of all levels that ever were; in the policy's state, on that of those that live.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -179,7 +179,9 @@ class StudyState:
         """The log's number of an arm that is given by its labels."""
         if isinstance(levels, Mapping):
             levels = [levels[side] for side in self.labels]
-        numbers = [names.index(name) for names, name in zip(self.labels.values(), levels, strict=True)]
+        numbers = [
+            names.index(name) for names, name in zip(self.labels.values(), levels, strict=True)
+        ]
         return self.room.arm(numbers)
 
     def lives(self, arm: int) -> bool:
@@ -209,7 +211,7 @@ class StudyState:
         while place < events.size:
             if reason == fold.REVISE:  # arms have other places from here on
                 tables, living = self.places_of(events.arm)
-            loop = chosen(fold.fold_events, self.state, self.book, work=events.size)
+            loop = kernel_for(fold.fold_events, self.state, self.book, work=events.size)
             place, reason = loop(self.state, self.book, events, tables, living, place, issued)
             if reason == fold.FORGET:
                 at = self.book.at[0]
@@ -227,7 +229,7 @@ class StudyState:
     def choose(self, rng: np.random.Generator, count: int) -> list[Pull]:
         """The next pulls, with arms as the log numbers them."""
         pulls = np.zeros((count, 2), np.int64)
-        chosen(_choose_many, self.state, work=count)(self.state, rng, pulls)
+        kernel_for(_choose_many, self.state, work=count)(self.state, rng, pulls)
         arms, tags = pulls.T.tolist()
         return list(map(Pull, self.arms_of(arms), tags))
 
@@ -356,7 +358,7 @@ class StudyState:
         """A new state that knows what is known; earlier pulls mean nothing to it."""
         self.state = started(self.spec, self.shape)
         known, sums = self.of_living(self.book.known), self.of_living(self.book.known_sums)
-        load = chosen(load_tallies, self.state, work=known.size)
+        load = kernel_for(load_tallies, self.state, work=known.size)
         load(self.state, known.ravel(), sums.ravel())
         self.book.table["tag"][: self.book.at[0].used] = -1
 
@@ -431,9 +433,20 @@ class StudyState:
             if name not in self.state.caches:
                 pairs.append((f"{name} of {self.policy.name}", array, theirs[name]))
         for name, one, two in pairs:
-            if one.shape != two.shape or one.tobytes() != two.tobytes():
+            if not _same(one, two):
                 found.append(f"{name} differ")
         return found
+
+
+def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
+    """Whether arrays are equal, but for what compiled code rounds otherwise than Python does."""
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    if one.dtype.names:
+        return all(_same(one[name], two[name]) for name in one.dtype.names)
+    if one.dtype.kind != "f":
+        return one.tobytes() == two.tobytes()
+    return np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
 def _rules(spec: Spec) -> NDArray[Any]:

@@ -172,7 +172,9 @@ class Study:
     @property
     def sides(self) -> dict[str, list[str]]:
         """The levels that live, by side."""
-        return self.look(lambda state, log: {side: state.living_labels(side) for side in state.labels})
+        return self.look(
+            lambda state, log: {side: state.living_labels(side) for side in state.labels}
+        )
 
     @property
     def rows(self) -> list[str]:
@@ -187,7 +189,9 @@ class Study:
     def _two_sides(self) -> list[list[str]]:
         sides = [*self.sides.values()]
         if len(sides) != 2:
-            raise AttributeError(f"rows and columns are for two sides: {self.name!r} has {len(sides)}")
+            raise AttributeError(
+                f"rows and columns are for two sides: {self.name!r} has {len(sides)}"
+            )
         return sides
 
     @property
@@ -255,9 +259,7 @@ class Study:
             the export.
         """
         whole = 1 if count is None else checks.integer("count", count, 1, suggestions.MAX_COUNT)
-        made = self.access.transact(
-            lambda work: suggestions.suggest(work, whole, key, unit, data)
-        )
+        made = self.access.transact(lambda work: suggestions.suggest(work, whole, key, unit, data))
         return made[0] if count is None else made
 
     def tell(self, id: str, reward: float) -> Report:

@@ -34,7 +34,7 @@ from rank1.studies.events import (
     suggestion_id,
 )
 from rank1.studies.spec import Spec, labels_of
-from rank1.studies.state import Change, StudyState
+from rank1.studies.state import Change
 from rank1.studies.unit_of_work import UnitOfWork
 
 __all__ = [
@@ -262,18 +262,14 @@ def cancel(work: UnitOfWork, text: str, key: str | None = None) -> None:
     except CancelledError:
         return
     if isinstance(became, Event):
-        raise ConflictError(
-            f"suggestion {text!r} has a reward, so it can't be cancelled", id=text
-        )
+        raise ConflictError(f"suggestion {text!r} has a reward, so it can't be cancelled", id=text)
     if became and work.spec.on_expiry == "default":
         raise ConflictError(
             f"suggestion {text!r} is expired, and the default was counted as its reward: it can't "
             "be cancelled any more",
             id=text,
         )
-    event = Event(
-        Kind.CANCELLED, arm=asked.arm, tag=int(became), suggestion=asked.seq, key=key
-    )
+    event = Event(Kind.CANCELLED, arm=asked.arm, tag=int(became), suggestion=asked.seq, key=key)
     work.append([event])
 
 
@@ -284,7 +280,8 @@ def change_of(
     **two_sided: Iterable[str],
 ) -> Change:
     """Levels to add and to retire, by side; or `add_rows`, `retire_columns` … of two sides."""
-    sides, made = list(sides), {"add": {}, "retire": {}}
+    sides = list(sides)
+    made: dict[str, dict[str, tuple[str, ...]]] = {"add": {}, "retire": {}}
     for what, given in (("add", add), ("retire", retire)):
         if given is not None and not isinstance(given, Mapping):
             raise InputTypeError(what, given, "a mapping from names of sides to names of levels")
@@ -296,7 +293,9 @@ def change_of(
         what, _, side = name.partition("_")
         if labels:
             if len(sides) != 2:
-                raise InputError(name, labels, "left out: the study hasn't two sides", f"use {what}")
+                raise InputError(
+                    name, labels, "left out: the study hasn't two sides", f"use {what}"
+                )
             place = sides[("rows", "columns").index(side)]
             made[what][place] = labels_of(name, labels)
     return Change(made["add"], made["retire"])

@@ -145,7 +145,10 @@ class StudyAccess:
     def close(self) -> None:
         """Keep a snapshot if much has happened since the last, and close the storage."""
         with self.turn:
-            if self._state is not None and self._state.seq >= self._snapshot_seq + SNAPSHOT_ON_CLOSE:
+            if (
+                self._state is not None
+                and self._state.seq >= self._snapshot_seq + SNAPSHOT_ON_CLOSE
+            ):
                 self.keep_snapshot()
             self.storage.close()
 

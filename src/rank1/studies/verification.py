@@ -77,10 +77,7 @@ def _recount(state: StudyState, log: Reader, study: int) -> list[str]:
     """The counts by another way than the fold's."""
     events = log.read(study)
     asked, found = events.seq[events.kind == Kind.SUGGESTED], []
-    outcome = {
-        kind: events.suggestion[events.kind == kind]
-        for kind in OUTCOMES
-    }
+    outcome = {kind: events.suggestion[events.kind == kind] for kind in OUTCOMES}
     for kind, seqs in outcome.items():
         if len(np.unique(seqs)) != len(seqs):
             found.append(f"a suggestion is {kind.name.lower()} twice")

@@ -101,8 +101,8 @@ def read_grid(path: str | os.PathLike[str]) -> SweepGrid:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError("the grid", os.fspath(path), "TOML in UTF-8", str(error)) from None
     except RecursionError:
-        hint = "its lists or tables are nested too deeply"
-        raise InputError("the grid", os.fspath(path), "a grid", hint) from None
+        expected = "without lists or tables nested too deeply"
+        raise InputError("the grid", os.fspath(path), expected) from None
 
 
 def grid_of(given: Mapping[str, Any]) -> SweepGrid:

@@ -179,8 +179,8 @@ def _panels(
     if len(values) < 2:
         across = min(across, _ACROSS)
     if across * down > 100:
-        panels = across * down
-        raise InputError("facets", facets, "few enough for 100 panels", got=f"{panels} panels")
+        got = f"{across * down} panels"
+        raise InputError("facets", facets, "few enough for 100 panels", got=got)
     size = (2.2 + 2.8 * across, 1.4 + 2.6 * down) if values else (7.0, 4.6)
     figure, grid = new_figure(
         *size, nrows=down, ncols=across, squeeze=False, sharey=sharey, sharex=sharey

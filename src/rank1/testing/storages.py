@@ -33,7 +33,7 @@ from rank1.studies.events import Event, Expiry, Kind, nonces
 from rank1.studies.storage import Snapshot, Storage, StudyRow
 from rank1.testing.expect import expect, run_checks
 
-__all__ = ["STORAGE_CHECKS", "append", "check_storage", "reported", "same", "suggested"]
+__all__ = ["STORAGE_CHECKS", "check_storage"]
 
 SPEC = '{"sides": {"row": ["a", "b"], "column": ["c", "d"]}}'
 
@@ -108,7 +108,16 @@ def check_a_new_study(storage: Storage) -> None:
 
 def check_names(storage: Storage) -> None:
     """Any text of 1 to 256 characters is a name, which is taken once; others are refused."""
-    names = ["b", "a", "Zoë", "日本", "'; DROP TABLE rank1_events; --", "𝔘" * 256, "%s ? {}", "../.."]
+    names = [
+        "b",
+        "a",
+        "Zoë",
+        "日本",
+        "'; DROP TABLE rank1_events; --",
+        "𝔘" * 256,
+        "%s ? {}",
+        "../..",
+    ]
     studies = [storage.create(name, "{}") for name in names]
     with storage.reading() as log:
         _equal([study.name for study in log.studies()], sorted(names), "the names in order")
@@ -204,23 +213,21 @@ def check_reading_in_parts(storage: Storage) -> None:
     study = storage.create("spring", SPEC)
     append(storage, study, *suggested(5))
     append(storage, study, reported(2), reported(4))
+    forward: list[tuple[dict[str, Any], list[int]]] = [
+        ({}, list(range(1, 9))), ({"after": 6}, [7, 8]), ({"after": 8}, []),
+        ({"limit": 3}, [1, 2, 3]), ({"after": 3, "limit": 3}, [4, 5, 6]),
+    ]  # fmt: skip
+    pages: list[tuple[dict[str, Any], list[int]]] = [
+        ({"newest": True, "limit": 3}, [8, 7, 6]),
+        ({"newest": True, "after": 6, "limit": 3}, [5, 4, 3]),
+        ({"kinds": [Kind.REPORTED, Kind.CREATED]}, [1, 7, 8]),
+        ({"kinds": [Kind.REPORTED], "newest": True, "limit": 1}, [8]),
+    ]
     with storage.reading() as log:
-        for options, expected in (
-            ({}, range(1, 9)), ({"after": 6}, [7, 8]), ({"after": 8}, []),
-            ({"limit": 3}, [1, 2, 3]), ({"after": 3, "limit": 3}, [4, 5, 6]),
-        ):  # fmt: skip
-            given: Any = options
-            _equal(log.read(study.id, **given).seq.tolist(), [*expected], f"read({options})")
-            found = [event.seq for event in log.page(study.id, **given)]
-            _equal(found, [*expected], f"page({options})")
-        for options, expected in (
-            ({"newest": True, "limit": 3}, [8, 7, 6]),
-            ({"newest": True, "after": 6, "limit": 3}, [5, 4, 3]),
-            ({"kinds": [Kind.REPORTED, Kind.CREATED]}, [1, 7, 8]),
-            ({"kinds": [Kind.REPORTED], "newest": True, "limit": 1}, [8]),
-        ):
-            given = options
-            found = [event.seq for event in log.page(study.id, **given)]
+        for options, expected in forward:
+            _equal(log.read(study.id, **options).seq.tolist(), expected, f"read({options})")
+        for options, expected in forward + pages:
+            found = [event.seq for event in log.page(study.id, **options)]
             _equal(found, expected, f"page({options})")
     with _refused(StorageError, "a log that is shorter than it was"), storage.reading() as log:
         log.read(study.id, after=99)
@@ -273,7 +280,7 @@ def check_an_exception_undoes_all(storage: Storage) -> None:
 
 
 def check_nothing_happens_twice(storage: Storage) -> None:
-    """A second outcome of a kind, or of a key and position, is a ConflictError; nothing is added."""
+    """A second outcome of a kind, or event of a key and position, is a ConflictError."""
     study = storage.create("spring", SPEC)
     append(storage, study, *suggested(1, key="k"), *suggested(2))
     append(storage, study, reported(2), Event(Kind.CANCELLED, suggestion=4))
@@ -285,9 +292,12 @@ def check_nothing_happens_twice(storage: Storage) -> None:
     ):
         with _refused(ConflictError, f"{events}"):
             append(storage, study, *events)
-        with _refused(StorageError, "a commit after an append that failed"):  # half may be written
-            with storage.transaction(study.id) as tx, contextlib.suppress(Exception):
-                tx.append(study.id, events)
+        with (
+            _refused(StorageError, "a commit after an append that failed"),  # half may be written
+            storage.transaction(study.id) as tx,
+            contextlib.suppress(Exception),
+        ):
+            tx.append(study.id, events)
         with storage.reading() as log:
             _equal(log.last(study.id)[0], 6, f"the last event, after {events}")
     append(storage, storage.create("autumn", SPEC), *suggested(1, key="k"))  # is of its study
@@ -339,7 +349,7 @@ def check_retiring(storage: Storage) -> None:
 
 
 def check_snapshots(storage: Storage) -> None:
-    """The newest snapshot of a layout that isn't ahead of the log is found; the last two are kept."""
+    """The newest snapshot of a layout that isn't ahead of the log is found."""
     study, other = storage.create("spring", SPEC), storage.create("autumn", SPEC)
     append(storage, study, *suggested(9))
     blob = bytes(range(256)) * 1000

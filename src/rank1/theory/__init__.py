@@ -9,11 +9,12 @@ from rank1.theory.bounds import (
     UpperBound,
     lower_bound,
     lower_bound_terms,
+    unimodal_bound,
     upper_bound,
     upper_bound_terms,
 )
 from rank1.theory.characteristic import CharacteristicTime, characteristic_time
-from rank1.theory.gaps import Hardness, hardness, has_unique_best_pair
+from rank1.theory.gaps import Hardness, hardness, has_unique_best_arm
 from rank1.theory.graves_lai import Allocation, graves_lai, relaxed
 from rank1.theory.kl import Divergence, divergence
 from rank1.theory.tables import table
@@ -30,13 +31,14 @@ __all__ = [
     "divergence",
     "graves_lai",
     "hardness",
-    "has_unique_best_pair",
+    "has_unique_best_arm",
     "kl_bernoulli",
     "kl_gaussian",
     "lower_bound",
     "lower_bound_terms",
     "relaxed",
     "table",
+    "unimodal_bound",
     "upper_bound",
     "upper_bound_terms",
     "weakest_models",

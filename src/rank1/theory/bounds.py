@@ -9,9 +9,9 @@ import numpy as np
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
-from rank1.problems import Bernoulli, Problem, RankOne
+from rank1.problems import Problem, Product, RankOne
 from rank1.problems.base import Floats
-from rank1.theory.gaps import checked, hardness, has_unique_best_pair
+from rank1.theory.gaps import checked, hardness, has_unique_best_arm
 from rank1.theory.kl import divergence
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "UpperBound",
     "lower_bound",
     "lower_bound_terms",
+    "unimodal_bound",
     "upper_bound",
     "upper_bound_terms",
 ]
@@ -98,14 +99,18 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
     n = checks.integer("n", n, 1)
     if not isinstance(problem, RankOne):
         raise InputTypeError(
-            f"problem must be a rank1.RankOne, with rewards that are products of a row's and a "
-            f"column's factor, got {problem!r}, which needn't have rank one: "
-            "Theorem 1 says nothing of it"
+            "problem",
+            problem,
+            "a rank1.RankOne, with rewards that are products of a row's and a column's factor",
+            "Theorem 1 says nothing of grids that needn't have rank one",
         )
+    _require_two_sides(problem, "Theorem 1")
     if problem.sigma > 0 or problem.low < 0 or problem.high > 1:
         raise InputTypeError(
-            f"problem must have rewards in [0, 1], such as those of rank1.Bernoulli or "
-            f"rank1.Factors, got {problem!r}: Theorem 1 says nothing of unbounded noise"
+            "problem",
+            problem,
+            "one of rewards in [0, 1], such as rank1.Bernoulli or rank1.Factors",
+            "Theorem 1 says nothing of unbounded noise",
         )
     hard = hardness(problem)
     sums = []
@@ -143,8 +148,8 @@ def lower_bound(problem: Problem) -> float:
     Parameters
     ----------
     problem
-        `Bernoulli` (also `spike`, `PositionBased`, `Campaign`) or `Gaussian`, with one best pair;
-        for Bernoulli rewards its mean must be below 1.
+        `Bernoulli` (also `spike`, `PositionBased`, `Campaign`) or `Gaussian` of two sides, with one
+        best pair; for Bernoulli rewards its mean must be below 1.
 
     Examples
     --------
@@ -185,44 +190,82 @@ def lower_bound_terms(problem: Problem) -> LowerBound:
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorems 2 and 3.
     https://arxiv.org/abs/1608.03023
     """
-    return LowerBound(*(float((gaps / d).sum()) for gaps, d in cross(problem)))
+    sides = cross(problem)
+    _require_two_sides(problem, _theorem(problem))
+    return LowerBound(*(float((gaps / d).sum()) for gaps, d in sides))
+
+
+def unimodal_bound(problem: Problem) -> float:
+    """The factor of log n in the regret of unimodal bandits, for any number of sides.
+
+    Σ over the neighbours of the best arm, which differ from it in one level, of gap/d(mean, best
+    mean). OSUB and UTS attain it on grids where an arm that isn't best has a better neighbour, as
+    on grids of rank one whose sides but one have strictly positive factors. For two sides it is
+    `lower_bound`.
+
+    Parameters
+    ----------
+    problem
+        `Product` (also `Bernoulli` and its kin) or `Gaussian`, with one best arm; for Bernoulli
+        rewards its mean must be below 1.
+
+    Notes
+    -----
+    It is a lower bound for rank one, too: what `relaxed` and `graves_lai` compute, for D sides as
+    for two. Let arm x have factors r_d times the best ones, and so the mean g·μ*, g = ∏ r_d. One
+    pull of it tells at most (g/r_d)·d(r_d·μ*, μ*) of its level of side d, because d(r·a, a)/a grows
+    with a. Paid at the neighbours' prices, μ*·(1 − r_d)/d(r_d·μ*, μ*), this is worth at most
+    μ*·Σ_d (1 − r_d)·∏_{e≠d} r_e ≤ μ*·(1 − g), the regret of the pull. So nothing is cheaper than to
+    play the neighbours.
+
+    Examples
+    --------
+    >>> import rank1
+    >>> from rank1 import theory
+    >>> round(theory.unimodal_bound(rank1.Product([[0.8] + [0.6] * 4] * 3)), 3)
+    46.523
+
+    References
+    ----------
+    Combes, Proutiere: Unimodal Bandits: Regret Lower Bounds and Optimal Algorithms. ICML 2014.
+    https://arxiv.org/abs/1405.5096
+    """
+    return sum(float((gaps / d).sum()) for gaps, d in cross(problem))
 
 
 def cross(problem: Problem) -> list[tuple[Floats, Floats]]:
-    """Gaps and divergences of the other pairs in the best column, then of those in the best row.
+    """Gaps and divergences of the best arm's neighbours, for each side on which they differ.
 
     Raises what a theorem requires and the problem lacks.
     """
     checked(problem)
     d = divergence(problem)
     if d is None or not isinstance(problem, RankOne):
-        remedy = (
-            "of other factors; rank1.Bernoulli(problem.u, problem.v) has the same means"
-            if isinstance(problem, RankOne)
-            else "which needn't have rank one"
-        )
         raise InputTypeError(
-            f"problem must be a rank1.Bernoulli (Theorem 2) or rank1.Gaussian (Theorem 3) problem, "
-            f"got {problem!r}, {remedy}"
+            "problem",
+            problem,
+            "a rank1.Product or rank1.Bernoulli (Theorem 2) or rank1.Gaussian (Theorem 3) problem",
+            "rank1.Product(problem.factors) has the same means"
+            if isinstance(problem, RankOne)
+            else "a grid that needn't have rank one is not covered",
         )
-    name = "Theorem 2" if isinstance(problem, Bernoulli) else "Theorem 3"
-    if not has_unique_best_pair(problem):
+    name = _theorem(problem)
+    if not has_unique_best_arm(problem):
+        asked = f"one with a single best arm for {name}"
+        raise InputError("problem", problem, asked, "several arms have the largest mean")
+    if isinstance(problem, Product) and problem.best_mean == 1:
         raise InputError(
-            f"problem must have one best pair for {name}, got {problem!r}, where several pairs "
-            f"have the largest mean"
+            "problem",
+            problem,
+            "one with a best mean below 1 for Theorem 2",
+            "its best arm always pays, divergences from it are infinite, and regret need not grow",
         )
-    if isinstance(problem, Bernoulli) and problem.best_mean == 1:
-        raise InputError(
-            f"problem must have a best mean below 1 for Theorem 2, got {problem!r}: its best pair "
-            f"always pays, divergences from it are infinite, and regret need not grow"
-        )
-    row, column = problem.best_pair
-    sides = []
-    for side, means in (
-        ("row", np.delete(problem.u, row) * problem.v[column]),
-        ("column", problem.u[row] * np.delete(problem.v, column)),
-    ):
-        best = problem.u[row] * problem.v[column]
+    levels = problem.grid.levels(problem.best_arm)
+    tops = [float(side[level]) for side, level in zip(problem.factors, levels, strict=True)]
+    best, sides = math.prod(tops), []
+    for number, (factors, level) in enumerate(zip(problem.factors, levels, strict=True)):
+        others = math.prod(top for side, top in enumerate(tops) if side != number)
+        means = np.delete(factors, level) * others
         divergences = d.of(means, np.full_like(means, best))
         bad = ~((divergences > 0) & (divergences < np.inf))
         if bad.any():
@@ -230,9 +273,28 @@ def cross(problem: Problem) -> list[tuple[Floats, Floats]]:
             far = divergences[at] > 0
             why = "too far apart for the noise" if far else "too close to be told apart"
             raise InputError(
-                f"problem must have divergences above 0 and below infinity for {name}, got "
-                f"{divergences[at]} between means {means[at]} and {best} of a {side} and of the "
-                f"best one: they are {why} in double precision"
+                "problem",
+                problem,
+                f"one with divergences above 0 and below infinity for {name}",
+                f"means {means[at]} and {best}, of a level of side {number} and of its best one, "
+                f"are {why} in double precision",
+                got=f"{divergences[at]}",
             )
         sides.append((best - means, divergences))
     return sides
+
+
+def _theorem(problem: Problem) -> str:
+    return "Theorem 2" if isinstance(problem, Product) else "Theorem 3"
+
+
+def _require_two_sides(problem: Problem, theorem: str) -> None:
+    grid = problem.grid
+    if len(grid.sizes) != 2:
+        raise InputError(
+            "sides",
+            grid.sizes,
+            f"2 for {theorem}",
+            "theory.unimodal_bound is for any number of sides",
+            got=f"{len(grid.sizes)} ({grid})",
+        )

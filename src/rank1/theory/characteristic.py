@@ -1,4 +1,4 @@
-"""How many pulls it takes to know the best pair: the lower bound of fixed confidence."""
+"""How many pulls it takes to know the best arm: the lower bound of fixed confidence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CharacteristicTime:
 
     #: T*: pulls per unit of log(1/α).
     value: float
-    #: K×L, adding up to 1; 0 off the best pair's row and column.
+    #: By arm, with an axis for each side; they add up to 1, over the best arm and its neighbours.
     shares: Floats
 
     def pulls(self, confidence: float = 0.95) -> float:
@@ -35,34 +35,34 @@ class CharacteristicTime:
 
 
 def characteristic_time(problem: Problem) -> CharacteristicTime:
-    """T*: to name the best pair with error α takes at least about T*·log(1/α) pulls on average.
+    """T*: to name the best arm with error α takes at least about T*·log(1/α) pulls on average.
 
     1/T* = max over shares w of min over b of w_a·d(μ_a, m) + w_b·d(μ_b, m), where a is the best
-    pair, b is another one of its row or column, and m = (w_a·μ_a + w_b·μ_b)/(w_a + w_b). This is
-    the bound for grids in which a pair that beats its row and its column is the best one, as in
-    grids of rank one; it is asymptotic in α → 0.
+    arm, b one of its neighbours (for two sides: another pair of its row or column), and
+    m = (w_a·μ_a + w_b·μ_b)/(w_a + w_b). This is the bound for grids in which an arm that beats its
+    neighbours is the best one, as in grids of rank one; it is asymptotic in α → 0.
 
     Parameters
     ----------
     problem
-        `Bernoulli` (and its kin) or `Gaussian`, with one best pair; for Bernoulli rewards its mean
-        must be below 1, as for `lower_bound`.
+        `Product` (also `Bernoulli` and its kin) or `Gaussian`, with one best arm; for Bernoulli
+        rewards its mean must be below 1, as for `unimodal_bound`.
 
     Returns
     -------
     CharacteristicTime
-        With value 0 for a grid of one pair.
+        With value 0 for a grid of one arm.
 
     Notes
     -----
     Solved as by Garivier and Kaufmann. With x = w_b/w_a the evidence against b is w_a·g_b(x), where
     g_b grows from 0 to d(μ_a, μ_b). At the optimum all g_b are one number y, which is the zero of
-    Σ_b d(μ_a, m_b)/d(μ_b, m_b) − 1. Where all neighbours are alike, the best pair's share is
-    1/(1 + √(K + L − 2)) for Gaussian rewards, and nearly that for Bernoulli ones.
+    Σ_b d(μ_a, m_b)/d(μ_b, m_b) − 1. Where all B neighbours are alike, the best arm's share is
+    1/(1 + √B) for Gaussian rewards, and nearly that for Bernoulli ones.
 
     It is not a bound for policies that rely on rank one itself and not only on what follows for
-    rows and columns: there, pairs off the best row and column say something of its lines, too. On
-    the grid below shares exist that need 739 pulls where this bound says 888.
+    neighbours: there, other arms say something of the best one's levels, too. On the grid below
+    shares exist that need 739 pulls where this bound says 888.
 
     Examples
     --------
@@ -83,12 +83,11 @@ def characteristic_time(problem: Problem) -> CharacteristicTime:
     from scipy.optimize import brentq
 
     sides = cross(problem)  # raises what a bound requires and the problem lacks
-    row, column = problem.best_pair
-    shares = np.zeros((problem.K, problem.L))
+    shares = np.zeros(problem.arms)
     gaps = np.concatenate([gap for gap, _ in sides])
     if gaps.size == 0:
-        shares[row, column] = 1
-        return CharacteristicTime(0.0, shares)
+        shares[problem.best_arm] = 1
+        return CharacteristicTime(0.0, shares.reshape(problem.grid.sizes))
     best = problem.best_mean
     others = best - gaps
     d = divergence(problem)
@@ -121,9 +120,6 @@ def characteristic_time(problem: Problem) -> CharacteristicTime:
     y = brentq(imbalance, 0.0, most, xtol=1e-15 * most, rtol=1e-13)
     x = ratios(y)
     share = 1 / (1 + x.sum())
-    shares[row, column] = share
-    rows = np.delete(np.arange(problem.K), row)
-    columns = np.delete(np.arange(problem.L), column)
-    shares[rows, column] = share * x[: len(rows)]
-    shares[row, columns] = share * x[len(rows) :]
-    return CharacteristicTime(float(1 / (y * share)), shares)
+    shares[problem.best_arm] = share
+    shares[problem.grid.neighbours(problem.best_arm)] = share * x
+    return CharacteristicTime(float(1 / (y * share)), shares.reshape(problem.grid.sizes))

@@ -6,30 +6,58 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rank1 import checks
+from rank1.counts import two_sides
 from rank1.errors import InputTypeError
 from rank1.problems import Problem, RankOne
 from rank1.problems.base import Floats
 from rank1.problems.rank_one import gaps_of, smallest_positive
 
-__all__ = ["Hardness", "hardness", "has_unique_best_pair"]
+__all__ = ["Hardness", "hardness", "has_unique_best_arm"]
 
 
 @dataclass(frozen=True)
 class Hardness:
     """Gaps and averages of a problem; what `hardness` returns."""
 
-    #: Δᵁ and Δⱽ: distances from the best row and from the best column.
-    row_gaps: Floats
-    column_gaps: Floats
-    #: The smallest positive ones; infinite if a side has none.
-    min_row_gap: float
-    min_column_gap: float
-    #: The smaller of the averages of ū and v̄.
+    #: Distances from the best level, for each side.
+    gaps: tuple[Floats, ...]
+    #: The smallest of the averages of the sides' factors.
     mu: float
-    #: Δ̄ᵁ and Δ̄ⱽ of Theorem 1: zero gaps replaced by the other side's smallest positive gap.
-    barred_row_gaps: Floats
-    barred_column_gaps: Floats
+
+    @property
+    def min_gaps(self) -> tuple[float, ...]:
+        """The smallest positive gap of each side; infinite if a side has none."""
+        return tuple(map(smallest_positive, self.gaps))
+
+    @property
+    def row_gaps(self) -> Floats:
+        """Δᵁ, where there are two sides."""
+        return two_sides(self.gaps)[0]
+
+    @property
+    def column_gaps(self) -> Floats:
+        """Δⱽ, where there are two sides."""
+        return two_sides(self.gaps)[1]
+
+    @property
+    def min_row_gap(self) -> float:
+        """The smallest positive row gap; infinite if there is none."""
+        return two_sides(self.min_gaps)[0]
+
+    @property
+    def min_column_gap(self) -> float:
+        """The smallest positive column gap; infinite if there is none."""
+        return two_sides(self.min_gaps)[1]
+
+    @property
+    def barred_row_gaps(self) -> Floats:
+        """Δ̄ᵁ of Theorem 1: zero gaps replaced by the smallest positive column gap."""
+        return np.where(self.row_gaps == 0, self.min_column_gap, self.row_gaps)
+
+    @property
+    def barred_column_gaps(self) -> Floats:
+        """Δ̄ⱽ of Theorem 1: zero gaps replaced by the smallest positive row gap."""
+        return np.where(self.column_gaps == 0, self.min_row_gap, self.column_gaps)
 
 
 def hardness(problem: Problem) -> Hardness:
@@ -42,8 +70,8 @@ def hardness(problem: Problem) -> Hardness:
     Parameters
     ----------
     problem
-        Any problem. For one that isn't a `RankOne`, and so has no factors, the averages of the
-        rows and of the columns stand in their place.
+        Any problem. For one that isn't a `RankOne`, and so has no factors, the averages over each
+        level's arms stand in their place.
 
     Examples
     --------
@@ -64,25 +92,15 @@ def hardness(problem: Problem) -> Hardness:
     """
     checked(problem)
     if isinstance(problem, RankOne):
-        u, v = problem.u, problem.v
+        sides = problem.factors
     else:
-        u = problem.row_means(np.arange(problem.L))
-        v = problem.column_means(np.arange(problem.K))
-    rows, columns = gaps_of(u), gaps_of(v)
-    min_row, min_column = smallest_positive(rows), smallest_positive(columns)
-    return Hardness(
-        row_gaps=rows,
-        column_gaps=columns,
-        min_row_gap=min_row,
-        min_column_gap=min_column,
-        mu=float(min(u.mean(), v.mean())),
-        barred_row_gaps=np.where(rows == 0, min_column, rows),
-        barred_column_gaps=np.where(columns == 0, min_row, columns),
-    )
+        axes = range(problem.means.ndim)
+        sides = [problem.means.mean(axis=tuple(e for e in axes if e != d)) for d in axes]
+    return Hardness(tuple(map(gaps_of, sides)), float(min(side.mean() for side in sides)))
 
 
-def has_unique_best_pair(problem: Problem) -> bool:
-    """Whether one pair alone has the largest mean; unlike `best_pairs`, it lists nothing.
+def has_unique_best_arm(problem: Problem) -> bool:
+    """Whether one arm alone has the largest mean; unlike `best_arms`, it lists nothing.
 
     Parameters
     ----------
@@ -93,23 +111,21 @@ def has_unique_best_pair(problem: Problem) -> bool:
     --------
     >>> import rank1
     >>> from rank1 import theory
-    >>> theory.has_unique_best_pair(rank1.Bernoulli([0.9, 0.5], [0.4, 0.8]))
+    >>> theory.has_unique_best_arm(rank1.Bernoulli([0.9, 0.5], [0.4, 0.8]))
     True
-    >>> theory.has_unique_best_pair(rank1.Bernoulli([0.9, 0.5], [0.8, 0.8]))
+    >>> theory.has_unique_best_arm(rank1.Bernoulli([0.9, 0.5], [0.8, 0.8]))
     False
     """
     checked(problem)
     if not isinstance(problem, RankOne):
         return int((problem.means == problem.best_mean).sum()) == 1
-    if problem.best_mean == 0:  # then every pair is a best pair
-        return problem.K * problem.L == 1
-    return all(int((side == side.max()).sum()) == 1 for side in (problem.u, problem.v))
+    if problem.best_mean == 0:  # then every arm is a best arm
+        return problem.arms == 1
+    return all(int((side == side.max()).sum()) == 1 for side in problem.factors)
 
 
 def checked(problem: Problem) -> Problem:
     """`problem`, if it is one."""
     if not isinstance(problem, Problem):
-        raise InputTypeError(
-            f"problem must be a problem such as rank1.Bernoulli(u, v), got {checks.shown(problem)}"
-        )
+        raise InputTypeError("problem", problem, "a problem such as rank1.Bernoulli(u, v)")
     return problem

@@ -3,7 +3,8 @@
 How little exploration can tell a problem (ū, v̄) from every model (ū', v̄') with another best pair?
 To play each pair c[i, j]·log n times costs Σ gap·c·log n, and must achieve Σ d(ūᵢv̄ⱼ, ū'ᵢv̄'ⱼ)·c ≥ 1
 for each model in B(ū, v̄). The least cost is f. The paper relaxes B to the models in which a single
-row or column changes; that gives f′, whose solution is Theorem 2 (and 3).
+row or column changes; that gives f′, whose solution is Theorem 2 (and 3). All of it carries over
+to more sides, whose solution is `unimodal_bound`.
 
 Any finite set of models gives a linear programme with fewer constraints than f, hence a value of at
 most f: on this rests what `graves_lai` guarantees.
@@ -11,6 +12,7 @@ most f: on this rests what `graves_lai` guarantees.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +34,7 @@ class Allocation:
 
     #: The cost of exploration: the factor of log n in the regret.
     value: float
-    #: K×L: how often each pair is played, as a factor of log n.
+    #: By arm, with an axis for each side: how often it is played, as a factor of log n.
     c: Floats
     #: Number of constraints in the last linear programme.
     constraints: int
@@ -45,14 +47,14 @@ class Allocation:
 def relaxed(problem: Problem) -> Allocation:
     """f′, the linear programme over c ∈ [0, ∞)^{K×L} of which Theorems 2 and 3 are the solution.
 
-    Its value is `lower_bound(problem)`, and c is positive exactly on the K + L − 2 other pairs of
-    the best row and column. (The paper counts K + L − 1 with the best pair, which costs nothing
-    and tells nothing: its c is arbitrary, and 0 here.)
+    Its value is `unimodal_bound(problem)`, and c is positive exactly on the neighbours of the best
+    arm: for two sides, the K + L − 2 other pairs of its row and column. (The paper counts K + L − 1
+    with the best pair, which costs nothing and tells nothing: its c is arbitrary, and 0 here.)
 
     Parameters
     ----------
     problem
-        As for `lower_bound`.
+        As for `unimodal_bound`.
 
     Examples
     --------
@@ -95,7 +97,7 @@ def graves_lai(
     Parameters
     ----------
     problem
-        As for `lower_bound`.
+        As for `unimodal_bound`.
     starts
         Local searches in each box and round.
     tolerance
@@ -141,21 +143,20 @@ class _Programme:
     """
 
     def __init__(self, problem: Problem) -> None:
-        by_rows, by_columns = (gaps / d for gaps, d in cross(problem))
+        sides = [gaps / d for gaps, d in cross(problem)]
         d = divergence(problem)
         assert d is not None
         assert isinstance(problem, RankOne)
         self.problem, self.d, self.means = problem, d, problem.means
-        self.row, self.column = problem.best_pair
-        gaps = self.means[self.row, self.column] - self.means
-        # The closed form's regret for a pair's row, or for its column if that is less.
-        regret = np.minimum.outer(
-            np.insert(by_rows, self.row, np.inf), np.insert(by_columns, self.column, np.inf)
-        )
-        # The best pair costs nothing and tells nothing.
-        regret[self.row, self.column], gaps[self.row, self.column] = 0.0, 1.0
+        self.levels = problem.grid.levels(problem.best_arm)
+        gaps = self.means[self.levels] - self.means
+        # The closed form's regret for that of an arm's levels for which it is least.
+        prices = (np.insert(side, at, np.inf) for side, at in zip(sides, self.levels, strict=True))
+        regret = np.array(functools.reduce(np.minimum.outer, prices))
+        # The best arm costs nothing and tells nothing.
+        regret[self.levels], gaps[self.levels] = 0.0, 1.0
         self.unit = regret / gaps
-        self.cost_unit = max([*by_rows, *by_columns], default=1.0)
+        self.cost_unit = max(np.concatenate(sides), default=1.0)
         self.costs = regret / self.cost_unit
         self.blocks: list[Any] = []
 
@@ -165,26 +166,24 @@ class _Programme:
         return sum(block.shape[0] for block in self.blocks)
 
     def add_paper(self) -> None:
-        """B_U ∪ B_V, the models of f′: one line is raised to the best one, and nothing else."""
+        """B_U ∪ B_V, the models of f′: one level is raised to the best one, and nothing else."""
         from scipy import sparse
 
-        K, L = self.means.shape
-        u, v = self.problem.u, self.problem.v
-        cells = np.arange(K * L).reshape(K, L)
-        for raised, lines in (
-            (u[self.row] * v, np.delete(cells, self.row, axis=0)),
-            ((u * v[self.column])[:, None], np.delete(cells, self.column, axis=1).T),
-        ):
-            data = (self.d.of(self.means, raised) * self.unit).ravel()[lines.ravel()]
-            pointers = np.arange(lines.shape[0] + 1) * lines.shape[1]
-            shape = (lines.shape[0], K * L)
-            self.blocks.append(sparse.csr_array((data, lines.ravel(), pointers), shape))
+        arms = np.arange(self.means.size).reshape(self.means.shape)
+        for side, level in enumerate(self.levels):
+            # Where the level of this side is the best one, all else being the same.
+            raised = self.means.take([level], axis=side)
+            lines = np.delete(np.moveaxis(arms, side, 0), level, axis=0).ravel()
+            data = (self.d.of(self.means, raised) * self.unit).ravel()[lines]
+            count = arms.shape[side] - 1
+            pointers = np.arange(count + 1) * (arms.size // (count + 1))
+            self.blocks.append(sparse.csr_array((data, lines, pointers), (count, arms.size)))
 
     def add(self, model: Model) -> None:
         """Any model."""
         from scipy import sparse
 
-        coefficients = self.d.of(self.means, np.outer(*model)) * self.unit
+        coefficients = self.d.of(self.means, functools.reduce(np.multiply.outer, model)) * self.unit
         self.blocks.append(sparse.csr_array(coefficients.reshape(1, -1)))
 
     def solve(self) -> tuple[float, Floats]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rank1.divergences import kl_bernoulli, kl_gaussian
-from rank1.problems import Bernoulli, Gaussian, Problem
+from rank1.problems import Gaussian, Problem, Product
 
 __all__ = ["Divergence", "divergence"]
 
@@ -26,7 +26,8 @@ def divergence(problem: Problem) -> Divergence | None:
     Parameters
     ----------
     problem
-        Bernoulli (Theorem 2) or Gaussian (Theorem 3); anything else gives None.
+        `Product` (and its kin, such as `Bernoulli`: Theorem 2) or `Gaussian` (Theorem 3); anything
+        else gives None.
 
     Examples
     --------
@@ -35,7 +36,7 @@ def divergence(problem: Problem) -> Divergence | None:
     >>> theory.divergence(rank1.Gaussian([0.9, 0.5], [0.8], sigma=0.5)).of(0.25, 0.75)
     0.5
     """
-    if isinstance(problem, Bernoulli):
+    if isinstance(problem, Product):
         return Divergence(kl_bernoulli, _slope_bernoulli)
     if isinstance(problem, Gaussian):
         sigma = problem.sigma

@@ -7,16 +7,36 @@ from collections.abc import Callable
 from typing import Any
 
 from rank1 import checks
-from rank1.problems import Bernoulli, Gaussian, Problem, RankOne
-from rank1.theory.bounds import lower_bound, upper_bound
+from rank1.errors import InputError
+from rank1.problems import Gaussian, Problem, Product, RankOne
+from rank1.statistics import finite
+from rank1.theory.bounds import lower_bound, unimodal_bound, upper_bound
 from rank1.theory.characteristic import characteristic_time
 from rank1.theory.gaps import hardness
 from rank1.theory.graves_lai import graves_lai
 
-__all__ = ["table"]
+__all__ = ["Note", "table"]
 
-#: Grids of more pairs than this get no numerical solution in a table.
+#: Grids of more arms than this get no numerical solution in a table.
 MAX_SOLVED = 128 * 128
+
+
+class Note(str):
+    """A sentence that begins with the entry it is about; both are attributes as well.
+
+    >>> note = Note("mu", "is of the averages")
+    >>> note, note.entry, note.text
+    ('mu: is of the averages', 'mu', 'is of the averages')
+    """
+
+    entry: str
+    text: str
+
+    def __new__(cls, entry: str, text: str) -> Note:
+        """The sentence."""
+        note = super().__new__(cls, f"{entry}: {text}")
+        note.entry, note.text = entry, text
+        return note
 
 
 def table(problem: Problem, n: int) -> dict[str, Any]:
@@ -32,17 +52,18 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        - `gaps`: `rows`, `columns`, `min_row`, `min_column`
+        - `gaps`: `sides` and `min_sides`, for each side; for two of them also `rows`, `columns`,
+          `min_row`, `min_column`
         - `mu`
-        - `upper`: `theorem1`, a bound on Rank1Elim's regret in n steps
-        - `lower_slope`: `theorem2`, `theorem3`, and `graves_lai`, which is the same programme
-          unrelaxed; factors of log n
+        - `upper`: `theorem1`, a bound on Rank1Elim's regret in n steps, for two sides
+        - `lower_slope`: `theorem2`, `theorem3`, for two sides, and `graves_lai`, which is the same
+          programme unrelaxed; factors of log n
         - `upper_slope`: `uts` and `osub`, the factors of log n in these policies' proven regret:
-          both attain Theorem 2
-        - `identification`: `characteristic_time`, T*: to name the best pair with error α takes at
+          both attain Theorem 2, see `unimodal_bound`
+        - `identification`: `characteristic_time`, T*: to name the best arm with error α takes at
           least about T*·log(1/α) pulls
         - `n`
-        - `notes`: sentences that begin with the entry they are about
+        - `notes`: sentences that begin with the entry they are about, see `Note`
 
         No number in it is infinite or NaN.
 
@@ -52,7 +73,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
     >>> from rank1 import theory
     >>> facts = theory.table(rank1.Gaussian([0.75, 0.5], [0.75, 0.25], sigma=1.0), n=1000)
     >>> facts["gaps"]
-    {'rows': [0.0, 0.25], 'columns': [0.0, 0.5], 'min_row': 0.25, 'min_column': 0.5}
+    {'sides': [[0.0, 0.25], [0.0, 0.5]], 'min_sides': [0.25, 0.5], 'rows': [0.0, 0.25], 'columns': [0.0, 0.5], 'min_row': 0.25, 'min_column': 0.5}
     >>> {name: value and round(value, 6) for name, value in facts["lower_slope"].items()}
     {'theorem2': None, 'theorem3': 16.0, 'graves_lai': 16.0}
     >>> facts["notes"][1]
@@ -72,10 +93,10 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
 
     Garivier, Kaufmann: Optimal best arm identification with fixed confidence. COLT 2016.
     https://arxiv.org/abs/1602.04589
-    """
+    """  # noqa: E501
     hard = hardness(problem)
     n = checks.integer("n", n, 1)
-    notes: list[str] = []
+    notes: list[Note] = []
     infinite = "mu = 0, and 1/mu² is a factor" if hard.mu == 0 else "too large for a double"
 
     def entry(name: str, compute: Callable[[], float], inapplicable: str | None = None) -> Any:
@@ -83,29 +104,36 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         try:
             value = compute() if inapplicable is None else None
         except (TypeError, ValueError, RuntimeError) as reason:
+            if getattr(reason, "value", None) is problem:
+                reason.got = "this one"  # type: ignore[union-attr]
             value, inapplicable = None, str(reason)
         if value is not None and not math.isfinite(value):
             value, inapplicable = None, f"infinite: {infinite}"
         if inapplicable is not None:
-            notes.append(f"{name}: {inapplicable}")
+            notes.append(Note(name, inapplicable))
         return value
 
     if not isinstance(problem, RankOne):
-        notes.append("gaps, mu: of the row and column averages; this grid has no factors")
-    gaps = {"rows": hard.row_gaps.tolist(), "columns": hard.column_gaps.tolist()}
-    for side, least in (("row", hard.min_row_gap), ("column", hard.min_column_gap)):
-        gaps[f"min_{side}"] = least if math.isfinite(least) else None
-        if gaps[f"min_{side}"] is None:
-            notes.append(f"gaps.min_{side}: no {side} has a positive gap")
+        text = "of the averages over each level's arms; this grid has no factors"
+        notes.append(Note("gaps, mu", text))
+    sides, least = [side.tolist() for side in hard.gaps], list(map(finite, hard.min_gaps))
+    gaps: dict[str, Any] = {"sides": sides, "min_sides": least}
+    if len(sides) == 2:
+        gaps |= {"rows": sides[0], "columns": sides[1], "min_row": least[0], "min_column": least[1]}
+    for side, value in enumerate(least):
+        if value is None and len(sides) == 2:
+            name = ("row", "column")[side]
+            notes.append(Note(f"gaps.min_{name}", f"no {name} has a positive gap"))
+        elif value is None:
+            notes.append(Note("gaps.min_sides", f"side {side} has no positive gap"))
 
     theorem1 = entry("upper.theorem1", lambda: upper_bound(problem, n))
     trivial = n * (problem.best_mean - problem.lowest_mean)
     if theorem1 is not None and theorem1 > trivial:
-        notes.append(
-            f"upper.theorem1: above the trivial bound, n times the largest gap: {trivial:.6g}"
-        )
+        text = f"above the trivial bound, n times the largest gap: {trivial:.6g}"
+        notes.append(Note("upper.theorem1", text))
 
-    kinds = {"theorem2": (Bernoulli, "Bernoulli"), "theorem3": (Gaussian, "Gaussian")}
+    kinds = {"theorem2": (Product, "Bernoulli"), "theorem3": (Gaussian, "Gaussian")}
     slopes = {
         name: entry(
             f"lower_slope.{name}",
@@ -115,17 +143,20 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         for name, (kind, rewards) in kinds.items()
     }
     if isinstance(problem, Gaussian) and problem.best_mean == 1:
-        notes.append(
-            "lower_slope.theorem3: no model with factors in [0, 1] has a mean above 1, so that the "
-            "theorem's proof needs models with larger means here"
+        text = (
+            "no model with factors in [0, 1] has a mean above 1, so that the theorem's proof needs "
+            "models with larger means here"
         )
-    too_large = (
-        f"not solved numerically for more than {MAX_SOLVED} pairs; it equals the closed form"
-        if problem.K * problem.L > MAX_SOLVED
-        and any(value is not None for value in slopes.values())
-        else None
-    )
-    solved = entry("lower_slope.graves_lai", lambda: graves_lai(problem).value, too_large)
+        notes.append(Note("lower_slope.theorem3", text))
+
+    def solve() -> float:
+        unimodal_bound(problem)  # raises what it requires and the problem lacks
+        if problem.arms <= MAX_SOLVED:
+            return graves_lai(problem).value
+        asked = f"one of at most {MAX_SOLVED:,} arms to be solved numerically"
+        raise InputError("problem", problem, asked, "it equals the closed form")
+
+    solved = entry("lower_slope.graves_lai", solve)
     return {
         "gaps": gaps,
         "mu": hard.mu,
@@ -134,8 +165,8 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         "upper_slope": {
             name: entry(
                 f"upper_slope.{name}",
-                lambda: lower_bound(problem),
-                None if isinstance(problem, Bernoulli) else "is proven for Bernoulli rewards",
+                lambda: unimodal_bound(problem),
+                None if isinstance(problem, Product) else "is proven for Bernoulli rewards",
             )
             for name in ("uts", "osub")
         },

@@ -248,7 +248,9 @@ def test_somebody_holds_the_file(tmp_path: Path) -> None:
     holder.execute("BEGIN IMMEDIATE")
     for use in (write, create):
         begin = time.monotonic()
-        with pytest.raises(rank1.StorageError, match=r"another process or thread has held .* for 0\.3 s"):
+        with pytest.raises(
+            rank1.StorageError, match=r"another process or thread has held .* for 0\.3 s"
+        ):
             use()
         assert 0.25 < time.monotonic() - begin < 10
     read()  # waits for nobody
@@ -271,7 +273,9 @@ def test_a_thread_holds_the_file(tmp_path: Path) -> None:
     thread = threading.Thread(target=hold)
     thread.start()
     holding.wait()
-    with pytest.raises(rank1.StorageError, match=r"another process or thread has held .* for 0\.3 s"):
+    with pytest.raises(
+        rank1.StorageError, match=r"another process or thread has held .* for 0\.3 s"
+    ):
         write()
     done.set()
     thread.join()
@@ -701,7 +705,9 @@ except rank1.MissingPackageError as error:
     print(error)
 """
     run = python("-c", code)
-    assert run.stdout.strip() == "this storage needs psycopg: pip install 'rank1[postgres]'", run.stderr
+    assert run.stdout.strip() == "this storage needs psycopg: pip install 'rank1[postgres]'", (
+        run.stderr
+    )
 
 
 def test_storages_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -712,7 +718,8 @@ def test_storages_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "rank1.studies.storage.entry_points", lambda **given: EntryPoints([point]).select(**given)
     )
-    assert open_storage("mine://there", patience=3.0) == ("mine://there", 3.0)
+    made: Any = open_storage("mine://there", patience=3.0)
+    assert made == ("mine://there", 3.0)
     with pytest.raises(rank1.InputError, match="storage must be a file"):
         open_storage("yours://there")
 

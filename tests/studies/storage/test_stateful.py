@@ -85,9 +85,12 @@ class Machine(RuleBasedStateMachine):
         self, which: int, count: int, key: str | None, unit: str | None, fail: bool
     ) -> None:
         events = [
-            Event(Kind.SUGGESTED, k, k + 1, which, 0, 0.5, k + 1, key, k if key else 0, unit)
+            Event(
+                Kind.SUGGESTED, arm=4097 * k, tag=which, value=0.5, nonce=k + 1, key=key,
+                position=k if key else 0, unit=unit,
+            )
             for k in range(count)
-        ]
+        ]  # fmt: skip
         self.add(self.pick(which), events, fail)
 
     @precondition(lambda self: any(e.kind == 2 for log in self.logs.values() for e in log))
@@ -161,7 +164,7 @@ def unique(event: Event) -> list[Any]:
 
 
 def same(got: list[Event], expected: list[Event]) -> bool:
-    return repr(got) == repr([Event(int(e.kind), *e[1:]) for e in expected])
+    return repr(got) == repr([e._replace(kind=int(e.kind)) for e in expected])
 
 
 def test_a_storage_is_a_list(new_place: Callable[[], str]) -> None:

@@ -21,14 +21,11 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     present: frozenset[str]
 
 
-
 #: The number of the lock under which tables are made: "rnk1".
 ADVISORY_LOCK = 0x726E6B31
 
 _TYPES = {name: name for name in ("int2", "int4", "int8", "float8", "text")} | {"bytes": "bytea"}
-DIALECT = Dialect(
-    _TYPES, "int4", "int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", has_nan=True
-)
+DIALECT = Dialect(_TYPES, "int4", "int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", has_nan=True)
 COLUMNS = """
     SELECT attname FROM pg_catalog.pg_attribute
     WHERE attrelid = 'rank1_events'::regclass AND attnum > 0 AND NOT attisdropped"""

@@ -26,6 +26,7 @@ from rank1.studies.storage.tables import insert_events, select_columns
 
 __all__ = ["SqliteStorage"]
 
+
 class SqliteReader(SqlReader):
     """Reads through one connection."""
 

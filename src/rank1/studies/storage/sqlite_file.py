@@ -15,6 +15,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -136,7 +137,8 @@ def is_cut_short(connection: Connection, before: int, now: int) -> bool:
     pages = connection.pragma("page_count")
     if now >= pages * size:
         return False
-    ((_, frames, copied),) = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()
+    counts: Any = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchone()
+    _, frames, copied = counts
     return bool(pages * size >= before or pages - now // size > frames - copied)
 
 
@@ -217,7 +219,7 @@ def connect(path: Path, where: str, patience: float) -> Connection:
 
 def _columns(connection: Connection) -> frozenset[str]:
     found = connection.execute("SELECT name FROM pragma_table_info('rank1_events')").fetchall()
-    return frozenset(name for (name,) in found)
+    return frozenset(str(name) for (name,) in found)
 
 
 def _bring_to_format(connection: Connection, file: os.stat_result, where: str) -> None:

@@ -11,8 +11,8 @@ from rank1.studies.events import COLUMNS, FORMER_ARM, Event, Events
 
 __all__ = ["FORMAT", "Dialect", "check_format", "insert_events", "migration", "schema"]
 
-#: The version of the tables: to be raised when they change. Versions differ in columns only:
-#: `migration` adds those that an older one hasn't got. Version 1 had a row and a column for the arm.
+#: The version of the tables: to be raised when they change. Versions differ in columns only, and
+#: `migration` adds those that an older one hasn't got. Version 1 had rows and columns for arms.
 FORMAT = 2
 
 #: What is written for each event, in this order.

@@ -1,4 +1,4 @@
-"""Whom to ask, for how long, and what they did."""
+"""Which policies to simulate, for how long, and what they did."""
 
 from __future__ import annotations
 
@@ -12,43 +12,45 @@ from rank1 import checks, notebook, theory
 from rank1.advice.assumed import assumed_grids
 from rank1.advice.words import about, earn_words, earner, find_words, table_of
 from rank1.errors import InputError
-from rank1.policies import Policy
-from rank1.problems import Bernoulli
+from rank1.grid import Grid
+from rank1.policies import DEFAULT_POLICY, Policy
+from rank1.problems import Product
 from rank1.progress import Progress
 from rank1.settings import parse_policy
 from rank1.simulation import identify, simulate
-from rank1.simulation.result import mean_and_error
 from rank1.simulation.runs import checked_policies
-from rank1.studies.spec import DEFAULT_POLICY, MAX_LINES, check_grid
+from rank1.statistics import mean_and_error
 
 if TYPE_CHECKING:
     from rank1.frames import WholeFrame
 
 __all__ = ["Advice", "advise"]
 
-#: Who is asked, the goal's own policy first.
+#: The policies that are simulated, the goal's own first.
 EARN = ("uts", "thompson", "rank1elim_kl")
 FIND = ("top_two",)
-#: Asked as well where trying every pair first would take more than this share of the horizon.
+#: Simulated as well where trying every arm first would take more than this share of the horizon.
 WITHOUT_FIRST_ROUND, SHARE = "uts:first_round=false", 0.1
-#: Pulls of a policy on one grid; fewer where there are more lines than so many, each is slower.
+#: Pulls of a policy on one grid; fewer where there are more levels than LEVELS: each is slower.
 SEARCH, EQUAL_SPLIT = 3_000_000, 8_000_000
-#: Pulls for the goal "earn" altogether, of that many lines.
+#: Pulls for the goal "earn" altogether, of that many levels.
 EARNING = 24_000_000
-LINES = 40
+LEVELS = 40
 LEAST_RUNS, MOST_RUNS = 5, 40
-#: Of more pairs than so many a run takes long to begin: there are fewer.
-MANY_PAIRS, FEW_RUNS = 2**17, 2
+#: With more arms than this a run takes long to begin: there are fewer runs.
+MANY_ARMS, FEW_RUNS = 2**17, 2
 #: Pulls of TopTwo until it stops, as a multiple of the lower bound: in most runs, and at most.
 USUAL, MOST = 7, 14
+#: The most arms of a grid.
+MOST_ARMS = 2**24
 
 
 @dataclass(frozen=True)
 class Advice:
     """What `advise` says, and the figures behind it."""
 
-    rows: int
-    columns: int
+    #: How many levels each side has.
+    sides: list[int]
     horizon: int
     rate: float
     goal: str
@@ -60,20 +62,20 @@ class Advice:
     words: list[str]
     #: A row for each grid and policy that was simulated; see `summary`.
     figures: list[dict[str, Any]] = field(repr=False)
-    #: Policies that weren't asked, with the reason.
+    #: Policies that weren't simulated, with the reason.
     left_out: dict[str, str] = field(default_factory=dict, repr=False)
 
     def summary(self) -> WholeFrame:
         """A row for each grid and policy that was simulated.
 
         For the goal "find": `within` is the share of runs that stopped within the horizon,
-        `wrong` the number of those that stopped at a pair which isn't best, `median` and `p90` are
+        `wrong` the number of those that stopped at an arm which isn't best, `median` and `p90` are
         pulls until they stopped; `cut` and `cut_p90` say that fewer than half of them, or 90%, did
         within `most` pulls, after which a run is given up. `given_up` says that some were before
         the horizon: `within` is a lower bound then. `at_least` is the lower bound on the average of
         pulls that holds for every rule.
 
-        For the goal "earn": `regret` and `reward` after `steps`, and `gain`: of what the best pair
+        For the goal "earn": `regret` and `reward` after `steps`, and `gain`: of what the best arm
         would bring above an equal split, the share that the policy brings. `steps` is less than
         the horizon where that would take too long.
         """
@@ -83,7 +85,8 @@ class Advice:
 
     def document(self) -> dict[str, Any]:
         """The facts as one JSON document, as `rank1 advise --json` prints them."""
-        return asdict(self)
+        names = ("rows", "columns") if len(self.sides) == 2 else ()
+        return dict(zip(names, self.sides, strict=False)) | asdict(self)
 
     def __str__(self) -> str:
         return "\n".join(self.words)
@@ -95,12 +98,13 @@ class Advice:
 
 
 def advise(
-    rows: int,
-    columns: int,
-    horizon: int,
-    rate: float,
+    rows: int | None = None,
+    columns: int | None = None,
+    horizon: int | None = None,
+    rate: float | None = None,
     goal: str = "earn",
     *,
+    sides: Sequence[int] | None = None,
     confidence: float = 0.95,
     lifts: Sequence[float] | None = None,
     policies: Policy | Sequence[Policy] | None = None,
@@ -114,22 +118,25 @@ def advise(
     Parameters
     ----------
     rows, columns
-        How many there are.
+        How many there are, for a grid of two sides.
     horizon
         How many pulls can be had.
     rate
-        What an equal split over all pairs brings: the average reward, above 0 and below 1.
+        What an equal split over all arms brings: the average reward, above 0 and below 1.
     goal
-        "find" to be sure which pair is best, "earn" to lose little on the way.
+        "find" to be sure which arm is best, "earn" to lose little on the way.
+    sides
+        How many levels each side has, instead of rows and columns.
     confidence
-        For "find": the probability with which the pair found is right.
+        For "find": the probability with which the arm found is right.
     lifts
-        How much better the best row and the best column may be than the second: 0.2 for 20%.
-        Unless told 20% and 50%, as far as no mean exceeds 1.
+        How much better the best level of each side may be than the second: 0.2 for 20%. Default:
+        20% and 50%, as far as no mean exceeds 1.
     policies
-        Whom to ask; for each goal there are some. The fewer, the longer each can be simulated.
+        The policies to simulate; default: some for each goal. The fewer, the longer each can be
+        simulated.
     runs
-        Of each policy on each grid; as many as there is time for unless told.
+        Of each policy on each grid; default: as many as there is time for.
     seed, jobs, progress
         As for `simulate`.
 
@@ -140,76 +147,84 @@ def advise(
     >>> advice.policy
     'top_two'
     """
-    K = checks.integer("rows", rows, 1, MAX_LINES)
-    L = checks.integer("columns", columns, 1, MAX_LINES)
-    if K * L == 1:
-        raise InputError(
-            "rows and columns must make at least two pairs, got 1 and 1: there is nothing to choose"
-        )
+    grid = _grid_of(rows, columns, sides)
     horizon = checks.integer("horizon", horizon, 1)
     rate = checks.number("rate", rate, 0, 1, above=True, below=True)
     checks.one_of("goal", goal, tuple(DEFAULT_POLICY))
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
     if runs is not None:
         runs = checks.integer("runs", runs, 1)
-    grids = assumed_grids(K, L, rate, lifts)
+    grids = assumed_grids(grid.sizes, rate, lifts)
     names = list(FIND if goal == "find" else EARN)
-    if goal == "earn" and SHARE * horizon < K * L:
+    if goal == "earn" and SHARE * horizon < grid.arms:
         names.insert(1, WITHOUT_FIRST_ROUND)
     asked = [parse_policy(name) for name in names]
+    asked = [policy for policy in asked if policy.sides in (None, len(grid.sizes))]
     if policies is not None:
         asked = checked_policies(policies)
         for policy in asked:
             if policy.needs_truth:
-                raise InputError(
-                    "policies must be ones that needn't know the answer, got "
-                    f"{checks.shown(policy)}"
-                )
-    able, left_out = _able(asked, K, L, horizon)
+                raise InputError("policies", policy, "policies that don't need to know the answer")
+    able, left_out = _able(asked, grid, horizon)
     # Pulls until one may stop are told also where the horizon doesn't allow them.
     players = asked if goal == "find" else able
     if goal == "find":
         uniform = parse_policy("uniform")
         players = [*(policy for policy in asked if policy != uniform), uniform]
     # The best of them may be played once more, for `_until_half`.
-    longest = _longest(K, L, len(grids) * (len(players) + 1))
+    longest = _longest(grid, len(grids) * (len(players) + 1))
     figures: list[dict[str, Any]] = []
     with Progress(progress, "simulations", len(grids) * len(players)) as bar:
-        for grid in grids:
-            given = {"shape": grid.shape, "lift": grid.lift, "best_mean": grid.problem.best_mean}
+        for each in grids:
+            given = {"shape": each.shape, "lift": each.lift, "best_mean": each.problem.best_mean}
             for policy in players:
                 if goal == "find":
-                    rest = _searched(policy, grid.problem, horizon, confidence, runs, seed, jobs)
+                    rest = _searched(policy, each.problem, horizon, confidence, runs, seed, jobs)
                 else:
-                    rest = _earned(policy, grid.problem, horizon, longest, runs, seed, jobs)
+                    rest = _earned(policy, each.problem, horizon, longest, runs, seed, jobs)
                 figures.append(given | rest)
-                bar.advance(1, f"{policy.label}, {grid.shape}, lift {grid.lift:.0%}")
+                bar.advance(1, f"{policy.label}, {each.shape}, lift {each.lift:.0%}")
     if goal == "find":
         chosen, words = find_words(grids, figures, able, horizon)
     elif not able:
-        chosen, words = None, ["No policy that was asked can play this grid within the horizon."]
+        chosen, words = None, ["None of these policies can play this grid within the horizon."]
     else:
         best, verdict = earner(figures, able, horizon)
         halves: list[str] = []
         if verdict == "nothing":
             with Progress(progress, "pulls until half", len(grids)) as bar:
-                for grid in grids:
-                    halves.append(_until_half(best, grid.problem, horizon, longest, seed, jobs))
-                    bar.advance(1, f"{best.label}, {grid.shape}, lift {grid.lift:.0%}")
+                for each in grids:
+                    halves.append(_until_half(best, each.problem, horizon, longest, seed, jobs))
+                    bar.advance(1, f"{best.label}, {each.shape}, lift {each.lift:.0%}")
         chosen = None if verdict == "nothing" else best.label
         words = earn_words(grids, figures, best, verdict, horizon, halves)
-    first = f"{K:,} × {L:,} pairs, {horizon:,} pulls, {rate:g} on average for a pull: "
-    aim = f"to find the best pair with confidence {confidence:g}" if goal == "find" else "to earn"
+    arm, size = grids[0].arm, " × ".join(f"{size:,}" for size in grid.sizes)
+    first = f"{size} {arm}s, {horizon:,} pulls, {rate:g} on average for a pull: "
+    aim = f"to find the best {arm} with confidence {confidence:g}" if goal == "find" else "to earn"
     words = [f"{first}{aim}.", *words, *(f"Left out: {why}." for why in left_out.values())]
-    return Advice(K, L, horizon, rate, goal, confidence, seed, chosen, words, figures, left_out)
+    told = horizon, rate, goal, confidence, seed, chosen, words, figures, left_out
+    return Advice(list(grid.sizes), *told)
 
 
-def _able(asked: list[Policy], K: int, L: int, horizon: int) -> tuple[list[Policy], dict[str, str]]:
-    """Who can play the grid within the horizon; and the reasons of the others."""
+def _grid_of(rows: int | None, columns: int | None, sides: Sequence[int] | None) -> Grid:
+    """The grid, by its rows and columns or by its sides."""
+    if sides is None:
+        sides = checks.integer("rows", rows, 1), checks.integer("columns", columns, 1)
+    elif rows is not None or columns is not None:
+        raise InputError("sides", sides, "None where rows and columns are given")
+    grid = Grid(sides)
+    if not 1 < grid.arms <= MOST_ARMS:
+        asked = f"a grid of 2 to {MOST_ARMS:,} arms"
+        raise InputError("sides", sides, asked, got=f"{grid.arms:,} ({grid})")
+    return grid
+
+
+def _able(asked: list[Policy], grid: Grid, horizon: int) -> tuple[list[Policy], dict[str, str]]:
+    """The policies that can play the grid within the horizon; and why the others can't."""
     able, left_out = [], {}
     for policy in asked:
         try:
-            check_grid(policy, K, L, horizon)
+            policy.check(grid, horizon)
         except InputError as error:
             left_out[policy.label] = str(error)
         else:
@@ -218,7 +233,7 @@ def _able(asked: list[Policy], K: int, L: int, horizon: int) -> tuple[list[Polic
 
 
 def _searched(
-    policy: Policy, problem: Bernoulli, horizon: int, confidence: float,
+    policy: Policy, problem: Product, horizon: int, confidence: float,
     runs: int | None, seed: int, jobs: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Pulls until the rule stops a policy."""
@@ -226,7 +241,7 @@ def _searched(
     if policy.name == "uniform":
         whole, cut = runs or LEAST_RUNS, EQUAL_SPLIT // LEAST_RUNS
     else:
-        budget = SEARCH * min(1.0, LINES / (problem.K + problem.L))
+        budget = SEARCH * min(1.0, LEVELS / sum(problem.grid.sizes))
         whole = runs or int(np.clip(budget / (USUAL * least), LEAST_RUNS, MOST_RUNS))
         cut = int(min(max(MOST * least, horizon), budget / LEAST_RUNS * MOST / USUAL))
     found = identify(policy, problem, confidence, 0.0, cut, whole, seed, jobs, shuffle=True)
@@ -247,19 +262,19 @@ def _searched(
     }
 
 
-def _longest(K: int, L: int, plays: int) -> int:
+def _longest(grid: Grid, plays: int) -> int:
     """The most pulls of a run, so that `plays` of a policy on a grid take seconds altogether."""
-    return max(1, int(EARNING / plays * min(1.0, LINES / (K + L))) // LEAST_RUNS)
+    return max(1, int(EARNING / plays * min(1.0, LEVELS / sum(grid.sizes))) // LEAST_RUNS)
 
 
 def _earned(
-    policy: Policy, problem: Bernoulli, horizon: int, longest: int,
+    policy: Policy, problem: Product, horizon: int, longest: int,
     runs: int | None, seed: int, jobs: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Reward and regret of a policy, in as many pulls of the horizon as there is time for."""
     steps = min(horizon, longest)
     whole = runs or FEW_RUNS
-    if runs is None and problem.K * problem.L <= MANY_PAIRS:
+    if runs is None and problem.arms <= MANY_ARMS:
         whole = int(np.clip(LEAST_RUNS * longest / steps, LEAST_RUNS, MOST_RUNS))
     result = simulate(policy, problem, steps, whole, seed, jobs, 1, shuffle=True)
     regret = mean_and_error(result.outcomes[0].expected[:, -1])
@@ -279,11 +294,11 @@ def _earned(
 
 
 def _until_half(
-    policy: Policy, problem: Bernoulli, horizon: int, longest: int, seed: int, jobs: int
+    policy: Policy, problem: Product, horizon: int, longest: int, seed: int, jobs: int
 ) -> str:
     """When a policy would have earned half of what can be gained, in words."""
     steps = np.unique(np.geomspace(horizon, longest, 60).astype(np.int64))
-    runs = LEAST_RUNS if problem.K * problem.L <= MANY_PAIRS else FEW_RUNS
+    runs = LEAST_RUNS if problem.arms <= MANY_ARMS else FEW_RUNS
     result = simulate(policy, problem, longest, runs, seed, jobs, steps.tolist(), shuffle=True)
     lost = result.outcomes[0].expected.mean(axis=0)
     half = lost <= 0.5 * steps * (problem.best_mean - problem.means.mean())
