@@ -71,6 +71,37 @@ def test_what_a_study_does_a_client_does(client: Client, service: Served, tmp_pa
     near.close()
 
 
+def test_any_number_of_sides(client: Client, tmp_path: Path) -> None:
+    sides = {"headline": ["A", "B"], "image": ["x", "y", "z"], "button": ["buy", "go"]}
+    study = client.create("sides", sides=sides, seed=1)
+    shown = study.ask(data={"page": 7})
+    assert (shown.levels, shown.data) == (
+        {"headline": "A", "image": "x", "button": "buy"},
+        {"page": 7},
+    )
+    assert (shown.row, shown.column) == (None, None)
+    told = study.tell(shown.id, 1.0)
+    assert told is not None
+    assert told.levels == shown.levels
+    best = study.best()
+    assert best.leader == ("A", "x", "buy")
+    assert best.effects["image"].shape == (3, 3)
+    (tmp_path / "known.csv").write_text("image,headline,button,reward\ny,B,go,1\n")
+    assert study.import_history(tmp_path / "known.csv") == 1
+    assert study.revise(add={"image": ["w"]}, retire={"headline": ["B"]}) == 1
+    assert study.sides == {
+        "headline": ["A"],
+        "image": ["x", "y", "z", "w"],
+        "button": ["buy", "go"],
+    }
+    assert study.export(tmp_path / "log.csv") == 1
+    head, line = (tmp_path / "log.csv").read_text().splitlines()
+    assert head.startswith("id,headline,image,button,state")
+    assert line.startswith(f"{shown.id},A,x,buy,reported")
+    with pytest.raises(rank1.InputError, match=r"sides.image must be"):
+        client.create("bad", sides={"image": ["x", "x"]})
+
+
 def test_an_empty_study_has_a_best(client: Client) -> None:
     best = client.create("empty", ["a"], ["x", "y"]).best()
     assert best.leader is None
@@ -276,7 +307,7 @@ def test_answers_may_have_more_fields_than_the_client_knows(tmp_path: Path) -> N
         assert study.verify().ok
         assert study.fit().repetitions == 1
         del documents["tell"]["told_at"]
-        with pytest.raises(rank1.BackendError, match="no report: .*told_at"):
+        with pytest.raises(rank1.BackendError, match=r"no report: .*told_at"):
             study.tell("k-1-0", 1.0)
 
 

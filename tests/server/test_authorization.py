@@ -55,6 +55,9 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
         assert status(only, at("autumn", "/ask"), {}) == 403
         assert status(only, at("autumn", "/best")) == 403
         assert status(only, "/metrics") == 403
+        replay = at("spring", "/replay?policy=rank1.policies:UCB1")  # the service would import it
+        assert status(reader, replay) == 403
+        assert service.call(replay, token=admin)[1]["field"] == "study"  # which has no rewards
         missing, found = service.call(at("winter"), token=later)
         assert (missing, found["detail"]) == (404, "there is no study 'winter'")
         _, listed = service.call("/v1/studies", token=only)

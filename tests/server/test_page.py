@@ -57,7 +57,7 @@ def _elsewhere(url: str, home: str) -> list[str]:
 
 def open_study(page: Page, service: Served, name: str) -> None:
     page.goto(f"{service.url}/study?name={quote(name, safe='')}")
-    expect(page.locator("#about")).to_contain_text("rows ×")
+    expect(page.locator("#about")).to_contain_text("row × column")
 
 
 def make(service: Served, name: str, reports: int = 0, **fields: Any) -> None:
@@ -79,7 +79,7 @@ def test_create_ask_tell_and_see_the_number_change(page: Page, service: Served) 
     expect(page.get_by_role("heading", level=1)).to_have_text("by hand")
     expect(page.locator("#leader")).to_have_text("Nothing is reported yet.")
     expect(page.locator("#n-reports")).to_have_text("0")
-    page.get_by_role("button", name="Ask for a pair").click()
+    page.get_by_role("button", name="Ask for a suggestion").click()
     expect(page.locator("#asked")).to_have_text("a × x")
     expect(page.locator("#n-pending")).to_have_text("1")
     page.get_by_label("Its reward").fill("1")
@@ -98,7 +98,7 @@ def test_create_ask_tell_and_see_the_number_change(page: Page, service: Served) 
 def test_retire_a_row_by_keyboard_and_take_the_log_along(page: Page, service: Served) -> None:
     make(service, "rows", 30)
     open_study(page, service, "rows")
-    page.get_by_label("Retire a row or a column").select_option(label="b")
+    page.get_by_label("Retire a level").select_option(label="b")
     page.get_by_role("button", name="Retire", exact=True).first.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_contain_text("Retire b?")
@@ -112,11 +112,32 @@ def test_retire_a_row_by_keyboard_and_take_the_log_along(page: Page, service: Se
     page.get_by_label("Kind").select_option("revised")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator("#log tbody tr")).to_have_count(1)
-    expect(page.locator("#log tbody tr")).to_contain_text("retire rows: b")
+    expect(page.locator("#log tbody tr")).to_contain_text("retire row: b")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="CSV").click()
     assert waiting.value.suggested_filename == "rank1-rows.csv"
     assert len(waiting.value.path().read_text().splitlines()) == 31
+
+
+def test_three_sides(page: Page, service: Served) -> None:
+    page.get_by_label("Name").fill("three")
+    page.get_by_text("More settings").click()
+    page.get_by_label("Any number of sides").fill("headline: A, B\nimage: x, y, z\nbutton: buy")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#about")).to_contain_text("headline × image × button: 2 × 3 × 1")
+    page.get_by_role("button", name="Ask for a suggestion").click()
+    expect(page.locator("#asked")).to_have_text("A × x × buy")
+    page.get_by_role("button", name="Tell").click()
+    expect(page.locator("#leader")).to_contain_text("A × x × buy: 1")
+    expect(page.locator("#arms thead")).to_contain_text("image")
+    expect(page.locator("#effects .main-svg").first).to_be_visible()
+    expect(page.locator("#effects h2")).to_have_count(3)
+    expect(page.locator("#heat-map")).to_be_hidden()
+    page.get_by_label("Side", exact=True).select_option("image")
+    page.get_by_label("Add one").fill("w")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator("#log tbody tr").first).to_contain_text("add image: w")
+    expect(page.locator("#about")).to_contain_text("2 × 4 × 1")
 
 
 def test_a_wrong_token(page: Page, service: Served) -> None:
@@ -157,7 +178,7 @@ def test_a_study_of_128_rows_and_columns(page: Page, service: Served) -> None:
         }"""
     )
     assert took < 3000  # a fraction of it on a machine that has nothing else to do
-    expect(page.locator("#pairs tbody tr")).to_have_count(10)
+    expect(page.locator("#arms tbody tr")).to_have_count(10)
 
 
 def test_hostile_labels_are_only_text(page: Page, service: Served) -> None:

@@ -64,6 +64,73 @@ def test_batches_answer_each_item_by_itself(service: Served) -> None:
     assert service.call(at("batch"))[1]["totals"]["suggestions"] == 7
 
 
+SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"], "button": ["buy", "go"]}
+
+
+def test_any_number_of_sides(service: Served) -> None:
+    status, made = service.call("/v1/studies", {"name": "sides", "sides": SIDES, "seed": 1})
+    assert (status, made["sides"]) == (201, SIDES)
+    assert "rows" not in made
+    _, asked = service.call(at("sides", "/ask"), {"data": {"page": 7}})
+    assert asked["levels"] == {"headline": "A", "image": "x", "button": "buy"}
+    assert asked["data"] == {"page": 7}
+    assert "row" not in asked
+    _, told = service.call(at("sides", "/tell"), {"id": asked["id"], "reward": 1})
+    assert told["levels"] == asked["levels"]
+    rewards = {"rewards": [["B", "y", "go", 1.0], ["B", "y", "go", 0.0], ["A", "z", "buy", 1.0]]}
+    assert service.call(at("sides", "/imports"), rewards)[1] == {"rewards": 3}
+    _, best = service.call(at("sides", "/best"))
+    assert list(best["effects"]) == list(SIDES)
+    assert len(best["leader"]) == 3
+    change = {"add": {"headline": ["C"]}, "retire": {"button": ["go"]}}
+    assert service.call(at("sides", "/revisions"), change)[1] == {"revision": 1, **change}
+    _, found = service.call(at("sides", "/revisions"))
+    assert found["sides"] == {**SIDES, "headline": ["A", "B", "C"], "button": ["buy"]}
+    assert found["revisions"][0]["add"] == {"headline": ["C"]}
+    _, page = service.call(at("sides", "/history?side=headline&level=B"))
+    assert [each["kind"] for each in page["events"]] == ["history", "history"]
+    _, page = service.call(at("sides", "/history?kind=suggested"))
+    assert page["events"][0]["data"] == {"page": 7}
+    _, view = service.call(at("sides", "/view"))
+    assert [len(side["levels"]) for side in view["sides"]] == [3, 3, 2]
+    assert view["arms"][0]["mean"] == 1.0
+    assert "means" not in view
+    assert service.call(at("sides", "/fit?repetitions=2"))[0] == 200
+    assert service.call(at("sides", "/verification"))[1]["ok"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"sides": {"image": ["x", "x"]}}, "sides.image"),
+        ({"sides": {"image": []}}, "sides.image"),
+        ({"sides": {}}, "sides"),
+        ({"sides": {f"{k}": ["x"] for k in range(17)}}, "sides"),
+        ({"sides": {"image": ["x"]}, **GRID}, "sides"),
+        ({"sides": {f"{k}": list("0123456789") for k in range(9)}}, "sides"),
+        ({"sides": {"a": ["x"], "b": ["y"], "c": ["z"]}, "policy": "rank1elim"}, "sides"),
+    ],
+)
+def test_sides_that_are_none_are_refused(
+    service: Served, fields: dict[str, Any], field: str
+) -> None:
+    status, found = service.call("/v1/studies", {"name": "none", **fields})
+    assert (status, found["field"]) == (422, field), found
+    assert found["remedy"]
+    assert found["value"]
+
+
+def test_data_is_a_small_object(service: Served) -> None:
+    create(service, "data")
+    body = {"data": {"text": "x" * 5000}}
+    status, found = service.call(at("data", "/ask"), body)
+    assert (status, found["field"]) == (422, "data")
+    assert service.call(at("data", "/ask"), {"data": [1]})[0] == 422
+    body = {"asks": [{"data": {"a": 1}}, {"unit": "u"}]}
+    _, given = service.call(at("data", "/ask/batch"), body)
+    assert [each["suggestion"]["data"] for each in given["results"]] == [{"a": 1}, None]
+
+
 def test_the_same_key_gives_the_same_answer(service: Served) -> None:
     body = {"name": "keys", **GRID}
     first = service.call("/v1/studies", body, Idempotency_Key="make")

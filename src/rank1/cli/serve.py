@@ -64,7 +64,7 @@ def serve(
     config: ConfigFile = None,
     demo: Annotated[
         bool,
-        typer.Option("--demo", help="With a study that has simulated visitors on a real grid."),
+        typer.Option("--demo", help="With a study of simulated visitors on a real grid."),
     ] = False,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print the settings as JSON, and end.")

@@ -24,7 +24,8 @@ async function refresh() {
 function show() {
   const { totals } = view;
   const window_ = view.reward_window === null ? "" : `, rewards are due within ${number(view.reward_window)} s`;
-  const sizes = view.sides.map((side) => `${living(side.levels).length} ${side.name}`).join(" × ");
+  const each = (of) => view.sides.map(of).join(" × ");
+  const sizes = `${each((side) => side.name)}: ${each((side) => living(side.levels).length)}`;
   $("about").textContent = `${view.retired ? "Retired" : "Running"} · ${sizes} · goal: ${view.goal} · policy: ${view.policy} · since ${time(view.created)}${window_}`;
   const words = (id, text) => { if ($(id).textContent !== text) $(id).textContent = text; };
   words("leader", view.leader
@@ -114,7 +115,8 @@ async function log(more) {
   if (more && older !== null) query.set("after", older);
   const page = await get(`${path}/history?${query}`);
   const lines = page.events.map((each) => {
-    const change = each.change && Object.entries(each.change).map(([key, labels]) => `${key.replace("_", " ")}: ${labels.join(", ")}`).join("; ");
+    const change = each.change && ["add", "retire"].flatMap((what) => Object.entries(each.change[what] ?? {})
+      .map(([side, labels]) => `${what} ${side}: ${labels.join(", ")}`)).join("; ");
     const reward = each.reward === undefined || each.reward === null ? "" : number(each.reward) + (each.count ? ` (${each.count} times)` : "");
     const line = row(each.seq, time(each.at), each.kind + (each.late ? ", late" : ""), each.levels ? arm(each.levels) : change, reward, each.id);
     line.cells[4].className = "figure";
