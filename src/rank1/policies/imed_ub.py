@@ -24,7 +24,8 @@ Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
-    "home",  # the leader, see `neighbours`
+    "home",  # the leader when it was last looked for, see `neighbours`
+    "stale",  # whether another arm may lead now
     log_mean=float,  # −log μ and −log(1 − μ) of the leader's average reward μ
     log_rest=float,
 )
@@ -58,14 +59,14 @@ class IMEDUBState(_Arrays, Simple):
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """Every arm once, then the least index near the leader."""
-        arm = next_first(self.at, self.pulls)
-        if arm < 0:
-            arm = least_index(self)
+        arm = pick(self)
         hand_out(self, arm)
         return arm, 0
 
     def issued(self, arm: int, tag: int) -> None:
         """This pull was handed out, whichever policy chose it."""
+        if next_first(self.at, self.pulls) < 0:
+            find_leader(self)
         hand_out(self, arm)
 
     def update(self, arm: int, tag: int, reward: float) -> None:
@@ -86,7 +87,17 @@ class IMEDUBState(_Arrays, Simple):
 
     def best(self) -> int:
         """The leader."""
-        return max(int(self.at[0].home), 0)
+        return int(fewest_winner(self.top, self.fewest)) if self.at[0].reported > 0 else 0
+
+
+@inlined
+def pick(state: IMEDUBState) -> int:
+    """The next arm."""
+    arm = next_first(state.at, state.pulls)
+    if arm >= 0:
+        return arm
+    find_leader(state)
+    return least_index(state)
 
 
 @inlined
@@ -128,15 +139,25 @@ def logs(mean: float) -> tuple[float, float]:
 
 @inlined
 def settle(state: IMEDUBState, k: int, mean: float) -> None:
-    """Arm k has other counts, and maybe this new mean: find the leader, and fill the slots."""
+    """Arm k has other counts, and maybe this new mean."""
+    at = state.at[0]
     if state.reports[k] > 0:
         put(state.top, state.fewest, k, mean, state.pulls[k], True)
-        leader = fewest_winner(state.top, state.fewest)
-        if leader != state.at[0].home:
-            surround(state, leader)
-            return
+        if k == at.home or at.home < 0 or mean >= mean_of(state, at.home):
+            at.stale = 1
     if state.slot[k] >= 0:
         fill(state, state.slot[k], k)
+
+
+@inlined
+def find_leader(state: IMEDUBState) -> None:
+    """Find the arm that leads now, and fill the slots around a new leader."""
+    at = state.at[0]
+    if at.stale == 1:
+        at.stale = 0
+        leader = fewest_winner(state.top, state.fewest)
+        if leader != at.home:
+            surround(state, leader)
 
 
 @jit
