@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit, method, ready, record
 from rank1.policies.base import Known, Records, Simple
+from rank1.rows import row_magic, row_of
 
 __all__ = ["EliminationState", "start_elimination"]
 
@@ -27,7 +28,7 @@ AT = record(
     "columns",  # |J_ℓ|
     "given_back",  # pulls that were given back and wait to be issued again
     "reported",  # rewards that came in
-    inverse=float,  # 1/L: a row is faster to find by it than by a division
+    "magic",  # see `row_of`
 )
 
 _NEVER = 2**60  # length of the last stage: no run of n steps reaches its end
@@ -65,8 +66,9 @@ def round_of(tag: int) -> int:
 @inlined
 def line_of(state: Any, arm: int, side: int) -> int:
     """The row of an arm, or the column on side 1."""
-    row = int((arm + 0.5) * state.at[0].inverse)
-    return row if side == 0 else arm - row * state.limits[1].levels
+    columns = state.limits[1].levels
+    row = row_of(arm, state.at[0].magic, columns)
+    return row if side == 0 else arm - row * columns
 
 
 class SideFacts(NamedTuple):
@@ -360,7 +362,7 @@ def start_elimination(kind: type[S], known: Known, n_stage: list[int], width: li
     lengths = [length for length in n_stage if 2 * length <= known.n]
     stages = len(lengths) + 1
     at = np.zeros(1, AT)
-    at[0].rows, at[0].columns, at[0].partner, at[0].inverse = K, L, -1, 1 / L
+    at[0].rows, at[0].columns, at[0].partner, at[0].magic = K, L, -1, row_magic(K, L)
     return kind(
         limits=known.limits,
         at=at,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit, record
 from rank1.policies.base import Known, Records, Simple
+from rank1.rows import row_magic, row_of
 
 __all__ = [
     "BETWEEN",
@@ -36,9 +37,9 @@ AT = record(
     "reported",  # t: rewards that came in
     "phase",  # w: the horizon of the columns' processes is 2^(2^w)
     "leader",  # the best column at the end of the phase before, or −1
+    "magic",  # see `row_of`
     log_rows=float,  # log of the horizon of the rows' processes
     log_columns=float,  # and of the columns'
-    inverse=float,  # 1/L: a row is faster to find by it than by a division
 )
 BETWEEN = 2  # the side between two rounds
 LAST_PHASE = 6  # no run is longer than 2^(2^6) steps
@@ -111,7 +112,7 @@ class PairElimState(_Arrays, Simple):
     def update(self, arm: int, tag: int, reward: float) -> None:
         """Add the reward to two processes, and let them eliminate."""
         at, K, L = self.at[0], self.limits[0].levels, self.limits[1].levels
-        row = int((arm + 0.5) * at.inverse)
+        row = row_of(arm, at.magic, L)
         column = arm - row * L
         at.reported += 1
         if side_of(tag) == 0:
@@ -274,7 +275,7 @@ def start_pair_elim(known: Known) -> PairElimState:
     at = np.zeros(1, AT)
     at[0].rows, at[0].columns, at[0].side, at[0].leader = K, L, BETWEEN, -1
     at[0].log_rows, at[0].log_columns = math.log(max(2, known.n)), math.log(2.0)
-    at[0].inverse = 1 / L
+    at[0].magic = row_magic(K, L)
     return PairElimState(
         limits=known.limits,
         at=at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -228,9 +229,9 @@ class Problem:
             ("least mean reward", self.lowest_mean),
         ]
         facts = notebook.facts(told, str(self.description["name"]))
-        names, best = self.labels or [range(size) for size in self.grid.sizes], self.best_arm
+        names: Sequence[Sequence[object]] = self.labels or list(map(range, self.grid.sizes))
         if len(names) != 2:
-            levels, label = self.grid.levels(best), "mean rewards by side and level"
+            levels, label = self.grid.levels(self.best_arm), "mean rewards by side and level"
             return notebook.beside(facts, notebook.level_map(self.means, names, levels, label))
         rows, columns = names
         picture = notebook.heat_map(self.means_of, rows, columns, self.best_pair, "mean rewards")

@@ -23,23 +23,14 @@ from rank1.problems.arms import (
 )
 from rank1.problems.base import Floats, twins
 from rank1.problems.rank_one import RankOne
+from rank1.rows import row_magic, row_of
 
 __all__ = ["Bernoulli", "Campaign", "PositionBased", "Product", "spike"]
 
 #: A larger side is surely a slip of the pen; vectors given in full may be of any size.
 MAX_SIDE = 2**24
-
-
-@inlined
-def row_of(arm: int, inverse: float) -> int:
-    """The row of an arm, where `inverse` is one over the number of columns.
-
-    Exact up to 2⁵¹ arms, and twice as fast as dividing whole numbers.
-
-    >>> [row_of(arm, 1 / 3) for arm in range(7)]
-    [0, 0, 0, 1, 1, 1, 2]
-    """
-    return int((arm + 0.5) * inverse)
+#: Up to this many arms a table saves the loop from finding rows and columns.
+MAX_TABLE = 2**14
 
 
 @inlined
@@ -58,7 +49,8 @@ class BernoulliLaw(NamedTuple):
 
     u: Floats
     v: Floats
-    inverse: float  # 1/L
+    table: Floats  # of each arm the mean and `joint_of`: (arms, 2); empty for many arms
+    magic: int  # see `row_of`
     best_row: int
     best_column: int
     row_twin: NDArray[np.int64]
@@ -71,25 +63,29 @@ class BernoulliLaw(NamedTuple):
 
     def gap(self, arm: int) -> float:
         """Mean of the best pair less that of this one."""
-        row = row_of(arm, self.inverse)
-        column = arm - row * len(self.v)
-        return self.u[self.best_row] * self.v[self.best_column] - self.u[row] * self.v[column]
+        best = self.u[self.best_row] * self.v[self.best_column]
+        if arm < len(self.table):
+            return best - self.table[arm, 0]
+        row = row_of(arm, self.magic, len(self.v))
+        return best - self.u[row] * self.v[arm - row * len(self.v)]
 
     def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
         """One uniform number picks among the four outcomes of (this pair, best pair)."""
-        row = row_of(arm, self.inverse)
-        column = arm - row * len(self.v)
-        p = self.u[row] * self.v[column]
-        if row == self.best_row and column == self.best_column:
+        if arm < len(self.table):
+            p, joint = self.table[arm, 0], self.table[arm, 1]
+        else:
+            row = row_of(arm, self.magic, len(self.v))
+            column = arm - row * len(self.v)
+            p, joint = self.u[row] * self.v[column], joint_of(self, row, column)
+        if arm == self.best_row * len(self.v) + self.best_column:
             return (1.0 if rng.random() < p else 0.0), 0.0
-        best = self.u[self.best_row] * self.v[self.best_column]
-        return draw_joint(p, best, joint_of(self, row, column), rng)
+        return draw_joint(p, self.u[self.best_row] * self.v[self.best_column], joint, rng)
 
     def tally(
         self, arm: int, count: int, rng: np.random.Generator, tally: Floats
     ) -> tuple[float, float]:
         """Binomial sums."""
-        row = row_of(arm, self.inverse)
+        row = row_of(arm, self.magic, len(self.v))
         column = arm - row * len(self.v)
         p = self.u[row] * self.v[column]
         if row == self.best_row and column == self.best_column:
@@ -104,9 +100,19 @@ class BernoulliLaw(NamedTuple):
         self, arm: int, count: int, part: int, rng: np.random.Generator, tally: Floats
     ) -> float:
         """Hypergeometric counts."""
-        row = row_of(arm, self.inverse)
+        row = row_of(arm, self.magic, len(self.v))
         independent = row != self.best_row and arm - row * len(self.v) != self.best_column
         return split_joint(count, part, independent, rng, tally)
+
+
+def _table(u: Floats, v: Floats, best_row: int, best_column: int) -> Floats:
+    """`BernoulliLaw.table`: the same numbers, bit for bit, as from the factors."""
+    if len(u) * len(v) > MAX_TABLE:
+        return np.empty((0, 2))
+    joint = np.full((len(u), len(v)), u[best_row] * v[best_column])
+    joint[np.arange(len(u)) != best_row] *= u[np.arange(len(u)) != best_row, None]
+    joint[:, np.arange(len(v)) != best_column] *= v[np.arange(len(v)) != best_column]
+    return np.stack([np.outer(u, v).ravel(), joint.ravel()], axis=1)
 
 
 class Product(RankOne):
@@ -136,7 +142,8 @@ class Product(RankOne):
         if len(self.factors) == 2:
             row, column = self.best_pair
             lines = twins(self.u, row), twins(self.v, column)
-            return BernoulliLaw(self.u, self.v, 1 / self.L, row, column, *lines)
+            table, magic = _table(self.u, self.v, row, column), row_magic(self.K, self.L)
+            return BernoulliLaw(self.u, self.v, table, magic, row, column, *lines)
         # Of factors that an arm shares with the best one, one draw serves both.
         best, joint = self.grid.levels(self.best_arm), np.ones(())
         for side, level in zip(self.factors, best, strict=True):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.problems.base import Floats
-from rank1.problems.bernoulli import row_of
 from rank1.problems.laws import Laws, checked, fill, means_of, spec_of
 from rank1.problems.rank_one import RankOne
+from rank1.rows import row_magic, row_of
 
 __all__ = ["Factors"]
 
@@ -24,19 +24,19 @@ class FactorsLaw(NamedTuple):
     used: NDArray[np.int64]
     u: Floats
     v: Floats
-    inverse: float  # 1/L
+    magic: int  # see `row_of`
     best_row: int
     best_column: int
 
     def gap(self, arm: int) -> float:
         """Mean of the best pair less that of this one."""
-        row = row_of(arm, self.inverse)
+        row = row_of(arm, self.magic, len(self.v))
         column = arm - row * len(self.v)
         return self.u[self.best_row] * self.v[self.best_column] - self.u[row] * self.v[column]
 
     def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
         """The paper's definition, literally: the next u_t and v_t serve both pairs."""
-        row = row_of(arm, self.inverse)
+        row = row_of(arm, self.magic, len(self.v))
         column = arm - row * len(self.v)
         t = self.used[0]
         self.used[0] += 1
@@ -91,7 +91,7 @@ class Factors(RankOne):
             np.zeros(1, np.int64),
             self.u,
             self.v,
-            1 / self.L,
+            row_magic(self.K, self.L),
             *self.best_pair,
         )
 

@@ -15,8 +15,8 @@ from rank1.compiled import inlined
 from rank1.errors import InputError
 from rank1.problems.arms import checked_factors
 from rank1.problems.base import Floats, twins
-from rank1.problems.bernoulli import row_of
 from rank1.problems.rank_one import RankOne
+from rank1.rows import row_magic, row_of
 
 __all__ = ["Gaussian"]
 
@@ -66,7 +66,7 @@ class GaussianLaw(NamedTuple):
     u: Floats
     v: Floats
     sigma: float
-    inverse: float  # 1/L
+    magic: int  # see `row_of`
     best_row: int
     best_column: int
     row_twin: NDArray[np.int64]
@@ -102,7 +102,7 @@ class GaussianLaw(NamedTuple):
 @inlined
 def mean_of(law: GaussianLaw, arm: int) -> float:
     """The mean of an arm."""
-    row = row_of(arm, law.inverse)
+    row = row_of(arm, law.magic, len(law.v))
     return law.u[row] * law.v[arm - row * len(law.v)]
 
 
@@ -213,4 +213,5 @@ class Gaussian(RankOne):
             return GaussianArmsLaw(self.means.ravel(), self.sigma, self.best_arm, none, none)
         row, column = self.best_pair
         lines = twins(self.u, row), twins(self.v, column)
-        return GaussianLaw(self.u, self.v, self.sigma, 1 / self.L, row, column, *lines)
+        magic = row_magic(self.K, self.L)
+        return GaussianLaw(self.u, self.v, self.sigma, magic, row, column, *lines)

@@ -193,6 +193,8 @@ class Shuffled(Problem):
             row, column = self.best_pair
             more |= {"best_row": row, "best_column": column}
             moved = {"u": law.u[self.orders[0]], "v": law.v[self.orders[1]]}
+            if "table" in law._fields and len(law.table):
+                moved["table"] = self._moved(law.table)
         elif fixed and type(law) in (ArmsLaw, GaussianArmsLaw):
             names = {"means", "joint"}.intersection(law._fields)
             more["best"] = self.best_arm
@@ -207,7 +209,9 @@ class Shuffled(Problem):
         return law._replace(**moved, **more)
 
     def _moved(self, values: Floats) -> Floats:
-        return values.reshape(self.grid.sizes)[np.ix_(*self.orders)].ravel()
+        """What there is for each arm, in the order of this grid."""
+        own = np.arange(self.arms).reshape(self.grid.sizes)[np.ix_(*self.orders)].ravel()
+        return values[own]
 
     def refill(self, law: Any, rng: np.random.Generator) -> None:
         """Draw what the law within needs for the next `block` steps."""
