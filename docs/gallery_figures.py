@@ -14,7 +14,7 @@ from rank1 import theory
 from rank1.paper import Options, scaling
 from rank1.plots import colour_of, fills, line_styles, new_figure, save_figure
 from rank1.policies import POLICIES
-from rank1.simulation.result import mean_and_error
+from rank1.statistics import mean_and_error
 
 FOLDER = Path(__file__).parent / "figures"
 PROBLEM = rank1.spike(K=8, L=8, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)

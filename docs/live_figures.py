@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from rank1.studies.memory import Memory
 
 import rank1
-from rank1.compiled import kernel
+from rank1.compiled import kernel_for
 from rank1.plots import save_figure
 from rank1.simulation.feedback import Feedback
 from rank1.simulation.series import Series
 from rank1.studies import fitting
 from rank1.studies.spec import make_spec
+from rank1.studies.state import StudyState
 
 FOLDER = Path(__file__).parent / "figures"
 
@@ -36,21 +36,21 @@ TURN = 25_000
 class Turning(NamedTuple):
     """A law whose rows and columns change places after every `turn` steps."""
 
-    means: Any  # (phases, K, L)
+    means: Any  # (phases, arms)
     best: Any  # the largest of each phase
     turn: int
     steps: Any  # so far
 
-    def draw(self, row: int, column: int, rng: np.random.Generator) -> tuple[float, float]:
+    def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
         """One reward; its realised regret is not kept."""
         phase = min(self.steps[0] // self.turn, len(self.means) - 1)
-        return (1.0 if rng.random() < self.means[phase, row, column] else 0.0), 0.0
+        return (1.0 if rng.random() < self.means[phase, arm] else 0.0), 0.0
 
-    def gap(self, row: int, column: int) -> float:
-        """The expected regret of a pull, against the pair that is best now; ends the step."""
+    def gap(self, arm: int) -> float:
+        """The expected regret of a pull, against the arm that is best now; ends the step."""
         phase = min(self.steps[0] // self.turn, len(self.means) - 1)
         self.steps[0] += 1
-        return self.best[phase] - self.means[phase, row, column]
+        return self.best[phase] - self.means[phase, arm]
 
 
 class Drift(rank1.Problem):
@@ -68,7 +68,8 @@ class Drift(rank1.Problem):
     @property
     def law(self) -> Turning:
         """The compiled side."""
-        return Turning(self.phases, self.phases.max(axis=(1, 2)), self.turn, np.zeros(1, np.int64))
+        means = self.phases.reshape(len(self.phases), -1)
+        return Turning(means, means.max(axis=1), self.turn, np.zeros(1, np.int64))
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -146,11 +147,12 @@ def fit_power(studies: int = 200, reports: int = 4000) -> None:
         for means in (grid, off):
             rejected = 0
             for number in range(studies):
-                memory, won, trials = Memory(spec), np.zeros((4, 4)), np.zeros((4, 4))
+                study, won, trials = StudyState(spec), np.zeros(16), np.zeros(16)
                 rng = np.random.default_rng((1, number))
-                kernel(fitting._play, memory.state)(memory.state, means, rng, reports, won, trials)
-                memory.book.counts[...], memory.book.sums[...] = trials, won
-                found = fitting.fit_of(memory, spec, 0.0, 99, number)
+                play = kernel_for(fitting._play, study.state, work=reports)
+                play(study.state, means.ravel(), rng, reports, won, trials)
+                study.book.counts[...], study.book.sums[...] = trials, won
+                found = fitting.fit_of(study, spec, 0.0, 99, number)
                 assert found.p_value is not None
                 rejected += found.p_value <= 0.05
                 table += means is grid and found.model.chi2_p <= 0.05
