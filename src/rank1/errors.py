@@ -124,8 +124,8 @@ class _ArgumentError(Rank1Error):
     def __init__(
         self,
         argument: str,
-        value: Any = None,
-        expected: str = "",  # TRANSITION: a whole sentence as the only argument; goes at the end
+        value: Any,
+        expected: str,
         hint: str | None = None,
         *,
         got: str | None = None,
@@ -139,8 +139,6 @@ class _ArgumentError(Rank1Error):
     @property
     def sentence(self) -> str:
         """What must be, what was given, and the hint."""
-        if not self.expected:
-            return self.argument
         text = f"{self.argument} must be {self.expected}, got {self.got}"
         return f"{text}: {self.hint}" if self.hint else text
 
