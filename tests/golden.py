@@ -18,16 +18,16 @@ FILE = Path(__file__).with_name("golden.json")
 PROBLEMS = {
     "spike": rank1.spike(4, 3, 0.3, 0.4, 0.5, 0.5),
     "stars": rank1.Categorical([0, 0.5, 1], [[[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]] * 2),
+    "product": rank1.Product([[0.9, 0.5], [0.3, 0.8, 0.4], [0.6, 0.9]]),
     "gaussian": rank1.Gaussian([0.9, 0.2], [0.3, 0.8], sigma=0.2),
 }
 
 
 def outcomes(name: str, title: str) -> dict[str, Any]:
-    """Regret and recommended pairs of a policy on one of the problems, if it can play it."""
+    """Regret and recommended arms of a policy on one of the problems, if it can play it."""
     policy, problem = POLICIES[name](), PROBLEMS[title]
     found: dict[str, Any] = {}
-    stages = policy.eliminates or policy.has_rounds
-    methods = ("steps", "stages") if stages else ("steps",)
+    methods = ("steps", "stages") if policy.leaps else ("steps",)
     for method in methods:
         try:
             result = rank1.simulate(policy, problem, 2000, 3, seed=1, checkpoints=2, method=method)
@@ -37,7 +37,7 @@ def outcomes(name: str, title: str) -> dict[str, Any]:
         found[f"{title}, {method}"] = {
             "expected": outcome.expected.tolist(),
             "realised": outcome.realised.tolist(),
-            "best_pairs": [list(pair) for pair in outcome.best_pairs],
+            "best_arms": [list(levels) for levels in outcome.best_arms],
         }
     return found
 

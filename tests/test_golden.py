@@ -19,7 +19,7 @@ def test_outcomes_are_on_record(name: str, title: str) -> None:
     now = outcomes(name, title)
     assert list(now) == [case for case in record if case.startswith(title)]
     for case, found in now.items():
-        assert found["best_pairs"] == record[case]["best_pairs"], case
+        assert found["best_arms"] == record[case]["best_arms"], case
         for kind in ("expected", "realised"):
             for ours, theirs in zip(found[kind], record[case][kind], strict=True):
                 assert ours == pytest.approx(theirs, rel=1e-12), f"{case}, {kind}"

@@ -113,8 +113,7 @@ class Grid:
         """The level of each side of an arm."""
         self.check(arm)
         return tuple(
-            int(arm) // stride % size
-            for size, stride in zip(self.sizes, self.strides, strict=True)
+            int(arm) // stride % size for size, stride in zip(self.sizes, self.strides, strict=True)
         )
 
     def check(self, arm: int) -> int:

@@ -126,8 +126,8 @@ def test_data_is_a_small_object(service: Served) -> None:
     status, found = service.call(at("data", "/ask"), body)
     assert (status, found["field"]) == (422, "data")
     assert service.call(at("data", "/ask"), {"data": [1]})[0] == 422
-    body = {"asks": [{"data": {"a": 1}}, {"unit": "u"}]}
-    _, given = service.call(at("data", "/ask/batch"), body)
+    asks = {"asks": [{"data": {"a": 1}}, {"unit": "u"}]}
+    _, given = service.call(at("data", "/ask/batch"), asks)
     assert [each["suggestion"]["data"] for each in given["results"]] == [{"a": 1}, None]
 
 
