@@ -21,7 +21,7 @@ __all__ = ["Rule", "Verdict", "leader_of", "log_e_value", "rule_of", "verdict"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: About how many take as long in Python as what `compiled.chosen` calls an event.
+#: About how many take as long in Python as what `compiled.kernel_for` calls an event.
 COMPARISONS = 20
 
 
