@@ -26,7 +26,9 @@ class GLMUCBState(TwoHotState):
         """One step of EM for the pulled row and column, then find the next pair."""
         settings, seen, estimate = self.settings[0], self.seen, self.estimate
         K = len(self.value)
-        row, column = divmod(arm, len(estimate) - K)
+        L = len(estimate) - K
+        row = arm // L
+        column = arm - row * L
         absorb(self.at, seen, self.A, self.pending, self.z, self.bound, row, column)
         u, v = estimate[row], estimate[K + column]
         # After a failure at least one factor was 0. If both estimates are 1 that is impossible;

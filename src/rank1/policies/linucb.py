@@ -32,7 +32,8 @@ class LinUCBState(TwoHotState):
         """Add the reward to the regression, and find the next pair."""
         settings, theta = self.settings[0], self.estimate
         K, d = len(self.value), len(theta)
-        row, column = divmod(arm, d - K)
+        row = arm // (d - K)
+        column = arm - row * (d - K)
         y = math.log(max(reward, settings.epsilon)) if settings.epsilon > 0 else reward
         w2 = absorb(self.at, self.seen, self.A, self.pending, self.z, self.bound, row, column)
         # θ = V⁻¹Σ y x moves by V⁻¹x·(y - xᵀθ), with the new V
