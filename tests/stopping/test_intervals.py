@@ -126,6 +126,22 @@ def test_effects_agree_too(counts: tuple[Floats, Floats], confidence: float) -> 
         assert (table[known, 0] <= table[known, 2] + 1e-9).all()
 
 
+def test_compiled_code_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    s, f = rng.integers(0, 300, (2, 3, 2, 3)).astype(float)
+
+    def found() -> list[Any]:
+        now, drawn = stopping.verdict(s, f, 0.9, 0.05), stopping.relative_intervals(s, f, 0.9, 0.05)
+        ends = [drawn.lower, drawn.upper, *stopping.effects(s, f).sides]
+        return [now.log_e, now.cost, *ends, *stopping.mean_intervals(s, f)]
+
+    written = found()
+    for module in (stopping.rule, stopping.intervals):
+        monkeypatch.setattr(module, "kernel_for", lambda function, work: kernel(function))
+    for mine, theirs in zip(written, found(), strict=True):
+        assert theirs == pytest.approx(mine, abs=1e-9)
+
+
 def test_effects_by_the_definition() -> None:
     """The ends of an effect's interval, by a search over all means."""
     s, f = np.array([[60.0, 20.0]]), np.array([[40.0, 60.0]])
