@@ -21,7 +21,7 @@ def mean_of_all(successes: ArrayLike, failures: ArrayLike) -> float:
     The average of the arms' own averages would be too low: a policy leaves arms that had bad
     luck, and they never make up for it. So each arm's mean is taken as drawn from a beta
     distribution, the one that makes the counts likeliest (the beta-binomial model), and is
-    estimated given its counts; the likelihood doesn't depend on why a arm was tried. Arms without
+    estimated given its counts; the likelihood doesn't depend on why an arm was tried. Arms without
     data have the distribution's mean. Where few arms are much better than all others, no beta
     distribution fits, and the estimate is too high.
 
