@@ -18,7 +18,7 @@ class Storm:
     """Clients that ask and tell until they are stopped, and note what was acknowledged."""
 
     def __init__(self, addresses: list[tuple[str, str]], clients: int, timeout: float) -> None:
-        self.asked: list[tuple[str, str, str]] = []
+        self.asked: list[tuple[str, str | None, str | None]] = []
         self.told: dict[str, float] = {}
         self.failed = 0
         self._end = threading.Event()

@@ -128,7 +128,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
             )
 
         def look() -> dict[str, Any]:
-            study, found, cursor, seen = registry.study(name), [], after, 0
+            study, cursor, seen = registry.study(name), after, 0
+            found: list[dict[str, Any]] = []
             while len(found) < limit and seen < MAX_SEEN:
                 page = study.events(cursor, max(limit, 100), kinds=kind or (), newest=newest)
                 if not page:
