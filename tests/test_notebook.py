@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,30 @@ def shown(value: Any) -> str:
 
 def test_a_problem_shows_its_means_and_its_best_pair() -> None:
     html = shown(rank1.spike(K=3, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4))
-    assert "3 × 4</td>" in html
+    assert "3×4</td>" in html
     assert html.count("<title>") == 12
     assert "0 × 0: 0.81" in html
     assert html.count('stroke="#DD5500"') == 1
+
+
+@pytest.mark.parametrize("sides", [1, 3])
+def test_a_problem_of_other_than_two_sides_shows_the_averages_of_its_levels(sides: int) -> None:
+    factors = [[0.9, 0.5], [0.8, 0.4, 0.6], [0.5, 0.7]][:sides]
+    html = shown(rank1.Product(factors))
+    assert html.count("<title>") == sum(map(len, factors))
+    assert html.count('stroke="#DD5500"') == sides
+    average = 0.9 if sides == 1 else 0.9 * 0.6 * 0.6
+    assert f"<title>0: {average:.3g}</title>" in html
+
+
+def test_what_is_not_known_is_left_open() -> None:
+    means = np.full((2, 2, 2), np.nan)
+    means[0, 0] = 0.25, 0.75
+    html = notebook.level_map(means, [["a", "b"], ["c", "d"], ["e", EVIL]], None, "means")
+    assert "<title>a: 0.5</title>" in html
+    assert "<title>b: –</title>" in html
+    assert "<script" not in html
+    assert html.count('fill="none"') == 2
 
 
 def test_names_are_escaped() -> None:
@@ -61,7 +82,7 @@ def test_results_show_a_row_a_policy_and_their_curves(monkeypatch: pytest.Monkey
     assert html == shown(played)  # the same next time
     for outcome in played.outcomes:
         assert f'<td style="text-align:left">{outcome.label}</td>' in html
-        assert f">{outcome.expected[:, -1].mean():,.0f} ± " in html
+        assert f">{outcome.expected[:, -1].mean():,.1f} ± " in html
     assert html.count("<svg") == 1
     assert "currentColor" in html
     assert len(html) < 60_000
@@ -121,9 +142,9 @@ def test_a_study_shows_what_it_found_and_writes_nothing(tmp_path: Path) -> None:
     asked = study.ask()
     study.tell(asked.id, 1.0)
     study.ask()
-    before = study._desk.look(lambda memory, log: memory.overdue(log.now(study._desk.study.id)))
+    before = study.look(lambda state, log: state.overdue(time.time()))
     html = shown(study)
-    after = study._desk.look(lambda memory, log: memory.overdue(log.now(study._desk.study.id)))
+    after = study.look(lambda state, log: state.overdue(time.time()))
     assert len(before) == len(after) == 1
     assert "<script" not in html
     assert html.count('fill="none"') == 4  # three pairs without a report, and the frame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -94,6 +95,10 @@ def test_the_best_pair_and_when_to_stop() -> None:
     verdict = sampler.verdict(study)
     assert verdict.leader == (0, 1)
     assert not verdict.stop
+    assert re.match(
+        r"go on: a × (10|None|True) may still be better than a × 20, log E is ",
+        sampler.reason(study),
+    )
     counts = np.bincount([4 * row + column for row, column in pairs(study)], minlength=12)
     successes = counts.reshape(3, 4) * MEANS
     theirs = rank1.stopping.verdict(successes, counts.reshape(3, 4) - successes)
@@ -252,6 +257,7 @@ def test_arguments_that_cannot_be(arguments: Any, words: str) -> None:
         ([], "uts", "sides must be 1 to 16 parameters, got 0"),
         ([str(k) for k in range(17)], "uts", "sides must be 1 to 16 parameters, got 17"),
         (["a", 3], "uts", "sides must be names of parameters, got 3"),
+        (None, "uts", "sides must be names of parameters, got None"),
         (["a", "b", "c"], "rank1elim", "policy must be one for 3 sides, got 'rank1elim'"),
     ],
 )
@@ -281,6 +287,86 @@ def test_any_number_of_sides(policy: str, sizes: tuple[int, ...]) -> None:
     verdict = sampler.verdict(study)
     assert verdict.leader == tuple(best.values())
     assert_same(sampler, ArmSampler(names, policy, seed=1), study)
+
+
+def test_the_reason_names_the_choices_of_every_side() -> None:
+    names = ["headline", "image", "button"]
+    choices: list[Any] = [("A", "B"), ("x", None), (1, 2)]
+    space: dict[str, Any] = {
+        name: optuna.distributions.CategoricalDistribution(it)
+        for name, it in zip(names, choices, strict=True)
+    }
+    sampler = ArmSampler(names, "uniform", seed=1)
+    study = study_of(sampler)
+    for _ in range(400):
+        trial = study.ask(space)
+        study.tell(trial, float(trial.params == {"headline": "B", "image": None, "button": 2}))
+    assert sampler.reason(study).startswith(
+        "stop: B × None × 2 is best at confidence 95%, as it beats every arm that differs from it"
+    )
+    assert "every other arm of the grid" in sampler.reason(study, rank_one=False)
+
+
+@pytest.mark.parametrize("name", ["reward", "", "x" * 1000])
+def test_parameters_of_any_name(name: str) -> None:
+    """Also of those that the sides of a live study can't have."""
+    sampler = ArmSampler([name], "ucb1", seed=1)
+    study = study_of(sampler)
+    for _ in range(20):
+        trial = study.ask({name: optuna.distributions.CategoricalDistribution(("a", "b"))})
+        study.tell(trial, float(trial.params[name] == "b"))
+    assert sampler.best(study) == {name: "b"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ([5000], "side 0 must be a parameter of at most 4,096 choices, got 5,000"),
+        ([200, 200, 200], "sides must be fewer levels, for at most 1,048,576 arms"),
+    ],
+)
+def test_grids_that_are_too_large(sizes: list[int], words: str) -> None:
+    space: dict[str, Any] = {
+        f"side {k}": optuna.distributions.CategoricalDistribution(range(size))
+        for k, size in enumerate(sizes)
+    }
+    study = study_of(ArmSampler(list(space), "uts", seed=1))
+    study.tell(study.ask(space), 0.5)
+    with pytest.raises(rank1.InputError, match=words):
+        study.ask(space)
+
+
+class Own(rank1.UCB1):
+    """A policy of another package."""
+
+    name = "own"
+
+
+def test_policies_of_other_packages() -> None:
+    """By the name of their class or as a value; what one chose is the other's pull."""
+    one, two = sampler_of(f"{__name__}:Own:confidence=2"), sampler_of(Own(confidence=2))
+    study = study_of(one)
+    play(study, 20)
+    study.sampler = two
+    play(study, 20)
+    assert_same(one, two, study)
+    assert read(two, study).memory.book.imported.sum() == 1  # the first, which is random
+    with pytest.raises(rank1.InputError, match="policy must be a class that can be imported"):
+        sampler_of("no_such_module:Own")
+
+
+def test_numba_is_neither_imported_nor_waited_for() -> None:
+    code = (
+        "import sys, rank1.optuna\n"
+        "from tests import optuna_support as t\n"
+        "t.optuna.logging.set_verbosity(t.optuna.logging.ERROR)\n"
+        "study = t.study_of(t.sampler_of('uts'))\n"
+        "t.play(study, 20); study.sampler.best(study); study.sampler.reason(study)\n"
+        "assert 'numba' not in sys.modules"
+    )
+    root = str(Path(__file__).parents[1])
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "0"}
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root, env=environment)
 
 
 def test_choices_that_earlier_versions_wrote_are_read() -> None:

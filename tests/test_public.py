@@ -107,9 +107,9 @@ def test_the_table_of_names_is_right() -> None:
     for name, module in rank1.HOMES.items():
         home = importlib.import_module(f"rank1.{module}")
         assert getattr(rank1, name) is getattr(home, name)
-    for module in {*rank1.HOMES.values()}:
+    for module in {*rank1.HOMES.values()} - {"grid"}:
         exported = getattr(importlib.import_module(f"rank1.{module}"), "__all__", [])
-        assert {name for name in exported if rank1.HOMES.get(name) != module} == set(), module
+        assert {*exported} <= {*rank1.HOMES}, module
     assert {*dir(rank1)} == {"__version__", *rank1.__all__}  # type: ignore[attr-defined]
 
 

@@ -243,7 +243,11 @@ class Best:
         ]
         facts = notebook.facts(told, caption)
         if len(self.sides) != 2:
-            return facts
+            names, best = list(self.sides.values()), None
+            if self.leader is not None:
+                best = [side.index(one) for side, one in zip(names, self.leader, strict=True)]
+            label = "means of the rewards reported, by side and level"
+            return notebook.beside(facts, notebook.level_map(self.means, names, best, label))
         at = None
         if self.leader is not None:
             at = self.rows.index(self.leader[0]), self.columns.index(self.leader[1])

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["beside", "facts", "figure", "heat_map", "never_fails", "table"]
+__all__ = ["beside", "facts", "figure", "heat_map", "level_map", "never_fails", "table"]
 
 T = TypeVar("T")
 Lines = NDArray[np.int64]
 
-#: A picture of a grid has at most so many rows, and so many columns.
+#: A picture of a grid has at most this many rows, and as many columns.
 MAX_LINES = 32
 #: Cells of a larger picture don't say what they are.
 MAX_TITLES = 400
@@ -123,7 +123,7 @@ def heat_map(
     Parameters
     ----------
     means_of
-        Gives the values of some rows and columns, by their numbers. NaN is left open.
+        Gives the values of some rows and columns, by their numbers. A NaN leaves the cell open.
     rows, columns
         Names, which a cell tells with its value when it is pointed at.
     best
@@ -134,38 +134,85 @@ def heat_map(
     at = best or (0, 0)
     lines, across = some_lines(len(rows), at[0]), some_lines(len(columns), at[1])
     grid = means_of(lines, across)
+    names = [[f"{rows[i]} × {columns[j]}" for j in across] for i in lines]
+    framed = {(y, x) for y, i in enumerate(lines) for x, j in enumerate(across) if (i, j) == best}
+    if grid.shape != (len(rows), len(columns)):
+        label += f" of {len(lines)} × {len(across)} lines"
+    return _cells(grid, names, framed, label)
+
+
+def level_map(
+    means: NDArray[np.float64],
+    names: Sequence[Sequence[object]],
+    best: Sequence[int] | None,
+    label: str,
+) -> str:
+    """Averages of the levels of each side, over all other sides, as an SVG element.
+
+    For grids that have another number of sides than two.
+
+    Parameters
+    ----------
+    means
+        Values by arm, with an axis for each side. NaN is left out.
+    names
+        Those of the levels, for each side.
+    best
+        The levels of the best arm, which have a frame.
+    label
+        What the values are.
+    """
+    chosen = [some_lines(size, best[d] if best else 0) for d, size in enumerate(means.shape)]
+    grid = np.full((means.ndim, max(map(len, chosen))), np.nan)
+    titles = [[""] * grid.shape[1] for _ in chosen]
+    framed = set()
+    for d, levels in enumerate(chosen):
+        for x, level in enumerate(levels.tolist()):
+            line = means.take(level, axis=d)
+            known = line[np.isfinite(line)]
+            grid[d, x] = known.mean() if known.size else np.nan
+            titles[d][x] = str(names[d][level])
+            if best and level == best[d]:
+                framed.add((d, x))
+    return _cells(grid, titles, framed, label)
+
+
+def _cells(
+    grid: NDArray[np.float64],
+    names: Sequence[Sequence[str]],
+    framed: set[tuple[int, int]],
+    label: str,
+) -> str:
+    """Values as coloured cells; those without a name and a value aren't there."""
     known = grid[np.isfinite(grid)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     size = round(min(max(_SIDE / max(grid.shape), _LEAST), _MOST))
-    cells, frame = [], ""
-    for y, i in enumerate(lines.tolist()):
-        for x, j in enumerate(across.tolist()):
-            value = float(grid[y, x])
-            fill = 'fill="none"'
-            if math.isfinite(value):
-                share = (value - low) / (high - low) if high > low else 0.5
-                fill = f'fill="{_COLOUR}" fill-opacity="{0.08 + 0.87 * share:.2f}"'
-            title = ""
-            if grid.size <= MAX_TITLES:
-                told = f"{rows[i]} × {columns[j]}: {figure(value)}"
-                title = f"<title>{escape(told)}</title>"
-            cells.append(
-                f'<rect x="{x * size}" y="{y * size}" width="{size - 1}" height="{size - 1}" '
-                f"{fill}>{title}</rect>"
+    cells, frames = [], []
+    for y, x in np.ndindex(*grid.shape):
+        value, fill = float(grid[y, x]), 'fill="none"'
+        if math.isfinite(value):
+            share = (value - low) / (high - low) if high > low else 0.5
+            fill = f'fill="{_COLOUR}" fill-opacity="{0.08 + 0.87 * share:.2f}"'
+        elif not names[y][x]:
+            continue
+        title = ""
+        if grid.size <= MAX_TITLES:
+            title = f"<title>{escape(f'{names[y][x]}: {figure(value)}')}</title>"
+        cells.append(
+            f'<rect x="{x * size}" y="{y * size}" width="{size - 1}" height="{size - 1}" '
+            f"{fill}>{title}</rect>"
+        )
+        if (y, x) in framed:
+            frames.append(
+                f'<rect x="{x * size - 0.5}" y="{y * size - 0.5}" width="{size}" '
+                f'height="{size}" fill="none" stroke="{_MARK}" stroke-width="2" '
+                'stroke-opacity="1"/>'
             )
-            if (i, j) == best:
-                frame = (
-                    f'<rect x="{x * size - 0.5}" y="{y * size - 0.5}" width="{size}" '
-                    f'height="{size}" fill="none" stroke="{_MARK}" stroke-width="2" '
-                    'stroke-opacity="1"/>'
-                )
     span = f"{figure(low)} (faint) to {figure(high)}" if known.size else "nothing known yet"
-    if grid.shape != (len(rows), len(columns)):
-        label += f" of {len(lines)} × {len(across)} lines"
     width, height = grid.shape[1] * size + 2, grid.shape[0] * size + 2
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(label)}" '
         f'width="{width}" height="{height}" viewBox="-1 -1 {width} {height}" '
         f'stroke="currentColor" stroke-opacity="0.35" stroke-width="0.5">'
-        f"{''.join(cells)}{frame}</svg><br><small>{escape(label)}: {span}</small>"
+        f"{''.join([*cells, *frames])}</svg><br><small>{escape(label)}: {span}</small>"
     )

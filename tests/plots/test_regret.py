@@ -84,19 +84,19 @@ def test_the_upper_bound_is_drawn_where_it_fits() -> None:
     [
         (
             rank1.Factors([["beta", 3, 1], 0.2], [0.5]),
-            ["no lower bound: problem must be a rank1.Bernoulli", "Theorem 1: rank1elim at most"],
+            ["no lower bound: problem must be a rank1.Product or", "Theorem 1: rank1elim at most"],
         ),
         (
             rank1.Categorical([0, 1], [[[0.5, 0.5], [0.1, 0.9]]]),
-            ["no lower bound: problem must be a rank1.Bernoulli", "no upper bound: problem must"],
+            ["no lower bound: problem must be a rank1.Product or", "no upper bound: problem must"],
         ),
         (
             rank1.spike(3, 3, 0.5, 0.5, 0.0, 0.3),
-            ["no lower bound: problem must have one best pair", "Theorem 1: rank1elim at most"],
+            ["no lower bound: problem must be one with a single", "Theorem 1: rank1elim at most"],
         ),
         (
             rank1.Bernoulli([0.0, 0.0], [0.5, 0.1]),
-            ["no lower bound: problem must have one best pair", "Theorem 1: rank1elim at most ∞"],
+            ["no lower bound: problem must be one with a single", "Theorem 1: rank1elim at most ∞"],
         ),
     ],
     ids=repr,
@@ -110,6 +110,22 @@ def test_what_does_not_apply_is_said(
         assert len(of(lines, note).get_xdata()) == 0
     assert not any(line.get_linestyle() == "--" for line in ax.lines)
     save_figure(ax.figure, tmp_path / "a.png")
+
+
+@pytest.mark.uncompiled
+def test_three_sides_have_the_bound_over_neighbours() -> None:
+    problem = rank1.Product([[0.9, 0.5], [0.8, 0.6], [0.9, 0.7]])
+    result = rank1.simulate([rank1.UTS(), rank1.Uniform()], problem, 1000, 2, seed=1)
+    ax = result.plot(bounds=True)
+    assert ax.get_title("left") == "product, 2×2×2, mean of 2 runs"
+    lines = dict(zip(legend(ax), ax.lines, strict=True))
+    x, y = of(lines, "Lower bound over").get_data()
+    assert y == pytest.approx(theory.unimodal_bound(problem) * np.log(x))
+    assert "product 2×2×2" in str(result._repr_html_())
+    found = rank1.identify(rank1.TopTwo(), problem, n=3000, runs=2)
+    drawn = found.plot()
+    assert drawn.get_title("left") == "product, 2×2×2, confidence 0.95"
+    assert any("of its neighbours" in label for label in legend(drawn))
 
 
 def test_a_problem_that_is_not_in_the_file(tmp_path: Path) -> None:

@@ -77,7 +77,10 @@ class ArmSampler(BaseSampler):
         seed: int | None = None,
         independent_sampler: BaseSampler | None = None,
     ) -> None:
-        names = (sides,) if isinstance(sides, str) else tuple(sides)
+        try:
+            names = (sides,) if isinstance(sides, str) else tuple(sides)
+        except TypeError:
+            raise InputTypeError("sides", sides, "names of parameters") from None
         for name in names:
             if not isinstance(name, str):
                 raise InputTypeError("sides", name, "names of parameters")
@@ -130,12 +133,25 @@ class ArmSampler(BaseSampler):
     ) -> stopping.Verdict:
         """Whether one may stop and call the leading arm best; see `rank1.stopping.verdict`.
 
-        Levels are numbered as the choices are.
+        Levels are numbered as the choices are, and rewards are scaled to [0, 1]. `reason` has the
+        same in words, with the choices.
         """
         with self._read(study) as trials:
-            counts, sums = trials.memory.evidence(0.0)
-        failures = np.maximum(counts - sums, 0.0)
-        return stopping.verdict(sums, failures, confidence, tolerance, rank_one)
+            return _verdict(trials, confidence, tolerance, rank_one)
+
+    def reason(
+        self,
+        study: Study,
+        confidence: float = 0.95,
+        tolerance: float = 0.0,
+        rank_one: bool = True,
+    ) -> str:
+        """The verdict in words, with arms called by their choices."""
+        with self._read(study) as trials:
+            found = _verdict(trials, confidence, tolerance, rank_one)
+            return found.reason_with(
+                lambda *levels: " × ".join(map(str, self._choices(trials, levels).values()))
+            )
 
     # What Optuna asks
 
@@ -210,9 +226,8 @@ class ArmSampler(BaseSampler):
                 trials.read(space)
                 yield trials
             except BaseException:
-                self._trials = (
-                    None  # it may be half way, or know of a pull that was never handed out
-                )
+                # It may be half way, or know of a pull that was never handed out.
+                self._trials = None
                 raise
 
     def _trials_of(self, study: Study) -> Trials:
@@ -224,6 +239,14 @@ class ArmSampler(BaseSampler):
     def _choices(self, trials: Trials, levels: Iterable[int]) -> dict[str, Any]:
         choices = [it.choices[level] for it, level in zip(trials.grid, levels, strict=True)]
         return dict(zip(self._settings.names, choices, strict=True))
+
+
+def _verdict(
+    trials: Trials, confidence: float, tolerance: float, rank_one: bool
+) -> stopping.Verdict:
+    counts, sums = trials.memory.evidence(0.0)
+    failures = np.maximum(counts - sums, 0.0)
+    return stopping.verdict(sums, failures, confidence, tolerance, rank_one)
 
 
 class PairSampler(ArmSampler):

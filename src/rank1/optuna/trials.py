@@ -24,7 +24,7 @@ from rank1.compiled import generator
 from rank1.errors import InputError, InputTypeError
 from rank1.policies import Policy
 from rank1.studies.events import Event, Kind, as_events
-from rank1.studies.spec import make_spec
+from rank1.studies.spec import MAX_LEVELS, make_spec
 from rank1.studies.state import StudyState
 
 __all__ = ["KEY", "Choice", "Settings", "Trials", "categorical"]
@@ -59,12 +59,15 @@ class Settings:
 
     def started(self, sizes: Sequence[int]) -> StudyState:
         """A live study with these settings, before anything has happened."""
-        sides = {
-            name: [str(level) for level in range(size)]
-            for name, size in zip(self.names, sizes, strict=True)
-        }
-        given = {"policy": self.policy, "horizon": self.horizon, "seed": 0}
-        return StudyState(make_spec(sides=sides, goal="find", **given))  # type: ignore[arg-type]
+        # By numbers: a parameter may have a name that a side of a study can't have.
+        sides: dict[str, list[str]] = {}
+        for name, size in zip(self.names, sizes, strict=True):
+            if size > MAX_LEVELS:
+                asked = f"a parameter of at most {MAX_LEVELS:,} choices"
+                raise InputError(name, size, asked, got=f"{size:,}")
+            sides[str(len(sides))] = [str(level) for level in range(size)]
+        spec = make_spec(sides=sides, goal="find", policy=self.policy, horizon=self.horizon, seed=0)
+        return StudyState(spec)
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ __all__ = [
     "short_numbers",
 ]
 
-#: A curve that has markers has about so many.
+#: About how many markers a curve has, if any.
 _MARKS = 6
 
 
 def new_figure(width: float = 7.0, height: float = 4.2, **layout: Any) -> tuple[Figure, Any]:
-    """A figure with its axes that belongs to nobody: no window, no global state.
+    """A figure with its axes, without a window or global state.
 
     In a notebook it is shown where it, or one of its axes, is the last value of a cell.
     """

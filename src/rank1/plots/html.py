@@ -11,10 +11,12 @@ from zlib import crc32
 from markupsafe import Markup, escape
 
 from rank1 import notebook
+from rank1.grid import product_text
 from rank1.plots.figures import new_figure, plain_axes
 from rank1.plots.identification import plot_identification
 from rank1.plots.regret import plot_result
 from rank1.plots.trace import plot_trace
+from rank1.statistics import with_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,10 +41,10 @@ def svg_of(figure: Figure, name: str, description: str, style: str | None = None
     name
         Tells the ids of this figure from those of another on the same page.
     description
-        For whoever doesn't see it.
+        The text alternative.
     style
-        How wide it is; unless told, it takes the room there is, but stays legible: the page
-        scrolls where that is too little.
+        How wide it is; default: it takes the room there is, but stays legible: the page scrolls
+        where that is too little.
     """
     from matplotlib import rc_context
 
@@ -71,14 +73,14 @@ def result_html(result: Result) -> str:
         [
             row["policy"],
             row["runs"],
-            _with_error(row["expected_mean"], row["expected_se"]),
-            _with_error(row["realised_mean"], row["realised_se"]),
+            with_error(row["expected_mean"], row["expected_se"]),
+            with_error(row["realised_mean"], row["realised_se"]),
             "" if row["found"] is None else f"{row['found']:.0%}",
         ]
         for row in result.summary().iter_rows(named=True)
     ]
-    header = ["policy", "runs", "expected regret", "realised regret", "best pair found"]
-    about = f"{result.about['name']} {result.about['K']}×{result.about['L']}"
+    header = ["policy", "runs", "expected regret", "realised regret", "best arm found"]
+    about = f"{result.about['name']} {product_text(result.about['sides'])}"
     caption = f"{about}, {result.n:,} steps, seed {result.seed}"
     _, ax = new_figure(5.4, 3.2)
     axes = plot_result(result, ax=ax)
@@ -93,14 +95,14 @@ def identification_html(found: Identification) -> str:
             row["policy"],
             f"{row['stopped']} of {row['runs']}",
             row["wrong"],
-            _with_error(row["pulls_mean"], row["pulls_se"]),
+            with_error(row["pulls_mean"], row["pulls_se"]),
             row["pulls_median"],
             row["pulls_p90"],
         ]
         for row in found.summary().iter_rows(named=True)
     ]
     header = ["policy", "stopped", "wrong", "pulls", "median", "90%"]
-    about = f"{found.problem.description['name']} {found.problem.K}×{found.problem.L}"
+    about = f"{found.problem.description['name']} {found.problem.grid}"
     caption = f"{about}, confidence {found.confidence:g}, at most {found.n:,} pulls"
     axes = plot_identification(found, bound=False)
     axes.figure.set_size_inches(5.4, 3.2)  # type: ignore[union-attr]
@@ -127,11 +129,6 @@ def trace_html(trace: Trace) -> str:
     return notebook.beside(
         notebook.table(header, rows, caption), _drawn(plot_trace(trace), "Rows and columns left")
     )
-
-
-def _with_error(mean: float, se: float | None) -> str:
-    digits = 0 if abs(mean) >= 100 else 1
-    return f"{mean:,.{digits}f}" + ("" if se is None else f" ± {se:,.{digits}f}")
 
 
 def _drawn(figure: Any, description: str) -> str:

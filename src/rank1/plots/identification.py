@@ -1,4 +1,4 @@
-"""How many pulls it took until one could stop."""
+"""How many pulls it took until the rule stopped."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rank1.errors import InputError, InputTypeError
 from rank1.plots.figures import new_figure, plain_axes
 from rank1.plots.styles import line_styles
 
@@ -20,7 +21,7 @@ __all__ = ["plot_identification"]
 def plot_identification(
     found: Identification, *, bound: bool = True, ax: Axes | None = None
 ) -> Axes:
-    """The share of runs that have stopped after so many pulls, one staircase a policy."""
+    """The share of runs that have stopped over the number of pulls, one staircase a policy."""
     owned = ax is None
     if ax is None:
         _, ax = new_figure()
@@ -43,8 +44,8 @@ def plot_identification(
         last = max(int(each.pulls.max()) for each in found.searches)
         ax.set(xlabel="Pulls", ylabel="Runs that have stopped", xlim=(0, 1.03 * last))
         ax.set_ylim(0, 1.03)
-        told = found.problem.description["name"], found.problem.K, found.problem.L
-        title = "{}, {}×{}, confidence {:g}".format(*told, found.confidence)
+        told = f"{found.problem.description['name']}, {found.problem.grid}"
+        title = f"{told}, confidence {found.confidence:g}"
         ax.set_title(title, loc="left", fontsize=10)
         plain_axes(ax)
         ax.yaxis.set_major_formatter("{x:.0%}")
@@ -57,7 +58,9 @@ def _draw_bound(found: Identification, ax: Axes) -> None:
 
     try:
         pulls = theory.characteristic_time(found.problem).pulls(found.confidence)
-    except (TypeError, ValueError):  # not for this problem
+    except (InputError, InputTypeError):  # not for this problem
         return
-    label = f"T*·log(1/α) of its row and column: {pulls:,.0f}"
+    sides = len(found.problem.grid.sizes)
+    near = "its row and column" if sides == 2 else "its neighbours"
+    label = f"T*·log(1/α) of {near}: {pulls:,.0f}"
     ax.axvline(pulls, color="0.3", ls=":", lw=1, label=label)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
+from rank1.errors import InputError, InputTypeError
+from rank1.grid import product_text
 from rank1.plots.figures import draw_curve, new_figure, plain_axes
 from rank1.plots.styles import colour_of, line_styles
 
@@ -35,8 +37,9 @@ def plot_result(
     regret
         "expected" or "realised".
     bounds
-        Also draw Theorem 2 or 3 as a dashed line, and Theorem 1 as a dotted one where Rank1Elim is
-        among the policies; what can't be drawn is said in the legend.
+        Also draw the lower bound as a dashed line (Theorem 2 or 3 for two sides, else that over
+        neighbours), and Theorem 1 as a dotted one where Rank1Elim is among the policies; what can't
+        be drawn is said in the legend.
     log_x, log_y
         Logarithmic axes; regret of 0 or less has no place on one.
     ax
@@ -47,7 +50,7 @@ def plot_result(
     if ax is None:
         _, ax = new_figure()
         runs = f"{result.runs} runs" if result.runs > 1 else "one run"
-        size = f"{result.about['K']}×{result.about['L']}"
+        size = product_text(result.about["sides"])
         title = f"{result.about['name']}, {size}, mean of {runs}"
         ax.set_title(title, loc="left", fontsize=10)
         plain_axes(ax)
@@ -88,11 +91,13 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
         _note(ax, f"no bounds: {result.about['name']} can't be built from a file")
         return
     try:
-        slope = theory.lower_bound(problem)
-    except (TypeError, ValueError) as reason:
-        _note(ax, f"no lower bound: {str(reason).partition(', got ')[0]}")
+        slope = theory.unimodal_bound(problem)
+    except (InputError, InputTypeError) as reason:
+        _note(ax, f"no lower bound: {_required(reason)}")
     else:
         name = "Theorem 3" if isinstance(problem, Gaussian) else "Theorem 2"
+        if len(problem.grid.sizes) != 2:
+            name = "Lower bound over neighbours"
         t = np.geomspace(1 if ax.get_xscale() == "linear" else result.checkpoints[0], n, 500)
         label = f"{name}: {slope:.3g}·log t, for t → ∞"
         ax.plot(t, slope * np.log(t), color="0.2", ls="--", lw=1, label=label)
@@ -101,8 +106,8 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
         return
     try:
         most = theory.upper_bound(problem, n)
-    except TypeError as reason:
-        _note(ax, f"no upper bound: {str(reason).partition(', got ')[0]}")
+    except (InputError, InputTypeError) as reason:
+        _note(ax, f"no upper bound: {_required(reason)}")
         return
     # What bounds the regret of the whole run also bounds that of its beginning.
     label = f"Theorem 1: rank1elim at most {most:,.0f}".replace("inf", "∞")
@@ -110,6 +115,11 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
         ax.axhline(most, color=colour_of("rank1elim"), ls=":", lw=1, label=label)
     else:
         _note(ax, f"{label}, above the frame")
+
+
+def _required(error: InputError | InputTypeError) -> str:
+    """What is required, without what was given: the title has said that."""
+    return f"{error.argument} must be {error.expected}"
 
 
 def _note(ax: Axes, text: str) -> None:

@@ -1,8 +1,8 @@
 """How a policy looks: the same colour and dashes in every picture.
 
-Colours alone can't do it: nobody who is colour-blind tells eleven apart. So those of policies with
-the same dashes differ for them too, and others differ by their dashes. All have a contrast of 3
-or more on white and on the dark page of the report, where black becomes the colour of its text.
+Colours alone can't do it: people who are colour-blind can't tell eleven apart. So those of policies
+with the same dashes differ for them too, and others differ by their dashes. All have a contrast of
+3 or more on white and on the dark page of the report, where black becomes the colour of its text.
 """
 
 from __future__ import annotations

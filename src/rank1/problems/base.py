@@ -228,9 +228,11 @@ class Problem:
             ("least mean reward", self.lowest_mean),
         ]
         facts = notebook.facts(told, str(self.description["name"]))
-        if len(self.grid.sizes) != 2:
-            return facts
-        rows, columns = self.labels or (range(self.K), range(self.L))
+        names, best = self.labels or [range(size) for size in self.grid.sizes], self.best_arm
+        if len(names) != 2:
+            levels, label = self.grid.levels(best), "mean rewards by side and level"
+            return notebook.beside(facts, notebook.level_map(self.means, names, levels, label))
+        rows, columns = names
         picture = notebook.heat_map(self.means_of, rows, columns, self.best_pair, "mean rewards")
         return notebook.beside(facts, picture)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Best", "best_of"]
 
+
 def best_of(state: StudyState, spec: Spec, now: float) -> Best:
     """What a study has found by now."""
     from rank1 import stopping

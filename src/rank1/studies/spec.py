@@ -184,7 +184,7 @@ def room_for(sizes: Iterable[int]) -> tuple[int, ...]:
     """How many levels each side can ever have: 4,096 on up to four sides, fewer on more.
 
     >>> room_for([2, 3]), room_for([4, 100, 2, 2, 2, 2, 2, 2])
-    ((4096, 4096), (64, 128, 64, 64, 64, 64, 32, 32))
+    ((4096, 4096), (64, 128, 64, 64, 64, 64, 64, 32))
     """
     bits = [(size - 1).bit_length() for size in sizes]
     while sum(bits) < 48 and min(bits) < 12:
