@@ -44,7 +44,9 @@ class Shop:
         """What the next visitor sees."""
         with self._lock:
             if not self._stock:
-                self._stock.extend(self._study.ask(count=self._size, fallback=FAVOURITE))
+                # One visitor in two hundred waits for it, and no longer than this.
+                more = self._study.ask(count=self._size, fallback=FAVOURITE, timeout=5)
+                self._stock.extend(more)
             return self._stock.popleft()
 
     def report(self, id: str, bought: bool) -> None:

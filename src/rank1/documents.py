@@ -221,10 +221,10 @@ class Best:
     def _repr_html_(self) -> str | None:
         from rank1 import notebook
 
-        def made(best: Best) -> str:
+        def html(best: Best) -> str:
             return best.html("")
 
-        return notebook.never_fails(made)(self)
+        return notebook.never_fails(html)(self)
 
     def html(self, caption: str) -> str:
         """The leader, the verdict and the means as a notebook shows them."""

@@ -99,6 +99,21 @@ def test_any_number_of_sides(service: Served) -> None:
     assert service.call(at("sides", "/verification"))[1]["ok"]
 
 
+def test_one_side(service: Served) -> None:
+    create(service, "one", rows=None, columns=None, sides={"headline": ["A", "B", "C"]})
+    _, given = service.call(at("one", "/ask/batch"), {"count": 30})
+    reports = [
+        {"id": each["suggestion"]["id"], "reward": each["suggestion"]["levels"]["headline"] == "B"}
+        for each in given["results"]
+    ]
+    service.call(at("one", "/tell/batch"), {"reports": reports})
+    _, best = service.call(at("one", "/best"))
+    assert (best["leader"], len(best["means"])) == (["B"], 3)
+    _, view = service.call(at("one", "/view"))
+    assert view["arms"][0]["levels"] == ["B"]
+    assert [level["effect"][0] for level in view["sides"][0]["levels"]][1] == 1.0
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
@@ -122,8 +137,7 @@ def test_sides_that_are_none_are_refused(
 
 def test_data_is_a_small_object(service: Served) -> None:
     create(service, "data")
-    body = {"data": {"text": "x" * 5000}}
-    status, found = service.call(at("data", "/ask"), body)
+    status, found = service.call(at("data", "/ask"), {"data": {"text": "x" * 5000}})
     assert (status, found["field"]) == (422, "data")
     assert service.call(at("data", "/ask"), {"data": [1]})[0] == 422
     asks = {"asks": [{"data": {"a": 1}}, {"unit": "u"}]}

@@ -60,7 +60,7 @@ class DemoTraffic:
         rng = np.random.default_rng()
         table = self._table
         pairs = itertools.product(enumerate(table.rows), enumerate(table.columns))
-        rates: dict[tuple[str, ...], Any] = {
+        rates: dict[tuple[str, ...], float] = {
             (row, column): table.rates[i, j] for (i, row), (j, column) in pairs
         }
         waiting: deque[tuple[float, str, float]] = deque()

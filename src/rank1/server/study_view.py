@@ -125,8 +125,8 @@ def _levels(state: StudyState, best: Best, axis: int, side: str) -> list[dict[st
     A level is out when all its arms are; its effect is an estimate with a lower and an upper end.
     """
     others = tuple(k for k in range(best.out.ndim) if k != axis)
-    gone: Any = best.out.all(axis=others)
-    out = dict(zip(best.sides[side], gone.tolist(), strict=True))
+    all_out: Any = best.out.all(axis=others)
+    out = dict(zip(best.sides[side], all_out.tolist(), strict=True))
     effects = dict(zip(best.sides[side], best.effects[side].tolist(), strict=True))
     living = set(state.living_labels(side))
     return [
@@ -155,7 +155,7 @@ def _leading(best: Best) -> list[dict[str, Any]]:
                     "levels": labels,
                     "mean": _number(float(means[at])),
                     "count": int(best.counts[at]),
-                    "share": _number(given[at] / given.sum()),
+                    "share": _number(float(given[at] / given.sum())),
                     "state": "leads" if labels == best.leader else "out" if best.out[at] else "",
                 }
             )
