@@ -89,7 +89,7 @@ class Progress:
             print(f"{self._what}, {taken}", file=sys.stderr)
 
     def advance(self, done: float, what: str) -> None:
-        """So many units more are done; `what` is shown before the bar."""
+        """`done` more units of work are done; `what` is shown before the bar."""
         done *= self.scale
         what = f"{self.title}, {what}" if self.title else what
         if self._bar:

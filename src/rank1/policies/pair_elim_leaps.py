@@ -158,7 +158,7 @@ def lacking(
 
 @jit
 def add_counts(counts: Ints, rounds: int, partners: Ints, lines: Ints) -> None:
-    """Rounds of which each had one partner, in so many of them each."""
+    """Add rounds to the counts; `partners` has the number of rounds of each partner."""
     every = len(counts) - 1
     for line in lines:
         counts[every, line] += rounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,10 @@ from rank1 import checks
 from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.notebook import never_fails
-from rank1.policies import POLICIES
 from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
+from rank1.settings import find_policy
 from rank1.simulation.block import Block, joined
 from rank1.simulation.feedback import AT_ONCE, Feedback
 from rank1.simulation.known import best_document, pairs_of, problem_document
@@ -382,12 +382,12 @@ def result_of(tidy: Tidy) -> Result:
                 ends["best_arm"].to_list(),
                 own["expected_regret"].to_numpy().reshape(shape),
                 own["realised_regret"].to_numpy().reshape(shape),
-                _built(POLICIES, entry["policy"], entry["settings"]),
+                _built(find_policy, entry["policy"], entry["settings"]),
             )
         )
     return Result(
         about,
-        _built(PROBLEMS, about["name"], about["settings"]),
+        _built(PROBLEMS.__getitem__, about["name"], about["settings"]),
         facts["n"],
         facts["runs"],
         facts["seed"],
@@ -400,9 +400,9 @@ def result_of(tidy: Tidy) -> Result:
     )
 
 
-def _built(known: Mapping[str, Any], name: str, settings: dict[str, Any]) -> Any:
+def _built(find: Callable[[str], Any], name: str, settings: dict[str, Any]) -> Any:
     """The problem or policy of a file; None for a sampler, and for what is somebody's own."""
     try:
-        return known[name](**settings)
+        return find(name)(**settings)
     except (KeyError, TypeError, ValueError):
         return None

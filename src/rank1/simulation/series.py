@@ -217,13 +217,16 @@ class Series:
         assert self.policy.leaps is not None
         return self.policy.leaps
 
+    @cached_property
+    def _who(self) -> tuple[int, int]:
+        return self.problem.digest, policy_number(self.policy)
+
     def seed_of(self, run: int, stream: int | None = None) -> np.random.SeedSequence:
         """A run's seed depends on what the run is, and on nothing that happens beside it.
 
         Streams of one run are independent of each other.
         """
-        who = self.problem.digest, policy_number(self.policy), run
-        key = who if stream is None else (*who, stream)
+        key = (*self._who, run) if stream is None else (*self._who, run, stream)
         return np.random.SeedSequence(self.seed, spawn_key=key)
 
     def play(self, runs: Iterable[int], stopped: Callable[[], bool] = lambda: False) -> Block:
