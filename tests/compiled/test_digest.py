@@ -144,7 +144,7 @@ def test_kernels_depend_on_nothing_above_the_simulation(policy: str) -> None:
     state = type(start(POLICIES[policy](), problem, 100))
     below = (
         *("checks", "compiled", "divergences", "errors", "grid", "notebook", "paths", "policies"),
-        *("problems", "simulation.loop", "simulation.stages"),
+        *("hypergeometric", "problems", "rows", "simulation.loop"),
     )
     for thing in (play, leap_stages, _choose, state, type(problem.law)):
         for name in closure(thing.__module__):

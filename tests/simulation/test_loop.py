@@ -20,6 +20,7 @@ PROBLEM = rank1.spike(2, 3, 0.3, 0.4, 0.5, 0.5)
 class AstrayState(NamedTuple):
     """Plays arm 5 until its step comes."""
 
+    limits: Any
     at: Any
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
@@ -42,7 +43,7 @@ class Astray(Policy):
     step: int = 7
 
     def start(self, known: rank1.Known) -> Any:
-        return AstrayState(np.array([0, self.step, self.arm, 0]))
+        return AstrayState(known.limits, np.array([0, self.step, self.arm, 0]))
 
 
 @pytest.mark.parametrize("step", [1, 7, 300_000])

@@ -96,13 +96,16 @@ def read_grid(path: str | os.PathLike[str]) -> SweepGrid:
     except (InputError, InputTypeError) as error:
         raise error.within(os.fspath(path)) from None
     except OSError as error:
-        expected = "a TOML file that can be read"
-        raise InputError("the grid", os.fspath(path), expected, error.strerror) from None
+        raise _unreadable(path, "a TOML file that can be read", error.strerror) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError("the grid", os.fspath(path), "TOML in UTF-8", str(error)) from None
+        raise _unreadable(path, "TOML in UTF-8", str(error)) from None
     except RecursionError:
-        expected = "without lists or tables nested too deeply"
-        raise InputError("the grid", os.fspath(path), expected) from None
+        raise _unreadable(path, "without lists or tables nested too deeply") from None
+
+
+def _unreadable(path: Any, expected: str, hint: str | None = None) -> InputError:
+    place = os.fspath(path)
+    return InputError("the grid", place, expected, hint, got=repr(place))  # however long
 
 
 def grid_of(given: Mapping[str, Any]) -> SweepGrid:
