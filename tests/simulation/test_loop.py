@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.policies.base import Policy
+from rank1.policies.base import Policy, Simple
 from rank1.policies.elimination import EliminationState, start_elimination
 from rank1.policies.stages import LEAPS
 from rank1.simulation.series import Series
@@ -17,11 +17,13 @@ from rank1.simulation.series import Series
 PROBLEM = rank1.spike(2, 3, 0.3, 0.4, 0.5, 0.5)
 
 
-class AstrayState(NamedTuple):
-    """Plays arm 5 until its step comes."""
-
+class AstrayArrays(NamedTuple):
     limits: Any
     at: Any
+
+
+class AstrayState(AstrayArrays, Simple):
+    """Plays arm 5 until its step comes."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         self.at[0] += 1
