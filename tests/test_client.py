@@ -79,7 +79,8 @@ def test_any_number_of_sides(client: Client, tmp_path: Path) -> None:
         {"headline": "A", "image": "x", "button": "buy"},
         {"page": 7},
     )
-    assert (shown.row, shown.column) == (None, None)
+    with pytest.raises(AttributeError, match="two sides, not 3"):
+        print(shown.row)
     told = study.tell(shown.id, 1.0)
     assert told is not None
     assert told.levels == shown.levels
@@ -236,7 +237,7 @@ def test_a_fallback_needs_no_service_but_a_row_and_a_column() -> None:
         shown = study.ask(fallback=("a", "x"))
         assert (shown.id, shown.row, shown.column) == ("", "a", "x")
         shown = study.ask(fallback={"image": "a", "button": "b"})
-        assert (shown.levels, shown.row) == ({"image": "a", "button": "b"}, None)
+        assert (shown.levels, shown.row) == ({"image": "a", "button": "b"}, "a")
         bad: Any
         for bad in ("ax", ("a",), ("a", 1), 3, {}, {"image": 1}):
             with pytest.raises(rank1.InputTypeError, match="fallback must be a row and a column"):

@@ -25,8 +25,31 @@ __all__ = ["Best", "Replayed", "Report", "Suggestion", "Verified"]
 T = TypeVar("T")
 
 
+class _OfArm:
+    """What has the `levels` of an arm; of two sides also as `row` and `column`."""
+
+    levels: dict[str, str]
+
+    @property
+    def row(self) -> str:
+        """The level of the first of two sides."""
+        return _pair(self.levels)[0]
+
+    @property
+    def column(self) -> str:
+        """The level of the second of two sides."""
+        return _pair(self.levels)[1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values; row and column only where there are two sides."""
+        fields = dict(vars(self))
+        if len(self.levels) == 2:
+            fields["row"], fields["column"] = _pair(self.levels)
+        return fields
+
+
 @dataclass(frozen=True)
-class Suggestion:
+class Suggestion(_OfArm):
     """An arm to be shown, under an id by which its reward is reported."""
 
     id: str
@@ -40,17 +63,10 @@ class Suggestion:
     key: str | None = None
     #: What the caller stored with it.
     data: dict[str, Any] | None = field(default=None, hash=False)
-    #: Of a study with two sides.
-    row: str | None = None
-    column: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values; row and column only where there are two sides."""
-        return _without_pair(self)
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(_OfArm):
     """A report that is stored."""
 
     id: str
@@ -59,13 +75,6 @@ class Report:
     told_at: float
     #: Whether it came after its suggestion had expired.
     late: bool
-    #: Of a study with two sides.
-    row: str | None = None
-    column: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values; row and column only where there are two sides."""
-        return _without_pair(self)
 
 
 @dataclass(frozen=True)
@@ -164,28 +173,22 @@ class Best:
     @property
     def rows(self) -> list[str]:
         """The levels of the first of two sides."""
-        return self._two(self.sides)[0]
+        return _pair(self.sides)[0]
 
     @property
     def columns(self) -> list[str]:
         """The levels of the second of two sides."""
-        return self._two(self.sides)[1]
+        return _pair(self.sides)[1]
 
     @property
     def row_effects(self) -> Floats:
         """The effects of the first of two sides."""
-        return self._two(self.effects)[0]
+        return _pair(self.effects)[0]
 
     @property
     def column_effects(self) -> Floats:
         """The effects of the second of two sides."""
-        return self._two(self.effects)[1]
-
-    def _two(self, by_side: dict[str, Any]) -> tuple[Any, Any]:
-        if len(by_side) != 2:
-            raise AttributeError(f"rows and columns are for two sides, not {len(by_side)}")
-        first, second = by_side.values()
-        return first, second
+        return _pair(self.effects)[1]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON; NaN and infinity are None.
@@ -261,11 +264,11 @@ class Best:
         return notebook.beside(facts, picture)
 
 
-def _without_pair(document: Suggestion | Report) -> dict[str, Any]:
-    fields = dict(vars(document))
-    if document.row is None:
-        del fields["row"], fields["column"]
-    return fields
+def _pair(by_side: Mapping[str, T]) -> tuple[T, T]:
+    if len(by_side) != 2:
+        raise AttributeError(f"rows and columns are for two sides, not {len(by_side)}: see levels")
+    first, second = by_side.values()
+    return first, second
 
 
 def to_document(value: Any) -> Any:

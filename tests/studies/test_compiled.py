@@ -31,7 +31,7 @@ def test_a_fold_is_the_same_either_way(tmp_path: Path, monkeypatch: pytest.Monke
 
     plain = study.look(lambda _, log: folded(log))
     with monkeypatch.context() as patch:
-        patch.setattr(state, "chosen", lambda function, *given, work: kernel(function, *given))
+        patch.setattr(state, "kernel_for", lambda function, *given, work: kernel(function, *given))
         compiled = study.look(lambda _, log: folded(log))
     assert plain.differences(compiled) == []
     assert study.verify().ok

@@ -56,7 +56,7 @@ def test_sides_come_and_go(create: Callable[..., Study], sides: Any, policy: str
     play(study, 70)
     waiting = study.ask(count=4)
     assert all(list(each.levels) == list(sides) for each in waiting)
-    assert all(each.row is None and each.column is None for each in waiting)
+    assert not any(hasattr(each, "row") for each in waiting)
     first = next(iter(sides))
     before = study.best()
     assert before.counts.shape == tuple(map(len, sides.values()))

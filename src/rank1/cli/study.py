@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -184,7 +183,7 @@ def ask(
     with _opened(name, storage) as study:
         given = study.ask(count=count, key=key, unit=unit, data=_object(data))
     if json_:
-        print_json({"suggestions": [dataclasses.asdict(each) for each in given]})
+        print_json({"suggestions": [each.to_dict() for each in given]})
         return
     table = _table("id", *given[0].levels)
     for each in given:
@@ -225,7 +224,7 @@ def tell(
     with _opened(name, storage) as study:
         told = study.tell_many(pairs)
     if json_:
-        print_json({"reports": [dataclasses.asdict(each) for each in told]})
+        print_json({"reports": [each.to_dict() for each in told]})
         return
     for each in told:
         late = ", after it had expired" if each.late else ""

@@ -143,9 +143,8 @@ class RemoteStudy:
             raise InputError("timeout", timeout, "a number of seconds above 0")
         if fallback is not None:
             levels = _levels(fallback)
-            pair = levels.get("row"), levels.get("column")
             own = None if data is None else dict(data)
-            instead = Suggestion("", levels, time.time(), None, unit, key, own, *pair)
+            instead = Suggestion("", levels, time.time(), None, unit, key, own)
             stand_in = instead if count is None else [instead] * count
             if time.monotonic() < client.silent_until:
                 return stand_in

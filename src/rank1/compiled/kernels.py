@@ -185,30 +185,31 @@ class _Background:
 
     def _compile(self, key: Any, function: Any, arguments: Any, given: Any) -> None:
         try:
-            with _importing:
+            with _compiling:
                 compiled = _new_kernel(function, arguments)
-            if hasattr(compiled, "compile_for"):
-                compiled.compile_for(*given)
+                if hasattr(compiled, "compile_for"):
+                    compiled.compile_for(*given)
             _kernels[key] = compiled
         except Exception:
             _log.warning("%s is not compiled and runs as Python", function, exc_info=True)
 
 
-#: Held while the thread imports Numba, and before a process forks: the child could never import it.
-_importing = threading.Lock()
+#: Held while the thread imports Numba and compiles: a fork waits until it is free, because the
+#: child would inherit Numba's own locks as taken and could never compile.
+_compiling = threading.Lock()
 
 
 def _after_fork() -> None:
     """In the child there is no thread: it starts when it is asked for something."""
-    _importing.release()
+    _compiling.release()
     if _Background.current is not None:
         _Background.current = _Background()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_importing.acquire,
-        after_in_parent=_importing.release,
+        before=_compiling.acquire,
+        after_in_parent=_compiling.release,
         after_in_child=_after_fork,
     )
 

@@ -133,7 +133,7 @@ class StudyState:
         return {side: labels[level] for (side, labels), level in sides}
 
     def document(self, arm: int) -> dict[str, Any]:
-        """The labels of an arm of the log, as documents have them: of two sides also as a pair."""
+        """The labels of an arm of the log, as exports have them: of two sides also as a pair."""
         levels = self.named(arm)
         if len(levels) != 2:
             return {"levels": levels}

@@ -134,7 +134,7 @@ def _suggestion(work: UnitOfWork, event: Event) -> Suggestion:
     window = work.spec.reward_window
     return Suggestion(
         id=suggestion_id(work.study.uid, event.seq, event.nonce),
-        **work.state.document(event.arm),
+        levels=work.state.named(event.arm),
         asked_at=event.at,
         expires_at=None if window is None else event.at + window,
         unit=event.unit,
@@ -245,7 +245,7 @@ def _became(work: UnitOfWork, asked: _Asked, text: str) -> Event | bool:
 def _report(work: UnitOfWork, asked: _Asked, reward: float, at: float, late: bool) -> Report:
     return Report(
         id=suggestion_id(work.study.uid, asked.seq, asked.nonce),
-        **work.state.document(asked.arm),
+        levels=work.state.named(asked.arm),
         reward=reward,
         told_at=at,
         late=late,
