@@ -72,4 +72,4 @@ def test_the_distribution_is_the_likeliest() -> None:
     [([0, 0], [0, 0], math.nan), ([0, 0], [3, 0], 0.0), ([3, 0], [0, 0], 1.0), ([1], [3], 0.25)],
 )
 def test_little_data(won: list[float], lost: list[float], expected: float) -> None:
-    assert mean_of_all(won, lost) == pytest.approx(expected, nan_ok=True, abs=2e-5)
+    assert mean_of_all(won, lost) == pytest.approx(expected, nan_ok=True, abs=1e-6)

@@ -46,7 +46,7 @@ def mean_of_all(successes: ArrayLike, failures: ArrayLike) -> float:
 
 def _prior(won: Floats, lost: Floats, rate: float) -> tuple[float, float]:
     """Mean and size (α + β) of the likeliest beta distribution."""
-    from scipy.optimize import minimize
+    from scipy.optimize import brentq, minimize
     from scipy.special import betaln, expit, logit, psi
 
     # Many arms have the same counts. As complex numbers they are sorted faster than as columns.
@@ -65,4 +65,12 @@ def _prior(won: Floats, lost: Floats, rate: float) -> tuple[float, float]:
 
     begin = [logit(rate), 3.0]
     found: Any = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=BOUNDS)
-    return float(expit(found.x[0])), float(np.exp(found.x[1]))
+    size = float(np.exp(found.x[1]))
+
+    # Where the arms are alike the likelihood is flat, and only its slope finds the mean exactly.
+    def slope(mean: float) -> float:
+        alpha, beta = mean * size, (1 - mean) * size
+        by_alpha, by_beta = psi(a + alpha) - psi(alpha), psi(b + beta) - psi(beta)
+        return float(times @ (by_alpha - by_beta))
+
+    return brentq(slope, 1e-12, 1 - 1e-12, xtol=1e-12), size
