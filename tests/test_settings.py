@@ -79,6 +79,11 @@ def test_policies_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(all_policies())[-1] == "own"
     with pytest.raises(rank1.InputError, match=r"got 'owm': did you mean own\?"):
         parse_policy("owm")
+    broken = EntryPoint("broken", "no.such.module:Policy", "rank1.policies")
+    both = EntryPoints([broken, point])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: both)
+    with pytest.warns(UserWarning, match="the policy broken is left out: .*no.such.module"):
+        assert list(all_policies())[-1] == "own"
 
 
 def test_an_error_of_a_setting_has_its_fields() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -113,7 +114,10 @@ def find_policy(name: str) -> type[Policy]:
 
 
 def all_policies() -> dict[str, type[Policy]]:
-    """Every policy by its name, those of other packages' entry points last."""
+    """Every policy by its name, those of other packages' entry points last.
+
+    A package whose policy can't be imported is left out with a warning.
+    """
     from importlib.metadata import entry_points
 
     from rank1.policies import POLICIES
@@ -121,7 +125,10 @@ def all_policies() -> dict[str, type[Policy]]:
     others = {}
     for point in entry_points(group="rank1.policies"):
         if point.name not in POLICIES:
-            others[point.name] = _imported(point.value)
+            try:
+                others[point.name] = _imported(point.value)
+            except Exception as error:
+                warnings.warn(f"the policy {point.name} is left out: {error}", stacklevel=2)
     return POLICIES | others
 
 
