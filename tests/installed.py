@@ -103,13 +103,12 @@ rank1.tell(state, rank1.ask(state, np.random.default_rng(1)), reward=1.0)
 
 def test_a_user_s_script_is_checked_strictly(tmp_path: Path) -> None:
     mypy = DIST.parent / ".venv/bin/mypy"
-    told = []
-    for more in ("", "rank1.UCB1(confidense=1)\n"):
-        (tmp_path / "script.py").write_text(SCRIPT + more)
-        done = subprocess.run(
-            [mypy, "--strict", "--python-executable", sys.executable, "script.py"],
-            cwd=tmp_path, capture_output=True, text=True,
-        )  # fmt: skip
-        told.append(done.stdout)
-    assert told[0] == "Success: no issues found in 1 source file\n"
-    assert 'Unexpected keyword argument "confidense" for "UCB1"' in told[1]
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "typo.py").write_text("import rank1\n\nrank1.UCB1(confidense=1)\n")
+    done = subprocess.run(
+        [mypy, "--strict", "--python-executable", sys.executable, "script.py", "typo.py"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    first, last = done.stdout.splitlines()
+    assert first.startswith('typo.py:3: error: Unexpected keyword argument "confidense" for "UCB1"')
+    assert last == "Found 1 error in 1 file (checked 2 source files)"

@@ -41,7 +41,7 @@ def test_positions(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_marketer(capsys: pytest.CaptureFixture[str]) -> None:
-    marketer.main(["--mails", "20000"])
+    marketer.main(["--mails", "3000"])
     printed = capsys.readouterr().out
     assert "leads" in printed
     assert "rank one" in printed

@@ -327,6 +327,19 @@ def test_compiling_in_the_background(folder: Path, background: None) -> None:
     assert len(kept(folder)) == 1
 
 
+def test_work_that_adds_up_is_compiled_in_the_background(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels._Background, "current", None)
+    monkeypatch.setattr(kernels, "_spent", {})
+    state = Counted(np.zeros(3, np.int64))
+    for _ in range(9):
+        assert kernel_for(doubled, state, work=kernels.LONG // 10)(state, 1) == 8
+    assert kernels._Background.current is None
+    ready(doubled, state, work=kernels.LONG // 10)(state, 1)
+    assert wait_for(doubled, state)(state, 1) == 8
+
+
 def test_what_cannot_be_compiled_stays_python(
     folder: Path, background: None, caplog: pytest.LogCaptureFixture
 ) -> None:

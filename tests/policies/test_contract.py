@@ -56,7 +56,7 @@ def test_what_studies_need_compiles(policy: Policy) -> None:
 
 
 @pytest.mark.uncompiled
-@pytest.mark.parametrize("sides", [1, 4])
+@pytest.mark.parametrize("sides", [1, pytest.param(4, marks=pytest.mark.validate)])
 @pytest.mark.parametrize(
     "policy", [cls() for cls in POLICIES.values() if cls.sides is None], ids=str
 )

@@ -20,6 +20,7 @@ from tests.simulation.support import DRIVER, ENDLESS, LONG, cells, started, wait
 pytest.importorskip("ray")
 
 
+@pytest.mark.validate
 def test_a_worker_is_killed_half_way(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(LONG)
     grid = read_grid(tmp_path / "grid.toml")

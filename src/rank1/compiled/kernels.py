@@ -42,6 +42,8 @@ LONG_FROM_DISK = 1_500
 WEEK = 7 * 24 * 3600
 
 _kernels: dict[Any, Any] = {}
+#: How much work was done in Python, by kernel.
+_spent: dict[Any, int] = {}
 _SIMPLE = frozenset({np.ndarray, int, float})
 _log = logging.getLogger(__name__)
 
@@ -73,16 +75,21 @@ def as_written(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def ready(function: Callable[..., Any], *arguments: Any) -> Any:
+def ready(function: Callable[..., Any], *arguments: Any, work: int = 1) -> Any:
     """The compiled kernel if this process has it already, else `function` as it is written.
 
     This neither imports Numba nor waits for a compiler. After `in_background`, the first call
-    of what is returned also asks for the kernel, and a later `ready` returns that.
+    of what is returned also asks for the kernel, and a later `ready` returns that. A process in
+    which a function's `work` has added up starts the background by itself.
     """
     key = function, tuple(map(_kind, arguments))
     found = _kernels.get(key)
     if found is not None and getattr(found, "overloads", True):
         return found
+    if _Background.current is None:
+        spent = _spent[key] = _spent.get(key, 0) + work
+        if spent >= LONG:
+            in_background()
     background = _Background.current
     plain = as_written(function)
     if background is None or key in background.asked:
@@ -109,7 +116,7 @@ def kernel_for(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
     """
     if work >= LONG or (work >= LONG_FROM_DISK and _is_on_disk(function, arguments)):
         return kernel(function, *arguments)
-    return ready(function, *arguments)
+    return ready(function, *arguments, work=work)
 
 
 def entry(function: F) -> F:

@@ -3,7 +3,7 @@
 >>> import rank1
 >>> from rank1.testing import check_policy, check_problem
 >>> check_policy(rank1.Uniform())
->>> check_problem(rank1.Gaussian([0.2, 0.9], [0.5, 0.7], sigma=0.3))
+>>> check_problem(rank1.Bernoulli([0.2, 0.9], [0.5, 0.7]))
 
 They return nothing, or raise an AssertionError that says what is wrong. In a test of pytest's, with
 a line a check:

@@ -48,7 +48,7 @@ def check_policy(policy: Policy, seed: int = 0) -> None:
     --------
     >>> import rank1
     >>> from rank1.testing import check_policy
-    >>> check_policy(rank1.UCB1(confidence=1.5))
+    >>> check_policy(rank1.Uniform())
     """
     run_checks(getattr(policy, "label", repr(policy)), POLICY_CHECKS, policy, seed)
 
