@@ -48,6 +48,12 @@ def identify(
     any_grid: Annotated[
         bool, typer.Option("--any-grid", help="Don't let the rule assume that the rank is one.")
     ] = False,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="Evidence to stop by: kt, or sharp (fewer pulls; not where means drift)."
+        ),
+    ] = "kt",
     shuffle: Shuffle = False,
     store: Store = None,
     backend: Backend = "threads",
@@ -72,8 +78,8 @@ def identify(
     found, interrupted = finished(
         lambda: simulation.identify(
             policies, chosen, confidence, tolerance, n, runs, seed, jobs,
-            rank_one=not any_grid, shuffle=shuffle, store=store, backend=backend, address=address,
-            progress=True,
+            rank_one=not any_grid, rule=rule, shuffle=shuffle, store=store, backend=backend,
+            address=address, progress=True,
         )
     )  # fmt: skip
     if json_:
@@ -102,6 +108,8 @@ def _show(found: Any) -> None:
 
     problem = found.problem
     title = f"{problem.description['name']} {problem.grid}, confidence {found.confidence:g}"
+    if found.rule != "kt":
+        title += f", {found.rule} rule"
     if found.tolerance:
         title += f", tolerance {found.tolerance:g}"
     table = Table(title=f"{title}, seed {found.seed}", box=box.SIMPLE, title_justify="left")

@@ -94,6 +94,7 @@ class Identification:
     seed: int
     searches: list[Searches]
     shuffle: bool = False
+    rule: str = "kt"
 
     def __getitem__(self, policy: str) -> Searches:
         """The runs of a policy, by its label."""
@@ -125,6 +126,7 @@ class Identification:
             "confidence": self.confidence,
             "tolerance": self.tolerance,
             "rank_one": self.rank_one,
+            "rule": self.rule,
             "n": self.n,
             "runs": self.runs,
             "seed": self.seed,
@@ -164,6 +166,7 @@ def identify(
     jobs: int = 1,
     *,
     rank_one: bool = True,
+    rule: str = "kt",
     shuffle: bool = False,
     store: str | os.PathLike[str] | None = None,
     backend: str = "threads",
@@ -192,6 +195,9 @@ def identify(
         As for `simulate`.
     rank_one
         Whether the rule may assume that the grid has rank one; else it compares all arms.
+    rule
+        The evidence that the rule goes by: "kt", or "sharp", which needs fewer pulls but not where
+        means drift. See `rank1.stopping.verdict`.
     shuffle, store, backend, address, progress
         As for `simulate`.
 
@@ -218,11 +224,12 @@ def identify(
     runs = checks.integer("runs", runs, 1)
     jobs = checks.jobs("jobs", jobs)
     shuffle = checks.boolean("shuffle", shuffle)
-    rule = BestArmRule(confidence, tolerance, rank_one)
-    rule.start(Grid([2]))  # refuses what the rule can't take
-    rule = BestArmRule(float(confidence), float(tolerance), rank_one)
+    BestArmRule(confidence, tolerance, rank_one, rule).start(
+        Grid([2])
+    )  # refuses what it can't take
+    ends = BestArmRule(float(confidence), float(tolerance), rank_one, rule)
     series = [
-        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, stop=rule) for policy in policies
+        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, stop=ends) for policy in policies
     ]
     kept = None if store is None else Store(store)
     plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
@@ -233,8 +240,8 @@ def identify(
             _searches(policies[number], problem, tolerance, plan.whole(number)) for number in played
         ]
         most = max(len(each.pulls) for each in searches)  # fewer if it was interrupted
-        asked = rule.confidence, rule.tolerance, rank_one
-        return Identification(problem, *asked, n, most, series[0].seed, searches, shuffle)
+        asked = ends.confidence, ends.tolerance, rank_one
+        return Identification(problem, *asked, n, most, series[0].seed, searches, shuffle, rule)
 
     try:
         plan.play(backend, jobs, address, progress=progress, strict=True)

@@ -48,9 +48,10 @@ class BestArmRule:
     tolerance: float = 0.0
     #: Whether it may assume that the grid has rank one.
     rank_one: bool = True
+    #: The evidence: "kt" or "sharp".
+    rule: str = "kt"
 
     def start(self, grid: Grid) -> Evidence:
         """Its state before the first pull."""
-        return Evidence(
-            start_watch(grid.sizes, self.confidence, self.tolerance, rank_one=self.rank_one)
-        )
+        level = self.confidence, self.tolerance, self.rank_one
+        return Evidence(start_watch(grid.sizes, *level, self.rule))
