@@ -116,7 +116,12 @@ def _show(found: Any) -> None:
     table.add_column("policy")
     for name in ("runs", "stopped", "wrong", "pulls", "median", "90%", "expected regret"):
         table.add_column(name, justify="right")
+    bound = found.bound
+    if bound is not None:
+        table.add_column("÷ bound", justify="right")
     for row in found.summary().iter_rows(named=True):
+        over = found.over_bound(row["policy"])
+        last = [] if bound is None else ["–" if over is None else f"{over:.2f}"]
         table.add_row(
             row["policy"],
             str(row["runs"]),
@@ -126,5 +131,13 @@ def _show(found: Any) -> None:
             f"{row['pulls_median']:,.0f}",
             f"{row['pulls_p90']:,.0f}",
             with_error(row["regret_mean"], row["regret_se"]),
+            *last,
         )
     show(table)
+    if bound is not None:
+        what = {
+            "rank_one": "if the grid is known to be of rank one",
+            "unimodal": "if the grid is known to be unimodal",
+            "any": "if nothing is known of the grid",
+        }[bound["structure"]]
+        show(f"÷ bound: average pulls over T*·log(1/α) = {bound['pulls']:,.0f}, {what}.")

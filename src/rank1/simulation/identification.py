@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.errors import InputError
+from rank1.errors import InputError, InputTypeError
 from rank1.grid import Grid
 from rank1.notebook import never_fails
 from rank1.policies.base import Policy
@@ -101,6 +102,36 @@ class Identification:
         labels = [each.label for each in self.searches]
         return self.searches[labels.index(checks.one_of("policy", policy, labels))]
 
+    @cached_property
+    def bound(self) -> dict[str, Any] | None:
+        """The lower bound T*·log(1/α) on the average number of pulls, if there is one.
+
+        A dict of the `structure` that the bound relies on and the `pulls`: "any" where the rule
+        assumes nothing, else "rank_one", or "unimodal" where that can't be solved. There is none
+        for a tolerance above 0. See `rank1.theory.characteristic_time`.
+        """
+        from rank1 import theory
+
+        if self.tolerance > 0:
+            return None
+        for structure in ("rank_one", "unimodal") if self.rank_one else ("any",):
+            if structure == "rank_one" and not theory.is_quickly_solved(self.problem):
+                continue
+            try:
+                time = theory.characteristic_time(self.problem, structure)
+            except (InputError, InputTypeError, RuntimeError):  # not for this problem
+                continue
+            if time.value > 0:
+                return {"structure": structure, "pulls": time.pulls(self.confidence)}
+        return None
+
+    def over_bound(self, policy: str) -> float | None:
+        """The average number of a policy's pulls over the bound; None if a run did not stop."""
+        each = self[policy]
+        if self.bound is None or not each.stopped.all():
+            return None
+        return float(each.pulls.mean() / self.bound["pulls"])
+
     def summary(self) -> WholeFrame:
         """One row a policy: pulls until the rule stopped it, how many runs it did, and regret.
 
@@ -131,7 +162,10 @@ class Identification:
             "runs": self.runs,
             "seed": self.seed,
             "shuffle": self.shuffle,
-            "policies": [each.entry() for each in self.searches],
+            "bound": self.bound,
+            "policies": [
+                each.entry() | {"over_bound": self.over_bound(each.label)} for each in self.searches
+            ],
         }
 
     def plot(self, *, bound: bool = True, ax: Axes | None = None) -> Axes:

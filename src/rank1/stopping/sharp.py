@@ -4,7 +4,8 @@ An arm has n rewards in [0, 1] with the sum s. For η > 0, exp(±η·s − n·lo
 supermartingale that begins at 1, with + if the arm's mean is at most m, with − if it is at least m:
 e^±ηx is convex in x and so below its chord. E⁺(m) and E⁻(m) are its averages over the eight η of
 `TILTS`. Under the null «b's mean is at least h(p)», where p is a's mean and h increases, so is the
-product E⁺_a(p)·E⁻_b(h(p)), and E = inf over p of it is an e-value, however the arms are chosen. Unlike the mixture of `evalues` each arm pays for one direction only.
+product E⁺_a(p)·E⁻_b(h(p)), and E = inf over p of it is an e-value, however the arms are chosen.
+Unlike the mixture of `evalues` each arm pays for one direction only.
 
 E⁺ falls and E⁻ grows, so that the infimum is on the null's edge. Both are log-convex: along a
 straight edge Newton's method finds it. The edge of a null k ≥ 2 with a margin is concave; chords
@@ -91,7 +92,7 @@ def _along(
 def log_sharp(
     null: int, margin: float, s_a: float, f_a: float, s_b: float, f_b: float
 ) -> tuple[float, float, float]:
-    """The value of log E for a null about arms a and b, with the means (p, q) at which it is attained."""
+    """The value of log E for a null about arms a and b, and the means (p, q) where it has it."""
     n_a, n_b = s_a + f_a, s_b + f_b
     if null <= DIFFERENCE or margin == 0.0:
         slope, low, high = 1.0, max(0.0, -margin), min(1.0, 1.0 - margin)
