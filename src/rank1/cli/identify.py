@@ -12,8 +12,12 @@ from rank1.cli.app import app, ending, finished, print_json, show, status
 from rank1.cli.options import (
     Address,
     Backend,
+    Batch,
+    Delay,
+    Drift,
     Jobs,
     Json,
+    Missing,
     Policies,
     ProblemName,
     Seed,
@@ -21,6 +25,7 @@ from rank1.cli.options import (
     Shuffle,
     Store,
     Whole,
+    number_or_settings,
     problem_of,
 )
 
@@ -55,6 +60,10 @@ def identify(
         ),
     ] = "kt",
     shuffle: Shuffle = False,
+    delay: Delay = "0",
+    missing: Missing = 0.0,
+    batch: Batch = 1,
+    drift: Drift = None,
     store: Store = None,
     backend: Backend = "threads",
     address: Address = None,
@@ -72,14 +81,17 @@ def identify(
 
     chosen = problem_of(problem, set_)
     policies = [parse_policy(text) for text in policy]
+    late = number_or_settings(delay, "--delay")
+    drifts = None if drift is None else number_or_settings(drift, "--drift")
     if plot is not None:
         checked_ending(plot, "--plot")
         check_writable(plot)
     found, interrupted = finished(
         lambda: simulation.identify(
             policies, chosen, confidence, tolerance, n, runs, seed, jobs,
-            rank_one=not any_grid, rule=rule, shuffle=shuffle, store=store, backend=backend,
-            address=address, progress=True,
+            rank_one=not any_grid, rule=rule, shuffle=shuffle, delay=late, missing=missing,
+            batch=batch, drift=drifts, store=store, backend=backend, address=address,
+            progress=True,
         )
     )  # fmt: skip
     if json_:

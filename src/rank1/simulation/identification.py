@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
 from rank1.simulation.block import Block
+from rank1.simulation.feedback import AT_ONCE, Feedback
 from rank1.simulation.known import best_document, pairs_of, problem_document
 from rank1.simulation.plan import make_plan
 from rank1.simulation.runs import Interrupted, checked_policies, checked_problem
@@ -96,6 +97,7 @@ class Identification:
     searches: list[Searches]
     shuffle: bool = False
     rule: str = "kt"
+    feedback: Feedback = AT_ONCE
 
     def __getitem__(self, policy: str) -> Searches:
         """The runs of a policy, by its label."""
@@ -108,11 +110,11 @@ class Identification:
 
         A dict of the `structure` that the bound relies on and the `pulls`: "any" where the rule
         assumes nothing, else "rank_one", or "unimodal" where that can't be solved. There is none
-        for a tolerance above 0. See `rank1.theory.characteristic_time`.
+        for a tolerance above 0, nor for means that drift. See `rank1.theory.characteristic_time`.
         """
         from rank1 import theory
 
-        if self.tolerance > 0:
+        if self.tolerance > 0 or self.feedback.drift is not None:
             return None
         for structure in ("rank_one", "unimodal") if self.rank_one else ("any",):
             if structure == "rank_one" and not theory.is_quickly_solved(self.problem):
@@ -162,6 +164,7 @@ class Identification:
             "runs": self.runs,
             "seed": self.seed,
             "shuffle": self.shuffle,
+            **({} if self.feedback == AT_ONCE else {"feedback": self.feedback.document()}),
             "bound": self.bound,
             "policies": [
                 each.entry() | {"over_bound": self.over_bound(each.label)} for each in self.searches
@@ -202,6 +205,10 @@ def identify(
     rank_one: bool = True,
     rule: str = "kt",
     shuffle: bool = False,
+    delay: float | Mapping[str, int] = 0.0,
+    missing: float = 0.0,
+    batch: int = 1,
+    drift: Mapping[str, float] | Sequence[float] | None = None,
     store: str | os.PathLike[str] | None = None,
     backend: str = "threads",
     address: str | None = None,
@@ -232,6 +239,9 @@ def identify(
     rule
         The evidence that the rule goes by: "kt", or "sharp", which needs fewer pulls but not where
         means drift. See `rank1.stopping.verdict`.
+    delay, missing, batch, drift
+        As for `simulate`. The rule looks at each reward when it comes in. What it promises doesn't
+        hold for means that drift, nor for delays that depend on the reward.
     shuffle, store, backend, address, progress
         As for `simulate`.
 
@@ -258,12 +268,14 @@ def identify(
     runs = checks.integer("runs", runs, 1)
     jobs = checks.jobs("jobs", jobs)
     shuffle = checks.boolean("shuffle", shuffle)
+    feedback = Feedback.of(delay, missing, batch, None, drift)
     BestArmRule(confidence, tolerance, rank_one, rule).start(
         Grid([2])
     )  # refuses what it can't take
     ends = BestArmRule(float(confidence), float(tolerance), rank_one, rule)
     series = [
-        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, stop=ends) for policy in policies
+        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, feedback=feedback, stop=ends)
+        for policy in policies
     ]
     kept = None if store is None else Store(store)
     plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
@@ -275,7 +287,9 @@ def identify(
         ]
         most = max(len(each.pulls) for each in searches)  # fewer if it was interrupted
         asked = ends.confidence, ends.tolerance, rank_one
-        return Identification(problem, *asked, n, most, series[0].seed, searches, shuffle, rule)
+        return Identification(
+            problem, *asked, n, most, series[0].seed, searches, shuffle, rule, feedback
+        )
 
     try:
         plan.play(backend, jobs, address, progress=progress, strict=True)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rank1.grid import Grid
 from rank1.stopping.online import Watch, may_stop, note_report, start_watch
 
-__all__ = ["BestArmRule", "StopRule"]
+__all__ = ["NEVER", "BestArmRule", "StopRule"]
 
 
 class StopRule(Protocol):
@@ -38,6 +41,22 @@ class Evidence(NamedTuple):
     def leader(self) -> int:
         """The arm of the largest mean."""
         return max(int(self.watch.at[0].leader), 0)
+
+
+class Never(NamedTuple):
+    """The state of no rule: nothing is looked at."""
+
+    nothing: NDArray[np.float64]
+
+    def learn(self, arm: int, reward: float) -> None:
+        """A reward of an arm."""
+
+    def may_stop(self) -> bool:
+        """Whether a run ends: it doesn't."""
+        return False
+
+
+NEVER = Never(np.zeros(0))
 
 
 @dataclass(frozen=True)
