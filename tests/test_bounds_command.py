@@ -56,10 +56,39 @@ def test_characteristic_time(capsys: Capture) -> None:
         line.startswith("T* ") and line.endswith(f"{time.value:.6g} 1,681") for line in lines
     )
     document = json.loads(Output(capsys, *half, "--json").out)
-    assert document["identification"] == {"characteristic_time": time.value}
+    assert document["identification"]["characteristic_time"] == time.value
+    assert document["identification"]["rank_one"] == pytest.approx(464, abs=0.5)
     tied = ["bounds", "--problem", "bernoulli", "--set", "u=[0.9, 0.9]", "--set", "v=[0.5]"]
     lines = [" ".join(line.split()) for line in Output(capsys, *tied).out.splitlines()]
     assert any(line.startswith("T* ") and line.endswith(" – –") for line in lines)
+
+
+def test_measured_over_bound(capsys: Capture) -> None:
+    arguments = ["bounds", "--problem", "product", "--set", "factors=[[0.9, 0.3], [0.8, 0.2]]"]
+    arguments += ["--policy", "top_two", "--runs", "5", "--confidence", "0.9"]
+    document = json.loads(Output(capsys, *arguments, "--json").out)
+    (measured,) = document["measured"]["policies"]
+    assert measured["stopped"] == 5
+    for name, time in document["identification"].items():
+        over = measured["pulls"] / (time * math.log(10))
+        assert measured["over_bound"][name] == pytest.approx(over)
+    lines = [" ".join(line.split()) for line in Output(capsys, *arguments).out.splitlines()]
+    assert any(line.endswith("at α = 0.1 top_two ÷ bound") for line in lines)
+    over = f"{measured['over_bound']['rank_one']:.2f}"
+    assert any(line.startswith("T* of rank one ") and line.endswith(over) for line in lines)
+
+
+def test_what_a_grid_of_any_means_lacks(capsys: Capture) -> None:
+    """Its rewards are Bernoulli: it is the rank, and the number of sides, that isn't met."""
+    for means, unmet in (
+        ("[[0.5, 0.1], [0.1, 0.52]]", "is for grids of rank one, of products of factors"),
+        ("[0.5, 0.1]", "is for grids of rank one, of products of factors, and for two sides"),
+    ):
+        arguments = ["bounds", "--problem", "means", "--set", f"means={means}"]
+        document = json.loads(Output(capsys, *arguments, "--json").out)
+        assert f"lower_slope.theorem2: {unmet}" in document["notes"]
+        assert not any("Bernoulli rewards" in note for note in document["notes"])
+        assert document["identification"]["any"] > 0
 
 
 def test_gaussian(capsys: Capture) -> None:

@@ -48,6 +48,35 @@ def test_table_for_a_person(capsys: Capture) -> None:
     assert ran.err == ""
 
 
+def test_pulls_over_the_bound(capsys: Capture) -> None:
+    document = json.loads(Output(capsys, *IDENTIFY, "--json").out)
+    time = rank1.theory.characteristic_time(rank1.spike(3, 2, 0.4, 0.4, 0.5, 0.5), "rank_one")
+    assert document["bound"] == {"structure": "rank_one", "pulls": time.pulls(0.95)}
+    for entry in document["policies"]:
+        assert entry["over_bound"] == pytest.approx(entry["pulls"]["mean"] / time.pulls(0.95))
+    shown = " ".join(Output(capsys, *IDENTIFY).out.split())
+    assert "expected regret ÷ bound" in shown
+    assert f"T*·log(1/α) = {time.pulls(0.95):,.0f}, if the grid is known to be of rank" in shown
+    assert (
+        json.loads(Output(capsys, *IDENTIFY, "--tolerance", "0.1", "--json").out)["bound"] is None
+    )
+    any_grid = json.loads(Output(capsys, *IDENTIFY, "--any-grid", "--json").out)
+    assert any_grid["bound"]["structure"] == "any"
+    cut = json.loads(Output(capsys, *IDENTIFY, "--n", "20", "--json").out)
+    assert cut["policies"][0]["over_bound"] is None
+
+
+def test_the_sharp_rule(capsys: Capture) -> None:
+    kt, sharp = (
+        json.loads(Output(capsys, *IDENTIFY, "--rule", rule, "--json").out)
+        for rule in ("kt", "sharp")
+    )
+    assert (kt["rule"], sharp["rule"]) == ("kt", "sharp")
+    for one, other in zip(kt["policies"], sharp["policies"], strict=True):
+        assert other["pulls"]["mean"] < one["pulls"]["mean"]
+    assert "confidence 0.95, sharp rule" in Output(capsys, *IDENTIFY, "--rule", "sharp").out
+
+
 def test_runs_that_were_not_stopped_are_pointed_out(capsys: Capture) -> None:
     ran = Output(capsys, *IDENTIFY, "--n", "20")
     assert ran.status == 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import rank1
+import rank1.simulation.feedback as feedback_module
 from rank1.policies import POLICIES
 from rank1.simulation.feedback import AT_ONCE, Feedback, late_run
 from rank1.simulation.series import Series
@@ -43,7 +44,7 @@ def test_at_once_it_is_the_plain_loop(name: str) -> None:
     from rank1.compiled import generator
 
     with generator(series.seed_of(0)) as rng:
-        state = late_run(series, PROBLEM, PROBLEM.law, rng, curve, 200, lambda: False)
+        state = late_run(series, PROBLEM, PROBLEM.law, rng, curve, 200, lambda: False).state
     np.testing.assert_array_equal(curve, plain.curve)
     for one, two in zip(state, plain.state, strict=True):
         assert one.tobytes() == two.tobytes()
@@ -133,3 +134,151 @@ def test_a_file_says_how_rewards_came(tmp_path: Path) -> None:
     again: Any = rank1.load(tmp_path / "late.parquet")
     assert again.feedback == result.feedback == Feedback(5.0, 0.1, 3)
     assert result.document()["feedback"]["delay"] == 5
+
+
+def reports(feedback: Feedback, n: int) -> tuple[Any, Any]:
+    """Steps after which each of the arms 0 … n − 1, pulled in order, is reported; and rewards."""
+    from rank1.compiled import generator
+
+    class Listener(NamedTuple):
+        limits: Any
+        pulled: Any
+        when: Any
+        reward: Any
+
+        def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+            self.pulled[0] += 1
+            return self.pulled[0] - 1, 0
+
+        def issued(self, arm: int, tag: int) -> None: ...
+
+        def expects(self, arm: int, tag: int) -> bool:
+            return True
+
+        def update(self, arm: int, tag: int, reward: float) -> None:
+            self.when[arm], self.reward[arm] = self.pulled[0], reward
+
+    problem = rank1.Means(np.full(n, 0.5))
+    series = Series.of(rank1.Uniform(), problem, n, 1, 1, feedback=feedback)
+    known = rank1.Known(n=n, sides=(n,))
+    state = Listener(known.limits, np.zeros(1, int), np.full(n, -1), np.zeros(n))
+    object.__setattr__(series, "start", lambda _: state)
+    with generator(series.seed_of(0)) as rng, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feedback_module, "kernel", lambda function, *_: function)
+        late_run(series, problem, problem.law, rng, np.zeros((1, 4)), 7, lambda: False)
+    return state.when, state.reward
+
+
+@pytest.mark.parametrize("batch", [1, 5, 64])
+def test_each_reward_comes_in_when_it_is_due(batch: int) -> None:
+    """At the end of the first batch that ends no sooner than the pull's own delay after it."""
+    n, delays = 400, {"success": 9, "failure": 70}
+    when, reward = reports(Feedback.of(delay=delays, batch=batch), n)
+    came = when >= 0
+    due = 1 + np.arange(n) + np.where(reward > 0, 9, 70)
+    due = -(-due // batch) * batch
+    np.testing.assert_array_equal(when[came], due[came])
+    assert 100 < reward.sum() < 300
+    assert np.all(~came[n - 9 :])
+    assert np.all(came[: n - 70 - 64])
+
+
+def test_drift_scales_rewards_and_gaps() -> None:
+    """Uniform pulls: expected regret is exact, rewards and realised regret within 4 errors."""
+    drift = [1.0, 0.25]
+    n, problem = 20_000, rank1.spike(2, 2, 0.5, 0.5, 0.4, 0.4)
+    plain, late = (
+        rank1.simulate(rank1.Uniform(), problem, n, 4, seed=1, drift=d).outcomes[0]
+        for d in (None, drift)
+    )
+    gap = problem.best_mean - problem.means.mean()
+    assert plain.expected[:, -1].mean() == pytest.approx(n * gap, rel=0.02)
+    assert late.expected[:, -1].mean() == pytest.approx(0.625 * n * gap, rel=0.02)
+    error = late.realised[:, -1].std(ddof=1) / 2 + 30
+    assert abs(late.realised[:, -1].mean() - late.expected[:, -1].mean()) < 4 * error
+
+
+def test_a_cycle_is_a_table_of_its_multipliers() -> None:
+    cycle = {"amplitude": 0.9, "period": 50}
+    table = Feedback.of(drift=cycle).multipliers
+    assert (table.max(), table.min()) == pytest.approx((1, 0.1))
+    one, two = (
+        rank1.simulate(rank1.UTS(), PROBLEM, 500, 2, seed=3, drift=drift).outcomes[0].realised
+        for drift in (cycle, table.tolist())
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_drift_of_ones_changes_only_random_numbers() -> None:
+    result = rank1.simulate(rank1.UTS(), PROBLEM, 2000, 40, seed=1, drift=[1.0]).outcomes[0]
+    plain = rank1.simulate(rank1.UTS(), PROBLEM, 2000, 40, seed=1).outcomes[0]
+    one, two = result.expected[:, -1], plain.expected[:, -1]
+    error = np.hypot(one.std(), two.std()) / np.sqrt(40)
+    assert abs(one.mean() - two.mean()) < 4 * error
+
+
+def test_a_search_may_have_late_rewards() -> None:
+    """The rule sees what has come in: more pulls than the delay, and than at once."""
+    problem = rank1.spike(3, 3, 0.4, 0.4, 0.5, 0.5)
+    arguments: dict[str, Any] = {"runs": 20, "seed": 1}
+    at_once = rank1.identify(rank1.TopTwo(), problem, **arguments)["top_two"]
+    delay = {"success": 500, "failure": 500}
+    found = rank1.identify(rank1.TopTwo(), problem, delay=delay, **arguments)
+    late = found["top_two"]
+    assert late.stopped.all()
+    assert not late.wrong.any()
+    assert late.pulls.min() > 500
+    assert late.pulls.mean() > at_once.pulls.mean()
+    assert found.document()["feedback"]["delay"] == delay
+    assert np.all(late.regret <= late.pulls * (problem.best_mean - problem.lowest_mean))
+    drifted = rank1.identify(rank1.TopTwo(), problem, drift=[0.5], **arguments)
+    assert drifted["top_two"].pulls.mean() > at_once.pulls.mean()
+    assert drifted.bound is None
+
+
+def test_drift_and_delays_are_kept_and_refused(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"delay": {"success": 1, "failure": 9}, "drift": [1.0, 0.5]}
+    result = rank1.simulate(rank1.UTS(), PROBLEM, 100, 2, **how)
+    result.save(tmp_path / "drift.parquet")
+    again: Any = rank1.load(tmp_path / "drift.parquet")
+    assert again.feedback == result.feedback == Feedback.of(**how)
+    assert {**result.document()["feedback"], **how} == result.document()["feedback"]
+    series = [
+        Series.of(rank1.UTS(), PROBLEM, 100, feedback=Feedback.of(**options))
+        for options in (
+            {"delay": 1},
+            {"delay": {"success": 1, "failure": 1}},
+            {"drift": [1.0]},
+            {"drift": {"amplitude": 0.0, "period": 2}},
+            {"drift": {"amplitude": 0.1, "period": 2}},
+        )
+    ]
+    assert len({one.key for one in series}) == 5
+    for options, message in (
+        ({"delay": {"success": 1}}, "delay must be a number, or a dict of success and failure"),
+        ({"delay": {"success": 1, "failure": -1}}, "delay of a failure must be a whole number"),
+        ({"drift": {"amplitude": 2, "period": 9}}, "amplitude of a drift must be .*got 2"),
+        ({"drift": {"amplitude": 0.5}}, "drift must be a dict of amplitude and period"),
+        ({"drift": [0.5, 1.5]}, "a multiplier of drift must be .*got 1.5"),
+        ({"drift": []}, "drift must be a list of 1 to"),
+        ({"drift": "often"}, "drift must be a dict of amplitude and period, or a list"),
+    ):
+        with pytest.raises((rank1.InputError, rank1.InputTypeError), match=message):
+            rank1.simulate(rank1.UTS(), PROBLEM, 100, 1, **options)  # type: ignore[arg-type]
+    always = rank1.Categorical([1, 2], [[[0.5, 0.5]]])
+    with pytest.raises(rank1.InputError, match=r"drift must be None unless a reward may be 0"):
+        rank1.simulate(rank1.UCB1(), always, 10, 1, drift=[0.5])
+
+
+def test_a_sweep_may_drift() -> None:
+    spike = {"name": "spike", "K": 2, "L": 2, "p_u": 0.5, "p_v": 0.5, "delta_u": 0.4}
+    grid = {"n": 500, "runs": 2, "problem": [spike | {"delta_v": 0.4}], "policy": [{"name": "uts"}]}
+    late = grid | {"drift": {"amplitude": 0.5, "period": 100}, "delay": 3, "batch": 2}
+    swept = rank1.sweep(late, jobs=1, backend="threads")
+    problem = rank1.spike(2, 2, 0.5, 0.5, 0.4, 0.4)
+    how: dict[str, Any] = {"drift": {"amplitude": 0.5, "period": 100}, "delay": 3, "batch": 2}
+    direct = rank1.simulate(rank1.UTS(), problem, 500, 2, **how)
+    mean = swept.summary()["expected_mean"].to_list()[-1]
+    assert mean == pytest.approx(direct.outcomes[0].expected[:, -1].mean())
+    with pytest.raises(rank1.InputError, match="period of a drift must be"):
+        rank1.sweep(grid | {"drift": {"amplitude": 0.5, "period": 1}})

@@ -13,12 +13,12 @@ from scipy.special import betaln, xlog1py, xlogy
 from rank1.stopping.evalues import (
     DIFFERENCE,
     RATIO,
-    largest_margin,
     likeliest,
     log_e,
     log_loss,
     log_price,
 )
+from rank1.stopping.evidence import KT, largest_margin
 
 #: Over how many sides the best arm may differ from the leader.
 REACHES = (2, 3, 5, 16)
@@ -125,7 +125,7 @@ def test_the_largest_margin_is_where_rejection_begins(
     kind, low = null
     high = 4.0 if kind == RATIO else 1.0
     assume(low < high and log_e(kind, low, *a, *b) < threshold)
-    margin = largest_margin(kind, low, high, threshold, *a, *b)
+    margin = largest_margin(KT, kind, low, high, threshold, *a, *b)
     assert low < margin <= high
     if margin < high:
         assert log_e(kind, margin, *a, *b) >= threshold

@@ -41,6 +41,7 @@ def looks(watch: Any, arms: Any, rewards: Floats, stops: Any) -> None:
     st.sampled_from([0.0, 0.02, 0.2]),
     st.booleans(),
     st.booleans(),
+    st.sampled_from(["kt", "sharp"]),
 )
 def test_every_look_is_the_verdict(
     seed: int,
@@ -49,6 +50,7 @@ def test_every_look_is_the_verdict(
     tolerance: float,
     rank_one: bool,
     binary: bool,
+    rule: str,
 ) -> None:
     rng = np.random.default_rng(seed)
     means = functools.reduce(np.multiply.outer, [rng.random(size) for size in sizes]).ravel()
@@ -60,14 +62,14 @@ def test_every_look_is_the_verdict(
         rewards = (rng.random(n) < means[arms]).astype(float)
     else:
         rewards = np.clip(means[arms] + rng.uniform(-0.3, 0.3, n), 0, 1)
-    watch = stopping.start_watch(sizes, confidence, tolerance, rank_one)
+    watch = stopping.start_watch(sizes, confidence, tolerance, rank_one, rule)
     stops = np.zeros(n, bool)
     kernel(looks, watch)(watch, arms, rewards, stops)
     s, f = np.zeros(sizes), np.zeros(sizes)
     for t in range(n):
         s.flat[arms[t]] += rewards[t]
         f.flat[arms[t]] += 1.0 - rewards[t]
-        verdict = stopping.verdict(s, f, confidence, tolerance, rank_one)
+        verdict = stopping.verdict(s, f, confidence, tolerance, rank_one, rule)
         assert stops[t] == verdict.stop, t
     assert Grid(sizes).levels(int(watch.at[0].leader)) == verdict.leader
 

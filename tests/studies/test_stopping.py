@@ -41,7 +41,7 @@ def first_stop(means: Any, confidence: float, steps: int, seed: int) -> tuple[in
         won, lost = sums.ravel(), (counts - sums).ravel()
         leader = leader_of(won, lost)
         others = rule.grid.neighbours(leader)
-        least, _ = _weakest(won, lost, leader, others, rule.null, 0.0)
+        least, _ = _weakest(won, lost, leader, others, rule.kind, rule.null, 0.0)
         if least >= rule.threshold:
             return rule.grid.levels(leader)
     return None

@@ -80,22 +80,71 @@ def test_alike_neighbours_in_closed_form(K: int, L: int) -> None:
     assert bernoulli.shares[0, 0] == pytest.approx(share, rel=0.02)
 
 
-def test_rank_one_itself_needs_less() -> None:
-    """Shares for which every rank-one grid with another best pair is told apart sooner.
+def closest(problem: rank1.Product, w: Floats) -> float:
+    """The least evidence against a rank-one grid with another best arm, by `rank1.fit`.
 
-    The closest such grid has one row (or column) equal to the best: the rank-one fit of the
-    expected counts after adding the two rows up.
+    The closest such grid has a level that is as good as the best one of its side: it is the fit to
+    the expected counts after adding these two levels up.
     """
-    problem = rank1.spike(4, 4, 0.5, 0.5, 0.2, 0.2)
-    w = np.full((4, 4), 0.3031 / 9)
-    w[0], w[:, 0], w[0, 0] = 0.2593 / 3, 0.2593 / 3, 0.1783
-    w *= 1e6 / w.sum()
-    s, f = w * problem.means, w * (1 - problem.means)
-    merged = fit(np.vstack([s[0] + s[1], s[2:]]), np.vstack([f[0] + f[1], f[2:]]))
+    counts = 1e6 * w
+    s, f = counts * problem.means, counts * (1 - problem.means)
     own = float((xlogy(s, problem.means) + xlog1py(f, -problem.means)).sum())
-    pulls = 1e6 / (own - merged.log_likelihood) * math.log(20)
-    assert pulls == pytest.approx(739, abs=1)
-    assert pulls < 0.84 * theory.characteristic_time(problem).pulls(0.95)
+    values = []
+    for side, best in enumerate(problem.grid.levels(problem.best_arm)):
+        for level in range(problem.grid.sizes[side]):
+            if level != best:
+                pooled = []
+                for each in (s, f):
+                    lines = np.moveaxis(each, side, 0).copy()
+                    lines[best] += lines[level]
+                    pooled.append(np.delete(lines, level, axis=0))
+                values.append((own - fit(*pooled).log_likelihood) / 1e6)
+    return min(values)
+
+
+@pytest.mark.parametrize(
+    ("factors", "reference"),
+    [
+        ([[0.7] + [0.5] * 3] * 2, 739 / math.log(20)),
+        ([[0.7] + [0.5] * 7] * 2, 464),
+        ([[0.8] + [0.6] * 4] * 3, None),
+        ([[0.3, 0.7, 0.5, 0.6], [0.2, 0.9, 0.85]], None),
+        ([[0.9, 0.0, 0.3], [0.5, 0.4]], None),
+    ],
+    ids=["4×4", "8×8", "5×5×5", "all different", "zero"],
+)
+def test_rank_one(factors: list[list[float]], reference: float | None) -> None:
+    """The shares attain it by an independent fit, others don't do better, and it is the least."""
+    problem = rank1.Product(factors)
+    found = theory.characteristic_time(problem, "rank_one")
+    if reference is not None:
+        assert found.value == pytest.approx(reference, rel=1e-3)
+    assert found.shares.shape == problem.grid.sizes
+    assert found.shares.sum() == pytest.approx(1)
+    rng = np.random.default_rng(1)
+    if all(map(all, factors)):  # a fit needs successes in each line
+        assert found.value * closest(problem, found.shares) == pytest.approx(1, rel=1e-4)
+        for size in (0.1, 0.5):
+            other = found.shares * np.exp(size * rng.standard_normal(found.shares.shape))
+            assert found.value * closest(problem, other / other.sum()) <= 1 + 1e-5
+    neighbours = theory.characteristic_time(problem).value
+    assert found.value < neighbours < theory.characteristic_time(problem, "any").value
+
+
+def test_independent_draws_nearly_attain_it() -> None:
+    """On the 8×8 spike, with a leader's share of .339 on either side: 465 against 464."""
+    problem = rank1.Product([[0.7] + [0.5] * 7] * 2)
+    side = np.array([0.339] + [0.661 / 7] * 7)
+    assert 1 / closest(problem, np.outer(side, side)) == pytest.approx(465, abs=0.5)
+
+
+def test_one_side_is_the_same_whatever_is_known() -> None:
+    """An A/B/n test: the neighbours of the best arm are all the others."""
+    problem = rank1.Product([[0.036, 0.030, 0.032]])
+    times = [theory.characteristic_time(problem, each).value for each in theory.STRUCTURES]
+    assert times == pytest.approx([times[0]] * 3, rel=1e-4)
+    means = rank1.Means([0.036, 0.030, 0.032])
+    assert theory.characteristic_time(means, "any").value == pytest.approx(times[2])
 
 
 def test_edges() -> None:
@@ -106,6 +155,13 @@ def test_edges() -> None:
         theory.characteristic_time(rank1.Bernoulli([0.5, 0.5], [0.5]))
     with pytest.raises(rank1.InputTypeError, match=r"must be a rank1\.Product or rank1\.Bernoulli"):
         theory.characteristic_time(rank1.Categorical([0, 1], [[[0.5, 0.5]]]))
+    with pytest.raises(rank1.InputError, match="structure must be one of rank_one, unimodal, any"):
+        theory.characteristic_time(rank1.Bernoulli([0.5], [0.5]), "rank-one")
+    gaussian = rank1.Gaussian([0.5, 0.2], [0.5], sigma=1.0)
+    with pytest.raises(rank1.InputTypeError, match=r"for the structure rank_one.*take unimodal"):
+        theory.characteristic_time(gaussian, "rank_one")
+    with pytest.raises(rank1.InputError, match="single best arm"):
+        theory.characteristic_time(rank1.Means([[0.5, 0.1], [0.1, 0.5]]), "any")
     for confidence in (1, 2, -0.1):
         with pytest.raises(rank1.InputError, match=r"confidence must be .* at least 0 and below 1"):
             one.pulls(confidence)

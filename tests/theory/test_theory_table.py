@@ -68,7 +68,11 @@ def test_the_table_of_a_bernoulli_problem() -> None:
     assert facts["lower_slope"]["graves_lai"] == pytest.approx(slope)
     assert facts["upper_slope"] == {"uts": slope, "osub": slope}
     time = theory.characteristic_time(SPIKE).value
-    assert facts["identification"] == {"characteristic_time": time}
+    assert facts["identification"] == {
+        "characteristic_time": time,
+        "rank_one": theory.characteristic_time(SPIKE, "rank_one").value,
+        "any": theory.characteristic_time(SPIKE, "any").value,
+    }
     assert facts["lower_slope"]["theorem3"] is None
     assert "lower_slope.theorem3: is for Gaussian rewards" in facts["notes"]
     assert (

@@ -26,7 +26,9 @@ WORDS = {
     "lower_slope.graves_lai": "Graves–Lai",
     "upper_slope.uts": "UTS",
     "upper_slope.osub": "OSUB",
+    "identification.rank_one": "T* of rank one",
     "identification.characteristic_time": "T*",
+    "identification.any": "T* of any grid",
 }
 #: What each of them says.
 SAYS = {
@@ -36,6 +38,12 @@ SAYS = {
     "lower_slope.graves_lai": "the same with no relaxation, solved numerically",
     "upper_slope.uts": "UTS's regret grows at most as",
     "upper_slope.osub": "OSUB's regret grows at most as",
+}
+#: What is known of the grid, for each characteristic time.
+KNOWN = {
+    "rank_one": "that it is of rank one",
+    "characteristic_time": "that an arm which beats its neighbours is best",
+    "any": "nothing",
 }
 #: Different gaps that a line of the table has room for.
 MAX_GAPS = 6
@@ -49,18 +57,49 @@ def bounds(
     problem: ProblemName,
     set_: Set = None,
     n: Annotated[int, typer.Option(help="Number of steps.", **Whole)] = 2_000_000,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", help="Play this policy until it stops, and compare its pulls."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of the policies' searches.")] = 0.95,
+    runs: Annotated[int, typer.Option(help="Searches of each policy.", **Whole)] = 100,
     json_: Json = False,
 ) -> None:
-    """Print how hard a problem is, and what the theorems say of regret on it."""
+    """Print how hard a problem is, and what the theorems say of regret and of pulls on it."""
     from rank1 import checks, theory
 
     chosen = problem_of(problem, set_)
     facts = theory.table(chosen, checks.integer("n", n, 1))
+    if policy:
+        facts["measured"] = _measured(chosen, policy, confidence, runs, facts["identification"])
     if json_:
         print_json(facts)
     else:
         for part in _shown(chosen, facts):
             show(part)
+
+
+def _measured(
+    problem: Any, policies: list[str], confidence: float, runs: int, times: dict[str, Any]
+) -> dict[str, Any]:
+    """Pulls of searches, and as multiples of each bound."""
+    from rank1 import simulation
+    from rank1.settings import parse_policy
+
+    chosen = [parse_policy(text) for text in policies]
+    found = simulation.identify(chosen, problem, confidence, runs=runs, shuffle=True)
+    unit = math.log(1 / (1 - found.confidence))
+    entries = []
+    for each in found.searches:
+        mean, all_stopped = float(each.pulls.mean()), bool(each.stopped.all())
+        over = {name: mean / (time * unit) if time else None for name, time in times.items()}
+        entries.append({
+            "policy": each.label,
+            "stopped": int(each.stopped.sum()),
+            "pulls": mean,
+            "over_bound": over if all_stopped else dict.fromkeys(over),
+        })  # fmt: skip
+    return {"confidence": found.confidence, "runs": found.runs, "policies": entries}
 
 
 def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
@@ -92,16 +131,22 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
         total = value if slope is None else slope * math.log(n)
         table.add_row(WORDS[entry], says, _short(slope), "–" if total is None else f"{total:,.2f}")
 
-    time = facts["identification"]["characteristic_time"]
-    find = Table(box=box.SIMPLE)
+    measured = facts.get("measured", {"confidence": 0.95, "policies": []})
+    alpha = 1 - measured["confidence"]
+    find = Table(title="Pulls to name the best arm with error α: at least", box=box.SIMPLE)
+    find.title_justify = "left"
     find.add_column("")
-    find.add_column("says")
+    find.add_column("what is known of the grid")
     find.add_column("× log(1/α)", justify="right")
-    find.add_column("at α = 0.05", justify="right")
-    pulls = "–" if time is None else f"{time * math.log(20):,.0f}"
-    find.add_row(
-        "T*", "naming the best arm with error α takes at least this many pulls", _short(time), pulls
-    )
+    find.add_column(f"at α = {alpha:.4g}", justify="right")
+    for each in measured["policies"]:
+        find.add_column(f"{each['policy']} ÷ bound", justify="right")
+    for name, known in KNOWN.items():
+        time = facts["identification"][name]
+        pulls = "–" if time is None else f"{time * math.log(1 / alpha):,.0f}"
+        ratios = [each["over_bound"][name] for each in measured["policies"]]
+        shown = ["–" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+        find.add_row(WORDS[f"identification.{name}"], known, _short(time), pulls, *shown)
 
     asymptotic = (
         "Factors of log n are about n → ∞, T* is about α → 0: at a given n or α, regret or pulls "

@@ -12,8 +12,12 @@ from rank1.cli.app import app, ending, finished, print_json, show, status
 from rank1.cli.options import (
     Address,
     Backend,
+    Batch,
+    Delay,
+    Drift,
     Jobs,
     Json,
+    Missing,
     Policies,
     ProblemName,
     Seed,
@@ -21,6 +25,7 @@ from rank1.cli.options import (
     Shuffle,
     Store,
     Whole,
+    number_or_settings,
     problem_of,
 )
 
@@ -48,7 +53,17 @@ def identify(
     any_grid: Annotated[
         bool, typer.Option("--any-grid", help="Don't let the rule assume that the rank is one.")
     ] = False,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="Evidence to stop by: kt, or sharp (fewer pulls; not where means drift)."
+        ),
+    ] = "kt",
     shuffle: Shuffle = False,
+    delay: Delay = "0",
+    missing: Missing = 0.0,
+    batch: Batch = 1,
+    drift: Drift = None,
     store: Store = None,
     backend: Backend = "threads",
     address: Address = None,
@@ -66,13 +81,16 @@ def identify(
 
     chosen = problem_of(problem, set_)
     policies = [parse_policy(text) for text in policy]
+    late = number_or_settings(delay, "--delay")
+    drifts = None if drift is None else number_or_settings(drift, "--drift")
     if plot is not None:
         checked_ending(plot, "--plot")
         check_writable(plot)
     found, interrupted = finished(
         lambda: simulation.identify(
             policies, chosen, confidence, tolerance, n, runs, seed, jobs,
-            rank_one=not any_grid, shuffle=shuffle, store=store, backend=backend, address=address,
+            rank_one=not any_grid, rule=rule, shuffle=shuffle, delay=late, missing=missing,
+            batch=batch, drift=drifts, store=store, backend=backend, address=address,
             progress=True,
         )
     )  # fmt: skip
@@ -102,13 +120,20 @@ def _show(found: Any) -> None:
 
     problem = found.problem
     title = f"{problem.description['name']} {problem.grid}, confidence {found.confidence:g}"
+    if found.rule != "kt":
+        title += f", {found.rule} rule"
     if found.tolerance:
         title += f", tolerance {found.tolerance:g}"
     table = Table(title=f"{title}, seed {found.seed}", box=box.SIMPLE, title_justify="left")
     table.add_column("policy")
     for name in ("runs", "stopped", "wrong", "pulls", "median", "90%", "expected regret"):
         table.add_column(name, justify="right")
+    bound = found.bound
+    if bound is not None:
+        table.add_column("÷ bound", justify="right")
     for row in found.summary().iter_rows(named=True):
+        over = found.over_bound(row["policy"])
+        last = [] if bound is None else ["–" if over is None else f"{over:.2f}"]
         table.add_row(
             row["policy"],
             str(row["runs"]),
@@ -118,5 +143,13 @@ def _show(found: Any) -> None:
             f"{row['pulls_median']:,.0f}",
             f"{row['pulls_p90']:,.0f}",
             with_error(row["regret_mean"], row["regret_se"]),
+            *last,
         )
     show(table)
+    if bound is not None:
+        what = {
+            "rank_one": "if the grid is known to be of rank one",
+            "unimodal": "if the grid is known to be unimodal",
+            "any": "if nothing is known of the grid",
+        }[bound["structure"]]
+        show(f"÷ bound: average pulls over T*·log(1/α) = {bound['pulls']:,.0f}, {what}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Address",
     "Backend",
+    "Batch",
     "Checkpoints",
+    "Delay",
+    "Drift",
     "Jobs",
     "Json",
+    "Missing",
     "Policies",
     "ProblemName",
     "Real",
@@ -23,6 +27,7 @@ __all__ = [
     "Shuffle",
     "Store",
     "Whole",
+    "number_or_settings",
     "problem_of",
     "real",
     "whole",
@@ -68,6 +73,27 @@ def problem_of(name: str, settings: list[str] | None) -> Problem:
     return build("problem", PROBLEMS, name, parse_settings(settings or [], "--set"))
 
 
+def number_or_settings(text: str, what: str) -> Any:
+    """A number, a JSON list, or name=value,name=value as a dict.
+
+    >>> number_or_settings("1e3", "--delay"), number_or_settings("[1, 0.5]", "--drift")
+    (1000.0, [1, 0.5])
+    >>> number_or_settings("success=0,failure=2e3", "--delay")
+    {'success': 0, 'failure': 2000}
+    """
+    from rank1.settings import parse_settings
+
+    if "=" in text:
+        found = parse_settings(text.split(","), what)
+        return {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in found.items()
+        }
+    if text.lstrip().startswith("["):
+        return parse_settings([f"list={text}"], what)["list"]
+    return real(text)
+
+
 #: For an option of one command only: Annotated[int, typer.Option(parser=whole, metavar="NUMBER")].
 Whole = {"parser": whole, "metavar": "NUMBER"}
 Real = {"parser": real, "metavar": "NUMBER"}
@@ -91,6 +117,22 @@ Policies = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)]
+Delay = Annotated[
+    str,
+    typer.Option(
+        help="Steps by which rewards come late, on average; or exactly, by what they are, as in "
+        "success=0,failure=2000."
+    ),
+]
+Missing = Annotated[float, typer.Option(help="Share of rewards that never come.", **Real)]
+Batch = Annotated[int, typer.Option(help="Steps after which rewards come, together.", **Whole)]
+Drift = Annotated[
+    str | None,
+    typer.Option(
+        help="All means rise and fall, as in amplitude=0.9,period=3000; or multipliers by step, as "
+        "a JSON list."
+    ),
+]
 Jobs = Annotated[
     int, typer.Option(help="Runs played side by side; -1 for one on each core.", **Whole)
 ]

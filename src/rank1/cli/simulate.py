@@ -12,9 +12,13 @@ from rank1.cli.app import app, ending, finished, print_json, show, status
 from rank1.cli.options import (
     Address,
     Backend,
+    Batch,
     Checkpoints,
+    Delay,
+    Drift,
     Jobs,
     Json,
+    Missing,
     Policies,
     ProblemName,
     Real,
@@ -23,6 +27,7 @@ from rank1.cli.options import (
     Shuffle,
     Store,
     Whole,
+    number_or_settings,
     problem_of,
 )
 from rank1.errors import InputError
@@ -45,13 +50,10 @@ def simulate(
         str, typer.Option(help="auto, steps (every step) or stages (whole stages at once).")
     ] = "auto",
     shuffle: Shuffle = False,
-    delay: Annotated[
-        float, typer.Option(help="Steps by which rewards come late, on average.", **Real)
-    ] = 0.0,
-    missing: Annotated[float, typer.Option(help="Share of rewards that never come.", **Real)] = 0.0,
-    batch: Annotated[
-        int, typer.Option(help="Steps after which rewards come, together.", **Whole)
-    ] = 1,
+    delay: Delay = "0",
+    missing: Missing = 0.0,
+    batch: Batch = 1,
+    drift: Drift = None,
     forgetting: Annotated[
         float | None, typer.Option(help="Half-life of what is learned, in rewards.", **Real)
     ] = None,
@@ -75,6 +77,8 @@ def simulate(
 
     chosen = problem_of(problem, set_)
     policies = [parse_policy(text) for text in policy]
+    late = number_or_settings(delay, "--delay")
+    drifts = None if drift is None else number_or_settings(drift, "--drift")
     for path in (out, plot):
         if path is not None:
             check_writable(path)
@@ -88,8 +92,8 @@ def simulate(
     result, interrupted = finished(
         lambda: simulation.simulate(
             policies, chosen, n, runs, seed, jobs, checkpoints,
-            method=method, shuffle=shuffle, delay=delay, missing=missing, batch=batch,
-            forgetting=forgetting, store=store, backend=backend, address=address,
+            method=method, shuffle=shuffle, delay=late, missing=missing, batch=batch,
+            drift=drifts, forgetting=forgetting, store=store, backend=backend, address=address,
             progress=True,
         )
     )  # fmt: skip

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.errors import InputError
+from rank1.errors import InputError, InputTypeError
 from rank1.grid import Grid
 from rank1.notebook import never_fails
 from rank1.policies.base import Policy
 from rank1.problems.base import Problem
 from rank1.progress import Progress
 from rank1.simulation.block import Block
+from rank1.simulation.feedback import AT_ONCE, Feedback
 from rank1.simulation.known import best_document, pairs_of, problem_document
 from rank1.simulation.plan import make_plan
 from rank1.simulation.runs import Interrupted, checked_policies, checked_problem
@@ -94,11 +96,43 @@ class Identification:
     seed: int
     searches: list[Searches]
     shuffle: bool = False
+    rule: str = "kt"
+    feedback: Feedback = AT_ONCE
 
     def __getitem__(self, policy: str) -> Searches:
         """The runs of a policy, by its label."""
         labels = [each.label for each in self.searches]
         return self.searches[labels.index(checks.one_of("policy", policy, labels))]
+
+    @cached_property
+    def bound(self) -> dict[str, Any] | None:
+        """The lower bound T*·log(1/α) on the average number of pulls, if there is one.
+
+        A dict of the `structure` that the bound relies on and the `pulls`: "any" where the rule
+        assumes nothing, else "rank_one", or "unimodal" where that can't be solved. There is none
+        for a tolerance above 0, nor for means that drift. See `rank1.theory.characteristic_time`.
+        """
+        from rank1 import theory
+
+        if self.tolerance > 0 or self.feedback.drift is not None:
+            return None
+        for structure in ("rank_one", "unimodal") if self.rank_one else ("any",):
+            if structure == "rank_one" and not theory.is_quickly_solved(self.problem):
+                continue
+            try:
+                time = theory.characteristic_time(self.problem, structure)
+            except (InputError, InputTypeError, RuntimeError):  # not for this problem
+                continue
+            if time.value > 0:
+                return {"structure": structure, "pulls": time.pulls(self.confidence)}
+        return None
+
+    def over_bound(self, policy: str) -> float | None:
+        """The average number of a policy's pulls over the bound; None if a run did not stop."""
+        each = self[policy]
+        if self.bound is None or not each.stopped.all():
+            return None
+        return float(each.pulls.mean() / self.bound["pulls"])
 
     def summary(self) -> WholeFrame:
         """One row a policy: pulls until the rule stopped it, how many runs it did, and regret.
@@ -125,11 +159,16 @@ class Identification:
             "confidence": self.confidence,
             "tolerance": self.tolerance,
             "rank_one": self.rank_one,
+            "rule": self.rule,
             "n": self.n,
             "runs": self.runs,
             "seed": self.seed,
             "shuffle": self.shuffle,
-            "policies": [each.entry() for each in self.searches],
+            **({} if self.feedback == AT_ONCE else {"feedback": self.feedback.document()}),
+            "bound": self.bound,
+            "policies": [
+                each.entry() | {"over_bound": self.over_bound(each.label)} for each in self.searches
+            ],
         }
 
     def plot(self, *, bound: bool = True, ax: Axes | None = None) -> Axes:
@@ -164,7 +203,12 @@ def identify(
     jobs: int = 1,
     *,
     rank_one: bool = True,
+    rule: str = "kt",
     shuffle: bool = False,
+    delay: float | Mapping[str, int] = 0.0,
+    missing: float = 0.0,
+    batch: int = 1,
+    drift: Mapping[str, float] | Sequence[float] | None = None,
     store: str | os.PathLike[str] | None = None,
     backend: str = "threads",
     address: str | None = None,
@@ -192,6 +236,12 @@ def identify(
         As for `simulate`.
     rank_one
         Whether the rule may assume that the grid has rank one; else it compares all arms.
+    rule
+        The evidence that the rule goes by: "kt", or "sharp", which needs fewer pulls but not where
+        means drift. See `rank1.stopping.verdict`.
+    delay, missing, batch, drift
+        As for `simulate`. The rule looks at each reward when it comes in. What it promises doesn't
+        hold for means that drift, nor for delays that depend on the reward.
     shuffle, store, backend, address, progress
         As for `simulate`.
 
@@ -218,11 +268,14 @@ def identify(
     runs = checks.integer("runs", runs, 1)
     jobs = checks.jobs("jobs", jobs)
     shuffle = checks.boolean("shuffle", shuffle)
-    rule = BestArmRule(confidence, tolerance, rank_one)
-    rule.start(Grid([2]))  # refuses what the rule can't take
-    rule = BestArmRule(float(confidence), float(tolerance), rank_one)
+    feedback = Feedback.of(delay, missing, batch, None, drift)
+    BestArmRule(confidence, tolerance, rank_one, rule).start(
+        Grid([2])
+    )  # refuses what it can't take
+    ends = BestArmRule(float(confidence), float(tolerance), rank_one, rule)
     series = [
-        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, stop=rule) for policy in policies
+        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, feedback=feedback, stop=ends)
+        for policy in policies
     ]
     kept = None if store is None else Store(store)
     plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
@@ -233,8 +286,10 @@ def identify(
             _searches(policies[number], problem, tolerance, plan.whole(number)) for number in played
         ]
         most = max(len(each.pulls) for each in searches)  # fewer if it was interrupted
-        asked = rule.confidence, rule.tolerance, rank_one
-        return Identification(problem, *asked, n, most, series[0].seed, searches, shuffle)
+        asked = ends.confidence, ends.tolerance, rank_one
+        return Identification(
+            problem, *asked, n, most, series[0].seed, searches, shuffle, rule, feedback
+        )
 
     try:
         plan.play(backend, jobs, address, progress=progress, strict=True)

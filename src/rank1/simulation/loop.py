@@ -12,7 +12,7 @@ from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.policies.step import note, step
 
-__all__ = ["play", "play_until", "refuse", "room_for_curve"]
+__all__ = ["learn", "may_stop", "play", "play_until", "refuse", "room_for_curve"]
 
 # Methods of a stopping rule's state.
 learn = method("learn")

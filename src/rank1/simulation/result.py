@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -219,7 +219,7 @@ class Result:
 
     def document(self) -> dict[str, Any]:
         """The facts as one JSON document, as `rank1 simulate --json` prints them."""
-        late = {} if self.feedback == AT_ONCE else {"feedback": asdict(self.feedback)}
+        late = {} if self.feedback == AT_ONCE else {"feedback": self.feedback.document()}
         return {
             "problem": self.about,
             "n": self.n,
@@ -341,7 +341,7 @@ class Result:
             "shuffle": self.shuffle,
             "checkpoints": self.checkpoints.tolist(),
             "missing": self.missing,
-            "feedback": asdict(self.feedback),
+            "feedback": self.feedback.document(),
             "policies": [
                 {
                     "policy": outcome.policy,
@@ -396,7 +396,7 @@ def result_of(tidy: Tidy) -> Result:
         facts["method"],
         facts["shuffle"],
         [(number, start, stop) for number, start, stop in facts["missing"]],
-        Feedback(**facts.get("feedback", {})),  # earlier files don't say
+        Feedback.of(**facts.get("feedback", {})),  # earlier files don't say
     )
 
 

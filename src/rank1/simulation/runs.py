@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rank1 import checks
@@ -43,9 +43,10 @@ def simulate(
     *,
     method: str = "auto",
     shuffle: bool = False,
-    delay: float = 0.0,
+    delay: float | Mapping[str, int] = 0.0,
     missing: float = 0.0,
     batch: int = 1,
+    drift: Mapping[str, float] | Sequence[float] | None = None,
     forgetting: float | None = None,
     store: str | os.PathLike[str] | None = None,
     backend: str = "threads",
@@ -81,11 +82,17 @@ def simulate(
         in the result are those of the problem.
     delay
         By how many steps rewards come late, on average: in each step each pending one comes in
-        with the same probability, so that they also come out of order.
+        with the same probability, so that they also come out of order. Or exactly how many, by what
+        they are: `{"success": 0, "failure": 2000}`, where a success is a reward above 0.
     missing
         The probability that a reward never comes. When it would have come, the policy is told so.
     batch
         Rewards come in together, at the end of each batch of this number of steps.
+    drift
+        Multipliers of all means, from 0 to 1, by step: a list that is gone through over and over,
+        or `{"amplitude": 0.9, "period": 3000}` for means that fall to a tenth and rise again in
+        each 3,000 steps. With probability one minus the multiplier a reward is 0. All gaps shrink
+        alike, so that the best arm stays; regret is against it at each step's means.
     forgetting
         The half-life of what is learned, in rewards, for policies whose state is counts and sums.
     store
@@ -123,7 +130,7 @@ def simulate(
     jobs = checks.jobs("jobs", jobs)
     marks = list(checkpoints) if isinstance(checkpoints, Iterable) else checkpoints
     shuffle = checks.boolean("shuffle", shuffle)
-    feedback = Feedback.of(delay, missing, batch, forgetting)
+    feedback = Feedback.of(delay, missing, batch, forgetting, drift)
     series = [
         Series.of(policy, problem, n, marks, seed, method, shuffle, feedback) for policy in policies
     ]

@@ -27,7 +27,7 @@ from rank1.simulation.feedback import AT_ONCE, Feedback, compile_late, late_run,
 from rank1.simulation.known import known_of
 from rank1.simulation.loop import play as play_steps
 from rank1.simulation.loop import play_until, refuse, room_for_curve
-from rank1.simulation.stop import StopRule
+from rank1.simulation.stop import NEVER, StopRule
 
 __all__ = ["METHODS", "Run", "Series", "checkpoints_of", "resolved"]
 
@@ -170,8 +170,6 @@ class Series:
                 why = "auto or steps where rewards don't come at once, or a rule ends the runs"
                 raise InputError("method", method, why)
             method = "steps"
-        if feedback != AT_ONCE and stop is not None:
-            raise InputError("feedback", feedback, "rewards at once where a rule ends the runs")
         return cls(
             policy,
             problem,
@@ -201,6 +199,7 @@ class Series:
             more += self.feedback, load_tallies
         elif self.stop is not None:
             loop = play_until
+        if self.stop is not None:
             more += (self.stop,)
         return (
             VERSION, OPTIONS,
@@ -251,7 +250,9 @@ class Series:
         chunk = self.n if self.method == "stages" else problem.block or CHUNK
         with generator(self.seed_of(run)) as rng, generator(self.seed_of(run, SPLIT)) as splitter:
             if self.feedback != AT_ONCE:
-                state, t = late_run(self, problem, law, rng, curve, chunk, stopped), self.n
+                ends = NEVER if rule is None else rule
+                late = late_run(self, problem, law, rng, curve, chunk, stopped, ends)
+                state, t, ended, totals = late
             else:
                 loop = self._loop(problem, state, law, curve, rule)
             while t < self.n and not ended:
@@ -306,7 +307,8 @@ class Series:
         with generator(np.random.SeedSequence(0)) as rng, held_back():
             problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
             if self.feedback != AT_ONCE:
-                compile_late(self, problem, rng)
+                ends = NEVER if self.stop is None else self.stop.start(problem.grid)
+                compile_late(self, problem, rng, ends)
                 return
             rule = None if self.stop is None else self.stop.start(problem.grid)
             state, curve = self.start(problem), room_for_curve(len(self.checkpoints))

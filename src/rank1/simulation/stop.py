@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rank1.grid import Grid
 from rank1.stopping.online import Watch, may_stop, note_report, start_watch
 
-__all__ = ["BestArmRule", "StopRule"]
+__all__ = ["NEVER", "BestArmRule", "StopRule"]
 
 
 class StopRule(Protocol):
@@ -40,6 +43,22 @@ class Evidence(NamedTuple):
         return max(int(self.watch.at[0].leader), 0)
 
 
+class Never(NamedTuple):
+    """The state of no rule: nothing is looked at."""
+
+    nothing: NDArray[np.float64]
+
+    def learn(self, arm: int, reward: float) -> None:
+        """A reward of an arm."""
+
+    def may_stop(self) -> bool:
+        """Whether a run ends: it doesn't."""
+        return False
+
+
+NEVER = Never(np.zeros(0))
+
+
 @dataclass(frozen=True)
 class BestArmRule:
     """The rule of `rank1.stopping`: it ends a run when the leader may be called best."""
@@ -48,9 +67,10 @@ class BestArmRule:
     tolerance: float = 0.0
     #: Whether it may assume that the grid has rank one.
     rank_one: bool = True
+    #: The evidence: "kt" or "sharp".
+    rule: str = "kt"
 
     def start(self, grid: Grid) -> Evidence:
         """Its state before the first pull."""
-        return Evidence(
-            start_watch(grid.sizes, self.confidence, self.tolerance, rank_one=self.rank_one)
-        )
+        level = self.confidence, self.tolerance, self.rank_one
+        return Evidence(start_watch(grid.sizes, *level, self.rule))

@@ -27,7 +27,8 @@ from rank1.compiled import jit
 __all__ = [
     "DIFFERENCE",
     "RATIO",
-    "largest_margin",
+    "edge_of",
+    "least_of",
     "likeliest",
     "log_e",
     "log_loss",
@@ -88,7 +89,7 @@ def log_loss(s: float, f: float, p: float) -> float:
 
 
 @jit
-def _least(null: int, margin: float, p: float) -> float:
+def least_of(null: int, margin: float, p: float) -> float:
     """The least q for which (p, q) is in the null."""
     if null == RATIO:
         return margin * p
@@ -100,7 +101,7 @@ def _least(null: int, margin: float, p: float) -> float:
 
 
 @jit
-def _edge(null: int, margin: float, q: float) -> tuple[float, float, float]:
+def edge_of(null: int, margin: float, q: float) -> tuple[float, float, float]:
     """The largest p for which (p, q) is in the null, and its derivatives by q."""
     if null == RATIO:
         return q / margin, 1.0 / margin, 0.0
@@ -170,14 +171,14 @@ def likeliest(
             return mean_a, mean_b
         pooled = (s_a + s_b) / (n_a + n_b)
         return pooled, pooled
-    least = _least(null, margin, mean_a)
+    least = least_of(null, margin, mean_a)
     if mean_b >= least:
         return mean_a, mean_b
-    high = min(1.0, least, _least(null, margin, 1.0))
-    low = min(high, max(mean_b, _least(null, margin, 0.0)))
+    high = min(1.0, least, least_of(null, margin, 1.0))
+    low = min(high, max(mean_b, least_of(null, margin, 0.0)))
     q = low + (high - low) * n_a / (n_a + n_b) if n_a > 0.0 else low
     for _ in range(200 if low < high else 0):
-        p, rise, bend = _edge(null, margin, q)
+        p, rise, bend = edge_of(null, margin, q)
         p = min(max(p, 0.0), 1.0)
         first_a, second_a = _slopes(s_a, f_a, p)
         first_b, second_b = _slopes(s_b, f_b, q)
@@ -194,7 +195,7 @@ def likeliest(
         q += step
         if not low < q < high:
             q = 0.5 * (low + high)
-    p, _, _ = _edge(null, margin, q)
+    p, _, _ = edge_of(null, margin, q)
     return min(max(p, 0.0), 1.0), q
 
 
@@ -204,46 +205,3 @@ def log_e(null: int, margin: float, s_a: float, f_a: float, s_b: float, f_b: flo
     p, q = likeliest(null, margin, s_a, f_a, s_b, f_b)
     lost = log_loss(s_a, f_a, p) + log_loss(s_b, f_b, q)
     return lost + log_price(s_a, f_a) + log_price(s_b, f_b)
-
-
-@jit
-def largest_margin(
-    null: int,
-    low: float,
-    high: float,
-    threshold: float,
-    s_a: float,
-    f_a: float,
-    s_b: float,
-    f_b: float,
-) -> float:
-    """The least margin of (low, high] at which the null is rejected, log E ≥ threshold; or high.
-
-    It must not be rejected at `low`. E grows with the margin, because the null shrinks. The margin
-    that is returned is rejected, unless no margin is. By false position (with the Illinois rule) on
-    √(log E + the price), which is nearly a straight line.
-    """
-    price = log_price(s_a, f_a) + log_price(s_b, f_b)
-    goal = math.sqrt(max(0.0, threshold - price))
-    value = log_e(null, high, s_a, f_a, s_b, f_b)
-    if not value >= threshold:
-        return high
-    above = math.sqrt(max(0.0, value - price)) - goal
-    value = log_e(null, low, s_a, f_a, s_b, f_b)
-    below = math.sqrt(max(0.0, value - price)) - goal
-    moved = 0
-    for k in range(200):
-        margin = low - below * (high - low) / (above - below) if above > below else low
-        if k % 8 == 7 or not low < margin < high:  # the bracket must shrink, whatever happens
-            margin = 0.5 * (low + high)
-        if high - low <= 1e-12 * (abs(low) + abs(high)) or not low < margin < high:
-            break
-        value = log_e(null, margin, s_a, f_a, s_b, f_b)
-        excess = math.sqrt(max(0.0, value - price)) - goal
-        if value >= threshold:
-            below *= 0.5 if moved > 0 else 1.0
-            high, above, moved = margin, excess, 1
-        else:
-            above *= 0.5 if moved < 0 else 1.0
-            low, below, moved = margin, excess, -1
-    return high

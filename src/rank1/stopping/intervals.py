@@ -12,14 +12,8 @@ from rank1 import checks
 from rank1.compiled import jit, kernel_for
 from rank1.counts import tables, two_sides
 from rank1.grid import Grid
-from rank1.stopping.evalues import (
-    DIFFERENCE,
-    RATIO,
-    largest_margin,
-    log_e,
-    log_loss,
-    log_price,
-)
+from rank1.stopping.evalues import DIFFERENCE, RATIO, log_loss, log_price
+from rank1.stopping.evidence import evidence, largest_margin
 from rank1.stopping.rule import leader_of, rule_of
 
 __all__ = ["Effects", "RelativeIntervals", "effects", "mean_intervals", "relative_intervals"]
@@ -31,31 +25,33 @@ Bools = NDArray[np.bool_]
 
 @jit
 def _upper(
-    null: int, pivot: float, threshold: float, s_a: float, f_a: float, s_b: float, f_b: float
-) -> float:
+    kind: int, null: int, pivot: float, threshold: float,
+    s_a: float, f_a: float, s_b: float, f_b: float,
+) -> float:  # fmt: skip
     """The least margin at which a null is rejected; at most `pivot` exactly if it is so there."""
     low = -1.0 if null == DIFFERENCE else 0.0
-    if log_e(null, pivot, s_a, f_a, s_b, f_b) >= threshold:
-        return largest_margin(null, low, pivot, threshold, s_a, f_a, s_b, f_b)
+    if evidence(kind, null, pivot, s_a, f_a, s_b, f_b) >= threshold:
+        return largest_margin(kind, null, low, pivot, threshold, s_a, f_a, s_b, f_b)
     high = 1.0
     if null == RATIO:
         low, high = pivot, 2.0 * pivot
-        while high < 1e9 and not log_e(null, high, s_a, f_a, s_b, f_b) >= threshold:
+        while high < 1e9 and not evidence(kind, null, high, s_a, f_a, s_b, f_b) >= threshold:
             low, high = high, 2.0 * high
         if high >= 1e9:
             return math.inf
-        return largest_margin(null, low, high, threshold, s_a, f_a, s_b, f_b)
-    return largest_margin(null, pivot, high, threshold, s_a, f_a, s_b, f_b)
+        return largest_margin(kind, null, low, high, threshold, s_a, f_a, s_b, f_b)
+    return largest_margin(kind, null, pivot, high, threshold, s_a, f_a, s_b, f_b)
 
 
 @jit
 def _reach(
-    null: int, pivot: float, threshold: float, s_a: float, f_a: float, s_b: float, f_b: float
-) -> float:
+    kind: int, null: int, pivot: float, threshold: float,
+    s_a: float, f_a: float, s_b: float, f_b: float,
+) -> float:  # fmt: skip
     """How far above the leader an arm may be to which this one leads; its own margin if below 0."""
-    if log_e(null, 0.0, s_a, f_a, s_b, f_b) >= threshold:
-        return _upper(DIFFERENCE, 0.0, threshold, s_a, f_a, s_b, f_b)
-    return _upper(null, pivot, threshold, s_a, f_a, s_b, f_b)
+    if evidence(kind, null, 0.0, s_a, f_a, s_b, f_b) >= threshold:
+        return _upper(kind, DIFFERENCE, 0.0, threshold, s_a, f_a, s_b, f_b)
+    return _upper(kind, null, pivot, threshold, s_a, f_a, s_b, f_b)
 
 
 def _relative(
@@ -63,6 +59,7 @@ def _relative(
     f: Floats,
     leader: int,
     others: Ints,
+    kind: int,
     null: int,
     threshold: float,
     tolerance: float,
@@ -74,12 +71,12 @@ def _relative(
     s_a, f_a = float(s[leader]), float(f[leader])  # Python's floats are faster than NumPy's
     for b in others:
         s_b, f_b = float(s[b]), float(f[b])
-        upper[b] = _upper(DIFFERENCE, tolerance, threshold, s_a, f_a, s_b, f_b)
+        upper[b] = _upper(kind, DIFFERENCE, tolerance, threshold, s_a, f_a, s_b, f_b)
         if null != DIFFERENCE:
-            reach[b] = _reach(null, tolerance, threshold, s_a, f_a, s_b, f_b)
+            reach[b] = _reach(kind, null, tolerance, threshold, s_a, f_a, s_b, f_b)
     for b in range(len(s)):
         if b != leader:
-            lower[b] = -_upper(DIFFERENCE, 0.0, threshold, float(s[b]), float(f[b]), s_a, f_a)
+            lower[b] = -_upper(kind, DIFFERENCE, 0.0, threshold, float(s[b]), float(f[b]), s_a, f_a)
 
 
 @dataclass(frozen=True)
@@ -108,6 +105,7 @@ def relative_intervals(
     confidence: float = 0.95,
     tolerance: float = 0.0,
     rank_one: bool = True,
+    rule: str = "kt",
 ) -> RelativeIntervals:
     """An interval for every arm that lies below the leader's mark exactly where the arm is out.
 
@@ -120,7 +118,7 @@ def relative_intervals(
 
     Parameters
     ----------
-    successes, failures, confidence, tolerance, rank_one
+    successes, failures, confidence, tolerance, rank_one, rule
         As for `verdict`.
 
     Examples
@@ -136,14 +134,14 @@ def relative_intervals(
     """
     won, lost = tables(successes, failures)
     s, f = won.ravel(), lost.ravel()
-    rule = rule_of(won.shape, confidence, tolerance, rank_one)
-    leader, mark = leader_of(s, f), rule.tolerance
+    made = rule_of(won.shape, confidence, tolerance, rank_one, rule)
+    leader, mark = leader_of(s, f), made.tolerance
     lower, upper, reach = np.zeros(s.size), np.zeros(s.size), np.full(s.size, -np.inf)
-    others = rule.grid.neighbours(leader)
-    level = rule.null, rule.threshold, mark
+    others = made.grid.neighbours(leader)
+    level = made.kind, made.null, made.threshold, mark
     kernel_for(_relative, work=s.size)(s, f, leader, others, *level, lower, upper, reach)
-    if rule.null != DIFFERENCE:
-        beyond = _over_sides(reach, rule.grid, leader)
+    if made.null != DIFFERENCE:
+        beyond = _over_sides(reach, made.grid, leader)
         beyond[others] = upper[others]
         upper = beyond
     trials = s[leader] + f[leader]
@@ -193,7 +191,7 @@ class Effects:
 
 
 def _ratios(
-    s: Floats, f: Floats, leader: int, others: Ints, threshold: float, found: Floats
+    s: Floats, f: Floats, leader: int, others: Ints, kind: int, threshold: float, found: Floats
 ) -> None:
     s_a, f_a = float(s[leader]), float(f[leader])
     for k in range(len(others)):
@@ -203,11 +201,13 @@ def _ratios(
             continue
         tried = s_b + f_b > 0.0 and s_a > 0.0
         found[k, 0] = s_b / (s_b + f_b) / (s_a / (s_a + f_a)) if tried else math.nan
-        found[k, 1] = 1.0 / _upper(RATIO, 1.0, threshold, s_b, f_b, s_a, f_a)
-        found[k, 2] = _upper(RATIO, 1.0, threshold, s_a, f_a, s_b, f_b)
+        found[k, 1] = 1.0 / _upper(kind, RATIO, 1.0, threshold, s_b, f_b, s_a, f_a)
+        found[k, 2] = _upper(kind, RATIO, 1.0, threshold, s_a, f_a, s_b, f_b)
 
 
-def effects(successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95) -> Effects:
+def effects(
+    successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95, rule: str = "kt"
+) -> Effects:
     """How much worse than the leader's level is each other level of a side?
 
     In a grid of rank one a level's effect is the same whatever the other sides show. It is read off
@@ -218,7 +218,7 @@ def effects(successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95)
 
     Parameters
     ----------
-    successes, failures, confidence
+    successes, failures, confidence, rule
         As for `verdict`.
 
     Examples
@@ -231,13 +231,13 @@ def effects(successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95)
     """
     won, lost = tables(successes, failures)
     s, f = won.ravel(), lost.ravel()
-    rule = rule_of(won.shape, confidence, 0.0, True)
+    made = rule_of(won.shape, confidence, 0.0, True, rule)
     leader, grid = leader_of(s, f), Grid(won.shape)
-    levels = grid.levels(leader)
+    levels, by = grid.levels(leader), (made.kind, made.threshold)
     found = [np.empty((size, 3)) for size in grid.sizes]
     for level, stride, table in zip(levels, grid.strides, found, strict=True):
         others = leader + (np.arange(len(table)) - level) * stride
-        kernel_for(_ratios, work=len(table))(s, f, leader, others, rule.threshold, table)
+        kernel_for(_ratios, work=len(table))(s, f, leader, others, *by, table)
     return Effects(levels, tuple(found))
 
 

@@ -8,7 +8,9 @@ A look costs next to nothing, because
   null when log E was last computed, E is at most M(p, q) ever after (see `evalues`), and a report x
   of a multiplies M(p, q) by at most x·P/p + (1 − x)·(1 − P)/(1 − p), where P = (s + ½)/(n + 1).
   The logarithm of that is at most the number less 1. So a bound on log E is kept up to date by a
-  few multiplications, and log E itself is computed only when the bound reaches the threshold;
+  few multiplications, and log E itself is computed only when the bound reaches the threshold. With
+  the evidence of `sharp`, likewise, log E is at most log E⁺_a(p) + log E⁻_b(q), which a report x
+  raises by at most x·c + (1 − x)·d, with c and d the most that a reward of 1 and of 0 can add;
 - the leader is the winner of a tournament over the means, in which a new mean plays log₂(arms)
   matches at most.
 
@@ -29,7 +31,9 @@ from rank1.compiled import inlined, jit, record
 from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.stopping.evalues import likeliest, log_loss, log_price
+from rank1.stopping.evidence import SHARP
 from rank1.stopping.rule import rule_of
+from rank1.stopping.sharp import log_sharp, steepest
 
 __all__ = ["Watch", "may_stop", "note_report", "report", "start_watch"]
 
@@ -45,10 +49,11 @@ AT = record(
     "leader",  # the arm of the largest mean, -1 before any report
     "witness",  # the arm whose comparison is known to fall short, or -1
     "place",  # where the witness stands among the arms to be compared
+    "kind",  # of evidence, see `rank1.stopping.evidence`
     margin=float,
     threshold=float,
     bound=float,  # on the witness's log E; infinite if there is no witness
-    a1=float,  # 1/p, 1/(1 − p), 1/q and 1/(1 − q)
+    a1=float,  # 1/p, 1/(1 − p), 1/q and 1/(1 − q); for sharp evidence, what 1 and 0 can add
     a0=float,
     b1=float,
     b0=float,
@@ -72,6 +77,7 @@ def start_watch(
     confidence: float = 0.95,
     tolerance: float = 0.0,
     rank_one: bool = True,
+    rule: str = "kt",
 ) -> Watch:
     """The state before the first report, for `report` and `may_stop`.
 
@@ -79,7 +85,7 @@ def start_watch(
     ----------
     sizes
         How many levels each side has.
-    confidence, tolerance, rank_one
+    confidence, tolerance, rank_one, rule
         As for `verdict`.
 
     Examples
@@ -93,12 +99,13 @@ def start_watch(
     >>> step, int(watch.at[0].leader)
     (9, 1)
     """
-    rule = rule_of(Grid(sizes).sizes, confidence, tolerance, rank_one)
+    made = rule_of(Grid(sizes).sizes, confidence, tolerance, rank_one, rule)
     at = np.zeros(1, AT)
     at[0].leader = at[0].witness = -1
-    at[0].margin, at[0].threshold, at[0].bound = rule.tolerance, rule.threshold, math.inf
-    sides = np.array(list(zip(rule.grid.sizes, rule.grid.strides, strict=True)), SIDE)
-    arms = rule.grid.arms
+    at[0].margin, at[0].threshold, at[0].bound = made.tolerance, made.threshold, math.inf
+    at[0].kind = made.kind
+    sides = np.array(list(zip(made.grid.sizes, made.grid.strides, strict=True)), SIDE)
+    arms = made.grid.arms
     winner = np.full(2 << (arms - 1).bit_length(), -1, np.int64)
     return Watch(at, sides, np.zeros(arms), np.zeros(arms), np.zeros(arms), winner)
 
@@ -116,12 +123,13 @@ def note_report(watch: Watch, arm: int, reward: float) -> None:
     """The same for what has been checked, also in compiled code."""
     at = watch.at[0]
     s, f = watch.successes[arm], watch.failures[arm]
-    if arm == at.leader:
-        won, lost = reward * (s + 0.5) * at.a1, (1.0 - reward) * (f + 0.5) * at.a0
-        at.bound += (won + lost) / (s + f + 1.0) - 1.0
-    elif arm == at.witness:
-        won, lost = reward * (s + 0.5) * at.b1, (1.0 - reward) * (f + 0.5) * at.b0
-        at.bound += (won + lost) / (s + f + 1.0) - 1.0
+    if arm == at.leader or arm == at.witness:
+        one, zero = (at.a1, at.a0) if arm == at.leader else (at.b1, at.b0)
+        if at.kind == SHARP:
+            at.bound += reward * one + (1.0 - reward) * zero
+        else:
+            won, lost = reward * (s + 0.5) * one, (1.0 - reward) * (f + 0.5) * zero
+            at.bound += (won + lost) / (s + f + 1.0) - 1.0
     s += reward
     f += 1.0 - reward
     watch.successes[arm], watch.failures[arm] = s, f
@@ -173,13 +181,20 @@ def find_witness(watch: Watch) -> bool:
         b = _compared(sides, leader, place)
         if b != leader:
             s_b, f_b = float(s[b]), float(f[b])
-            p, q = likeliest(null, float(at.margin), s_a, f_a, s_b, f_b)
-            lost = log_loss(s_a, f_a, p) + log_loss(s_b, f_b, q)
-            value = lost + price + log_price(s_b, f_b)
+            if at.kind == SHARP:
+                value, p, q = log_sharp(null, float(at.margin), s_a, f_a, s_b, f_b)
+            else:
+                p, q = likeliest(null, float(at.margin), s_a, f_a, s_b, f_b)
+                lost = log_loss(s_a, f_a, p) + log_loss(s_b, f_b, q)
+                value = lost + price + log_price(s_b, f_b)
             if not value >= at.threshold:
                 at.witness, at.place, at.bound = b, place, value
-                at.a1, at.a0 = min(_inverse(p), HUGE), min(_inverse(1.0 - p), HUGE)
-                at.b1, at.b0 = min(_inverse(q), HUGE), min(_inverse(1.0 - q), HUGE)
+                if at.kind == SHARP:
+                    at.a1, at.a0 = steepest(True, True, p), steepest(True, False, p)
+                    at.b1, at.b0 = steepest(False, True, q), steepest(False, False, q)
+                else:
+                    at.a1, at.a0 = min(_inverse(p), HUGE), min(_inverse(1.0 - p), HUGE)
+                    at.b1, at.b0 = min(_inverse(q), HUGE), min(_inverse(1.0 - q), HUGE)
                 return False
         place += 1
     return True

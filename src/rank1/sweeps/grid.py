@@ -17,6 +17,7 @@ from rank1.policies.base import Policy
 from rank1.problems import PROBLEMS
 from rank1.problems.base import Problem
 from rank1.settings import find_policy, list_depth, make
+from rank1.simulation.feedback import AT_ONCE, Feedback
 from rank1.simulation.known import smallest_start
 from rank1.simulation.plan import MAX_RUNS
 from rank1.simulation.series import Series, checkpoints_of
@@ -27,6 +28,8 @@ __all__ = ["EXAMPLE", "SweepGrid", "grid_of", "read_grid"]
 MAX_SERIES = 1_000_000
 #: Levels of all sides of all problems together: more would not fit into memory.
 MAX_LEVELS = 100_000_000
+#: How rewards come in, for the whole grid: arguments of `Feedback.of`.
+FEEDBACK = ("delay", "missing", "batch", "drift", "forgetting")
 DEFAULTS = {"runs": 20, "seed": 1, "checkpoints": 100, "shuffle": False}
 #: A grid to start from: `rank1 sweep --example`.
 EXAMPLE = """\
@@ -64,11 +67,20 @@ class SweepGrid:
     seed: int
     checkpoints: int | list[int]
     shuffle: bool = False
+    feedback: Feedback = AT_ONCE
 
     def series(self) -> list[Series]:
         """All combinations, in the order of the result's rows."""
         return [
-            Series.of(policy, problem, n, self.checkpoints, self.seed, shuffle=self.shuffle)
+            Series.of(
+                policy,
+                problem,
+                n,
+                self.checkpoints,
+                self.seed,
+                shuffle=self.shuffle,
+                feedback=self.feedback,
+            )
             for problem in self.problems
             for policy in self.policies
             for n in self.n
@@ -119,7 +131,7 @@ def grid_of(given: Mapping[str, Any]) -> SweepGrid:
     (2, ['rank1elim:confidence_scale=0.5', 'rank1elim'], 20)
     """
     for key in given:
-        checks.one_of("a key of the grid", key, ["n", *DEFAULTS, "problem", "policy"])
+        checks.one_of("a key of the grid", key, ["n", *DEFAULTS, *FEEDBACK, "problem", "policy"])
     for key in ("n", "problem", "policy"):
         if key not in given:
             raise InputError(key, None, "in the grid", got="nothing")
@@ -134,6 +146,7 @@ def grid_of(given: Mapping[str, Any]) -> SweepGrid:
         for value in n:
             checkpoints_of(value, marks)
     checks.boolean("shuffle", plain["shuffle"])
+    feedback = Feedback.of(**{key: given[key] for key in FEEDBACK if key in given})
     tables = {kind: _tables(kind, given[kind]) for kind in ("problem", "policy")}
     sizes = {
         kind: sum(math.prod(map(len, table.dimensions.values())) for table in parts)
@@ -155,6 +168,7 @@ def grid_of(given: Mapping[str, Any]) -> SweepGrid:
         try:
             policy.check(problem.grid)
             smallest_start(policy, problem, n[0])
+            feedback.check(policy, problem)
         except (InputError, InputTypeError) as error:
             name = problem.description["name"]
             raise error.within(f"policy {policy.label} on problem {name}") from None
@@ -166,6 +180,7 @@ def grid_of(given: Mapping[str, Any]) -> SweepGrid:
         checks.integer("seed", plain["seed"], 0, None),
         marks,
         plain["shuffle"],
+        feedback,
     )
 
 

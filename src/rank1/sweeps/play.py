@@ -10,6 +10,7 @@ from typing import Any
 
 from rank1 import checks
 from rank1.errors import InputTypeError
+from rank1.simulation.feedback import AT_ONCE
 from rank1.simulation.known import problem_document
 from rank1.simulation.plan import Plan, make_plan
 from rank1.simulation.series import Series
@@ -115,6 +116,7 @@ def facts_of(grid: SweepGrid, todo: Plan[Series]) -> dict[str, Any]:
         "runs": grid.runs,
         "seed": grid.seed,
         "shuffle": grid.shuffle,
+        **({} if grid.feedback == AT_ONCE else {"feedback": grid.feedback.document()}),
         "series": len(todo.series),
         "missing": missing,
     }
@@ -141,5 +143,8 @@ def _name_of(grid: SweepGrid) -> str:
     """Tells one sweep from another."""
     policies = [policy.label for policy in grid.policies]
     problems = [problem.digest for problem in grid.problems]
-    what = policies, problems, list(grid.n), grid.runs, grid.seed, grid.checkpoints, grid.shuffle
+    what: tuple[Any, ...] = policies, problems, list(grid.n), grid.runs, grid.seed
+    what += grid.checkpoints, grid.shuffle
+    if grid.feedback != AT_ONCE:
+        what += (grid.feedback,)
     return hashlib.sha256(repr(what).encode()).hexdigest()

@@ -8,12 +8,13 @@ from typing import Any
 
 from rank1 import checks
 from rank1.errors import InputError
-from rank1.problems import Gaussian, Problem, Product, RankOne
+from rank1.problems import Gaussian, Means, Problem, Product, RankOne
 from rank1.statistics import finite
 from rank1.theory.bounds import lower_bound, unimodal_bound, upper_bound
 from rank1.theory.characteristic import characteristic_time
 from rank1.theory.gaps import hardness
 from rank1.theory.graves_lai import graves_lai
+from rank1.theory.rank_one_time import MAX_DIFFERENT, is_quickly_solved
 
 __all__ = ["Note", "table"]
 
@@ -61,7 +62,8 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         - `upper_slope`: `uts` and `osub`, the factors of log n in these policies' proven regret:
           both attain Theorem 2, see `unimodal_bound`
         - `identification`: `characteristic_time`, T*: to name the best arm with error α takes at
-          least about T*·log(1/α) pulls
+          least about T*·log(1/α) pulls, if the grid is known to be unimodal; `rank_one` and `any`,
+          the same if it is known to be of rank one, and if nothing is known of it
         - `n`
         - `notes`: sentences that begin with the entry they are about, see `Note`
 
@@ -133,14 +135,19 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         text = f"above the trivial bound, n times the largest gap: {trivial:.6g}"
         notes.append(Note("upper.theorem1", text))
 
-    kinds = {"theorem2": (Product, "Bernoulli"), "theorem3": (Gaussian, "Gaussian")}
+    not_bernoulli = None if isinstance(problem, Product) else "is for Bernoulli rewards"
+    if isinstance(problem, Means):  # what isn't met
+        not_bernoulli = "is for grids of rank one, of products of factors"
+    not_proven = not_bernoulli and not_bernoulli.replace("is for Bern", "is proven for Bern")
+    unmet = {
+        "theorem2": not_bernoulli,
+        "theorem3": None if isinstance(problem, Gaussian) else "is for Gaussian rewards",
+    }
+    if isinstance(problem, Means) and len(sides) != 2:
+        unmet["theorem2"] = f"{not_bernoulli}, and for two sides"
     slopes = {
-        name: entry(
-            f"lower_slope.{name}",
-            lambda: lower_bound(problem),
-            None if isinstance(problem, kind) else f"is for {rewards} rewards",
-        )
-        for name, (kind, rewards) in kinds.items()
+        name: entry(f"lower_slope.{name}", lambda: lower_bound(problem), reason)
+        for name, reason in unmet.items()
     }
     if isinstance(problem, Gaussian) and problem.best_mean == 1:
         text = (
@@ -156,7 +163,14 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         asked = f"one of at most {MAX_SOLVED:,} arms to be solved numerically"
         raise InputError("problem", problem, asked, "it equals the closed form")
 
+    def solve_time() -> float:
+        if isinstance(problem, RankOne) and not is_quickly_solved(problem):
+            asked = f"one of at most {MAX_DIFFERENT:,} different arms to be solved numerically"
+            raise InputError("problem", problem, asked)
+        return characteristic_time(problem, "rank_one").value
+
     solved = entry("lower_slope.graves_lai", solve)
+    time = entry("identification.characteristic_time", lambda: characteristic_time(problem).value)
     return {
         "gaps": gaps,
         "mu": hard.mu,
@@ -166,14 +180,14 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
             name: entry(
                 f"upper_slope.{name}",
                 lambda: unimodal_bound(problem),
-                None if isinstance(problem, Product) else "is proven for Bernoulli rewards",
+                not_proven,
             )
             for name in ("uts", "osub")
         },
         "identification": {
-            "characteristic_time": entry(
-                "identification.characteristic_time", lambda: characteristic_time(problem).value
-            )
+            "characteristic_time": time,
+            "rank_one": entry("identification.rank_one", solve_time),
+            "any": entry("identification.any", lambda: characteristic_time(problem, "any").value),
         },
         "n": n,
         "notes": notes,
