@@ -1,0 +1,1 @@
+"""Sides, shares and bets."""
