@@ -90,14 +90,19 @@ def clipped(m: float) -> float:
 def prepare(
     sides: Records, leaders: Ints, shares: Floats, fit: Floats, rho: Floats, base: Floats
 ) -> None:
-    """Compute ρ and (1 − ρ)·f(a) + ρ·f(l) of each level; ρ is 0 where nothing is bet."""
+    """Compute ρ and (1 − ρ)·f(a) + ρ·f(l) of each level; ρ is 0 where nothing is bet.
+
+    The leader's own ρ, which no bet needs, is how many levels of its side are bet against.
+    """
     for d in range(len(sides)):
         begin, leader = sides[d].begin, leaders[d]
         for k in range(begin, begin + sides[d].levels):
             rho[k] = base[k] = 0.0
+        for k in range(begin, begin + sides[d].levels):
             if leader >= 0 and k != begin + leader and shares[k] > 0.0:
                 a = begin + leader
                 if shares[a] > 0.0:
+                    rho[a] += 1.0
                     rho[k] = shares[k] / (shares[a] + shares[k])
                     base[k] = (1.0 - rho[k]) * fit[a] + rho[k] * fit[k]
 
@@ -142,7 +147,7 @@ def fold_report(
     product = total_of(sides, fit, arm)
     for d in range(len(sides)):
         leader, begin = leaders[d], sides[d].begin
-        if leader < 0:
+        if leader < 0 or rho[begin + leader] == 0.0:
             continue
         shown = begin + arm // sides[d].stride % sides[d].levels
         others = product / fit[shown]
@@ -155,7 +160,7 @@ def fold_report(
                     take_logs(shown, logs, wealth, factors)
             continue
         for k in range(begin, begin + sides[d].levels):
-            if rho[k] > 0.0:
+            if rho[k] > 0.0 and k != shown:
                 multiply(k, 1.0, rho[k], clipped(base[k] * others), x, kappas, wealth)
                 factors[k] += 1
                 if factors[k] >= FACTORS:
@@ -180,15 +185,17 @@ def fold_many(
     fit: Floats,
     kappas: Floats,
     logs: Floats,
+    wealth: Floats,
+    factors: Ints,
     arm: int,
     x: float,
     count: int,
 ) -> None:
-    """Fold `count` reports of one arm, all with the reward x, straight into the logarithms."""
+    """As `fold_report`, for `count` reports of one arm that all have the reward x."""
     product = total_of(sides, fit, arm)
     for d in range(len(sides)):
         leader, begin = leaders[d], sides[d].begin
-        if leader < 0:
+        if leader < 0 or rho[begin + leader] == 0.0:
             continue
         shown = begin + arm // sides[d].stride % sides[d].levels
         others = product / fit[shown]
@@ -197,12 +204,33 @@ def fold_many(
             first, last, ahead = begin, begin + sides[d].levels, True
         for k in range(first, last):
             r = rho[k]
-            if r > 0.0:
-                m = clipped(base[k] * others)
-                part = (r if ahead else r - 1.0) * (x - m)
-                scale, most = 1.0 / (1.0 - m), MOST / max(r * m, (1.0 - r) * (1.0 - m))
+            if r == 0.0 or k == begin + leader:
+                continue
+            m = clipped(base[k] * others)
+            part = (r if ahead else r - 1.0) * (x - m)
+            scale, most = 1.0 / (1.0 - m), MOST / max(r * m, (1.0 - r) * (1.0 - m))
+            if count > FACTORS:
                 for j in range(len(kappas)):
                     logs[k, j] += count * math.log1p(min(kappas[j] * scale, most) * part)
+                continue
+            if factors[k] + count > FACTORS:
+                take_logs(k, logs, wealth, factors)
+            factors[k] += count
+            for j in range(len(kappas)):
+                wealth[k, j] *= power(1.0 + min(kappas[j] * scale, most) * part, count)
+
+
+@inlined
+def power(factor: float, count: int) -> float:
+    """The factor to the power of a count, by squaring."""
+    product = factor if count & 1 else 1.0
+    count >>= 1
+    while count > 0:
+        factor *= factor
+        if count & 1:
+            product *= factor
+        count >>= 1
+    return product
 
 
 @jit
@@ -238,7 +266,7 @@ def fold_pairs(
         if shown == a:
             first, last = begin, begin + levels
         for k in range(first, last):
-            if rho[k] > 0.0:
+            if rho[k] > 0.0 and k != a:
                 m = clipped((base[k] + (1.0 - rho[k]) * lift * fit[a]) * others)
                 part = (rho[k] - 1.0) * (x - m)
                 if shown == a:
