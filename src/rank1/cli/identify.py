@@ -27,7 +27,7 @@ from rank1.cli.options import (
 
 @app.command(
     epilog="Example: rank1 identify --problem spike --set K=8 --set L=8 --set p_u=0.5 --set "
-    "p_v=0.5 --set delta_u=0.2 --set delta_v=0.2 --policy top_two --confidence 0.95 --runs 100"
+    "p_v=0.5 --set delta_u=0.2 --set delta_v=0.2 --policy bet_elim --confidence 0.95 --runs 100"
 )
 def identify(
     problem: ProblemName,
@@ -48,6 +48,9 @@ def identify(
     any_grid: Annotated[
         bool, typer.Option("--any-grid", help="Don't let the rule assume that the rank is one.")
     ] = False,
+    method: Annotated[
+        str, typer.Option(help="How runs are played: auto, steps or stages.")
+    ] = "auto",
     shuffle: Shuffle = False,
     store: Store = None,
     backend: Backend = "threads",
@@ -72,8 +75,8 @@ def identify(
     found, interrupted = finished(
         lambda: simulation.identify(
             policies, chosen, confidence, tolerance, n, runs, seed, jobs,
-            rank_one=not any_grid, shuffle=shuffle, store=store, backend=backend, address=address,
-            progress=True,
+            rank_one=not any_grid, method=method, shuffle=shuffle, store=store, backend=backend,
+            address=address, progress=True,
         )
     )  # fmt: skip
     if json_:

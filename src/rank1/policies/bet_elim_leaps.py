@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import jit
+from rank1.compiled import inlined, jit
 from rank1.design.bets import fold_many, fold_pairs
 from rank1.grid import Grid
 from rank1.policies.base import Leaps, Records
@@ -55,14 +55,53 @@ def leap_versions(
     places: Ints,
     plan: Records,
 ) -> tuple[int, int]:
-    """As the loop from step 0 to n, and equal to it in law.
+    """As the loop from step 0 to n, and equal to it in law."""
+    return leap(
+        state, law, rng, splitter, n, checkpoints, curve, totals, tallied, counts, places, plan,
+        False,
+    )  # fmt: skip
 
-    `rng` decides what happens, `splitter` only when, between the checkpoints of a version. If n is
-    negative, up to −n steps are played, until the state is done.
-    """
+
+def leap_until_done(
+    state: Any,
+    law: Any,
+    rng: np.random.Generator,
+    splitter: np.random.Generator,
+    n: int,
+    checkpoints: Ints,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    places: Ints,
+    plan: Records,
+) -> tuple[int, int]:
+    """The same, up to the version at whose end the state is done."""
+    return leap(
+        state, law, rng, splitter, n, checkpoints, curve, totals, tallied, counts, places, plan,
+        True,
+    )  # fmt: skip
+
+
+@inlined
+def leap(
+    state: Any,
+    law: Any,
+    rng: np.random.Generator,
+    splitter: np.random.Generator,
+    n: int,
+    checkpoints: Ints,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    places: Ints,
+    plan: Records,
+    until_done: bool,
+) -> tuple[int, int]:
+    """`rng` decides what happens, `splitter` only when, between the checkpoints of a version."""
     at = state.at[0]
     arms = state.limits[0].arms
-    until_done, n = n < 0, abs(n)
     t = mark = 0
     while t < n and not (until_done and at.done == 1):
         pulls = min(at.next_at - at.reports, n - t)
@@ -90,7 +129,12 @@ def leap_versions(
     return t, 0
 
 
-LEAPS = Leaps(leap_versions, room_for)
+def suits(policy: Any, problem: Any) -> bool:
+    """Rewards are 0 or 1, and each counts for the fit at once."""
+    return bool(problem.binary) and policy.window == 0
+
+
+LEAPS = Leaps(leap_versions, room_for, leap_until_done, suits)
 
 
 @jit
@@ -109,7 +153,7 @@ def play_version(
     places: Ints,
     plan: Records,
 ) -> None:
-    """Draw the arms of so many pulls, side after side, and fold what each arm gives."""
+    """Draw the arms of a number of pulls, side after side, and fold what each arm gives."""
     sides = state.sides
     deepest = len(sides) - 1
     for k in range(pieces):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -261,21 +262,19 @@ def start_bets(
     known: Known,
     grid: Grid,
     kappas: tuple[float, ...],
-    threshold: float,
-    growth: float,
-    floor: float,
-    lift: float,
     window: int,
-    first: int,
+    settings: Mapping[str, Any],
 ) -> BetElimState:
-    """The state before the first pull."""
+    """The state before the first pull, with settings as `AT` has them."""
     sides, levels = sides_of(grid), sum(grid.sizes)
     kept = max(4, min(KEPT, ROOM // levels))
     at = np.zeros(1, AT)
-    at[0].first = at[0].next_at = first
+    for name, value in settings.items():
+        at[name] = value
+    at[0].next_at, lift = at[0].first, at[0].lift
     at[0].shortest = 1 + len(sides) * grid.arms // 512 + levels // 16
-    at[0].threshold, at[0].growth, at[0].floor, at[0].lift = threshold, growth, floor, lift
-    at[0].low, at[0].scale = known.low, 1 / (known.high - known.low) if known.high > known.low else 1
+    at[0].low, reach = known.low, known.high - known.low
+    at[0].scale = 1 / reach if reach > 0 else 1
     at[0].done = grid.arms == 1
     shares = np.concatenate([np.full(size, 1 / size) for size in grid.sizes])
     up_to = np.zeros(levels)

@@ -12,11 +12,13 @@ from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.policies.step import note, step
 
-__all__ = ["play", "play_until", "refuse", "room_for_curve"]
+__all__ = ["play", "play_until", "play_until_done", "refuse", "room_for_curve"]
 
 # Methods of a stopping rule's state.
 learn = method("learn")
 may_stop = method("may_stop")
+# Of the state of a policy that has a rule of its own.
+done = method("done")
 
 
 def play(
@@ -80,6 +82,32 @@ def play_until(
         if may_stop(rule):
             return t, arm, True
     return t, 0, False
+
+
+def play_until_done(
+    state: Any,
+    law: Any,
+    rng: np.random.Generator,
+    arms: int,
+    t: int,
+    stop: int,
+    checkpoints: NDArray[np.int64],
+    curve: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> tuple[int, int, bool]:
+    """As `play_until`, with the policy's own rule."""
+    mark = 0
+    while checkpoints[mark] <= t:
+        mark += 1
+    while t < stop and not done(state):
+        inside, arm, _ = step(state, law, rng, arms, totals)
+        if not inside:
+            return t, arm, False
+        t += 1
+        if t == checkpoints[mark]:
+            note(curve, mark, totals)
+            mark += 1
+    return t, 0, done(state)
 
 
 def room_for_curve(checkpoints: int) -> NDArray[np.float64]:

@@ -26,8 +26,8 @@ from rank1.simulation.block import Block
 from rank1.simulation.feedback import AT_ONCE, Feedback, compile_late, late_run, late_steps
 from rank1.simulation.known import known_of
 from rank1.simulation.loop import play as play_steps
-from rank1.simulation.loop import play_until, refuse, room_for_curve
-from rank1.simulation.stop import StopRule
+from rank1.simulation.loop import play_until, play_until_done, refuse, room_for_curve
+from rank1.simulation.stop import OwnRule, StopRule
 
 __all__ = ["METHODS", "Run", "Series", "checkpoints_of", "resolved"]
 
@@ -91,7 +91,9 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
 def resolved(method: str, policy: Policy, problem: Problem) -> str:
     """The method that "auto" stands for: whole stages where they are possible."""
     checks.one_of("method", method, METHODS)
-    possible = policy.leaps is not None and problem.has_tallies
+    possible = (
+        policy.leaps is not None and problem.has_tallies and policy.leaps.suits(policy, problem)
+    )
     if method == "stages" and not possible:
         raise InputError(
             "method",
@@ -165,9 +167,9 @@ class Series:
         n = checks.integer("n", n, 1)
         policy.check(problem.grid)
         feedback.check(policy, problem)
-        if feedback != AT_ONCE or stop is not None:
+        if feedback != AT_ONCE or not isinstance(stop, OwnRule | None):
             if method == "stages":
-                why = "auto or steps where rewards don't come at once, or a rule ends the runs"
+                why = "auto or steps where rewards are late, or a rule looks after every pull"
                 raise InputError("method", method, why)
             method = "steps"
         if feedback != AT_ONCE and stop is not None:
@@ -194,13 +196,16 @@ class Series:
 
     def _depends_on(self) -> tuple[Any, ...]:
         policy, problem = self.policy, self.problem
-        loop: Any = self._leaps.play if self.method == "stages" else play_steps
+        own = isinstance(self.stop, OwnRule)
+        loop: Any = play_until_done if own else play_steps
+        if self.method == "stages":
+            loop = self._leaps.until_done if own else self._leaps.play
         more: tuple[Any, ...] = (Shuffled,) if self.shuffle else ()
         if self.feedback != AT_ONCE:
             loop = late_steps
             more += self.feedback, load_tallies
         elif self.stop is not None:
-            loop = play_until
+            loop = loop if own else play_until
             more += (self.stop,)
         return (
             VERSION, OPTIONS,
@@ -289,16 +294,25 @@ class Series:
             return lambda rng, _, t, stop, totals: until(
                 state, law, rng, rule, arms, t, stop, marks, curve, totals
             )
+        own = isinstance(self.stop, OwnRule)
+        if own and self.method == "steps":
+            whole = kernel(play_until_done, state, law)
+            return lambda rng, _, t, stop, totals: whole(
+                state, law, rng, arms, t, stop, marks, curve, totals
+            )
         if self.method == "steps":
             steps = kernel(play_steps, state, law)
             return lambda rng, _, t, stop, totals: (
                 *steps(state, law, rng, arms, t, stop, marks, curve, totals), False
             )  # fmt: skip
-        leaps = kernel(self._leaps.play, state, law)
+        play = self._leaps.until_done if own else self._leaps.play
+        assert play is not None
+        leaps = kernel(play, state, law)
         room = self._leaps.room(law, problem.grid, marks)
         # The splitter is apart, so that the run itself doesn't depend on the checkpoints.
         return lambda rng, splitter, _, stop, totals: (
-            *leaps(state, law, rng, splitter, stop, marks, curve, totals, *room), False
+            *leaps(state, law, rng, splitter, stop, marks, curve, totals, *room),
+            own and bool(state.done()),
         )  # fmt: skip
 
     def compile(self) -> None:

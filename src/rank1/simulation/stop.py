@@ -1,6 +1,7 @@
 """When a run ends before its n steps: rules that look after every pull.
 
-A rule is an immutable value with `start(grid)`, which returns a state: a NamedTuple of arrays with
+A policy may have a rule of its own, `OwnRule`: its state says when it is done. Any other rule is an
+immutable value with `start(grid)`, which returns a state: a NamedTuple of arrays with
 `learn(arm, reward)` and `may_stop()`, which compile, and `leader()`, the arm that the run names.
 """
 
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from rank1.grid import Grid
 from rank1.stopping.online import Watch, may_stop, note_report, start_watch
 
-__all__ = ["BestArmRule", "StopRule"]
+__all__ = ["BestArmRule", "OwnRule", "StopRule"]
 
 
 class StopRule(Protocol):
@@ -20,6 +21,14 @@ class StopRule(Protocol):
 
     def start(self, grid: Grid) -> Any:
         """Its state before the first pull."""
+
+
+@dataclass(frozen=True)
+class OwnRule:
+    """The policy's own rule: a run ends when its state is done, and names what `best` does."""
+
+    def start(self, grid: Grid) -> None:
+        """All there is to know is in the policy's state."""
 
 
 class Evidence(NamedTuple):
