@@ -27,15 +27,19 @@ from rank1.grid import Grid
 
 __all__ = [
     "KAPPAS",
+    "LEADERS",
     "LONGER",
     "SIDE",
+    "clipped",
     "fold_many",
     "fold_pairs",
     "fold_report",
+    "give_slots",
     "log_means",
     "prepare",
     "sides_of",
     "stake",
+    "take_logs",
     "total_of",
 ]
 
@@ -53,6 +57,9 @@ MOST = 0.95
 LEAST_MEAN, LARGEST_MEAN = 1e-4, 0.99
 #: A product of this number of factors neither overflows nor vanishes: each is in [0.05, 1000].
 FACTORS = 64
+
+#: Levels that may lead a side, one after another, with a process of their own.
+LEADERS = 64
 
 SIDE = record("levels", "stride", "begin")
 
@@ -275,6 +282,20 @@ def fold_pairs(
                 for j in range(len(kappas)):
                     c = stake(kappas[j], rho[k], m, 1.0)
                     pairs[row, j] += count * math.log1p(c * part)
+
+
+@jit
+def give_slots(sides: Records, leaders: Ints, slots: Ints) -> None:
+    """A level that leads for the first time gets a process of its own, if one is left."""
+    for d in range(len(sides)):
+        begin, levels = sides[d].begin, sides[d].levels
+        if slots[begin + leaders[d]] < 0:
+            given = 0
+            for k in range(begin, begin + levels):
+                if slots[k] >= 0:
+                    given += 1
+            if given < LEADERS:
+                slots[begin + leaders[d]] = given
 
 
 @jit

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit, record
 from rank1.design.bets import (
+    LEADERS,
     fold_pairs,
     fold_report,
+    give_slots,
     log_means,
     prepare,
     sides_of,
@@ -34,8 +36,6 @@ NUMBERS = 2**31 - 1
 KEPT, ROOM = 256, 2**18
 #: Passes of the first fit; each later one starts from the one before.
 FIRST_PASSES = 8
-#: Levels that may lead a side, one after another, with a process of their own.
-LEADERS = 64
 
 AT = record(
     "version",  # the number of the current one
@@ -226,20 +226,6 @@ def add_up(sides: Any, shares: Floats, up_to: Floats) -> None:
                 last = k
         for k in range(last, end):
             up_to[k] = 1.0
-
-
-@jit
-def give_slots(sides: Any, leaders: Ints, slots: Ints) -> None:
-    """A level that leads for the first time gets a process of its own, if one is left."""
-    for d in range(len(sides)):
-        begin, levels = sides[d].begin, sides[d].levels
-        if slots[begin + leaders[d]] < 0:
-            given = 0
-            for k in range(begin, begin + levels):
-                if slots[k] >= 0:
-                    given += 1
-            if given < LEADERS:
-                slots[begin + leaders[d]] = given
 
 
 @jit
