@@ -33,6 +33,7 @@ Where things are
 - rank1.policies: the algorithms; `rank1 policies` lists them
 - rank1.theory: bounds on regret, and on pulls
 - rank1.stopping: may a study stop? From counts alone
+- rank1.design: shares, bets and verdicts from counts by version
 - rank1.datasets: grids of counts from the real world
 - rank1.fit: is a grid of rank one?
 - rank1.grids: both together, as `rank1 grids` prints them
@@ -58,9 +59,9 @@ _EXPORTS = {
     "grid": "Grid",
     "problems": """Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval Means
         PositionBased PROBLEMS Problem Product RankOne Sampler spike""",
-    "policies": """GLMUCB IMEDUB IdTS KLUCB Known LinUCB OSUB Oracle POLICIES PairElim Policy Pull
-        Rank1Elim Rank1ElimKL State ThompsonSampling TopTwo Truth UCB1 UTS Uniform ask restore
-        snapshot tell warm_up""",
+    "policies": """BetElim GLMUCB IMEDUB IdTS KLUCB Known LinUCB OSUB Oracle POLICIES PairElim
+        Policy Pull Rank1Elim Rank1ElimKL State ThompsonSampling TopTwo Truth UCB1 UTS Uniform ask
+        restore snapshot tell warm_up""",
     "simulation": """Identification Interrupted Outcome Result Searches Series Trace identify
         simulate""",
     "sweeps": "Sweep SweepGrid grid_of load read_grid read_sweep sweep write_sweep",
@@ -74,12 +75,23 @@ _EXPORTS = {
 HOMES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 #: Modules that are public as such.
 _MODULES = (
-    *("datasets", "fit", "grids", "literal", "policies", "problems", "simulation", "stopping"),
+    *(
+        "datasets",
+        "design",
+        "fit",
+        "grids",
+        "literal",
+        "policies",
+        "problems",
+        "simulation",
+        "stopping",
+    ),
     *("studies", "sweeps", "testing", "theory"),
 )
 
 if TYPE_CHECKING:
     from rank1 import datasets as datasets
+    from rank1 import design as design
     from rank1 import fit as fit
     from rank1 import grids as grids
     from rank1 import literal as literal

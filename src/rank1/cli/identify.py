@@ -32,7 +32,7 @@ from rank1.cli.options import (
 
 @app.command(
     epilog="Example: rank1 identify --problem spike --set K=8 --set L=8 --set p_u=0.5 --set "
-    "p_v=0.5 --set delta_u=0.2 --set delta_v=0.2 --policy top_two --confidence 0.95 --runs 100"
+    "p_v=0.5 --set delta_u=0.2 --set delta_v=0.2 --policy bet_elim --confidence 0.95 --runs 100"
 )
 def identify(
     problem: ProblemName,
@@ -59,6 +59,9 @@ def identify(
             help="Evidence to stop by: kt, or sharp (fewer pulls; not where means drift)."
         ),
     ] = "kt",
+    method: Annotated[
+        str, typer.Option(help="How runs are played: auto, steps or stages.")
+    ] = "auto",
     shuffle: Shuffle = False,
     delay: Delay = "0",
     missing: Missing = 0.0,
@@ -89,9 +92,9 @@ def identify(
     found, interrupted = finished(
         lambda: simulation.identify(
             policies, chosen, confidence, tolerance, n, runs, seed, jobs,
-            rank_one=not any_grid, rule=rule, shuffle=shuffle, delay=late, missing=missing,
-            batch=batch, drift=drifts, store=store, backend=backend, address=address,
-            progress=True,
+            rank_one=not any_grid, rule=rule, method=method, shuffle=shuffle, delay=late,
+            missing=missing, batch=batch, drift=drifts, store=store, backend=backend,
+            address=address, progress=True,
         )
     )  # fmt: skip
     if json_:

@@ -31,6 +31,7 @@ from typing import Protocol
 
 import numpy as np
 
+from rank1.literal.bet_elim import LiteralBetElim
 from rank1.literal.glm_ucb import LiteralGLMUCB
 from rank1.literal.id_ts import LiteralIdTS
 from rank1.literal.imed_ub import literal_imed_ub
@@ -71,6 +72,7 @@ LITERAL: dict[str, Callable[..., Literal]] = {
     "osub": literal_osub,
     "imed_ub": literal_imed_ub,
     "top_two": literal_top_two,
+    "bet_elim": LiteralBetElim,
     "id_ts": LiteralIdTS,
     "pair_elim": LiteralPairElim,
 }

@@ -13,6 +13,7 @@ from rank1.policies.uts import UTS as UTS
 from rank1.policies.osub import OSUB as OSUB
 from rank1.policies.imed_ub import IMEDUB as IMEDUB
 from rank1.policies.top_two import TopTwo as TopTwo
+from rank1.policies.bet_elim import BetElim as BetElim
 from rank1.policies.id_ts import IdTS as IdTS
 from rank1.policies.pair_elim import PairElim as PairElim
 from rank1.policies.uniform import Uniform as Uniform

@@ -276,11 +276,15 @@ class Leaps(NamedTuple):
     `play(state, law, rng, splitter, n, checkpoints, curve, totals, *room)` plays n steps from the
     first one and is compiled for the state and the law; it returns the step it reached and the arm
     at which it stopped, as the loop does. `room(law, grid, checkpoints)` allocates the arrays it
-    works in.
+    works in. `until_done` takes the same arguments and also stops as soon as the state is done;
+    for policies with a stopping rule of their own. `suits(policy, problem)` is whether this policy
+    can be played so on this problem, whose law has the methods it takes.
     """
 
     play: Callable[..., tuple[int, int]]
     room: Callable[..., tuple[Any, ...]]
+    until_done: Callable[..., tuple[int, int]] | None = None
+    suits: Callable[[Any, Any], bool] = lambda policy, problem: True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,6 +318,18 @@ class Policy:
     def propensity(self, arms: int) -> float:
         """The probability with which `choose` picked the pull that it gave; NaN if not known."""
         return math.nan
+
+    def judging(self, confidence: float, rank_one: bool) -> Policy | None:
+        """This policy with its own stopping rule at this confidence; None if it has no rule.
+
+        A state that has one has the method `done()`, which compiles: whether the arm that `best`
+        names may be called best.
+        """
+        return None
+
+    def allowance(self, sides: int) -> float:
+        """By which factor the best arm may exceed the one at which its own rule stops."""
+        return 1.0
 
     def check(self, grid: Grid, horizon: int | None = None) -> None:
         """Refuse a grid that it can't play, or won't have tried once by the horizon.

@@ -150,6 +150,8 @@ class Means(Problem):
     ((1, 1), (2, 2))
     """
 
+    binary = True
+
     def __init__(self, means: ArrayLike) -> None:
         self.means = _probabilities(means)
 

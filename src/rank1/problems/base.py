@@ -60,6 +60,8 @@ class Problem:
     #: The least and the largest reward.
     low: float = 0.0
     high: float = 1.0
+    #: Whether every reward is 0 or 1.
+    binary: bool = False
     #: Names of the levels, a list for each side.
     labels: list[list[str]] | None = None
     #: Steps for which one filling of the law lasts, where Python has to draw for it.

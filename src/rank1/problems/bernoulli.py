@@ -131,6 +131,8 @@ class Product(RankOne):
     ((0, 0, 2), 0.576)
     """
 
+    binary = True
+
     def __init__(self, factors: Sequence[ArrayLike]) -> None:
         self.factors = checked_factors("factors", factors)
         settings = {"factors": [side.tolist() for side in self.factors]}

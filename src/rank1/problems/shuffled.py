@@ -99,7 +99,7 @@ class Shuffled(Problem):
         self.orders: list[Ints] = [rng.permutation(size) for size in problem.grid.sizes]
         self.description = problem.description
         self.sigma, self.low, self.high = problem.sigma, problem.low, problem.high
-        self.block = problem.block
+        self.block, self.binary = problem.block, problem.binary
         if problem.labels is not None:
             self.labels = [
                 [names[level] for level in order]

@@ -256,7 +256,7 @@ def late_steps(
             elif expects(state, arm, tag):
                 update(state, arm, tag, reward)
             learn(rule, arm, reward)
-            if may_stop(rule):
+            if may_stop(rule, state):
                 return t, STOPPED
             if rules.forget_every > 0:
                 known[arm] += 1.0

@@ -24,7 +24,7 @@ from rank1.simulation.known import best_document, pairs_of, problem_document
 from rank1.simulation.plan import make_plan
 from rank1.simulation.runs import Interrupted, checked_policies, checked_problem
 from rank1.simulation.series import Series
-from rank1.simulation.stop import BestArmRule
+from rank1.simulation.stop import BestArmRule, OwnRule, StopRule
 from rank1.simulation.store import Store
 from rank1.statistics import mean_and_error
 
@@ -50,7 +50,8 @@ class Searches:
     grid: Grid
     #: The arm that led at the end of each run.
     arms: list[int] = field(repr=False)
-    #: Whether a run was stopped at an arm that is further from the best than the tolerance.
+    #: Whether a run was stopped at an arm that is further from the best than the tolerance, or
+    #: than the policy's own rule allows.
     wrong: NDArray[np.bool_] = field(repr=False)
     #: Expected regret until the end of each run.
     regret: NDArray[np.float64] = field(repr=False)
@@ -204,6 +205,7 @@ def identify(
     *,
     rank_one: bool = True,
     rule: str = "kt",
+    method: str = "auto",
     shuffle: bool = False,
     delay: float | Mapping[str, int] = 0.0,
     missing: float = 0.0,
@@ -214,22 +216,23 @@ def identify(
     address: str | None = None,
     progress: bool | Progress = False,
 ) -> Identification:
-    """Play each policy until the stopping rule is sure of the best arm.
+    """Play each policy until the best arm is known.
 
-    The rule (`rank1.stopping`) is looked at after every pull. Whatever the policy, the chance that
-    it ever stops at an arm which is not best, or not within `tolerance` of the best, is at most
-    1 − confidence.
+    A policy that has a stopping rule of its own, such as `BetElim`, is asked when it is done. All
+    others are judged by the rule of `rank1.stopping`, which is looked at after every pull. The
+    chance that a rule ever stops at an arm which is not best, or not within `tolerance` of the
+    best, is at most 1 − confidence.
 
     Parameters
     ----------
     policies
-        A policy, or several: `TopTwo` is made for this.
+        A policy, or several: `BetElim` and `TopTwo` are made for this.
     problem
-        What they play; rewards in [0, 1].
+        What they play. The rule of `rank1.stopping` needs rewards in [0, 1].
     confidence
-        The probability, below 1, with which the rule is right.
+        The probability, below 1, with which the rule is right; also that of a policy's own rule.
     tolerance
-        How far from the best an arm may be.
+        How far from the best an arm may be. A policy's own rule has a setting of its own for that.
     n
         Pulls after which a run ends without a stop.
     runs, seed, jobs
@@ -242,6 +245,8 @@ def identify(
     delay, missing, batch, drift
         As for `simulate`. The rule looks at each reward when it comes in. What it promises doesn't
         hold for means that drift, nor for delays that depend on the reward.
+    method
+        "steps" or "stages", as for `simulate`; stages need a policy with a rule of its own.
     shuffle, store, backend, address, progress
         As for `simulate`.
 
@@ -260,7 +265,11 @@ def identify(
     """
     policies = checked_policies(policies)
     checked_problem(problem)
-    if problem.low < 0 or problem.high > 1:
+    counting = BestArmRule(confidence, tolerance, rank_one, rule)
+    counting.start(Grid([2]))  # refuses what the rule can't take
+    counting = BestArmRule(float(confidence), float(tolerance), rank_one, rule)
+    rules = [_rule(policy, counting) for policy in policies]
+    if (problem.low < 0 or problem.high > 1) and any(stop is counting for _, stop in rules):
         got = f"one with rewards in [{problem.low:g}, {problem.high:g}]"
         expected = "one with rewards in [0, 1] for the stopping rule"
         raise InputError("problem", problem, expected, got=got)
@@ -269,13 +278,9 @@ def identify(
     jobs = checks.jobs("jobs", jobs)
     shuffle = checks.boolean("shuffle", shuffle)
     feedback = Feedback.of(delay, missing, batch, None, drift)
-    BestArmRule(confidence, tolerance, rank_one, rule).start(
-        Grid([2])
-    )  # refuses what it can't take
-    ends = BestArmRule(float(confidence), float(tolerance), rank_one, rule)
     series = [
-        Series.of(policy, problem, n, 1, seed, shuffle=shuffle, feedback=feedback, stop=ends)
-        for policy in policies
+        Series.of(played, problem, n, 1, seed, method, shuffle, feedback, stop)
+        for played, stop in rules
     ]
     kept = None if store is None else Store(store)
     plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
@@ -286,7 +291,7 @@ def identify(
             _searches(policies[number], problem, tolerance, plan.whole(number)) for number in played
         ]
         most = max(len(each.pulls) for each in searches)  # fewer if it was interrupted
-        asked = ends.confidence, ends.tolerance, rank_one
+        asked = counting.confidence, counting.tolerance, rank_one
         return Identification(
             problem, *asked, n, most, series[0].seed, searches, shuffle, rule, feedback
         )
@@ -298,11 +303,25 @@ def identify(
     return found()
 
 
+def _rule(policy: Policy, rule: BestArmRule) -> tuple[Policy, StopRule]:
+    """The policy as it is played, and what ends its runs."""
+    own = policy.judging(rule.confidence, rule.rank_one)
+    if own is None:
+        return policy, rule
+    if rule.tolerance > 0:
+        hint = "such a policy has a setting for it, as min_lift of bet_elim"
+        expected = f"0 for {policy.name}, which has a rule of its own"
+        raise InputError("tolerance", rule.tolerance, expected, hint)
+    return own, OwnRule()
+
+
 def _searches(policy: Policy, problem: Problem, tolerance: float, block: Block) -> Searches:
     arms: list[int] = block["best_arms"].tolist()
     gaps = np.array([problem.best_mean - problem.mean(arm) for arm in arms])
     best = np.array([problem.is_best(arm) for arm in arms])
-    wrong = block["stopped"] & ~best & (gaps > tolerance)
+    means = np.array([problem.mean(arm) for arm in arms])
+    beyond = means * policy.allowance(len(problem.grid.sizes)) < problem.best_mean
+    wrong = block["stopped"] & ~best & (gaps > tolerance) & beyond
     return Searches(
         policy.label, policy.name, policy.settings, block.seconds, block["pulls"],
         block["stopped"], problem.grid, arms, wrong, block["curves"][:, -1, 0],

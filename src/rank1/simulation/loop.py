@@ -17,6 +17,8 @@ __all__ = ["learn", "may_stop", "play", "play_until", "refuse", "room_for_curve"
 # Methods of a stopping rule's state.
 learn = method("learn")
 may_stop = method("may_stop")
+# Of the state of a policy that has a rule of its own.
+done = method("done")
 
 
 def play(
@@ -77,7 +79,7 @@ def play_until(
             note(curve, mark, totals)
             mark += 1
         learn(rule, arm, reward)
-        if may_stop(rule):
+        if may_stop(rule, state):
             return t, arm, True
     return t, 0, False
 

@@ -27,7 +27,7 @@ from rank1.simulation.feedback import AT_ONCE, Feedback, compile_late, late_run,
 from rank1.simulation.known import known_of
 from rank1.simulation.loop import play as play_steps
 from rank1.simulation.loop import play_until, refuse, room_for_curve
-from rank1.simulation.stop import NEVER, StopRule
+from rank1.simulation.stop import NEVER, OwnRule, StopRule
 
 __all__ = ["METHODS", "Run", "Series", "checkpoints_of", "resolved"]
 
@@ -91,7 +91,9 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
 def resolved(method: str, policy: Policy, problem: Problem) -> str:
     """The method that "auto" stands for: whole stages where they are possible."""
     checks.one_of("method", method, METHODS)
-    possible = policy.leaps is not None and problem.has_tallies
+    possible = (
+        policy.leaps is not None and problem.has_tallies and policy.leaps.suits(policy, problem)
+    )
     if method == "stages" and not possible:
         raise InputError(
             "method",
@@ -165,9 +167,9 @@ class Series:
         n = checks.integer("n", n, 1)
         policy.check(problem.grid)
         feedback.check(policy, problem)
-        if feedback != AT_ONCE or stop is not None:
+        if feedback != AT_ONCE or not isinstance(stop, OwnRule | None):
             if method == "stages":
-                why = "auto or steps where rewards don't come at once, or a rule ends the runs"
+                why = "auto or steps where rewards are late, or a rule looks after every pull"
                 raise InputError("method", method, why)
             method = "steps"
         return cls(
@@ -192,13 +194,13 @@ class Series:
 
     def _depends_on(self) -> tuple[Any, ...]:
         policy, problem = self.policy, self.problem
-        loop: Any = self._leaps.play if self.method == "stages" else play_steps
+        loop: Any = play_steps if self.stop is None else play_until
+        if self.method == "stages":
+            loop = self._leaps.play if self.stop is None else self._leaps.until_done
         more: tuple[Any, ...] = (Shuffled,) if self.shuffle else ()
         if self.feedback != AT_ONCE:
             loop = late_steps
             more += self.feedback, load_tallies
-        elif self.stop is not None:
-            loop = play_until
         if self.stop is not None:
             more += (self.stop,)
         return (
@@ -245,11 +247,13 @@ class Series:
                 problem = Shuffled(problem, rng)
         state, law = self.start(problem), problem.law
         rule = None if self.stop is None else self.stop.start(problem.grid)
-        curve, totals, t, ended = room_for_curve(len(self.checkpoints)), np.zeros(2), 0, False
+        own = isinstance(self.stop, OwnRule)
+        curve, totals, t = room_for_curve(len(self.checkpoints)), np.zeros(2), 0
+        ended = own and bool(state.done())  # there is one arm
         # Whole stages take no time, and can't be cut anywhere.
         chunk = self.n if self.method == "stages" else problem.block or CHUNK
         with generator(self.seed_of(run)) as rng, generator(self.seed_of(run, SPLIT)) as splitter:
-            if self.feedback != AT_ONCE:
+            if self.feedback != AT_ONCE and not ended:
                 ends = NEVER if rule is None else rule
                 late = late_run(self, problem, law, rng, curve, chunk, stopped, ends)
                 state, t, ended, totals = late
@@ -263,7 +267,7 @@ class Series:
                 t, arm, ended = loop(rng, splitter, t, until, totals)
                 if t < until and not ended:
                     raise refuse(self.policy.label, t, arm, problem.grid)
-        best = state.best() if rule is None else rule.leader()
+        best = state.best() if own or rule is None else rule.leader()
         if ended:
             curve[self.checkpoints >= t, :2] = totals
         if isinstance(problem, Shuffled):
@@ -285,7 +289,8 @@ class Series:
         rule has stopped it.
         """
         arms, marks = problem.arms, self.checkpoints
-        if rule is not None:
+        own = isinstance(self.stop, OwnRule)
+        if rule is not None and self.method == "steps":
             until = kernel(play_until, state, law, rule)
             return lambda rng, _, t, stop, totals: until(
                 state, law, rng, rule, arms, t, stop, marks, curve, totals
@@ -295,11 +300,14 @@ class Series:
             return lambda rng, _, t, stop, totals: (
                 *steps(state, law, rng, arms, t, stop, marks, curve, totals), False
             )  # fmt: skip
-        leaps = kernel(self._leaps.play, state, law)
+        play = self._leaps.until_done if own else self._leaps.play
+        assert play is not None
+        leaps = kernel(play, state, law)
         room = self._leaps.room(law, problem.grid, marks)
         # The splitter is apart, so that the run itself doesn't depend on the checkpoints.
         return lambda rng, splitter, _, stop, totals: (
-            *leaps(state, law, rng, splitter, stop, marks, curve, totals, *room), False
+            *leaps(state, law, rng, splitter, stop, marks, curve, totals, *room),
+            own and bool(state.done()),
         )  # fmt: skip
 
     def compile(self) -> None:

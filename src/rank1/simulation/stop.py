@@ -1,7 +1,9 @@
 """When a run ends before its n steps: rules that look after every pull.
 
-A rule is an immutable value with `start(grid)`, which returns a state: a NamedTuple of arrays with
-`learn(arm, reward)` and `may_stop()`, which compile, and `leader()`, the arm that the run names.
+A policy may have a rule of its own, `OwnRule`: its state says when it is done. Any other rule is an
+immutable value with `start(grid)`, which returns a state: a NamedTuple of arrays with
+`learn(arm, reward)` and `may_stop(state)`, which compile and of which the second is given the
+policy's state, and `leader()`, the arm that the run names.
 """
 
 from __future__ import annotations
@@ -12,10 +14,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.compiled import method
 from rank1.grid import Grid
 from rank1.stopping.online import Watch, may_stop, note_report, start_watch
 
-__all__ = ["NEVER", "BestArmRule", "StopRule"]
+__all__ = ["NEVER", "BestArmRule", "OwnRule", "StopRule"]
+
+
+done = method("done")
 
 
 class StopRule(Protocol):
@@ -23,6 +29,28 @@ class StopRule(Protocol):
 
     def start(self, grid: Grid) -> Any:
         """Its state before the first pull."""
+
+
+@dataclass(frozen=True)
+class OwnRule:
+    """The policy's own rule: a run ends when its state is done, and names what `best` does."""
+
+    def start(self, grid: Grid) -> Own:
+        """All there is to know is in the policy's state."""
+        return Own(np.zeros(0))
+
+
+class Own(NamedTuple):
+    """The state of a policy's own rule."""
+
+    nothing: NDArray[np.float64]
+
+    def learn(self, arm: int, reward: float) -> None:
+        """A reward of an arm."""
+
+    def may_stop(self, state: Any) -> bool:
+        """Whether the policy's state is done."""
+        return bool(done(state))
 
 
 class Evidence(NamedTuple):
@@ -34,7 +62,7 @@ class Evidence(NamedTuple):
         """A reward of an arm."""
         note_report(self.watch, arm, reward)
 
-    def may_stop(self) -> bool:
+    def may_stop(self, state: Any) -> bool:
         """Whether the leader is the best arm, at the confidence asked for."""
         return may_stop(self.watch)
 
@@ -51,7 +79,7 @@ class Never(NamedTuple):
     def learn(self, arm: int, reward: float) -> None:
         """A reward of an arm."""
 
-    def may_stop(self) -> bool:
+    def may_stop(self, state: Any) -> bool:
         """Whether a run ends: it doesn't."""
         return False
 

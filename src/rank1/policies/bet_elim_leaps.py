@@ -1,0 +1,243 @@
+"""The exact shortcut for BetElim: a whole version at once, for rewards of 0 and 1.
+
+While a version lasts, each pull is drawn by the same shares and nothing looks at the wealths. So
+how often each arm is pulled is multinomial, side after side, and what its pulls give is a binomial
+number; the wealths depend on these counts alone. Regret at checkpoints within a version is drawn
+afterwards, given what the whole version gave, as in `stages`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.compiled import inlined, jit
+from rank1.design.bets import fold_many, fold_pairs
+from rank1.grid import Grid
+from rank1.policies.base import Leaps, Records
+from rank1.policies.bet_elim_state import next_version
+from rank1.policies.stages import PIECE, add_up, cut, place
+from rank1.policies.step import gap, note, split, step, tally
+
+__all__ = ["LEAPS"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: A version of fewer pulls than this number for each arm is played pull by pull.
+WORTH = 4
+
+
+def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
+    """Arrays to work in: a tally, counts and places of each side, and a plan as in `stages`."""
+    sides = len(grid.sizes)
+    return (
+        np.zeros(law.tally_size),
+        np.zeros((sides, max(*grid.sizes, grid.arms if sides == 1 else 1)), np.int64),
+        np.zeros(sides, np.int64),
+        np.empty(2 * len(checkpoints), PIECE),
+    )
+
+
+def leap_versions(
+    state: Any,
+    law: Any,
+    rng: np.random.Generator,
+    splitter: np.random.Generator,
+    n: int,
+    checkpoints: Ints,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    places: Ints,
+    plan: Records,
+) -> tuple[int, int]:
+    """As the loop from step 0 to n, and equal to it in law."""
+    return leap(
+        state, law, rng, splitter, n, checkpoints, curve, totals, tallied, counts, places, plan,
+        False,
+    )  # fmt: skip
+
+
+def leap_until_done(
+    state: Any,
+    law: Any,
+    rng: np.random.Generator,
+    splitter: np.random.Generator,
+    n: int,
+    checkpoints: Ints,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    places: Ints,
+    plan: Records,
+) -> tuple[int, int]:
+    """The same, up to the version at whose end the state is done."""
+    return leap(
+        state, law, rng, splitter, n, checkpoints, curve, totals, tallied, counts, places, plan,
+        True,
+    )  # fmt: skip
+
+
+@inlined
+def leap(
+    state: Any,
+    law: Any,
+    rng: np.random.Generator,
+    splitter: np.random.Generator,
+    n: int,
+    checkpoints: Ints,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    places: Ints,
+    plan: Records,
+    until_done: bool,
+) -> tuple[int, int]:
+    """`rng` decides what happens, `splitter` only when, between the checkpoints of a version."""
+    at = state.at[0]
+    arms = state.limits[0].arms
+    t = mark = 0
+    while t < n and not (until_done and at.done == 1):
+        pulls = min(at.next_at - at.reports, n - t)
+        if pulls < WORTH * arms:
+            inside, arm, _ = step(state, law, rng, arms, totals)
+            if not inside:
+                return t, arm
+            t += 1
+        else:
+            end = t + pulls
+            pieces, last = cut(t, 1, end, checkpoints, mark, plan)
+            expected, realised = totals[0], totals[1]
+            play_version(
+                state, law, rng, splitter, pulls, pieces, last, curve, totals, tallied, counts,
+                places, plan,
+            )  # fmt: skip
+            add_up(curve, mark, last, expected, realised, totals)
+            mark, t = last, end
+            at.reports += pulls
+            if at.reports >= at.next_at and at.matured >= at.first:
+                next_version(state)
+        if t == checkpoints[mark]:
+            note(curve, mark, totals)
+            mark += 1
+    return t, 0
+
+
+def suits(policy: Any, problem: Any) -> bool:
+    """Rewards are 0 or 1, and each counts for the fit at once."""
+    return bool(problem.binary) and policy.window == 0
+
+
+LEAPS = Leaps(leap_versions, room_for, leap_until_done, suits)
+
+
+@jit
+def play_version(
+    state: Any,
+    law: Any,
+    rng: np.random.Generator,
+    splitter: np.random.Generator,
+    pulls: int,
+    pieces: int,
+    last: int,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    places: Ints,
+    plan: Records,
+) -> None:
+    """Draw the arms of a number of pulls, side after side, and fold what each arm gives."""
+    sides = state.sides
+    deepest = len(sides) - 1
+    for k in range(pieces):
+        plan[k].free = plan[k].rounds
+    without = pulls  # those that have no arm yet
+    d = arm = 0
+    spread(sides[0].begin, sides[0].levels, state.shares, pulls, counts[0], rng)
+    places[0] = -1
+    while d >= 0:
+        places[d] += 1
+        level, stride = places[d], sides[d].stride
+        if level == sides[d].levels:
+            d -= 1
+            if d >= 0:
+                arm -= places[d] * sides[d].stride
+            continue
+        count = counts[d, level]
+        if count == 0:
+            continue
+        if d < deepest:
+            arm += level * stride
+            d += 1
+            spread(sides[d].begin, sides[d].levels, state.shares, count, counts[d], rng)
+            places[d] = -1
+            continue
+        pulled = arm + level * stride
+        reward, regret = tally(law, pulled, count, rng, tallied)
+        fold(state, pulled, count, int(reward + 0.5))
+        loss = gap(law, pulled)
+        totals[0] += count * loss
+        totals[1] += regret
+        if pieces > 0:
+            parts = place(count, without, pieces, plan, splitter)
+            without -= count
+            for k in range(parts):
+                part, mark = plan[k].part, plan[plan[k].where].mark
+                regret = split(law, pulled, count, part, splitter, tallied)
+                count -= part
+                if mark < last:
+                    curve[mark, 0] += part * loss
+                    curve[mark, 1] += regret
+
+
+@jit
+def spread(
+    begin: int, levels: int, shares: Floats, pulls: int, counts: Ints, rng: np.random.Generator
+) -> None:
+    """How many of the pulls show each level: a multinomial, as binomials one after another."""
+    left, last = 1.0, 0
+    for k in range(levels):
+        counts[k] = 0
+        if shares[begin + k] > 0.0:
+            last = k
+    for k in range(last):
+        share = shares[begin + k]
+        if pulls > 0 and share > 0.0:
+            counts[k] = rng.binomial(pulls, min(share / left, 1.0))
+            pulls -= counts[k]
+            left -= share
+    counts[last] = pulls
+
+
+@jit
+def fold(state: Any, arm: int, count: int, ones: int) -> None:
+    """An arm was pulled `count` times and gave 1 as often as `ones` says, else 0."""
+    at = state.at[0]
+    slot = at.version % len(state.number)
+    if at.version > 0:
+        for x in range(2):
+            times = ones if x == 1 else count - ones
+            if times > 0:
+                fold_many(
+                    state.sides, state.leaders[slot], state.rho[slot], state.base[slot],
+                    state.fits[slot], state.kappas, state.logs, state.wealth, state.factors, arm,
+                    float(x), times,
+                )  # fmt: skip
+                if at.lift > 0.0:
+                    fold_pairs(
+                        state.sides, state.leaders[slot], state.rho[slot], state.base[slot],
+                        state.fits[slot], state.kappas, state.slots, state.rows, state.pairs,
+                        at.lift, arm, float(x), times,
+                    )  # fmt: skip
+    at.matured += count
+    state.counts[arm] += count
+    for d in range(len(state.sides)):
+        side = state.sides[d]
+        state.sums[side.begin + arm // side.stride % side.levels] += ones

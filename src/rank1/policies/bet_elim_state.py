@@ -1,0 +1,297 @@
+"""The state of BetElim: counts for the fit, versions that are still expected, and wealths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.compiled import inlined, jit, record
+from rank1.design.bets import (
+    LEADERS,
+    fold_pairs,
+    fold_report,
+    give_slots,
+    log_means,
+    prepare,
+    sides_of,
+    take_logs,
+)
+from rank1.design.shares import drop, find_leaders, fit_factors, set_shares
+from rank1.grid import Grid
+from rank1.policies.base import Known, Records, Simple
+
+__all__ = ["BetElimState", "draw_arm", "next_version", "start_bets"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: A pull's tag: the version it was drawn under, then the number of the pull, where it matters.
+VERSION_BITS = 32
+NUMBERS = 2**31 - 1
+#: Versions whose late reports still count for the bets, and numbers kept for all of them.
+KEPT, ROOM = 256, 2**18
+#: Passes of the first fit; each later one starts from the one before.
+FIRST_PASSES = 8
+
+AT = record(
+    "version",  # the number of the current one
+    "reports",
+    "next_at",  # reports at which the next version begins
+    "matured",  # reports that count for the fit
+    "first",  # how many of them the first fit needs
+    "shortest",  # the least number of reports between two versions
+    "pulls",  # handed out; counted only where there is a window
+    "done",
+    threshold=float,  # log E at which a level goes
+    growth=float,
+    floor=float,
+    low=float,
+    scale=float,  # of rewards, to [0, 1]
+    lift=float,  # the smallest one worth having
+)
+
+
+class _Arrays(NamedTuple):
+    limits: Records  # see `Known.limits`
+    at: Records  # see `AT`
+    sides: Records  # see `rank1.design.bets`
+    kappas: Floats
+    counts: Floats  # N: matured reports of each arm
+    sums: Floats  # S: of their rewards, by level
+    living: NDArray[np.bool_]
+    fit: Floats
+    shares: Floats
+    up_to: Floats  # shares added up, by side
+    log_e: Floats  # log E of each level when the version began
+    room: Floats
+    number: Ints  # of each version that is kept
+    leaders: Ints
+    rho: Floats
+    base: Floats
+    fits: Floats
+    logs: Floats  # the wealth of each level and κ is exp(logs)·wealth
+    wealth: Floats
+    factors: Ints
+    slots: Ints  # see `fold_pairs`; these four are empty where there is no lift
+    rows: Ints
+    pairs: Floats
+    pair_log_e: Floats
+    held_arm: Ints  # reports of the last pulls, as many as the window has
+    held: Floats
+
+
+class BetElimState(_Arrays, Simple):
+    """Draws by shares; a report is folded with the version that its pull's tag names."""
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        """One random number a side."""
+        return draw_arm(self, rng), hand_out(self)
+
+    def issued(self, arm: int, tag: int) -> None:
+        """A pull was handed out."""
+        hand_out(self)
+
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        """Fold the report; from time to time a new version begins."""
+        at = self.at[0]
+        x = (reward - at.low) * at.scale
+        version = tag & (2**VERSION_BITS - 1)
+        slot = version % len(self.number)
+        if version > 0 and self.number[slot] == version:
+            fold_report(
+                self.sides, self.leaders[slot], self.rho[slot], self.base[slot], self.fits[slot],
+                self.kappas, self.logs, self.wealth, self.factors, arm, x,
+            )  # fmt: skip
+            if at.lift > 0.0:
+                fold_pairs(
+                    self.sides, self.leaders[slot], self.rho[slot], self.base[slot],
+                    self.fits[slot], self.kappas, self.slots, self.rows, self.pairs, at.lift,
+                    arm, x, 1,
+                )  # fmt: skip
+        window = len(self.held)
+        age = 0
+        if window > 0:
+            age = (at.pulls - (tag >> VERSION_BITS)) & NUMBERS
+        if 0 < age <= window and age <= at.pulls and self.held_arm[(at.pulls - age) % window] < 0:
+            place = (at.pulls - age) % window
+            self.held_arm[place], self.held[place] = arm, x
+        else:
+            add(self, arm, x)
+        at.reports += 1
+        if at.reports >= at.next_at and at.matured >= at.first:
+            next_version(self)
+
+    def done(self) -> bool:
+        """Whether every side has one level left, or none that exceeds its leader by the lift."""
+        return self.at[0].done == 1
+
+    def best(self) -> int:
+        """The arm of all leaders; in the first version, of the largest factors so far."""
+        at, leaders, arm = self.at[0], self.leaders[self.at[0].version % len(self.number)], 0
+        if at.version == 0:
+            fit, leaders = self.fit.copy(), leaders.copy()
+            for _ in range(FIRST_PASSES):
+                fit_factors(self.sides, self.counts, self.sums, fit, self.room.copy())
+            find_leaders(self.sides, fit, self.living, leaders)
+        for side, leader in zip(self.sides, leaders, strict=True):
+            arm += int(leader * side.stride)
+        return arm
+
+
+@inlined
+def draw_arm(state: BetElimState, rng: np.random.Generator) -> int:
+    """A level of each side by its share, independently of the others."""
+    arm = 0
+    for d in range(len(state.sides)):
+        low = state.sides[d].begin
+        begin, high = low, low + state.sides[d].levels - 1
+        x = rng.random()
+        while low < high:
+            middle = (low + high) >> 1
+            if state.up_to[middle] > x:
+                high = middle
+            else:
+                low = middle + 1
+        arm += (low - begin) * state.sides[d].stride
+    return arm
+
+
+@inlined
+def hand_out(state: BetElimState) -> int:
+    """The tag of the next pull. A report that is as old as the window counts for the fit now."""
+    at, window = state.at[0], len(state.held)
+    if window == 0:
+        return at.version
+    place = at.pulls % window
+    if state.held_arm[place] >= 0:
+        add(state, state.held_arm[place], state.held[place])
+        state.held_arm[place] = -1
+    tag = at.version + ((at.pulls & NUMBERS) << VERSION_BITS)
+    at.pulls += 1
+    return tag
+
+
+@inlined
+def add(state: BetElimState, arm: int, x: float) -> None:
+    """A report counts for the fit."""
+    state.at[0].matured += 1
+    state.counts[arm] += 1.0
+    for d in range(len(state.sides)):
+        side = state.sides[d]
+        state.sums[side.begin + arm // side.stride % side.levels] += x
+
+
+@jit
+def next_version(state: BetElimState) -> None:
+    """Drop the levels that are refuted, and begin a version from the reports that are in."""
+    at, sides = state.at[0], state.sides
+    for k in range(len(state.factors)):
+        if state.factors[k] > 0:
+            take_logs(k, state.logs, state.wealth, state.factors)
+    log_means(state.logs, state.log_e)
+    drop(sides, state.log_e, at.threshold, state.living)
+    for _ in range(FIRST_PASSES if at.version == 0 else 1):
+        fit_factors(sides, state.counts, state.sums, state.fit, state.room)
+    at.version += 1
+    slot = at.version % len(state.number)
+    leaders = state.leaders[slot]
+    find_leaders(sides, state.fit, state.living, leaders)
+    set_shares(sides, leaders, state.log_e, state.living, at.floor, state.shares)
+    state.number[slot] = at.version
+    prepare(sides, leaders, state.shares, state.fit, state.rho[slot], state.base[slot])
+    for k in range(len(state.fit)):
+        state.fits[slot, k] = state.fit[k]
+    add_up(sides, state.shares, state.up_to)
+    if at.lift > 0.0:
+        give_slots(sides, leaders, state.slots)
+        log_means(state.pairs, state.pair_log_e)
+    at.next_at = at.reports + max(at.shortest, int(at.growth * at.reports))
+    at.done = 1 if is_done(state, leaders) else 0
+
+
+@jit
+def add_up(sides: Any, shares: Floats, up_to: Floats) -> None:
+    """Shares added up. It is 1 from the last level on that has a share, so none other is drawn."""
+    for d in range(len(sides)):
+        begin, end = sides[d].begin, sides[d].begin + sides[d].levels
+        total, last = 0.0, begin
+        for k in range(begin, end):
+            total += shares[k]
+            up_to[k] = total
+            if shares[k] > 0.0:
+                last = k
+        for k in range(last, end):
+            up_to[k] = 1.0
+
+
+@jit
+def is_done(state: BetElimState, leaders: Ints) -> bool:
+    """Whether each level beside the leaders has gone, or can't exceed its leader by the lift."""
+    lift, threshold = state.at[0].lift, state.at[0].threshold
+    for d in range(len(state.sides)):
+        begin, levels, leader = state.sides[d].begin, state.sides[d].levels, leaders[d]
+        for k in range(begin, begin + levels):
+            if state.living[k] and k != begin + leader:
+                if lift == 0.0 or state.slots[begin + leader] < 0:
+                    return False
+                row = state.rows[d] + state.slots[begin + leader] * levels + k - begin
+                if state.pair_log_e[row] < threshold + math.log(levels - 1.0):
+                    return False
+    return True
+
+
+def start_bets(
+    known: Known,
+    grid: Grid,
+    kappas: tuple[float, ...],
+    window: int,
+    settings: Mapping[str, Any],
+) -> BetElimState:
+    """The state before the first pull, with settings as `AT` has them."""
+    sides, levels = sides_of(grid), sum(grid.sizes)
+    kept = max(4, min(KEPT, ROOM // levels))
+    at = np.zeros(1, AT)
+    for name, value in settings.items():
+        at[name] = value
+    at[0].next_at, lift = at[0].first, at[0].lift
+    at[0].shortest = 1 + len(sides) * grid.arms // 512 + levels // 16
+    at[0].low, reach = known.low, known.high - known.low
+    at[0].scale = 1 / reach if reach > 0 else 1
+    at[0].done = grid.arms == 1
+    shares = np.concatenate([np.full(size, 1 / size) for size in grid.sizes])
+    up_to = np.zeros(levels)
+    add_up(sides, shares, up_to)
+    led = [min(size, LEADERS) * size for size in grid.sizes] if lift > 0 else []
+    pairs = sum(led)
+    return BetElimState(
+        known.limits,
+        at,
+        sides,
+        np.array(kappas),
+        counts=np.zeros(grid.arms),
+        sums=np.zeros(levels),
+        living=np.ones(levels, np.bool_),
+        fit=np.ones(levels),
+        shares=shares,
+        up_to=up_to,
+        log_e=np.zeros(levels),
+        room=np.zeros(levels),
+        number=np.zeros(kept, np.int64),
+        leaders=np.full((kept, len(sides)), -1),
+        rho=np.zeros((kept, levels)),
+        base=np.zeros((kept, levels)),
+        fits=np.ones((kept, levels)),
+        logs=np.zeros((levels, len(kappas))),
+        wealth=np.ones((levels, len(kappas))),
+        factors=np.zeros(levels, np.int64),
+        slots=np.full(levels if pairs else 0, -1),
+        rows=np.cumsum([0, *led[:-1]]) if pairs else np.zeros(0, np.int64),
+        pairs=np.zeros((pairs, len(kappas))),
+        pair_log_e=np.zeros(pairs),
+        held_arm=np.full(window, -1),
+        held=np.zeros(window),
+    )
