@@ -185,10 +185,11 @@ def ask(
     if json_:
         print_json({"suggestions": [each.to_dict() for each in given]})
         return
-    table = _table("id", *given[0].levels)
-    for each in given:
-        table.add_row(each.id, *each.levels.values())
-    show(table)
+    # As plain text: a table of rich's would take longer than the ask.
+    lines = [("id", *given[0].levels), *((each.id, *each.levels.values()) for each in given)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(map(str.ljust, line, widths)).rstrip())
 
 
 def _object(text: str | None) -> Any:
