@@ -34,6 +34,7 @@ STYLES = {
     "kl_ucb": Style("#BB8800", _DASHED),
     "thompson": Style("#5599CC", _DASHED),
     "top_two": Style("#8844CC", _DASHED),
+    "factor_ts": Style("#CC00AA", _DOTTED),
     "osub": Style("#889911", _DASH_DOT),
     "imed_ub": Style("#BB3344", _DASH_DOT),
     "id_ts": Style("#4499AA", _DASH_DOT),
