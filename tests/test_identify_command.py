@@ -66,6 +66,16 @@ def test_pulls_over_the_bound(capsys: Capture) -> None:
     assert cut["policies"][0]["over_bound"] is None
 
 
+def test_late_rewards_and_drift(capsys: Capture) -> None:
+    options = ["--delay", "success=10,failure=50", "--batch", "5", "--missing", "0.1"]
+    late = json.loads(Output(capsys, *IDENTIFY, *options, "--drift", "[1, 0.5]", "--json").out)
+    assert late["feedback"]["delay"] == {"success": 10, "failure": 50}
+    assert (late["feedback"]["batch"], late["feedback"]["drift"]) == (5, [1, 0.5])
+    at_once = json.loads(Output(capsys, *IDENTIFY, "--json").out)
+    for one, other in zip(at_once["policies"], late["policies"], strict=True):
+        assert other["pulls"]["mean"] > one["pulls"]["mean"]
+
+
 def test_the_sharp_rule(capsys: Capture) -> None:
     kt, sharp = (
         json.loads(Output(capsys, *IDENTIFY, "--rule", rule, "--json").out)

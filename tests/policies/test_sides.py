@@ -30,6 +30,7 @@ POLICIES = [
     PlainThompson(),
     PlainUTS(),
     PlainUTS(math.inf, first_round=False),
+    rank1.FactorTS(),
     rank1.OSUB(),
     rank1.OSUB(0.0, "leader"),
     rank1.IMEDUB(),

@@ -264,7 +264,7 @@ def test_drift_and_delays_are_kept_and_refused(tmp_path: Path) -> None:
         ({"drift": "often"}, "drift must be a dict of amplitude and period, or a list"),
     ):
         with pytest.raises((rank1.InputError, rank1.InputTypeError), match=message):
-            rank1.simulate(rank1.UTS(), PROBLEM, 100, 1, **options)  # type: ignore[arg-type]
+            rank1.simulate(rank1.UTS(), PROBLEM, 100, 1, **options)
     always = rank1.Categorical([1, 2], [[[0.5, 0.5]]])
     with pytest.raises(rank1.InputError, match=r"drift must be None unless a reward may be 0"):
         rank1.simulate(rank1.UCB1(), always, 10, 1, drift=[0.5])

@@ -32,6 +32,7 @@ from typing import Protocol
 import numpy as np
 
 from rank1.literal.bet_elim import LiteralBetElim
+from rank1.literal.factor_ts import LiteralFactorTS
 from rank1.literal.glm_ucb import LiteralGLMUCB
 from rank1.literal.id_ts import LiteralIdTS
 from rank1.literal.imed_ub import literal_imed_ub
@@ -69,6 +70,7 @@ LITERAL: dict[str, Callable[..., Literal]] = {
     "kl_ucb": literal_kl_ucb,
     "thompson": literal_thompson,
     "uts": literal_uts,
+    "factor_ts": LiteralFactorTS,
     "osub": literal_osub,
     "imed_ub": literal_imed_ub,
     "top_two": literal_top_two,

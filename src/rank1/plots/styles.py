@@ -35,6 +35,7 @@ STYLES = {
     "thompson": Style("#5599CC", _DASHED),
     "top_two": Style("#8844CC", _DASHED),
     "bet_elim": Style("#007766", _DASHED),
+    "factor_ts": Style("#CC00AA", _DOTTED),
     "osub": Style("#889911", _DASH_DOT),
     "imed_ub": Style("#BB3344", _DASH_DOT),
     "id_ts": Style("#4499AA", _DASH_DOT),

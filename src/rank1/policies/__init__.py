@@ -10,6 +10,7 @@ from rank1.policies.glm_ucb import GLMUCB as GLMUCB
 from rank1.policies.kl_ucb import KLUCB as KLUCB
 from rank1.policies.thompson import ThompsonSampling as ThompsonSampling
 from rank1.policies.uts import UTS as UTS
+from rank1.policies.factor_ts import FactorTS as FactorTS
 from rank1.policies.osub import OSUB as OSUB
 from rank1.policies.imed_ub import IMEDUB as IMEDUB
 from rank1.policies.top_two import TopTwo as TopTwo

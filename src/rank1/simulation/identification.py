@@ -113,15 +113,16 @@ class Identification:
         assumes nothing, else "rank_one", or "unimodal" where that can't be solved. There is none
         for a tolerance above 0, nor for means that drift. See `rank1.theory.characteristic_time`.
         """
-        from rank1 import theory
+        from rank1.theory.characteristic import characteristic_time
+        from rank1.theory.rank_one_time import is_quickly_solved
 
         if self.tolerance > 0 or self.feedback.drift is not None:
             return None
         for structure in ("rank_one", "unimodal") if self.rank_one else ("any",):
-            if structure == "rank_one" and not theory.is_quickly_solved(self.problem):
+            if structure == "rank_one" and not is_quickly_solved(self.problem):
                 continue
             try:
-                time = theory.characteristic_time(self.problem, structure)
+                time = characteristic_time(self.problem, structure)
             except (InputError, InputTypeError, RuntimeError):  # not for this problem
                 continue
             if time.value > 0:

@@ -243,8 +243,8 @@ def verdict(
     Warnings
     --------
     Either rule is proved for means that never change. Where all of them rise and fall together,
-    "sharp" is wrong far more often than promised, and "kt" seldom: counts of live traffic, which
-    has busy hours and seasons, are for "kt". See "Two kinds of evidence" in docs/stopping.md.
+    both can be wrong more often than promised, "sharp" more so. Don't use "sharp" on counts of live
+    traffic, which has busy hours and seasons. See "Two kinds of evidence" in docs/stopping.md.
 
     Notes
     -----

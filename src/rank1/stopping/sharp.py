@@ -12,8 +12,8 @@ straight edge Newton's method finds it. The edge of a null k ≥ 2 with a margin
 below it, each of which is searched, make the null larger, and E a little smaller.
 
 This relies on each mean being the same for all of its arm's rewards. Where all means rise and fall
-together, a's rewards may come from better times than b's, and this evidence is wrong far more often
-than that of `evalues`, which is not proved for drift either.
+together, a's rewards may come from better times than b's. Evidence from counts can't see that,
+and this one is wrong still more often than that of `evalues`.
 """
 
 from __future__ import annotations

@@ -13,15 +13,13 @@ from rank1.theory.bounds import (
     upper_bound,
     upper_bound_terms,
 )
-from rank1.theory.characteristic import STRUCTURES, CharacteristicTime, characteristic_time
+from rank1.theory.characteristic import CharacteristicTime, characteristic_time
 from rank1.theory.gaps import Hardness, hardness, has_unique_best_arm
 from rank1.theory.graves_lai import Allocation, graves_lai, relaxed
 from rank1.theory.kl import Divergence, divergence
-from rank1.theory.rank_one_time import is_quickly_solved
 from rank1.theory.tables import table
 
 __all__ = [
-    "STRUCTURES",
     "Allocation",
     "CharacteristicTime",
     "Divergence",
@@ -34,7 +32,6 @@ __all__ = [
     "graves_lai",
     "hardness",
     "has_unique_best_arm",
-    "is_quickly_solved",
     "kl_bernoulli",
     "kl_gaussian",
     "lower_bound",
