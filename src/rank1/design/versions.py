@@ -39,13 +39,15 @@ __all__ = [
     "first_version",
     "flattened",
     "fold",
-    "next_due",
+    "is_due",
     "next_version",
     "start",
     "totals",
     "verdict",
 ]
 
+#: Successes that end the first version; rewards in a range count as the part of it that they are.
+ENOUGH = 30
 #: Passes of the first fit; each later one starts from the one before.
 FIRST_PASSES = 8
 
@@ -163,17 +165,29 @@ def _fold_rows(
         take_logs(k, logs, wealth, factors)
 
 
-def next_due(design: Design, reports: int) -> int:
-    """At how many reports the version after this one is due.
+def is_due(design: Design, version: Version, began: int, reports: int, gained: float) -> bool:
+    """Whether the next version is due.
 
-    >>> next_due(Design([2]), 0), next_due(Design([2]), 1000)
-    (200, 1010)
+    Parameters
+    ----------
+    design, version
+        The version is the current one.
+    began, reports
+        How many reports were in when it began, and how many are in now.
+    gained
+        The sum of their scaled rewards: 30 successes end the first version before its time.
+
+    Examples
+    --------
+    >>> design = Design([2])
+    >>> first = first_version(design)
+    >>> is_due(design, first, 0, 199, 10), is_due(design, first, 0, 60, 30)
+    (False, True)
     """
-    levels, arms = sum(design.sizes), design.grid.arms
-    if reports < design.first:
-        return design.first
-    shortest = 1 + len(design.sizes) * arms // 512 + levels // 16
-    return reports + max(shortest, int(design.growth * reports))
+    if version.number == 0:
+        return reports >= design.first or gained >= ENOUGH
+    shortest = 1 + len(design.sizes) * design.grid.arms // 512 + sum(design.sizes) // 16
+    return reports >= began + max(shortest, int(design.growth * began))
 
 
 def next_version(design: Design, version: Version, wealth: Wealth, seen: Totals) -> Version:

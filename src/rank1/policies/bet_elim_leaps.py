@@ -105,7 +105,7 @@ def leap(
     t = mark = 0
     while t < n and not (until_done and at.done == 1):
         pulls = min(at.next_at - at.reports, n - t)
-        if pulls < WORTH * arms:
+        if at.version == 0 or pulls < WORTH * arms:
             inside, arm, _ = step(state, law, rng, arms, totals)
             if not inside:
                 return t, arm
@@ -121,7 +121,7 @@ def leap(
             add_up(curve, mark, last, expected, realised, totals)
             mark, t = last, end
             at.reports += pulls
-            if at.reports >= at.next_at and at.matured >= at.first:
+            if at.reports >= at.next_at:
                 next_version(state)
         if t == checkpoints[mark]:
             note(curve, mark, totals)
@@ -237,6 +237,7 @@ def fold(state: Any, arm: int, count: int, ones: int) -> None:
                         at.lift, arm, float(x), times,
                     )  # fmt: skip
     at.matured += count
+    at.gained += ones
     state.counts[arm] += count
     for d in range(len(state.sides)):
         side = state.sides[d]

@@ -42,10 +42,12 @@ AT = record(
     "reports",
     "next_at",  # reports at which the next version begins
     "matured",  # reports that count for the fit
-    "first",  # how many of them the first fit needs
+    "first",  # how many of them the first fit needs, ...
     "shortest",  # the least number of reports between two versions
     "pulls",  # handed out; counted only where there is a window
     "done",
+    gained=float,  # sum of their rewards, which are in [0, 1]
+    enough=float,  # ... or what sum of rewards
     threshold=float,  # log E at which a level goes
     growth=float,
     floor=float,
@@ -122,7 +124,7 @@ class BetElimState(_Arrays, Simple):
         else:
             add(self, arm, x)
         at.reports += 1
-        if at.reports >= at.next_at and at.matured >= at.first:
+        if at.reports >= at.next_at and is_due(self):
             next_version(self)
 
     def done(self) -> bool:
@@ -179,10 +181,18 @@ def hand_out(state: BetElimState) -> int:
 def add(state: BetElimState, arm: int, x: float) -> None:
     """A report counts for the fit."""
     state.at[0].matured += 1
+    state.at[0].gained += x
     state.counts[arm] += 1.0
     for d in range(len(state.sides)):
         side = state.sides[d]
         state.sums[side.begin + arm // side.stride % side.levels] += x
+
+
+@inlined
+def is_due(state: BetElimState) -> bool:
+    """Whether there is enough for a fit, once the next version may begin."""
+    at = state.at[0]
+    return at.version > 0 or at.matured >= at.first or at.gained >= at.enough
 
 
 @jit
@@ -257,7 +267,7 @@ def start_bets(
     at = np.zeros(1, AT)
     for name, value in settings.items():
         at[name] = value
-    at[0].next_at, lift = at[0].first, at[0].lift
+    at[0].next_at, lift = 1, at[0].lift
     at[0].shortest = 1 + len(sides) * grid.arms // 512 + levels // 16
     at[0].low, reach = known.low, known.high - known.low
     at[0].scale = 1 / reach if reach > 0 else 1
