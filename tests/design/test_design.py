@@ -280,7 +280,10 @@ def refusals() -> list[tuple[str, Any]]:
         ("arm must be in 0 … 3, got 4", fold([(0, 4, 1.0, 1)])),
         ("pulls must be a whole number, at least 0, got -1", fold([(0, 0, 1.0, -1)])),
         ("arm must be one that version 1 draws, .* got 3", fold([(1, 3, 1.0, 1)], one_sided)),
-        ("shares of side 0 in version 1 must be .* add up to 1, got 0.9", fold([], short)),
+        (
+            "shares of side 0 in version 1 must be .* add up to 1, got 0.9",
+            fold([(1, 0, 1.0, 1)], short),
+        ),
         ("confidence must be a number above 0 and below 1, got 1", lambda: Design([2], 1)),
         ("confidence must be a number above 0 and below 1, got 0", lambda: Design([2], 0)),
         ("floor must be below 1/3, .* got 0.34", lambda: Design([3], floor=0.34)),

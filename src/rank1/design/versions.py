@@ -16,7 +16,6 @@ from rank1.design.bets import (
     give_slots,
     log_means,
     prepare,
-    take_logs,
 )
 from rank1.design.shares import drop, find_leaders, fit_factors, set_shares
 from rank1.design.values import (
@@ -120,8 +119,8 @@ def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts
     >>> verdict(design, versions[1], wealth).stop
     True
     """
-    for version in versions.values():
-        checked_version(design, version)
+    for number in set(np.asarray(counts.version).tolist()) & set(versions):
+        checked_version(design, versions[number])
     rows = checked_counts(design, versions, counts)
     logs, slots, pairs = wealth.logs.copy(), wealth.slots.copy(), wealth.pairs.copy()
     for number in np.unique(rows.version):
@@ -138,8 +137,8 @@ def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts
         arms, x, count = rows.arm[of_it], design.scaled(rows.reward[of_it]), rows.pulls[of_it]
         work = len(arms) * (len(logs) // len(design.sizes))
         kernel_for(_fold_rows, work=work)(
-            design.sides, leaders, rho, base, fit, design.kappas, logs, np.ones_like(logs),
-            np.zeros(len(logs), np.int64), arms, x, count, slots, _pair_rows(design), pairs,
+            design.sides, leaders, rho, base, fit, design.kappas, logs, arms, x, count,
+            slots, _pair_rows(design), pairs,
             design.min_lift,
         )  # fmt: skip
     return Wealth(logs, slots, pairs)
@@ -147,22 +146,19 @@ def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts
 
 def _fold_rows(
     sides: Any, leaders: Ints, rho: Floats, base: Floats, fit: Floats, kappas: Floats, logs: Floats,
-    wealth: Floats, factors: Ints, arms: Ints, x: Floats, count: Ints, slots: Ints, rows: Ints,
+    arms: Ints, x: Floats, count: Ints, slots: Ints, rows: Ints,
     pairs: Floats, lift: float,
 ) -> None:  # fmt: skip
     """Reports under one version."""
     for row in range(len(arms)):
         fold_many(
-            sides, leaders, rho, base, fit, kappas, logs, wealth, factors, arms[row], x[row],
-            count[row],
+            sides, leaders, rho, base, fit, kappas, logs, arms[row], x[row], count[row],
         )  # fmt: skip
         if lift > 0.0:
             fold_pairs(
                 sides, leaders, rho, base, fit, kappas, slots, rows, pairs, lift, arms[row],
                 x[row], count[row],
             )  # fmt: skip
-    for k in range(len(factors)):
-        take_logs(k, logs, wealth, factors)
 
 
 def is_due(design: Design, version: Version, began: int, reports: int, gained: float) -> bool:

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 #: A version of fewer pulls than this number for each arm is played pull by pull.
-WORTH = 4
+WORTH = 1
 
 
 def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
@@ -227,8 +227,7 @@ def fold(state: Any, arm: int, count: int, ones: int) -> None:
             if times > 0:
                 fold_many(
                     state.sides, state.leaders[slot], state.rho[slot], state.base[slot],
-                    state.fits[slot], state.kappas, state.logs, state.wealth, state.factors, arm,
-                    float(x), times,
+                    state.fits[slot], state.kappas, state.logs, arm, float(x), times,
                 )  # fmt: skip
                 if at.lift > 0.0:
                     fold_pairs(
