@@ -220,20 +220,19 @@ def spread(
 def fold(state: Any, arm: int, count: int, ones: int) -> None:
     """An arm was pulled `count` times and gave 1 as often as `ones` says, else 0."""
     at = state.at[0]
-    slot = at.version % len(state.number)
     if at.version > 0:
         for x in range(2):
             times = ones if x == 1 else count - ones
             if times > 0:
                 fold_many(
-                    state.sides, state.leaders[slot], state.rho[slot], state.base[slot],
-                    state.fits[slot], state.kappas, state.logs, arm, float(x), times,
+                    state.sides, state.leaders, state.rho[0], state.base[0], state.fit,
+                    state.kappas, state.logs, arm, float(x), times,
                 )  # fmt: skip
                 if at.lift > 0.0:
                     fold_pairs(
-                        state.sides, state.leaders[slot], state.rho[slot], state.base[slot],
-                        state.fits[slot], state.kappas, state.slots, state.rows, state.pairs,
-                        at.lift, arm, float(x), times,
+                        state.sides, state.leaders, state.rho[0], state.base[0], state.fit,
+                        state.kappas, state.slots, state.rows, state.pairs, at.lift, arm, float(x),
+                        times,
                     )  # fmt: skip
     at.matured += count
     at.gained += ones

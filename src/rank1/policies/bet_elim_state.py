@@ -39,6 +39,7 @@ FIRST_PASSES = 8
 
 AT = record(
     "version",  # the number of the current one
+    "prepared",  # the version whose shares the second row of `rho` and `base` is for; −1 for none
     "reports",
     "next_at",  # reports at which the next version begins
     "matured",  # reports that count for the fit
@@ -65,16 +66,16 @@ class _Arrays(NamedTuple):
     counts: Floats  # N: matured reports of each arm
     sums: Floats  # S: of their rewards, by level
     living: NDArray[np.bool_]
+    leaders: Ints
     fit: Floats
     shares: Floats
     up_to: Floats  # shares added up, by side
     log_e: Floats  # log E of each level when the version began
     room: Floats
     number: Ints  # of each version that is kept
-    leaders: Ints
-    rho: Floats
+    drawn_by: Floats  # its shares
+    rho: Floats  # see `prepare`: with the shares of the current version, and of one that is kept
     base: Floats
-    fits: Floats
     logs: Floats  # the wealth of each level and κ is exp(logs)·wealth
     wealth: Floats
     factors: Ints
@@ -87,7 +88,7 @@ class _Arrays(NamedTuple):
 
 
 class BetElimState(_Arrays, Simple):
-    """Draws by shares; a report is folded with the version that its pull's tag names."""
+    """Draws by shares; bets on a report use the shares of the version that its pull's tag names."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """One random number a side."""
@@ -103,16 +104,16 @@ class BetElimState(_Arrays, Simple):
         x = (reward - at.low) * at.scale
         version = tag & (2**VERSION_BITS - 1)
         slot = version % len(self.number)
-        if version > 0 and self.number[slot] == version:
+        if at.version > 0 and self.number[slot] == version:
+            row = 0 if version == at.version else prepare_late(self, version, slot)
             fold_report(
-                self.sides, self.leaders[slot], self.rho[slot], self.base[slot], self.fits[slot],
-                self.kappas, self.logs, self.wealth, self.factors, arm, x,
+                self.sides, self.leaders, self.rho[row], self.base[row], self.fit, self.kappas,
+                self.logs, self.wealth, self.factors, arm, x,
             )  # fmt: skip
             if at.lift > 0.0:
                 fold_pairs(
-                    self.sides, self.leaders[slot], self.rho[slot], self.base[slot],
-                    self.fits[slot], self.kappas, self.slots, self.rows, self.pairs, at.lift,
-                    arm, x, 1,
+                    self.sides, self.leaders, self.rho[row], self.base[row], self.fit, self.kappas,
+                    self.slots, self.rows, self.pairs, at.lift, arm, x, 1,
                 )  # fmt: skip
         window = len(self.held)
         age = 0
@@ -133,8 +134,8 @@ class BetElimState(_Arrays, Simple):
 
     def best(self) -> int:
         """The arm of all leaders; in the first version, of the largest factors so far."""
-        at, leaders, arm = self.at[0], self.leaders[self.at[0].version % len(self.number)], 0
-        if at.version == 0:
+        leaders, arm = self.leaders, 0
+        if self.at[0].version == 0:
             fit, leaders = self.fit.copy(), leaders.copy()
             for _ in range(FIRST_PASSES):
                 fit_factors(self.sides, self.counts, self.sums, fit, self.room.copy())
@@ -195,6 +196,18 @@ def is_due(state: BetElimState) -> bool:
     return at.version > 0 or at.matured >= at.first or at.gained >= at.enough
 
 
+@inlined
+def prepare_late(state: BetElimState, version: int, slot: int) -> int:
+    """The row of `rho` and `base` for a report that was drawn under an earlier version."""
+    at = state.at[0]
+    if at.prepared != version:
+        at.prepared = version
+        prepare(
+            state.sides, state.leaders, state.drawn_by[slot], state.fit, state.rho[1], state.base[1]
+        )
+    return 1
+
+
 @jit
 def next_version(state: BetElimState) -> None:
     """Drop the levels that are refuted, and begin a version from the reports that are in."""
@@ -208,13 +221,13 @@ def next_version(state: BetElimState) -> None:
         fit_factors(sides, state.counts, state.sums, state.fit, state.room)
     at.version += 1
     slot = at.version % len(state.number)
-    leaders = state.leaders[slot]
+    leaders = state.leaders
     find_leaders(sides, state.fit, state.living, leaders)
     set_shares(sides, leaders, state.log_e, state.living, at.floor, state.shares)
-    state.number[slot] = at.version
-    prepare(sides, leaders, state.shares, state.fit, state.rho[slot], state.base[slot])
-    for k in range(len(state.fit)):
-        state.fits[slot, k] = state.fit[k]
+    state.number[slot], at.prepared = at.version, -1
+    prepare(sides, leaders, state.shares, state.fit, state.rho[0], state.base[0])
+    for k in range(len(state.shares)):
+        state.drawn_by[slot, k] = state.shares[k]
     add_up(sides, state.shares, state.up_to)
     if at.lift > 0.0:
         give_slots(sides, leaders, state.slots)
@@ -267,7 +280,7 @@ def start_bets(
     at = np.zeros(1, AT)
     for name, value in settings.items():
         at[name] = value
-    at[0].next_at, lift = 1, at[0].lift
+    at[0].next_at, at[0].prepared, lift = 1, -1, at[0].lift
     at[0].shortest = 1 + len(sides) * grid.arms // 512 + levels // 16
     at[0].low, reach = known.low, known.high - known.low
     at[0].scale = 1 / reach if reach > 0 else 1
@@ -285,16 +298,16 @@ def start_bets(
         counts=np.zeros(grid.arms),
         sums=np.zeros(levels),
         living=np.ones(levels, np.bool_),
+        leaders=np.full(len(sides), -1),
         fit=np.ones(levels),
         shares=shares,
         up_to=up_to,
         log_e=np.zeros(levels),
         room=np.zeros(levels),
         number=np.zeros(kept, np.int64),
-        leaders=np.full((kept, len(sides)), -1),
-        rho=np.zeros((kept, levels)),
-        base=np.zeros((kept, levels)),
-        fits=np.ones((kept, levels)),
+        drawn_by=np.concatenate([shares[None], np.zeros((kept - 1, levels))]),
+        rho=np.zeros((2, levels)),
+        base=np.zeros((2, levels)),
         logs=np.zeros((levels, len(kappas))),
         wealth=np.ones((levels, len(kappas))),
         factors=np.zeros(levels, np.int64),
