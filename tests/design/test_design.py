@@ -80,6 +80,35 @@ def test_the_policy_and_the_functions_agree(
         np.testing.assert_array_equal(wealth.slots, state.slots)
 
 
+def test_late_reports_as_the_policy_folds_them() -> None:
+    """Drawn under one version and reported under another."""
+    problem, plan = CASES[0][0], Design(CASES[0][0].grid)
+    policy = rank1.BetElim()
+    state, rng = policy.start(known_of(policy, problem, 900)), np.random.default_rng(1)
+    versions, wealth = {0: design.first_version(plan)}, design.start(plan)
+    pending: list[Any] = []
+    for _ in range(450):
+        pull = ask(state, rng)
+        pending.append((pull, float(problem.law.draw(pull.arm, rng)[0])))
+        if len(pending) <= 120:
+            continue
+        before = int(state.at[0].version)
+        (arm, tag), reward = pending.pop(0)
+        if before > 0 and before not in versions:
+            versions[before] = Version(
+                before,
+                plan.split(state.shares.copy()),
+                tuple(state.leaders.tolist()),
+                plan.split(state.fit.copy()),
+                plan.split(state.living.copy()),
+            )
+        report = Counts.of([(tag, arm, reward, 1)])
+        wealth = design.fold(plan, wealth, versions, report, under=versions[before])
+        tell(state, rank1.Pull(arm, tag), reward)
+    assert len(versions) > 50
+    np.testing.assert_allclose(wealth.logs, state.logs + np.log(state.wealth), rtol=1e-8, atol=1e-9)
+
+
 def version_of(plan: Design, seed: int) -> Version:
     """Some version with leaders, and shares down to 10⁻⁶."""
     rng = np.random.default_rng(seed)

@@ -95,8 +95,14 @@ def totals(design: Design, versions: Mapping[int, Version], counts: Counts) -> T
     return Totals(number, np.concatenate(sums))
 
 
-def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts: Counts) -> Wealth:
-    """The wealth after more reports. The order in which they come makes no difference.
+def fold(
+    design: Design,
+    wealth: Wealth,
+    versions: Mapping[int, Version],
+    counts: Counts,
+    under: Version | None = None,
+) -> Wealth:
+    """The wealth after more reports.
 
     Parameters
     ----------
@@ -106,6 +112,10 @@ def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts
         The versions that the counts speak of, by their number.
     counts
         How often each arm, drawn under a version, gave a reward. Each report once.
+    under
+        The version whose leaders and fit the bets use, such as the current one, which knows more
+        where reports are late. It must not depend on these counts. Default: each report's own
+        version; then the order in which reports are folded makes no difference.
 
     Examples
     --------
@@ -124,11 +134,11 @@ def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts
     rows = checked_counts(design, versions, counts)
     logs, slots, pairs = wealth.logs.copy(), wealth.slots.copy(), wealth.pairs.copy()
     for number in np.unique(rows.version):
-        version = versions[int(number)]
-        if -1 in version.leaders:
+        by = under or versions[int(number)]
+        if -1 in by.leaders:
             continue
-        shares, fit = np.concatenate(version.shares), np.concatenate(version.fit)
-        leaders = np.array(version.leaders)
+        shares, fit = np.concatenate(versions[int(number)].shares), np.concatenate(by.fit)
+        leaders = np.array(by.leaders)
         rho, base = np.zeros((2, len(shares)))
         prepare(design.sides, leaders, shares, fit, rho, base)
         if len(slots):

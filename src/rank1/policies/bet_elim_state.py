@@ -20,7 +20,7 @@ from rank1.design.bets import (
     sides_of,
     take_logs,
 )
-from rank1.design.shares import drop, find_leaders, fit_factors, set_shares
+from rank1.design.shares import PRIOR, drop, find_leaders, fit_factors, set_shares
 from rank1.grid import Grid
 from rank1.policies.base import Known, Records, Simple
 
@@ -34,6 +34,8 @@ VERSION_BITS = 32
 NUMBERS = 2**31 - 1
 #: Versions whose late reports still count for the bets, and numbers kept for all of them.
 KEPT, ROOM = 256, 2**18
+#: The part of all rewards that must have matured before they alone make the fit.
+MATURE = 0.5
 #: Passes of the first fit; each later one starts from the one before.
 FIRST_PASSES = 8
 
@@ -46,9 +48,11 @@ AT = record(
     "first",  # how many of them the first fit needs, ...
     "shortest",  # the least number of reports between two versions
     "pulls",  # handed out; counted only where there is a window
+    "early",  # 1 until enough reports have matured, where there is a window; see `fit_early`
     "done",
     gained=float,  # sum of their rewards, which are in [0, 1]
     enough=float,  # ... or what sum of rewards
+    hoped=float,  # sum of all rewards, matured or not, while `early`
     threshold=float,  # log E at which a level goes
     growth=float,
     floor=float,
@@ -83,6 +87,8 @@ class _Arrays(NamedTuple):
     rows: Ints
     pairs: Floats
     pair_log_e: Floats
+    early_sums: Floats  # see `fit_early`
+    early_shares: Floats
     held_arm: Ints  # reports of the last pulls, as many as the window has
     held: Floats
 
@@ -117,6 +123,8 @@ class BetElimState(_Arrays, Simple):
                 )  # fmt: skip
         window = len(self.held)
         age = 0
+        if at.early == 1 and self.number[slot] == version:
+            note_early(self, slot, arm, x)
         if window > 0:
             age = (at.pulls - (tag >> VERSION_BITS)) & NUMBERS
         if 0 < age <= window and age <= at.pulls and self.held_arm[(at.pulls - age) % window] < 0:
@@ -193,7 +201,9 @@ def add(state: BetElimState, arm: int, x: float) -> None:
 def is_due(state: BetElimState) -> bool:
     """Whether there is enough for a fit, once the next version may begin."""
     at = state.at[0]
-    return at.version > 0 or at.matured >= at.first or at.gained >= at.enough
+    if at.version > 0 or at.reports >= at.first or at.gained >= at.enough:
+        return True
+    return at.early == 1 and at.hoped >= at.enough
 
 
 @inlined
@@ -217,8 +227,13 @@ def next_version(state: BetElimState) -> None:
             take_logs(k, state.logs, state.wealth, state.factors)
     log_means(state.logs, state.log_e)
     drop(sides, state.log_e, at.threshold, state.living)
-    for _ in range(FIRST_PASSES if at.version == 0 else 1):
-        fit_factors(sides, state.counts, state.sums, state.fit, state.room)
+    if at.early == 1 and at.gained < MATURE * at.hoped:
+        fit_early(state)
+    else:
+        first = at.version == 0 or at.early == 1
+        for _ in range(FIRST_PASSES if first else 1):
+            fit_factors(sides, state.counts, state.sums, state.fit, state.room)
+        at.early = 0
     at.version += 1
     slot = at.version % len(state.number)
     leaders = state.leaders
@@ -234,6 +249,33 @@ def next_version(state: BetElimState) -> None:
         log_means(state.pairs, state.pair_log_e)
     at.next_at = at.reports + max(at.shortest, int(at.growth * at.reports))
     at.done = 1 if is_done(state, leaders) else 0
+
+
+@jit
+def note_early(state: BetElimState, slot: int, arm: int, x: float) -> None:
+    """A reward counts for `fit_early`."""
+    sides = state.sides
+    state.at[0].hoped += x
+    for d in range(len(sides)):
+        state.early_sums[sides[d].begin + arm // sides[d].stride % sides[d].levels] += x
+    for k in range(len(state.early_shares)):
+        state.early_shares[k] += x * state.drawn_by[slot, k]
+
+
+@jit
+def fit_early(state: BetElimState) -> None:
+    """A fit from the rewards so far, for the time in which too few reports have matured.
+
+    Where successes come before failures, averages tell nothing. But levels are drawn by their
+    shares, independently of the other sides: what a level has gained, relative to its share of
+    what all have gained, says how good it is. The mean is at least what was gained by all pulls
+    that were handed out.
+    """
+    mean = max(state.at[0].hoped, 0.5) / max(state.at[0].pulls, 1)
+    for k in range(len(state.fit)):
+        state.fit[k] = (state.early_sums[k] + PRIOR) / (state.early_shares[k] + PRIOR)
+        if k < state.sides[0].levels:
+            state.fit[k] *= mean
 
 
 @jit
@@ -284,7 +326,7 @@ def start_bets(
     at[0].shortest = 1 + len(sides) * grid.arms // 512 + levels // 16
     at[0].low, reach = known.low, known.high - known.low
     at[0].scale = 1 / reach if reach > 0 else 1
-    at[0].done = grid.arms == 1
+    at[0].done, at[0].early = grid.arms == 1, window > 0
     shares = np.concatenate([np.full(size, 1 / size) for size in grid.sizes])
     up_to = np.zeros(levels)
     add_up(sides, shares, up_to)
@@ -315,6 +357,8 @@ def start_bets(
         rows=np.cumsum([0, *led[:-1]]) if pairs else np.zeros(0, np.int64),
         pairs=np.zeros((pairs, len(kappas))),
         pair_log_e=np.zeros(pairs),
+        early_sums=np.zeros(levels),
+        early_shares=np.zeros(levels),
         held_arm=np.full(window, -1),
         held=np.zeros(window),
     )
