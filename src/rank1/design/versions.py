@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 #: Successes that end the first version; rewards in a range count as the part of it that they are.
-ENOUGH = 30
+ENOUGH = 60
 #: Passes of the first fit; each later one starts from the one before.
 FIRST_PASSES = 8
 
@@ -181,13 +181,13 @@ def is_due(design: Design, version: Version, began: int, reports: int, gained: f
     began, reports
         How many reports were in when it began, and how many are in now.
     gained
-        The sum of their scaled rewards: 30 successes end the first version before its time.
+        The sum of their scaled rewards: 60 successes end the first version before its time.
 
     Examples
     --------
     >>> design = Design([2])
     >>> first = first_version(design)
-    >>> is_due(design, first, 0, 199, 10), is_due(design, first, 0, 60, 30)
+    >>> is_due(design, first, 0, 199, 10), is_due(design, first, 0, 90, 60)
     (False, True)
     """
     if version.number == 0:

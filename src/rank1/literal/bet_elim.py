@@ -59,7 +59,7 @@ class LiteralBetElim:
         for d, level in enumerate(x):
             self.S[d][level] += reward
         self.reports += 1
-        enough = self.version > 0 or self.reports >= 200 or self.S[0].sum() >= 30
+        enough = self.version > 0 or self.reports >= 200 or self.S[0].sum() >= 60
         if self.reports >= self.next and enough:
             self.begin_version()
 

@@ -31,12 +31,14 @@ WORTH = 1
 
 
 def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
-    """Arrays to work in: a tally, counts and places of each side, and a plan as in `stages`."""
-    sides = len(grid.sizes)
+    """Arrays to work in: a tally, counts and places of each side, and a plan as in `stages`.
+
+    There is room for the levels of all sides, and for all arms as levels of one.
+    """
     return (
         np.zeros(law.tally_size),
-        np.zeros((sides, max(*grid.sizes, grid.arms if sides == 1 else 1)), np.int64),
-        np.zeros(sides, np.int64),
+        np.zeros(max(sum(grid.sizes), grid.arms), np.int64),
+        np.zeros(len(grid.sizes), np.int64),
         np.empty(2 * len(checkpoints), PIECE),
     )
 
@@ -160,7 +162,7 @@ def play_version(
         plan[k].free = plan[k].rounds
     without = pulls  # those that have no arm yet
     d = arm = 0
-    spread(sides[0].begin, sides[0].levels, state.shares, pulls, counts[0], rng)
+    spread(sides[0].begin, sides[0].levels, state.shares, pulls, counts, rng)
     places[0] = -1
     while d >= 0:
         places[d] += 1
@@ -170,13 +172,13 @@ def play_version(
             if d >= 0:
                 arm -= places[d] * sides[d].stride
             continue
-        count = counts[d, level]
+        count = counts[sides[d].begin + level]
         if count == 0:
             continue
         if d < deepest:
             arm += level * stride
             d += 1
-            spread(sides[d].begin, sides[d].levels, state.shares, count, counts[d], rng)
+            spread(sides[d].begin, sides[d].levels, state.shares, count, counts, rng)
             places[d] = -1
             continue
         pulled = arm + level * stride
@@ -202,17 +204,16 @@ def spread(
     begin: int, levels: int, shares: Floats, pulls: int, counts: Ints, rng: np.random.Generator
 ) -> None:
     """How many of the pulls show each level: a multinomial, as binomials one after another."""
-    left, last = 1.0, 0
-    for k in range(levels):
+    left, last = 1.0, begin
+    for k in range(begin, begin + levels):
         counts[k] = 0
-        if shares[begin + k] > 0.0:
+        if shares[k] > 0.0:
             last = k
-    for k in range(last):
-        share = shares[begin + k]
-        if pulls > 0 and share > 0.0:
-            counts[k] = rng.binomial(pulls, min(share / left, 1.0))
+    for k in range(begin, last):
+        if pulls > 0 and shares[k] > 0.0:
+            counts[k] = rng.binomial(pulls, min(shares[k] / left, 1.0))
             pulls -= counts[k]
-            left -= share
+            left -= shares[k]
     counts[last] = pulls
 
 
