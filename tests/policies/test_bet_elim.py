@@ -83,7 +83,7 @@ def test_a_report_is_folded_with_its_own_pulls_version() -> None:
     first, second = start(policy, problem), start(policy, problem)
     rng = np.random.default_rng(5)
     reports = []
-    for _ in range(700):
+    for _ in range(1500):
         pull = ask(first, rng)
         reports.append((pull, float(problem.law.draw(pull.arm, rng)[0])))
         tell(first, *reports[-1])
