@@ -5,7 +5,7 @@ numbered set of shares, with the leaders and the fit that the bets under it use.
 pure: counts and values in, values out; nothing is kept.
 
 - `Design`: what stays the same: sides, confidence, range of rewards, floors,
-- `first_version`, then `next_version` whenever `next_due` says so,
+- `first_version`, then `next_version` whenever it `is_due`,
 - `start` and `fold`: what the bets have won, from `Counts` by version, arm and reward,
 - `verdict`: which levels have gone, and whether the best arm is known,
 - `any_grid` and `flattened`: the same without any assumption on the grid, from the same draws,
@@ -24,7 +24,7 @@ from rank1.design.versions import (
     first_version,
     flattened,
     fold,
-    next_due,
+    is_due,
     next_version,
     start,
     totals,
@@ -42,8 +42,8 @@ __all__ = [
     "first_version",
     "flattened",
     "fold",
+    "is_due",
     "lifts",
-    "next_due",
     "next_version",
     "start",
     "totals",

@@ -192,13 +192,11 @@ def fold_many(
     fit: Floats,
     kappas: Floats,
     logs: Floats,
-    wealth: Floats,
-    factors: Ints,
     arm: int,
     x: float,
     count: int,
 ) -> None:
-    """As `fold_report`, for `count` reports of one arm that all have the reward x."""
+    """Fold `count` reports of one arm, all with the reward x, straight into the logarithms."""
     product = total_of(sides, fit, arm)
     for d in range(len(sides)):
         leader, begin = leaders[d], sides[d].begin
@@ -216,28 +214,8 @@ def fold_many(
             m = clipped(base[k] * others)
             part = (r if ahead else r - 1.0) * (x - m)
             scale, most = 1.0 / (1.0 - m), MOST / max(r * m, (1.0 - r) * (1.0 - m))
-            if count > FACTORS:
-                for j in range(len(kappas)):
-                    logs[k, j] += count * math.log1p(min(kappas[j] * scale, most) * part)
-                continue
-            if factors[k] + count > FACTORS:
-                take_logs(k, logs, wealth, factors)
-            factors[k] += count
             for j in range(len(kappas)):
-                wealth[k, j] *= power(1.0 + min(kappas[j] * scale, most) * part, count)
-
-
-@inlined
-def power(factor: float, count: int) -> float:
-    """The factor to the power of a count, by squaring."""
-    product = factor if count & 1 else 1.0
-    count >>= 1
-    while count > 0:
-        factor *= factor
-        if count & 1:
-            product *= factor
-        count >>= 1
-    return product
+                logs[k, j] += count * math.log1p(min(kappas[j] * scale, most) * part)
 
 
 @jit

@@ -47,7 +47,7 @@ class Design:
     min_lift
         The smallest lift worth having.
     first
-        Reports of the first version, in which all levels have equal shares.
+        The most reports of the first version, in which all levels have equal shares.
 
     Examples
     --------
@@ -233,7 +233,10 @@ def checked_version(design: Design, version: Version) -> Version:
 
 
 def checked_counts(design: Design, versions: Mapping[int, Version], counts: Counts) -> Counts:
-    """The rows with a count, each of which must be of a known version and an arm that it draws."""
+    """The rows with a count, equal ones added up; the rest is refused.
+
+    Each must be of a known version and of an arm that it draws.
+    """
     lengths = {len(column) for column in counts}
     if len(lengths) != 1:
         raise InputError("counts", counts, "columns of one length", got=f"{sorted(lengths)}")
@@ -256,7 +259,31 @@ def checked_counts(design: Design, versions: Mapping[int, Version], counts: Coun
             drawn &= shares[of_it // side.stride % side.levels] > 0
         expected = f"one that version {number} draws, with a share above 0"
         _refuse("arm", of_it, ~drawn, expected)
-    return rows
+    return _merged(rows, design.grid.arms)
+
+
+def _merged(rows: Counts, arms: int) -> Counts:
+    """One row for all pulls of an arm under a version that gave the same reward."""
+    if len(rows.arm) < 2:
+        return rows
+    rewards, which = np.array([rows.reward.min(), rows.reward.max()]), rows.reward != rows.reward[0]
+    if rows.reward[0] != rewards[0]:
+        which = ~which
+    if (rewards[which.astype(np.int64)] != rows.reward).any():  # more than two
+        rewards, which = np.unique(rows.reward, return_inverse=True)
+    numbers, version = np.unique(rows.version, return_inverse=True)
+    key = (version * arms + rows.arm) * len(rewards) + which
+    if len(numbers) * arms * len(rewards) <= 4 * len(key) + 2**16:
+        pulls = np.bincount(key, rows.pulls)
+        kept = np.nonzero(pulls)[0]
+        pulls = pulls[kept]
+    else:
+        kept, where = np.unique(key, return_inverse=True)
+        pulls = np.bincount(where, rows.pulls)
+    rest, reward = np.divmod(kept, len(rewards))
+    return Counts(
+        numbers[rest // arms], rest % arms, rewards[reward], np.rint(pulls).astype(np.int64)
+    )
 
 
 def _column(name: str, values: ArrayLike) -> NDArray[Any]:

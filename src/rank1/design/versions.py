@@ -16,7 +16,6 @@ from rank1.design.bets import (
     give_slots,
     log_means,
     prepare,
-    take_logs,
 )
 from rank1.design.shares import drop, find_leaders, fit_factors, set_shares
 from rank1.design.values import (
@@ -39,13 +38,15 @@ __all__ = [
     "first_version",
     "flattened",
     "fold",
-    "next_due",
+    "is_due",
     "next_version",
     "start",
     "totals",
     "verdict",
 ]
 
+#: Successes that end the first version; rewards in a range count as the part of it that they are.
+ENOUGH = 60
 #: Passes of the first fit; each later one starts from the one before.
 FIRST_PASSES = 8
 
@@ -94,8 +95,14 @@ def totals(design: Design, versions: Mapping[int, Version], counts: Counts) -> T
     return Totals(number, np.concatenate(sums))
 
 
-def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts: Counts) -> Wealth:
-    """The wealth after more reports. The order in which they come makes no difference.
+def fold(
+    design: Design,
+    wealth: Wealth,
+    versions: Mapping[int, Version],
+    counts: Counts,
+    under: Version | None = None,
+) -> Wealth:
+    """The wealth after more reports.
 
     Parameters
     ----------
@@ -105,6 +112,10 @@ def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts
         The versions that the counts speak of, by their number.
     counts
         How often each arm, drawn under a version, gave a reward. Each report once.
+    under
+        The version whose leaders and fit the bets use, such as the current one, which knows more
+        where reports are late. It must not depend on these counts. Default: each report's own
+        version; then the order in which reports are folded makes no difference.
 
     Examples
     --------
@@ -118,16 +129,16 @@ def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts
     >>> verdict(design, versions[1], wealth).stop
     True
     """
-    for version in versions.values():
-        checked_version(design, version)
+    for number in set(np.asarray(counts.version).tolist()) & set(versions):
+        checked_version(design, versions[number])
     rows = checked_counts(design, versions, counts)
     logs, slots, pairs = wealth.logs.copy(), wealth.slots.copy(), wealth.pairs.copy()
     for number in np.unique(rows.version):
-        version = versions[int(number)]
-        if -1 in version.leaders:
+        by = under or versions[int(number)]
+        if -1 in by.leaders:
             continue
-        shares, fit = np.concatenate(version.shares), np.concatenate(version.fit)
-        leaders = np.array(version.leaders)
+        shares, fit = np.concatenate(versions[int(number)].shares), np.concatenate(by.fit)
+        leaders = np.array(by.leaders)
         rho, base = np.zeros((2, len(shares)))
         prepare(design.sides, leaders, shares, fit, rho, base)
         if len(slots):
@@ -136,8 +147,8 @@ def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts
         arms, x, count = rows.arm[of_it], design.scaled(rows.reward[of_it]), rows.pulls[of_it]
         work = len(arms) * (len(logs) // len(design.sizes))
         kernel_for(_fold_rows, work=work)(
-            design.sides, leaders, rho, base, fit, design.kappas, logs, np.ones_like(logs),
-            np.zeros(len(logs), np.int64), arms, x, count, slots, _pair_rows(design), pairs,
+            design.sides, leaders, rho, base, fit, design.kappas, logs, arms, x, count,
+            slots, _pair_rows(design), pairs,
             design.min_lift,
         )  # fmt: skip
     return Wealth(logs, slots, pairs)
@@ -145,35 +156,44 @@ def fold(design: Design, wealth: Wealth, versions: Mapping[int, Version], counts
 
 def _fold_rows(
     sides: Any, leaders: Ints, rho: Floats, base: Floats, fit: Floats, kappas: Floats, logs: Floats,
-    wealth: Floats, factors: Ints, arms: Ints, x: Floats, count: Ints, slots: Ints, rows: Ints,
+    arms: Ints, x: Floats, count: Ints, slots: Ints, rows: Ints,
     pairs: Floats, lift: float,
 ) -> None:  # fmt: skip
     """Reports under one version."""
     for row in range(len(arms)):
         fold_many(
-            sides, leaders, rho, base, fit, kappas, logs, wealth, factors, arms[row], x[row],
-            count[row],
+            sides, leaders, rho, base, fit, kappas, logs, arms[row], x[row], count[row],
         )  # fmt: skip
         if lift > 0.0:
             fold_pairs(
                 sides, leaders, rho, base, fit, kappas, slots, rows, pairs, lift, arms[row],
                 x[row], count[row],
             )  # fmt: skip
-    for k in range(len(factors)):
-        take_logs(k, logs, wealth, factors)
 
 
-def next_due(design: Design, reports: int) -> int:
-    """At how many reports the version after this one is due.
+def is_due(design: Design, version: Version, began: int, reports: int, gained: float) -> bool:
+    """Whether the next version is due.
 
-    >>> next_due(Design([2]), 0), next_due(Design([2]), 1000)
-    (200, 1010)
+    Parameters
+    ----------
+    design, version
+        The version is the current one.
+    began, reports
+        How many reports were in when it began, and how many are in now.
+    gained
+        The sum of their scaled rewards: 60 successes end the first version before its time.
+
+    Examples
+    --------
+    >>> design = Design([2])
+    >>> first = first_version(design)
+    >>> is_due(design, first, 0, 199, 10), is_due(design, first, 0, 90, 60)
+    (False, True)
     """
-    levels, arms = sum(design.sizes), design.grid.arms
-    if reports < design.first:
-        return design.first
-    shortest = 1 + len(design.sizes) * arms // 512 + levels // 16
-    return reports + max(shortest, int(design.growth * reports))
+    if version.number == 0:
+        return reports >= design.first or gained >= ENOUGH
+    shortest = 1 + len(design.sizes) * design.grid.arms // 512 + sum(design.sizes) // 16
+    return reports >= began + max(shortest, int(design.growth * began))
 
 
 def next_version(design: Design, version: Version, wealth: Wealth, seen: Totals) -> Version:

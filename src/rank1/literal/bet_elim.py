@@ -35,7 +35,7 @@ class LiteralBetElim:
         self.living = [set(range(K)) for K in self.grid.sizes]
         self.wealth = [np.ones((K, len(KAPPAS))) for K in self.grid.sizes]
         self.leaders: list[int] = []  # none in the first version
-        self.reports, self.next, self.version = 0, 200, 0
+        self.reports, self.next, self.version = 0, 1, 0
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """A level of each side by its share, independently of the others."""
@@ -59,7 +59,8 @@ class LiteralBetElim:
         for d, level in enumerate(x):
             self.S[d][level] += reward
         self.reports += 1
-        if self.reports == self.next:
+        enough = self.version > 0 or self.reports >= 200 or self.S[0].sum() >= 60
+        if self.reports >= self.next and enough:
             self.begin_version()
 
     def begin_version(self) -> None:

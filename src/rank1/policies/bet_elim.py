@@ -8,6 +8,7 @@ from typing import Any
 
 from rank1 import checks
 from rank1.design.bets import KAPPAS, LONGER
+from rank1.design.versions import ENOUGH
 from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.policies.base import Known, Policy
@@ -16,7 +17,7 @@ from rank1.policies.bet_elim_state import BetElimState, start_bets
 
 __all__ = ["BetElim"]
 
-#: Reports of the first version, in which all levels have equal shares.
+#: The most reports of the first version, in which all levels have equal shares.
 FIRST = 200
 DEFAULT_CONFIDENCE = 0.95
 
@@ -131,6 +132,7 @@ class BetElim(Policy):
             "floor": float(self.floor),
             "lift": float(self.min_lift),
             "first": FIRST,
+            "enough": ENOUGH,
         }
         kappas = KAPPAS if (known.low, known.high) == (0, 1) else LONGER
         return start_bets(known, grid, kappas, self.window, settings)

@@ -27,16 +27,18 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 #: A version of fewer pulls than this number for each arm is played pull by pull.
-WORTH = 4
+WORTH = 1
 
 
 def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
-    """Arrays to work in: a tally, counts and places of each side, and a plan as in `stages`."""
-    sides = len(grid.sizes)
+    """Arrays to work in: a tally, counts and places of each side, and a plan as in `stages`.
+
+    There is room for the levels of all sides, and for all arms as levels of one.
+    """
     return (
         np.zeros(law.tally_size),
-        np.zeros((sides, max(*grid.sizes, grid.arms if sides == 1 else 1)), np.int64),
-        np.zeros(sides, np.int64),
+        np.zeros(max(sum(grid.sizes), grid.arms), np.int64),
+        np.zeros(len(grid.sizes), np.int64),
         np.empty(2 * len(checkpoints), PIECE),
     )
 
@@ -105,7 +107,7 @@ def leap(
     t = mark = 0
     while t < n and not (until_done and at.done == 1):
         pulls = min(at.next_at - at.reports, n - t)
-        if pulls < WORTH * arms:
+        if at.version == 0 or pulls < WORTH * arms:
             inside, arm, _ = step(state, law, rng, arms, totals)
             if not inside:
                 return t, arm
@@ -121,7 +123,7 @@ def leap(
             add_up(curve, mark, last, expected, realised, totals)
             mark, t = last, end
             at.reports += pulls
-            if at.reports >= at.next_at and at.matured >= at.first:
+            if at.reports >= at.next_at:
                 next_version(state)
         if t == checkpoints[mark]:
             note(curve, mark, totals)
@@ -160,7 +162,7 @@ def play_version(
         plan[k].free = plan[k].rounds
     without = pulls  # those that have no arm yet
     d = arm = 0
-    spread(sides[0].begin, sides[0].levels, state.shares, pulls, counts[0], rng)
+    spread(sides[0].begin, sides[0].levels, state.shares, pulls, counts, rng)
     places[0] = -1
     while d >= 0:
         places[d] += 1
@@ -170,13 +172,13 @@ def play_version(
             if d >= 0:
                 arm -= places[d] * sides[d].stride
             continue
-        count = counts[d, level]
+        count = counts[sides[d].begin + level]
         if count == 0:
             continue
         if d < deepest:
             arm += level * stride
             d += 1
-            spread(sides[d].begin, sides[d].levels, state.shares, count, counts[d], rng)
+            spread(sides[d].begin, sides[d].levels, state.shares, count, counts, rng)
             places[d] = -1
             continue
         pulled = arm + level * stride
@@ -202,17 +204,16 @@ def spread(
     begin: int, levels: int, shares: Floats, pulls: int, counts: Ints, rng: np.random.Generator
 ) -> None:
     """How many of the pulls show each level: a multinomial, as binomials one after another."""
-    left, last = 1.0, 0
-    for k in range(levels):
+    left, last = 1.0, begin
+    for k in range(begin, begin + levels):
         counts[k] = 0
-        if shares[begin + k] > 0.0:
+        if shares[k] > 0.0:
             last = k
-    for k in range(last):
-        share = shares[begin + k]
-        if pulls > 0 and share > 0.0:
-            counts[k] = rng.binomial(pulls, min(share / left, 1.0))
+    for k in range(begin, last):
+        if pulls > 0 and shares[k] > 0.0:
+            counts[k] = rng.binomial(pulls, min(shares[k] / left, 1.0))
             pulls -= counts[k]
-            left -= share
+            left -= shares[k]
     counts[last] = pulls
 
 
@@ -220,23 +221,22 @@ def spread(
 def fold(state: Any, arm: int, count: int, ones: int) -> None:
     """An arm was pulled `count` times and gave 1 as often as `ones` says, else 0."""
     at = state.at[0]
-    slot = at.version % len(state.number)
     if at.version > 0:
         for x in range(2):
             times = ones if x == 1 else count - ones
             if times > 0:
                 fold_many(
-                    state.sides, state.leaders[slot], state.rho[slot], state.base[slot],
-                    state.fits[slot], state.kappas, state.logs, state.wealth, state.factors, arm,
-                    float(x), times,
+                    state.sides, state.leaders, state.rho[0], state.base[0], state.fit,
+                    state.kappas, state.logs, arm, float(x), times,
                 )  # fmt: skip
                 if at.lift > 0.0:
                     fold_pairs(
-                        state.sides, state.leaders[slot], state.rho[slot], state.base[slot],
-                        state.fits[slot], state.kappas, state.slots, state.rows, state.pairs,
-                        at.lift, arm, float(x), times,
+                        state.sides, state.leaders, state.rho[0], state.base[0], state.fit,
+                        state.kappas, state.slots, state.rows, state.pairs, at.lift, arm, float(x),
+                        times,
                     )  # fmt: skip
     at.matured += count
+    at.gained += ones
     state.counts[arm] += count
     for d in range(len(state.sides)):
         side = state.sides[d]

@@ -20,7 +20,7 @@ from rank1.design.bets import (
     sides_of,
     take_logs,
 )
-from rank1.design.shares import drop, find_leaders, fit_factors, set_shares
+from rank1.design.shares import PRIOR, drop, find_leaders, fit_factors, set_shares
 from rank1.grid import Grid
 from rank1.policies.base import Known, Records, Simple
 
@@ -34,18 +34,25 @@ VERSION_BITS = 32
 NUMBERS = 2**31 - 1
 #: Versions whose late reports still count for the bets, and numbers kept for all of them.
 KEPT, ROOM = 256, 2**18
+#: The part of all rewards that must have matured before they alone make the fit.
+MATURE = 0.5
 #: Passes of the first fit; each later one starts from the one before.
 FIRST_PASSES = 8
 
 AT = record(
     "version",  # the number of the current one
+    "prepared",  # the version whose shares the second row of `rho` and `base` is for; −1 for none
     "reports",
     "next_at",  # reports at which the next version begins
     "matured",  # reports that count for the fit
-    "first",  # how many of them the first fit needs
+    "first",  # how many of them the first fit needs, ...
     "shortest",  # the least number of reports between two versions
     "pulls",  # handed out; counted only where there is a window
+    "early",  # 1 until enough reports have matured, where there is a window; see `fit_early`
     "done",
+    gained=float,  # sum of their rewards, which are in [0, 1]
+    enough=float,  # ... or what sum of rewards
+    hoped=float,  # sum of all rewards, matured or not, while `early`
     threshold=float,  # log E at which a level goes
     growth=float,
     floor=float,
@@ -63,16 +70,16 @@ class _Arrays(NamedTuple):
     counts: Floats  # N: matured reports of each arm
     sums: Floats  # S: of their rewards, by level
     living: NDArray[np.bool_]
+    leaders: Ints
     fit: Floats
     shares: Floats
     up_to: Floats  # shares added up, by side
     log_e: Floats  # log E of each level when the version began
     room: Floats
     number: Ints  # of each version that is kept
-    leaders: Ints
-    rho: Floats
+    drawn_by: Floats  # its shares
+    rho: Floats  # see `prepare`: with the shares of the current version, and of one that is kept
     base: Floats
-    fits: Floats
     logs: Floats  # the wealth of each level and κ is exp(logs)·wealth
     wealth: Floats
     factors: Ints
@@ -80,12 +87,14 @@ class _Arrays(NamedTuple):
     rows: Ints
     pairs: Floats
     pair_log_e: Floats
+    early_sums: Floats  # see `fit_early`
+    early_shares: Floats
     held_arm: Ints  # reports of the last pulls, as many as the window has
     held: Floats
 
 
 class BetElimState(_Arrays, Simple):
-    """Draws by shares; a report is folded with the version that its pull's tag names."""
+    """Draws by shares; bets on a report use the shares of the version that its pull's tag names."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """One random number a side."""
@@ -101,19 +110,21 @@ class BetElimState(_Arrays, Simple):
         x = (reward - at.low) * at.scale
         version = tag & (2**VERSION_BITS - 1)
         slot = version % len(self.number)
-        if version > 0 and self.number[slot] == version:
+        if at.version > 0 and self.number[slot] == version:
+            row = 0 if version == at.version else prepare_late(self, version, slot)
             fold_report(
-                self.sides, self.leaders[slot], self.rho[slot], self.base[slot], self.fits[slot],
-                self.kappas, self.logs, self.wealth, self.factors, arm, x,
+                self.sides, self.leaders, self.rho[row], self.base[row], self.fit, self.kappas,
+                self.logs, self.wealth, self.factors, arm, x,
             )  # fmt: skip
             if at.lift > 0.0:
                 fold_pairs(
-                    self.sides, self.leaders[slot], self.rho[slot], self.base[slot],
-                    self.fits[slot], self.kappas, self.slots, self.rows, self.pairs, at.lift,
-                    arm, x, 1,
+                    self.sides, self.leaders, self.rho[row], self.base[row], self.fit, self.kappas,
+                    self.slots, self.rows, self.pairs, at.lift, arm, x, 1,
                 )  # fmt: skip
         window = len(self.held)
         age = 0
+        if at.early == 1 and self.number[slot] == version:
+            note_early(self, slot, arm, x)
         if window > 0:
             age = (at.pulls - (tag >> VERSION_BITS)) & NUMBERS
         if 0 < age <= window and age <= at.pulls and self.held_arm[(at.pulls - age) % window] < 0:
@@ -122,7 +133,7 @@ class BetElimState(_Arrays, Simple):
         else:
             add(self, arm, x)
         at.reports += 1
-        if at.reports >= at.next_at and at.matured >= at.first:
+        if at.reports >= at.next_at and is_due(self):
             next_version(self)
 
     def done(self) -> bool:
@@ -131,8 +142,8 @@ class BetElimState(_Arrays, Simple):
 
     def best(self) -> int:
         """The arm of all leaders; in the first version, of the largest factors so far."""
-        at, leaders, arm = self.at[0], self.leaders[self.at[0].version % len(self.number)], 0
-        if at.version == 0:
+        leaders, arm = self.leaders, 0
+        if self.at[0].version == 0:
             fit, leaders = self.fit.copy(), leaders.copy()
             for _ in range(FIRST_PASSES):
                 fit_factors(self.sides, self.counts, self.sums, fit, self.room.copy())
@@ -179,10 +190,32 @@ def hand_out(state: BetElimState) -> int:
 def add(state: BetElimState, arm: int, x: float) -> None:
     """A report counts for the fit."""
     state.at[0].matured += 1
+    state.at[0].gained += x
     state.counts[arm] += 1.0
     for d in range(len(state.sides)):
         side = state.sides[d]
         state.sums[side.begin + arm // side.stride % side.levels] += x
+
+
+@inlined
+def is_due(state: BetElimState) -> bool:
+    """Whether there is enough for a fit, once the next version may begin."""
+    at = state.at[0]
+    if at.version > 0 or at.reports >= at.first or at.gained >= at.enough:
+        return True
+    return at.early == 1 and at.hoped >= at.enough
+
+
+@inlined
+def prepare_late(state: BetElimState, version: int, slot: int) -> int:
+    """The row of `rho` and `base` for a report that was drawn under an earlier version."""
+    at = state.at[0]
+    if at.prepared != version:
+        at.prepared = version
+        prepare(
+            state.sides, state.leaders, state.drawn_by[slot], state.fit, state.rho[1], state.base[1]
+        )
+    return 1
 
 
 @jit
@@ -194,23 +227,55 @@ def next_version(state: BetElimState) -> None:
             take_logs(k, state.logs, state.wealth, state.factors)
     log_means(state.logs, state.log_e)
     drop(sides, state.log_e, at.threshold, state.living)
-    for _ in range(FIRST_PASSES if at.version == 0 else 1):
-        fit_factors(sides, state.counts, state.sums, state.fit, state.room)
+    if at.early == 1 and at.gained < MATURE * at.hoped:
+        fit_early(state)
+    else:
+        first = at.version == 0 or at.early == 1
+        for _ in range(FIRST_PASSES if first else 1):
+            fit_factors(sides, state.counts, state.sums, state.fit, state.room)
+        at.early = 0
     at.version += 1
     slot = at.version % len(state.number)
-    leaders = state.leaders[slot]
+    leaders = state.leaders
     find_leaders(sides, state.fit, state.living, leaders)
     set_shares(sides, leaders, state.log_e, state.living, at.floor, state.shares)
-    state.number[slot] = at.version
-    prepare(sides, leaders, state.shares, state.fit, state.rho[slot], state.base[slot])
-    for k in range(len(state.fit)):
-        state.fits[slot, k] = state.fit[k]
+    state.number[slot], at.prepared = at.version, -1
+    prepare(sides, leaders, state.shares, state.fit, state.rho[0], state.base[0])
+    for k in range(len(state.shares)):
+        state.drawn_by[slot, k] = state.shares[k]
     add_up(sides, state.shares, state.up_to)
     if at.lift > 0.0:
         give_slots(sides, leaders, state.slots)
         log_means(state.pairs, state.pair_log_e)
     at.next_at = at.reports + max(at.shortest, int(at.growth * at.reports))
     at.done = 1 if is_done(state, leaders) else 0
+
+
+@jit
+def note_early(state: BetElimState, slot: int, arm: int, x: float) -> None:
+    """A reward counts for `fit_early`."""
+    sides = state.sides
+    state.at[0].hoped += x
+    for d in range(len(sides)):
+        state.early_sums[sides[d].begin + arm // sides[d].stride % sides[d].levels] += x
+    for k in range(len(state.early_shares)):
+        state.early_shares[k] += x * state.drawn_by[slot, k]
+
+
+@jit
+def fit_early(state: BetElimState) -> None:
+    """A fit from the rewards so far, for the time in which too few reports have matured.
+
+    Where successes come before failures, averages tell nothing. But levels are drawn by their
+    shares, independently of the other sides: what a level has gained, relative to its share of
+    what all have gained, says how good it is. The mean is at least what was gained by all pulls
+    that were handed out.
+    """
+    mean = max(state.at[0].hoped, 0.5) / max(state.at[0].pulls, 1)
+    for k in range(len(state.fit)):
+        state.fit[k] = (state.early_sums[k] + PRIOR) / (state.early_shares[k] + PRIOR)
+        if k < state.sides[0].levels:
+            state.fit[k] *= mean
 
 
 @jit
@@ -257,11 +322,11 @@ def start_bets(
     at = np.zeros(1, AT)
     for name, value in settings.items():
         at[name] = value
-    at[0].next_at, lift = at[0].first, at[0].lift
+    at[0].next_at, at[0].prepared, lift = 1, -1, at[0].lift
     at[0].shortest = 1 + len(sides) * grid.arms // 512 + levels // 16
     at[0].low, reach = known.low, known.high - known.low
     at[0].scale = 1 / reach if reach > 0 else 1
-    at[0].done = grid.arms == 1
+    at[0].done, at[0].early = grid.arms == 1, window > 0
     shares = np.concatenate([np.full(size, 1 / size) for size in grid.sizes])
     up_to = np.zeros(levels)
     add_up(sides, shares, up_to)
@@ -275,16 +340,16 @@ def start_bets(
         counts=np.zeros(grid.arms),
         sums=np.zeros(levels),
         living=np.ones(levels, np.bool_),
+        leaders=np.full(len(sides), -1),
         fit=np.ones(levels),
         shares=shares,
         up_to=up_to,
         log_e=np.zeros(levels),
         room=np.zeros(levels),
         number=np.zeros(kept, np.int64),
-        leaders=np.full((kept, len(sides)), -1),
-        rho=np.zeros((kept, levels)),
-        base=np.zeros((kept, levels)),
-        fits=np.ones((kept, levels)),
+        drawn_by=np.concatenate([shares[None], np.zeros((kept - 1, levels))]),
+        rho=np.zeros((2, levels)),
+        base=np.zeros((2, levels)),
         logs=np.zeros((levels, len(kappas))),
         wealth=np.ones((levels, len(kappas))),
         factors=np.zeros(levels, np.int64),
@@ -292,6 +357,8 @@ def start_bets(
         rows=np.cumsum([0, *led[:-1]]) if pairs else np.zeros(0, np.int64),
         pairs=np.zeros((pairs, len(kappas))),
         pair_log_e=np.zeros(pairs),
+        early_sums=np.zeros(levels),
+        early_shares=np.zeros(levels),
         held_arm=np.full(window, -1),
         held=np.zeros(window),
     )
