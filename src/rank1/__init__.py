@@ -59,9 +59,9 @@ _EXPORTS = {
     "grid": "Grid",
     "problems": """Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval Means
         PositionBased PROBLEMS Problem Product RankOne Sampler spike""",
-    "policies": """BetElim FactorTS GLMUCB IMEDUB IdTS KLUCB Known LinUCB OSUB Oracle POLICIES PairElim
-        Policy Pull Rank1Elim Rank1ElimKL State ThompsonSampling TopTwo Truth UCB1 UTS Uniform ask
-        restore snapshot tell warm_up""",
+    "policies": """BetElim FactorTS GLMUCB IMEDUB IdTS KLUCB Known LinUCB OSUB Oracle POLICIES
+        PairElim Policy Pull Rank1Elim Rank1ElimKL State ThompsonSampling TopTwo Truth UCB1 UTS
+        Uniform ask restore snapshot tell warm_up""",
     "simulation": """Identification Interrupted Outcome Result Searches Series Trace identify
         simulate""",
     "sweeps": "Sweep SweepGrid grid_of load read_grid read_sweep sweep write_sweep",
