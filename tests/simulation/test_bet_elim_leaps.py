@@ -33,7 +33,7 @@ def outcomes(method: str, n: int = 4000, runs: int = 300) -> list[np.ndarray]:
 def test_versions_at_once_have_the_law_of_the_loop() -> None:
     """Kolmogorov–Smirnov for each of them; the least of nine p-values above 0.001."""
     for one, other in zip(outcomes("steps"), outcomes("stages"), strict=True):
-        assert stats.ks_2samp(one, other).pvalue > 0.001
+        assert stats.ks_2samp(one, other, method="asymp").pvalue > 0.001
         assert np.std(one) > 0
 
 
@@ -47,7 +47,7 @@ def test_identify_needs_as_many_pulls_either_way(setting: dict[str, float]) -> N
         assert each.wrong.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
         assert each.stopped.mean() > 0.95
         pulls[method] = each.pulls
-    assert stats.ks_2samp(*pulls.values()).pvalue > 0.001
+    assert stats.ks_2samp(*pulls.values(), method="asymp").pvalue > 0.001
 
 
 def test_the_curve_stays_after_the_end() -> None:
@@ -58,10 +58,10 @@ def test_the_curve_stays_after_the_end() -> None:
 
 
 def test_a_policy_with_its_own_rule_is_asked_and_others_are_judged() -> None:
-    problem = rank1.spike(4, 4, 0.4, 0.4, 0.4, 0.4)
+    problem = rank1.spike(4, 4, 0.5, 0.5, 0.2, 0.2)
     found = rank1.identify(["bet_elim", "top_two"], problem, runs=20, seed=1)
     assert not found["bet_elim"].wrong.any()
-    assert found["bet_elim"].pulls.mean() < 0.8 * found["top_two"].pulls.mean()
+    assert found["bet_elim"].pulls.mean() < 0.7 * found["top_two"].pulls.mean()
     sure = rank1.identify("bet_elim", problem, confidence=0.999, runs=20, seed=1)
     assert sure["bet_elim"].pulls.mean() > found["bet_elim"].pulls.mean()
 
