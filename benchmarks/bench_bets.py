@@ -2,6 +2,7 @@
 
 python -m benchmarks.bench_bets            # the table of docs/policies/bet_elim.md
 python -m benchmarks.bench_bets late       # rewards that come late
+python -m benchmarks.bench_bets tried      # other settings
 python -m benchmarks.bench_bets speed      # steps, whole versions, folding
 """
 
@@ -19,6 +20,7 @@ from scipy import stats
 import rank1
 from rank1 import design
 from rank1.compiled import kernel
+from rank1.policies import bet_elim
 from rank1.policies.base import choose, update
 from rank1.policies.step import draw
 from rank1.problems.shuffled import Shuffled
@@ -142,6 +144,24 @@ def late(runs: int = RUNS, n: int = 100_000) -> None:
         print(f"8×8, {name:26} {np.mean(pulls):8,.0f} ± {error:4,.0f}  wrong {wrong}", flush=True)
 
 
+def tried(runs: int = 4000) -> None:
+    """Other settings on the 8×8 spike; means are of the runs that stop within 30,000 pulls."""
+    module: Any = bet_elim
+    kept = module.ENOUGH
+    for growth, enough in ((0.01, 60), (0.02, 60), (0.05, 60), (0.01, 15), (0.01, 30), (0.01, 1e9)):
+        module.ENOUGH = enough
+        policy = rank1.BetElim(growth=growth)
+        options: dict[str, Any] = {"runs": runs, "seed": 2, "n": 30_000, "shuffle": True}
+        found = rank1.identify(policy, SPIKE, **options).searches[0]
+        pulls, stopped = found.pulls[found.stopped], int(found.stopped.sum())
+        print(
+            f"growth {growth:g}, first version up to {enough:g} successes: {pulls.mean():,.0f} ± "
+            f"{pulls.std() / math.sqrt(len(pulls)):,.0f}, not stopped {runs - stopped} of {runs:,}",
+            flush=True,
+        )
+    module.ENOUGH = kept
+
+
 def speed() -> None:
     for K, n in ((8, 10**5), (64, 10**5), (64, 10**6)):
         problem = rank1.spike(K, K, 0.5, 0.5, 0.2, 0.2)
@@ -172,6 +192,8 @@ def main() -> None:
     what = sys.argv[1:]
     if what == ["late"]:
         late()
+    elif what == ["tried"]:
+        tried()
     elif what == ["speed"]:
         speed()
     else:

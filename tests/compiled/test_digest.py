@@ -143,8 +143,8 @@ def test_kernels_depend_on_nothing_above_the_simulation(policy: str) -> None:
     problem = rank1.spike(3, 2, 0.4, 0.4, 0.5, 0.5)
     state = type(start(POLICIES[policy](), problem, 100))
     below = (
-        *("checks", "compiled", "divergences", "errors", "grid", "notebook", "paths", "policies"),
-        *("hypergeometric", "problems", "rows", "simulation.loop"),
+        *("checks", "compiled", "design", "divergences", "errors", "grid", "notebook", "paths"),
+        *("policies", "hypergeometric", "problems", "rows", "simulation.loop"),
     )
     for thing in (play, leap_stages, _choose, state, type(problem.law)):
         for name in closure(thing.__module__):

@@ -16,7 +16,7 @@ pure: counts and values in, values out; nothing is kept.
 
 from __future__ import annotations
 
-from rank1.design.lifts import lifts
+from rank1.design.intervals import lifts
 from rank1.design.values import Counts, Design, Totals, Version, Wealth
 from rank1.design.versions import (
     Verdict,

@@ -56,10 +56,11 @@ class BetElim(Policy):
     In a grid of rank one that holds. Nothing is assumed of how means change over time, as long as
     the order stays, nor of the rewards, but for their range.
 
-    A report is folded with the version that its pull was drawn under, which the pull's tag names.
-    Versions depend on reports alone, never on pulls that are pending, so rewards may come late, in
-    any order or never, as long as the delay doesn't depend on the level. Where the version is no
-    longer kept, a report counts for the fit but not for the bets.
+    A report is bet on with the shares of the version that its pull was drawn under, which the
+    pull's tag names, and with the leaders and the fit of the current version. Versions depend on
+    reports, never on which pulls are pending, so rewards may come late, in any order or never, as
+    long as the delay doesn't depend on the level. Where the version is no longer kept, a report
+    counts for the fit but not for the bets.
 
     Examples
     --------

@@ -33,8 +33,9 @@ class RewardCurve:
     >>> from rank1.studies.events import Event, as_events
     >>> curve = RewardCurve((2, 2))
     >>> curve.take(as_events([Event(Kind.REPORTED, arm=3, suggestion=1, value=0.5)], 2, 7.0))
-    >>> curve.to_dict()
-    {'reports': [1], 'at': [7.0], 'rate': [0.5], 'equal_split': [0.5]}
+    >>> told = curve.to_dict()
+    >>> told["reports"], told["at"], told["rate"], round(told["equal_split"][0], 6)
+    ([1], [7.0], [0.5], 0.5)
     """
 
     def __init__(self, room: tuple[int, ...], low: float = 0.0, high: float = 1.0) -> None:
