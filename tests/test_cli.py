@@ -537,7 +537,8 @@ def test_ctrl_c_ends_cleanly() -> None:
     time.sleep(2)  # compiling, or playing runs of which each takes seconds: either must end
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    # Python kills itself with the signal if it came through code that was made on the fly.
+    assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in err
     assert "Interrupted" in err
     if out:  # Rank1Elim takes no time: its first runs were finished
