@@ -14,18 +14,11 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 import rank1
 from rank1 import design
-from rank1.compiled import kernel
 from rank1.policies import bet_elim
-from rank1.policies.base import choose, update
-from rank1.policies.step import draw
-from rank1.problems.shuffled import Shuffled
-from rank1.simulation.known import known_of
-from rank1.simulation.loop import done
 from rank1.simulation.series import Series
 
 RUNS = 200
@@ -100,48 +93,17 @@ def table(names: list[str]) -> None:
             show(name, "top_two", rank1.identify("top_two", problem, **few).searches[0])
 
 
-def late_steps(
-    state: Any,
-    law: Any,
-    rng: np.random.Generator,
-    n: int,
-    delays: NDArray[np.int64],
-    arms: NDArray[np.int64],
-    tags: NDArray[np.int64],
-    rewards: NDArray[np.float64],
-) -> int:
-    """A reward of 0 comes `delays[0]` pulls after its own, a reward of 1 `delays[1]`."""
-    for t in range(n):
-        arms[t], tags[t] = choose(state, rng)
-        rewards[t], _ = draw(law, arms[t], rng)
-        for x in range(2):
-            due = t - delays[x]
-            if due >= 0 and rewards[due] == x:
-                update(state, arms[due], tags[due], rewards[due])
-        if done(state):
-            return t + 1
-    return n
-
-
-def late(runs: int = RUNS, n: int = 100_000) -> None:
+def late(runs: int = RUNS) -> None:
     """The 8×8 spike with late rewards; the window is the longer delay."""
-    for name, delays in {
-        "at once": (0, 0),
-        "all 1,000 pulls late": (1000, 1000),
-        "failures 2,000 pulls late": (2000, 0),
-    }.items():
-        pulls, wrong = [], 0
-        for run in range(runs):
-            rng = np.random.default_rng([1, run])
-            problem = Shuffled(SPIKE, rng)
-            policy = rank1.BetElim(window=max(delays))
-            state, law = policy.start(known_of(policy, problem, n)), problem.law
-            room = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n)
-            steps = kernel(late_steps, state, law)
-            pulls.append(steps(state, law, rng, n, np.array(delays), *room))
-            wrong += state.done() and not problem.is_best(state.best())
-        error = np.std(pulls) / math.sqrt(runs)
-        print(f"8×8, {name:26} {np.mean(pulls):8,.0f} ± {error:4,.0f}  wrong {wrong}", flush=True)
+    for name, success, failure in (
+        ("at once", 0, 0),
+        ("all 1,000 pulls late", 1000, 1000),
+        ("failures 2,000 pulls late", 0, 2000),
+    ):
+        policy = rank1.BetElim(window=max(success, failure))
+        options: dict[str, Any] = {"runs": runs, "seed": 1, "n": 100_000, "shuffle": True}
+        delay = {"success": success, "failure": failure}
+        show(name, "8×8", rank1.identify(policy, SPIKE, delay=delay, **options).searches[0])
 
 
 def tried(runs: int = 4000) -> None:

@@ -17,8 +17,6 @@ __all__ = ["learn", "may_stop", "play", "play_until", "refuse", "room_for_curve"
 # Methods of a stopping rule's state.
 learn = method("learn")
 may_stop = method("may_stop")
-# Of the state of a policy that has a rule of its own.
-done = method("done")
 
 
 def play(
