@@ -61,6 +61,10 @@ GRIDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "4⁴ (.85/.65)": (rank1.Product([[0.85] + [0.65] * 3] * 4), {}),
     "2⁶ (.9/.8)": (rank1.Product([[0.9, 0.8]] * 6), {}),
     **{name: (rank1.Means(means), {}) for name, means in TWO_PEAKS.items()},
+    **{
+        f"{name}, nothing assumed": (rank1.Means(means), {"any_grid": True})
+        for name, means in TWO_PEAKS.items()
+    },
     "crossing": (rank1.Means([[0.5, 0.2], [0.45, 0.45]]), {}),
     "crossing, nothing assumed": (rank1.Means([[0.5, 0.2], [0.45, 0.45]]), {"any_grid": True}),
 }
@@ -70,7 +74,7 @@ def show(name: str, who: str, each: Any) -> None:
     stopped = each.stopped
     mean, error = each.pulls.mean(), each.pulls.std() / math.sqrt(len(each.pulls))
     print(
-        f"{name:28} {who:12} {mean:10,.0f} ± {error:6,.0f}  median {np.median(each.pulls):9,.0f}"
+        f"{name:41} {who:12} {mean:10,.0f} ± {error:6,.0f}  median {np.median(each.pulls):9,.0f}"
         f"  stopped {stopped.sum():3}/{len(stopped)}  wrong {each.wrong.sum():3}",
         flush=True,
     )

@@ -24,7 +24,7 @@ def incremental(watch: Any, arms: Ints, rewards: Floats) -> int:
         note_report(watch, arms[t], rewards[t])
         if may_stop(watch):  # the next run begins
             stops += 1
-            watch.successes[:], watch.failures[:], watch.winner[:] = 0.0, 0.0, -1
+            watch.successes[:], watch.failures[:], watch.top[:] = 0.0, 0.0, -math.inf
             watch.at[0].leader = watch.at[0].witness = -1
             watch.at[0].bound = math.inf
     return stops

@@ -8,7 +8,9 @@ Root gets the figures of an idle one by `chrt -f 50 python -m benchmarks.bench_s
 
 from __future__ import annotations
 
+import itertools
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -108,6 +110,43 @@ def pairs_of_one_commit(storage: Storage, study: StudyRow, count: int, times: in
     return each(one, times)
 
 
+def units(storage: Storage, study: StudyRow, count: int, name: Callable[[], str]) -> Cost:
+    """Exposures of units that were drawn elsewhere, 1,000 in a commit: each event."""
+    batches = [
+        [Event(Kind.RECORDED, arm=k & 63, tag=7, value=1.0, unit=name()) for k in range(1000)]
+        for _ in range(count)
+    ]
+
+    def one() -> None:
+        with storage.transaction(study.id) as log:
+            log.append(study.id, batches.pop())
+
+    cost = each(one, count)
+    return Cost(cost.wall / 1000, cost.cpu / 1000)
+
+
+def measure_units(storage: Storage) -> None:
+    study = storage.create("units", "{}")
+    numbers = itertools.count()
+    for what, name in (
+        ("numbered", lambda: f"visitor-{next(numbers):012d}"),
+        ("random", lambda: secrets.token_hex(8)),
+    ):
+        cost = units(storage, study, 100, name)
+        print(
+            f"  1,000 events in a commit, units {what:<10} {1 / cost.wall:>10,.0f} events/s"
+            f"   {1 / cost.cpu:>10,.0f} a second of CPU (to reach: 80,000)"
+        )
+    with storage.reading() as log:
+        known = [f"visitor-{k:012d}" for k in range(0, 100_000, 10)]
+        some = each(lambda: log.of_unit(study.id, "nobody"), 200)
+        many = each(lambda: log.of_units(study.id, known), 5)
+    print(
+        f"  a unit looked up among {200_000:,} events {some.cpu * 1e6:>10.0f} µs of CPU; "
+        f"10,000 at once {many.cpu * 1e3:.0f} ms"
+    )
+
+
 def show(what: str, cost: Cost, count: int, sync: Cost) -> None:
     print(
         f"  {what:<42} {count / cost.wall:>10,.0f} pairs/s   {cost.wall / sync.wall:5.1f} syncs"
@@ -135,6 +174,7 @@ def measure(storage: Storage, sync: Cost) -> None:
         100,
         sync,
     )
+    measure_units(storage)
     fill(storage, study)
     large = pairs(storage, study, 1, 200)
     show(f"ask and tell at {MILLION:,} events", large, 1, sync)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bets_figure
 import gallery_figures
 import live_figures
 import numpy as np
@@ -34,6 +35,7 @@ def main() -> None:
     save_figure(result.trace(run=0).plot(), FOLDER / "trace.png")
 
     figures_of_commands()
+    bets_figure.main()
     gallery_figures.main()
     live_figures.main()
     which_policy.main()

@@ -106,7 +106,7 @@ GIVE_UP = 300
 
 def pulls_until_a_stop(runs: int, jobs: int = -1) -> dict[str, list[dict[str, Any]]]:
     """For each cell of `SEARCHES`, pulls of each policy as multiples of T*·log(1/α)."""
-    policies = [rank1.TopTwo(), rank1.UTS(), rank1.Uniform()]
+    policies = [rank1.BetElim(), rank1.TopTwo(), rank1.UTS(), rank1.Uniform()]
     found: dict[str, list[dict[str, Any]]] = {}
     for what, cells in SEARCHES.items():
         for x, problem in cells:

@@ -12,13 +12,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import rank1
-from rank1.compiled import kernel_for
+from rank1.fit import fit, p_value
 from rank1.plots import save_figure
 from rank1.simulation.feedback import Feedback
 from rank1.simulation.series import Series
-from rank1.studies import fitting
+from rank1.studies.order import ASK, LEARN, Order, Replayer, grids_of
 from rank1.studies.spec import make_spec
-from rank1.studies.state import StudyState
 
 FOLDER = Path(__file__).parent / "figures"
 
@@ -143,19 +142,18 @@ def fit_power(studies: int = 200, reports: int = 4000) -> None:
             reward_window=None, on_expiry="drop", default_reward=None, reward_range=(0, 1),
             confidence=0.95, tolerance=0, forgetting=None, seed=1,
         )  # fmt: skip
-        cells, table = [], 0
+        cells, table, none = [], 0, np.zeros(0, np.int64)
+        order = Order(  # each reward comes at once
+            np.tile(np.array([ASK, LEARN], np.int8), reports), np.repeat(np.arange(reports), 2),
+            np.full(reports, -1), np.ones(reports, np.bool_), none, none,
+        )  # fmt: skip
         for means in (grid, off):
+            replay = Replayer(spec, grids_of(spec, []), order, means, repetitions=studies)
             rejected = 0
             for number in range(studies):
-                study, won, trials = StudyState(spec), np.zeros(16), np.zeros(16)
-                rng = np.random.default_rng((1, number))
-                play = kernel_for(fitting._play, study.state, work=reports)
-                play(study.state, means.ravel(), rng, reports, won, trials)
-                study.book.counts[...], study.book.sums[...] = trials, won
-                found = fitting.fit_of(study, spec, 0.0, 99, number)
-                assert found.p_value is not None
-                rejected += found.p_value <= 0.05
-                table += means is grid and found.model.chi2_p <= 0.05
+                found = fit(*replay(means, np.random.default_rng((1, number))))
+                rejected += p_value(found, replay, 99, number, double=True) <= 0.05
+                table += means is grid and found.chi2_p <= 0.05
             share = rejected / studies
             cells.append(f"{share:.1%} ± {np.sqrt(share * (1 - share) / studies):.1%}")
         print(f"| {policy} | {' | '.join(cells)} | {table / studies:.1%} where it holds |")

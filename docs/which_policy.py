@@ -18,13 +18,13 @@ FOLDER = Path(__file__).parent / "figures"
 SIZES = (3, 6, 12, 24)
 RATES = (0.01, 0.05, 0.25)
 LIFTS = (0.5, 0.2)
-#: Pulls after which a run ends: over 6 times what half of the runs take where that is most.
+#: Pulls after which a run ends.
 MOST = 50_000_000
 
 
 def median(policy: rank1.Policy, size: int, rate: float, lift: float, most: int) -> float:
     """Pulls after which half of the runs have stopped; infinite if fewer have."""
-    problem = assumed_grid(size, size, rate, lift).problem
+    problem = assumed_grid([size, size], rate, lift).problem
     found = rank1.identify(policy, problem, n=most, runs=10, seed=1, shuffle=True).searches[0]
     assert not found.wrong.any()
     return float(np.median(np.where(found.stopped, found.pulls, np.inf)))
@@ -37,7 +37,7 @@ def main() -> None:
     print("| --- | --- |", " | ".join("---:" for _ in SIZES), "|")
     for lift, ax in zip(LIFTS, axes, strict=True):
         for rate, marker in zip(RATES, "os^", strict=True):
-            pulls = [median(rank1.TopTwo(), size, rate, lift, MOST) for size in SIZES]
+            pulls = [median(rank1.BetElim(), size, rate, lift, MOST) for size in SIZES]
             told = " | ".join(short(float(f"{each:.2g}")) for each in pulls)
             print(f"| {lift:.0%} | {rate:.0%} | {told} |")
             ax.plot(SIZES, pulls, marker=marker, ms=5, color="#8844CC", label=f"rate {rate:.0%}")
@@ -54,7 +54,7 @@ def main() -> None:
         ax.spines[["top", "right"]].set_visible(False)
         title = f"Best row and column {lift:.0%} better than the others"
         ax.set_title(title, loc="left", fontsize=10)
-    axes[0].set_ylabel("Pulls until top_two may stop (median)")
+    axes[0].set_ylabel("Pulls until bet_elim stops (median)")
     axes[0].legend(frameon=False, fontsize=8)
     save_figure(figure, FOLDER / "which-policy-find.png")
 

@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     table = hillstrom()
     with tempfile.TemporaryDirectory() as folder:
         study = rank1.Study.create(
-            "mails", table.rows, table.columns, goal="find", tolerance=0.02, seed=1,
+            "mails", table.rows, table.columns, goal="find", min_lift=0.1, seed=1,
             storage=Path(folder, "rank1.db"),
         )  # fmt: skip
         with study:

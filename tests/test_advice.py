@@ -43,17 +43,23 @@ def test_assumed_grids_have_the_rate_and_the_lift(
 
 def test_find_tells_what_identify_gives() -> None:
     told = rank1.advise(3, 2, 2000, goal="find", seed=3, **SHORT)  # type: ignore[arg-type]
-    assert told.policy == "top_two"
+    assert told.policy == "bet_elim"
+    any_grid = "bet_elim:any_grid=true"
     assert [(row["shape"], row["policy"]) for row in told.figures] == [
-        ("spike", "top_two"), ("spike", "uniform"), ("stairs", "top_two"), ("stairs", "uniform"),
+        ("spike", "bet_elim"), ("spike", any_grid), ("stairs", "bet_elim"), ("stairs", any_grid),
     ]  # fmt: skip
-    row = told.figures[0]
     problem = assumed_grid([3, 2], 0.4, 0.6).problem
-    same = rank1.identify(
-        rank1.TopTwo(), problem, n=row["most"], runs=4, seed=3, shuffle=True
-    ).searches[0]
-    assert row["median"] == np.median(same.pulls)
-    assert row["within"] == (same.stopped & (same.pulls <= 2000)).mean()
+    policies = [rank1.BetElim(), rank1.BetElim(any_grid=True)]
+    for row, policy in zip(told.figures, policies, strict=False):
+        same = rank1.identify(
+            policy, problem, n=row["most"], runs=4, seed=3, shuffle=True
+        ).searches[0]
+        assert row["median"] == np.median(same.pulls)
+        assert row["within"] == (same.stopped & (same.pulls <= 2000)).mean()
+    one, any_, *stairs = (row["median"] for row in told.figures)
+    ratios = sorted([any_ / one, stairs[1] / stairs[0]])
+    assert "assumes one order" in told.words[-1]
+    assert f"{ratios[0]:.1f} to {ratios[1]:.1f} times the pulls on these" in told.words[-1]
     assert told.summary()["median"].to_list() == [row["median"] for row in told.figures]
     assert json.loads(json.dumps(told.document())) == told.document()
     assert "one row and one column are 60% better than the others, which are alike" in str(told)
@@ -64,8 +70,49 @@ def test_a_horizon_that_is_too_short_to_find_is_said_with_the_pulls_it_takes() -
     told = rank1.advise(3, 2, 20, goal="find", **SHORT)  # type: ignore[arg-type]
     assert told.policy is None
     assert "20 pulls are too few" in told.words[1]
+    assert "even if lifts below 60% aren't worth having (min_lift=0.6)" in told.words[1]
     assert all(row["median"] > 20 for row in told.figures)
-    assert re.search(r"half of the runs of top_two stop within [\d,]+ pulls", str(told))
+    assert re.search(r"half of the runs of bet_elim stop within [\d,]+ pulls", str(told))
+    assert [row["policy"].partition(":")[2] for row in told.figures] == [
+        "", "any_grid=true", "min_lift=0.3", "min_lift=0.6",
+    ] * 2  # fmt: skip
+
+
+def test_the_first_lever_of_short_traffic_is_a_smallest_lift() -> None:
+    """It is tried on the grids that need it, from the least that does."""
+    given: dict[str, Any] = {"sides": [2], "rate": 0.3, "runs": 20}
+    alone = rank1.advise(horizon=10**6, goal="find", lifts=[0.2], **given).figures
+    assert [row["policy"] for row in alone] == ["bet_elim"]  # enough; and one side has one order
+    halves = {
+        lift: rank1.identify(
+            rank1.BetElim(min_lift=lift), assumed_grid([2], 0.3, 0.2).problem, n=alone[0]["most"],
+            runs=20, shuffle=True,
+        ).searches[0].pulls
+        for lift in (0.1, 0.2)
+    }  # fmt: skip
+    horizon = int(np.median(halves[0.1])) + 1
+    assert horizon < alone[0]["median"]
+    told = rank1.advise(horizon=horizon, goal="find", lifts=[0.2], **given)
+    assert [row["policy"] for row in told.figures] == ["bet_elim", "bet_elim:min_lift=0.1"]
+    assert told.figures[1]["median"] == np.median(halves[0.1])
+    assert told.policy == "bet_elim:min_lift=0.1"
+    assert "too few to find the best arm. But if lifts below 10% aren't worth" in told.words[1]
+    assert "enough on all grids that were simulated" in told.words[1]
+    assert "the best arm exceeds the one named by at most 10%" in told.words[1]
+    half = f"{float(f'{np.median(halves[0.1]):.2g}'):,.0f}"
+    assert f"With min_lift=0.1 half of them stop within {half}." in told.words[2]
+    easy = rank1.advise(horizon=horizon, goal="find", lifts=[0.2, 0.8], **given)
+    assert easy.policy == "bet_elim"
+    assert "enough on 1 of the 2 grids that were simulated" in easy.words[1]
+    assert "(min_lift=0.1), they are enough on all grids" in easy.words[1]
+    assert [row["policy"] for row in easy.figures if row["lift"] == 0.8] == ["bet_elim"]
+    shorter = rank1.advise(
+        horizon=int(np.median(halves[0.2])) + 1, goal="find", lifts=[0.2], **given
+    )
+    assert shorter.policy == "bet_elim:min_lift=0.2"
+    assert [row["policy"] for row in shorter.figures[1:]] == [
+        "bet_elim:min_lift=0.1", "bet_elim:min_lift=0.2",
+    ]  # fmt: skip
 
 
 def test_a_policy_for_another_goal_is_not_the_fault_of_the_horizon() -> None:
@@ -73,7 +120,10 @@ def test_a_policy_for_another_goal_is_not_the_fault_of_the_horizon() -> None:
     assert "grids that were simulated for uts; others weren't simulated." in told.words[1]
 
 
-def test_what_was_given_up_before_the_horizon_is_not_called_never() -> None:
+def test_what_was_given_up_before_the_horizon_is_not_called_never(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rank1.advice.find.WORK", 1000)
     told = rank1.advise(4, 4, 10**12, 1e-9, "find", lifts=[0.5], runs=1)
     assert all(row["given_up"] for row in told.figures)
     assert all("≥ 0%" in line for line in table_of("find", told.figures)[1])
@@ -88,10 +138,10 @@ def test_an_equal_split_alone_can_be_asked() -> None:
 @pytest.mark.validate
 def test_more_pairs_than_pulls() -> None:
     """Policies that try every pair first are left out, as studies refuse them."""
-    told = rank1.advise(8, 8, 30, goal="find", **SHORT)  # type: ignore[arg-type]
+    told = rank1.advise(8, 8, 30, goal="find", policies=rank1.TopTwo(), **SHORT)  # type: ignore[arg-type]
     assert told.policy is None
-    assert "top_two tries each of the 64 pairs first" in told.left_out["top_two"]
-    assert "top_two tries each of the 64 pairs first" in told.words[-1]
+    assert "top_two tries each of the 64 arms first" in told.left_out["top_two"]
+    assert "top_two tries each of the 64 arms first" in told.words[-1]
     told = rank1.advise(
         8,
         8,
@@ -101,7 +151,7 @@ def test_more_pairs_than_pulls() -> None:
     )
     assert list(told.left_out) == ["uts"]
     assert {row["policy"] for row in told.figures} == {"uts:first_round=false"}
-    with pytest.raises(rank1.InputError, match="uts tries each of the 64 pairs first"):
+    with pytest.raises(rank1.InputError, match="uts tries each of the 64 arms first"):
         rank1.Study.create("a", [str(k) for k in range(8)], [str(k) for k in range(8)], horizon=30)
 
 
@@ -186,17 +236,36 @@ def test_a_grid_of_many_pairs_has_fewer_runs(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_run_that_was_cut_before_the_horizon_says_nothing_about_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rank1.advice.recommend.SEARCH", 500)
+    monkeypatch.setattr("rank1.advice.find.WORK", 20_000)
     told = rank1.advise(3, 2, 1_000_000, 0.4, "find", lifts=[0.1], runs=2)
-    assert told.policy == "top_two"
+    assert told.policy == "bet_elim"
     assert "can't be told in seconds" in told.words[1]
     assert "Longer runs weren't simulated" in told.words[2]
+
+
+def test_a_search_by_versions_can_be_long() -> None:
+    """Rates of 10⁻⁹ take 10¹¹ pulls, which are simulated."""
+    told = rank1.advise(2, 2, 10**12, 1e-9, "find", lifts=[0.5], runs=2)
+    assert told.policy == "bet_elim"
+    assert 1e10 < told.figures[0]["median"] < 1e12
+    assert not told.figures[0]["cut"]
+
+
+def test_only_the_search_itself_is_simulated_on_large_grids(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rank1.advice.find.MANY_ARMS", 5)
+    monkeypatch.setattr("rank1.advice.find.MANY_LEVELS", 4)
+    told = rank1.advise(3, 2, 20, goal="find", **SHORT)  # type: ignore[arg-type]
+    assert {row["policy"] for row in told.figures} == {"bet_elim"}
+    assert "Plan for the pulls below, set a min_lift, merge rows or columns" in told.words[1]
+    assert "how much longer it takes wasn't simulated" in told.words[-1]
 
 
 def test_three_sides() -> None:
     told = rank1.advise(sides=[2, 3, 2], horizon=2000, goal="find", **SHORT)  # type: ignore[arg-type]
     assert told.sides == [2, 3, 2]
-    assert told.policy == "top_two"
+    assert told.policy == "bet_elim"
     assert "2 × 3 × 2 arms" in str(told)
     assert "one level of each side is 60% better than the others" in str(told)
     assert "rows" not in told.document()
@@ -204,6 +273,13 @@ def test_three_sides() -> None:
     assert "the best level is 60% better than the second" in str(earn)
     assert {row["policy"] for row in earn.figures} == {"uts", "thompson"}
     assert not earn.left_out
+    named = rank1.advise(
+        sides={"headline": 2, "image": 3, "logo": 1, "button": 2}, horizon=9, goal="find",
+        policies=rank1.BetElim(), **SHORT,  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert (named.sides, named.names) == ([2, 3, 1, 2], ["headline", "image", "logo", "button"])
+    assert "the best headline, the best image and the best button are 60% better" in str(named)
+    assert "merge levels" in named.words[1]
 
 
 @pytest.mark.parametrize(
@@ -241,9 +317,22 @@ def test_words_and_a_table_for_a_person(capsys: Capture) -> None:
     assert re.search(r"spike 60% uts 4 2,000 [\d.,]+ ± [\d.,]+ [\d,]+ \d+%", text)
 
 
+def test_sides_by_name(capsys: Capture) -> None:
+    sides = ["--side", "headline=2", "--side", "image=x,y,z", "--horizon", "2e3", "--goal", "find"]
+    ran = Output(capsys, "advise", *sides, *FIND[5:], "--json")
+    told = rank1.advise(sides={"headline": 2, "image": 3}, horizon=2000, goal="find", **SHORT)  # type: ignore[arg-type]
+    assert json.loads(ran.out) == told.document()
+    assert told.document()["names"] == ["headline", "image"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--side", "image"], "--side must be a name of its own and levels, .* got 'image'"),
+        (["--side", "a=2", "--side", "a=3"], "--side must be a name of its own .* got 'a=3'"),
+        (["--side", "image=few"], "must be a whole number, such as 20 or 2e6, got 'few'"),
+        (["--side", "a=2"], "sides must be None where rows and columns are given"),
+        (["--side", "a=2", "--sides", "2"], "--sides must be left out where --side is given"),
         (["--rows", "0"], "--rows must be a whole number of at least 1, got 0"),
         (
             ["--columns", "1e7"],

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from rank1.paper import Options
 from rank1.policies import POLICIES
 from rank1.problems import PROBLEMS
 from rank1.sweeps.grid import EXAMPLE
-from tests.simulation.support import ENVIRONMENT
+from tests.simulation.support import ENVIRONMENT, started
 
 SPIKE = ["--problem", "spike", "--set", "K=3", "--set", "L=2", "--set", "p_u=0.4"]
 SPIKE += ["--set", "p_v=0.4", "--set", "delta_u=0.5", "--set", "delta_v=0.5"]
@@ -194,6 +193,7 @@ def test_the_examples_work(
     assert ran.out
 
 
+@pytest.mark.compiled
 def test_import_and_help_load_nothing_heavy() -> None:
     """What makes starting slow: compiled code, plotting and tables."""
     code = (
@@ -527,16 +527,30 @@ def test_simulate_is_stopped_with_what_was_finished(number: signal.Signals) -> N
     assert document["runs"] == len(document["policies"][0]["best_pair"]) == 2
 
 
+#: The command says which policy it plays now.
+PLAYS = """
+import sys
+from rank1.simulation import Series
+def play(self, *rest, play=Series.play):
+    if self.policy.name == "uniform":
+        print("playing uniform", file=sys.stderr, flush=True)
+    return play(self, *rest)
+Series.play = play
+from rank1.__main__ import main
+main()
+"""
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")
 def test_ctrl_c_ends_cleanly() -> None:
-    command = [sys.executable, "-m", "rank1", *SIMULATE[:-4], "--policy", "uniform"]
-    command += ["--n", "2e8", "--runs", "50", "--json"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )  # fmt: skip
-    time.sleep(2)  # compiling, or playing runs of which each takes seconds: either must end
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    """While it compiles, or plays runs of which each takes seconds."""
+    command = [*SIMULATE[:-4], "--policy", "uniform", "--n", "2e8", "--runs", "50", "--json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started("-c", PLAYS, *command, **pipes) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "playing uniform\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=300)
     # Python kills itself with the signal if it came through code that was made on the fly.
     assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in err

@@ -51,11 +51,12 @@ def test_what_a_study_does_a_client_does(client: Client, service: Served, tmp_pa
     best, expected = far.best(), near.best()
     assert best.leader == expected.leader
     for name in ("means", "mean_lower", "out", "row_effects", "counts"):
-        np.testing.assert_array_equal(getattr(best, name), getattr(expected, name))
+        # One of them may be compiled by now: the last bits of logarithms differ.
+        np.testing.assert_allclose(getattr(best, name), getattr(expected, name), rtol=1e-9)
     assert best.out.dtype == bool
-    assert far.fit(B=9).p_value == near.fit(B=9).p_value
+    assert far.fit(B=19).p_value == near.fit(B=19).p_value
     assert far.replay("uniform") == near.replay("uniform")
-    assert far.import_history([("a", "x", 1.0)] * 4) == 4
+    assert far.import_history([("a", "x", 1.0)] * 4).rewards == 4
     assert far.export(tmp_path / "log.jsonl") == 43
     assert far.export(tmp_path / "log.csv") == 43
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
@@ -87,8 +88,10 @@ def test_any_number_of_sides(client: Client, tmp_path: Path) -> None:
     best = study.best()
     assert best.leader == ("A", "x", "buy")
     assert best.effects["image"].shape == (3, 3)
-    (tmp_path / "known.csv").write_text("image,headline,button,reward\ny,B,go,1\n")
-    assert study.import_history(tmp_path / "known.csv") == 1
+    (tmp_path / "known.csv").write_text("image,headline,button,reward\ny,B,go,1\ny,A,go,\n")
+    for already in (False, True):
+        found = study.import_history(tmp_path / "known.csv")
+        assert (found.rewards, found.skipped, found.already_imported) == (1, 1, already)
     assert study.revise(add={"image": ["w"]}, retire={"headline": ["B"]}) == 1
     assert study.sides == {
         "headline": ["A"],
@@ -161,13 +164,13 @@ def test_a_page_never_waits_for_a_service_that_is_down() -> None:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()
         threading.Thread(target=take, daemon=True).start()
-        client = Client(f"http://127.0.0.1:{deaf.getsockname()[1]}", "t")
+        client = Client(f"http://127.0.0.1:{deaf.getsockname()[1]}", "t", timeout=1000)
         study = rank1.client.RemoteStudy(client, "spring")
         began = time.monotonic()
         shown = study.ask(fallback=("a", "x"))
         took = time.monotonic() - began
         assert (shown.id, shown.row, shown.column) == ("", "a", "x")
-        assert took < 9  # a request without a fallback may take 10
+        assert took < 500  # a request without a fallback may take 1,000
         until(lambda: bool(taken))
         before = len(taken)
         assert study.tell(shown.id, 1.0) is None
@@ -283,7 +286,7 @@ def test_answers_may_have_more_fields_than_the_client_knows(tmp_path: Path) -> N
             "best": near.best().to_dict(),
             "replay": near.replay("uniform").to_dict(),
             "verification": near.verify().to_dict(),
-            "fit": near.fit(B=1).to_dict(),
+            "fit": near.fit(B=19).to_dict(),
         }  # fmt: skip
         expected = near.best()
 
@@ -306,12 +309,13 @@ def test_answers_may_have_more_fields_than_the_client_knows(tmp_path: Path) -> N
         np.testing.assert_array_equal(study.best().means, expected.means)
         assert study.replay("uniform").steps > 0
         assert study.verify().ok
-        assert study.fit().repetitions == 1
+        assert study.fit().repetitions == 19
         del documents["tell"]["told_at"]
         with pytest.raises(rank1.BackendError, match=r"no report: .*told_at"):
             study.tell("k-1-0", 1.0)
 
 
+@pytest.mark.compiled
 def test_the_client_loads_nothing_that_is_slow() -> None:
     """A page that speaks HTTP shouldn't wait for NumPy, SciPy or a compiler."""
     code = (

@@ -107,7 +107,7 @@ def test_the_study_of_the_readme_works(tmp_path: Path) -> None:
         cwd=tmp_path, check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert "18-24 × email brought 1" in run.stdout
-    assert "assuming rank one: go on" in run.stdout
+    assert "If one order holds: go on" in run.stdout
 
 
 @pytest.mark.validate

@@ -68,11 +68,11 @@ def test_pulls_until_a_stop_are_drawn_over_their_bound(gallery: Any, monkeypatch
     found = gallery.pulls_until_a_stop(runs=3, jobs=1)
     bound = theory.characteristic_time(easy).pulls(0.95)
     n = int(50 * bound)
-    ours = rank1.identify(rank1.TopTwo(), easy, n=n, runs=3, shuffle=True)["top_two"]
+    ours = rank1.identify(rank1.BetElim(), easy, n=n, runs=3, shuffle=True)["bet_elim"]
     first = found["gap"][0]
-    assert (first["policy"], first["stopped"]) == ("top_two", True)
+    assert (first["policy"], first["stopped"]) == ("bet_elim", True)
     assert first["mean"] == pytest.approx(ours.pulls.mean() / bound)
-    assert [cell["policy"] for cell in found["gap"]] == ["top_two", "uts", "uniform"]
+    assert [cell["policy"] for cell in found["gap"]] == ["bet_elim", "top_two", "uts", "uniform"]
     monkeypatch.setattr(gallery, "new_figure", lambda *_, **kw: new_figure(ncols=2))
     axes = gallery.draw_searches(found, 3).axes
     assert [ax.get_xlabel() for ax in axes] == ["K = L", "gap"]

@@ -355,6 +355,7 @@ def test_policies_of_other_packages() -> None:
         sampler_of("no_such_module:Own")
 
 
+@pytest.mark.compiled
 def test_numba_is_neither_imported_nor_waited_for() -> None:
     code = (
         "import sys, rank1.optuna\n"

@@ -29,6 +29,7 @@ def test_without_a_home_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
         cache_directory()
 
 
+@pytest.mark.compiled
 def test_asking_for_a_folder_loads_nothing_heavy() -> None:
     code = (
         "import sys, rank1.paths, rank1.paper.movielens.obtain\n"

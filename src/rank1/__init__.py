@@ -27,6 +27,7 @@ Where things are
 - identify: play until the best pair is known, and count the pulls
 - ask, tell, warm_up, snapshot, restore: policies in live use
 - Study: a live grid on a durable log; `rank1 study` on the command line
+- assign: the levels of a unit by hash, from a study's shares
 - advise: which policy, for a grid, a horizon, a rate and a goal
 - Client: studies of a service, which `rank1 serve` runs
 - rank1.problems: what can be played; `rank1 problems` lists them on the command line
@@ -56,6 +57,7 @@ _EXPORTS = {
         InputError InputTypeError MissingPackageError NoDigest OtherStudyError PolicyError
         Rank1Error SnapshotError StorageError StudyExistsError UnknownStudyError
         UnknownSuggestionError""",
+    "assignment": "assign",
     "grid": "Grid",
     "problems": """Bernoulli Beta Campaign Categorical Discrete Factors Gaussian Interval Means
         PositionBased PROBLEMS Problem Product RankOne Sampler spike""",
@@ -65,9 +67,10 @@ _EXPORTS = {
     "simulation": """Identification Interrupted Outcome Result Searches Series Trace identify
         simulate""",
     "sweeps": "Sweep SweepGrid grid_of load read_grid read_sweep sweep write_sweep",
-    "documents": "Best Replayed Report Suggestion Verified",
+    "documents": """Best Forecast Imported Personalised Recorded Replayed Report Suggestion
+        Verified""",
     "studies": "Study StudyFit",
-    "client": "Client RemoteFit RemoteStudy",
+    "client": "Assignment Client Recorder RemoteFit RemoteStudy",
     "advice": "Advice advise",
 }
 #: The module of each name. A module loads when one of its names is first used: importing rank1
@@ -100,6 +103,7 @@ if TYPE_CHECKING:
     from rank1 import testing as testing
     from rank1 import theory as theory
     from rank1.advice import *  # noqa: F403
+    from rank1.assignment import assign as assign
     from rank1.client import *  # noqa: F403
     from rank1.errors import *  # noqa: F403
     from rank1.grid import Grid as Grid

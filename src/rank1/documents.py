@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Best", "Replayed", "Report", "Suggestion", "Verified"]
+__all__ = [
+    "Best",
+    "Forecast",
+    "Imported",
+    "Personalised",
+    "Recorded",
+    "Replayed",
+    "Report",
+    "Suggestion",
+    "Verified",
+]
 
 T = TypeVar("T")
 
@@ -78,6 +88,21 @@ class Report(_OfArm):
 
 
 @dataclass(frozen=True)
+class Recorded(_OfArm):
+    """An exposure that was drawn elsewhere, as it is stored."""
+
+    unit: str
+    #: The version that its levels were drawn under; None for a unit that is held out.
+    version: int | None
+    levels: dict[str, str] = field(hash=False)
+    recorded_at: float
+    #: None until it is told.
+    reward: float | None = None
+    #: Whether it was stored just now, and not before.
+    new: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Replayed:
     """How another policy would have fared on a log's rewards; what `Study.replay` returns."""
 
@@ -95,6 +120,48 @@ class Replayed:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
+        return to_document(self)
+
+
+@dataclass(frozen=True)
+class Personalised:
+    """Whether it pays to choose a side's level by the level of another: `Study.personalise`."""
+
+    side: str
+    by: str
+    #: Whether no level of the side is best in every segment, at the study's confidence.
+    pays: bool
+    #: The level that would be shown to all, and the one that leads in each segment.
+    common: str
+    leaders: dict[str, str] = field(hash=False)
+    #: The segments that speak for personalising, each by its own evidence.
+    segments: list[str] = field(hash=False)
+    #: What it could gain, relative: `estimate`, `low`, `high`; and how that was estimated.
+    gain: dict[str, float] = field(hash=False)
+    method: str
+    statement: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return to_document(self)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How long a study will still take; what `Study.forecast` returns."""
+
+    #: Rewards so far that count.
+    reports: int
+    #: How many more until the levels are told apart, in 10%, 50% and 90% of continued studies;
+    #: infinite where that is beyond what was looked at.
+    more: dict[str, float] = field(hash=False)
+    per_day: float | None
+    #: The same in days.
+    days: dict[str, float] | None = field(hash=False)
+    statement: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON; what is infinite is None."""
         return to_document(self)
 
 
@@ -117,6 +184,22 @@ class Verified:
         if not self.problems:
             fields.pop("problems")
         return fields
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What `Study.import_history` found."""
+
+    #: How many rewards there are.
+    rewards: int
+    #: Lines without a reward, which were passed over.
+    skipped: int = 0
+    #: Whether all this was imported before, so that nothing has changed.
+    already_imported: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -153,14 +236,12 @@ class Best:
     #: Average reward so far, and an estimate of what playing all arms alike would have given.
     rate: float
     equal_split: float
-    #: May one stop, assuming rank one and not assuming it; the reasons, in words.
+    #: Whether to stop; see `statement`.
     stop: bool
+    #: The verdict that assumes one order, and the one that assumes nothing of the grid, in words.
     reason: str
     any_grid_stop: bool
     any_grid_reason: str
-    #: The best arm's mean exceeds the leader's by at most this.
-    cost: float
-    any_grid_cost: float
     confidence: float
     tolerance: float
     #: What the policy recommends; it may differ from the leader.
@@ -169,6 +250,25 @@ class Best:
     totals: dict[str, int]
     #: Suggestions of each arm that wait for a reward.
     pending: NDArray[np.int64]
+    #: What leads, by how much, and whether to stop, in a sentence; what to do; what is assumed.
+    statement: str = ""
+    next_step: str = ""
+    assumes: list[str] = field(default_factory=list)
+    #: The leader's lift over the control, or over the runner-up: `over` (labels), `is_control`,
+    #: `estimate`, `low`, `high`.
+    lift: dict[str, Any] | None = None
+    #: "one_order" and "any_grid": `stop` and `reason` of each.
+    verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: By side, of each level that ever was: `label`, `living`, `share`, `estimate` and `lift` over
+    #: the control's level, or the leader's; when it went (`gone_at`: `seq`, `at`), and `why`.
+    levels: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    #: What the study has earned over the units that are held out: `units`, `rate`, `rest_rate`,
+    #: `earned` in all, with `low` and `high`; None where none are.
+    holdout: dict[str, Any] | None = None
+    #: The current version of the shares.
+    version: int | None = None
+    #: What may be wrong, a sentence each.
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> list[str]:
@@ -241,8 +341,10 @@ class Best:
             ("equal split", self.equal_split),
             ("reports", self.totals["reports"]),
             ("pending", self.totals["pending"]),
-            ("assuming rank one", self.reason),
-            ("any grid", self.any_grid_reason),
+            ("verdict", self.statement),
+            ("next", self.next_step),
+            ("assuming one order", self.reason),
+            ("on any grid", self.any_grid_reason),
         ]
         facts = notebook.facts(told, caption)
         if len(self.sides) != 2:

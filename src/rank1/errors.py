@@ -188,7 +188,8 @@ class StorageError(FileError):
     Attributes
     ----------
     again
-        Whether the same call may succeed: the connection was lost, and nothing was stored.
+        Whether the same call may succeed: the connection was lost, and nothing was stored, or only
+        what may be done once more.
     waited
         Whether a timeout has passed already, so that an immediate retry won't help.
     """

@@ -144,7 +144,7 @@ def test_kernels_depend_on_nothing_above_the_simulation(policy: str) -> None:
     state = type(start(POLICIES[policy](), problem, 100))
     below = (
         *("checks", "compiled", "design", "divergences", "errors", "grid", "notebook", "paths"),
-        *("policies", "hypergeometric", "problems", "rows", "simulation.loop"),
+        *("policies", "hypergeometric", "problems", "rows", "simulation.loop", "tournament"),
     )
     for thing in (play, leap_stages, _choose, state, type(problem.law)):
         for name in closure(thing.__module__):

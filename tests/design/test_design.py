@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import rank1
 from rank1 import design
 from rank1.design import Counts, Design, Version
-from rank1.design.values import checked_counts
+from rank1.design.counts import checked_counts
 from rank1.policies import ask, tell
 from rank1.simulation.known import known_of
 
@@ -186,7 +186,7 @@ def test_equal_rows_are_added_up() -> None:
         expected: dict[tuple[int, int, float], int] = {}
         for version, arm, reward, pulls in rows:
             expected[version, arm, reward] = expected.get((version, arm, reward), 0) + pulls
-        found = zip(*(column.tolist() for column in merged), strict=True)
+        found = zip(*(column.tolist() for column in merged[:4]), strict=True)
         assert {(v, a, x): n for v, a, x, n in found} == expected
 
 
@@ -235,42 +235,6 @@ def test_fixed_shares_and_floors() -> None:
     assert version.leaders[0] == 0
 
 
-@pytest.mark.parametrize(("problem", "seed"), [(CASES[0][0], 1), (CASES[1][0], 2)])
-def test_intervals_and_verdict_agree(problem: rank1.Problem, seed: int) -> None:
-    """At any time: a level has gone if and only if its interval over the leader lies below 0."""
-    _, rows = run_of(rank1.BetElim(growth=0.3), problem, 900, seed)
-    plan, gone = Design(problem.grid, growth=0.3), 0
-    for reports in (220, 500, 900):
-        versions, wealth = history(plan, rows[:reports])
-        said = design.verdict(plan, versions[max(versions)], wealth)
-        ends = design.lifts(plan, versions, Counts.of(rows[:reports]), wealth)
-        for side, leader in enumerate(said.leaders):
-            for level, (low, high) in enumerate(ends[side]):
-                assert low <= high
-                if level != leader:
-                    assert (high < 0) == (not said.living[side][level])
-                    assert low <= 0
-                    gone += high < 0
-            assert ends[side][leader].tolist() == [0, 0]
-    assert gone > 3
-
-
-def test_intervals_cover_the_lift_over_a_control() -> None:
-    """Of 40 runs at confidence 0.8, 8 may miss; more than 15 would be three errors off."""
-    problem = rank1.Means([0.3, 0.5])
-    sure, plan = (Design([2], confidence, growth=0.5) for confidence in (0.9999, 0.8))
-    missed = 0
-    widths = []
-    for seed in range(40):
-        _, rows = run_of(rank1.BetElim(growth=0.5, confidence=0.9999), problem, 800, seed)
-        versions, wealth = history(sure, rows)
-        low, high = design.lifts(plan, versions, Counts.of(rows), wealth, over=(0,))[0][1]
-        missed += not low <= 0.5 / 0.3 - 1 <= high
-        widths.append(high - low)
-    assert missed <= 15
-    assert np.median(widths) < 2
-
-
 def test_any_grid_from_the_same_draws() -> None:
     """Two peaks: bets on arms, with the products of the shares, refute all but the best arm."""
     problem = rank1.Means([[0.9, 0.1], [0.1, 0.3]])
@@ -298,7 +262,7 @@ def refusals() -> list[tuple[str, Any]]:
     one_sided = Version(1, (np.array([1.0, 0.0]), half[1]), (0, 0), half, versions[0].living)
     short = Version(1, (np.array([0.5, 0.4]), half[1]), (0, 0), half, versions[0].living)
 
-    def fold(rows: list[tuple[int, int, float, int]], more: Version | None = None) -> Any:
+    def fold(rows: list[tuple[float, ...]], more: Version | None = None) -> Any:
         known = versions | ({1: more} if more else {})
         return lambda: design.fold(plan, design.start(plan), known, Counts.of(rows))
 
@@ -307,7 +271,8 @@ def refusals() -> list[tuple[str, Any]]:
         (r"reward must be a number in \[0, 1\], got nan", fold([(0, 0, math.nan, 1)])),
         (r"version must be one of the versions known \(0\), got 3", fold([(3, 0, 1.0, 1)])),
         ("arm must be in 0 … 3, got 4", fold([(0, 4, 1.0, 1)])),
-        ("pulls must be a whole number, at least 0, got -1", fold([(0, 0, 1.0, -1)])),
+        ("pulls must be a number of at least 0, got -1", fold([(0, 0, 1.0, -1)])),
+        ("pulls must be a number of at least 0, got nan", fold([(0, 0, 1.0, math.nan)])),
         ("arm must be one that version 1 draws, .* got 3", fold([(1, 3, 1.0, 1)], one_sided)),
         (
             "shares of side 0 in version 1 must be .* add up to 1, got 0.9",

@@ -1,4 +1,4 @@
-"""The paper's own numbers, against its source: table1.tex is the table as the authors wrote it."""
+"""The papers' own numbers, written down twice: table1.tex is the table as the authors wrote it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rank1.cli.paper import paper as command
-from rank1.paper import Options, discussion, figure2, figure3
+from rank1.paper import Options, discussion, figure2, figure3, published, trinh2020
 from rank1.paper.completion import optspace
 from rank1.paper.movielens import obtain, rating_problem
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
@@ -47,6 +47,44 @@ def cells() -> list[Cell]:
 def test_table_1_is_the_papers() -> None:
     assert len(TABLE_1) == 27
     assert cells() == TABLE_1
+
+
+def trinh() -> dict[str, tuple[str, dict[float, dict[str, float]]]]:
+    """What stands over each table of trinh2020.txt, and its columns by K or γ."""
+    found = {}
+    text = (Path(__file__).parent / "trinh2020.txt").read_text()
+    for part in text.strip().split("\n\n")[1:]:
+        title, *lines = part.splitlines()
+        name, _, about = title.partition(": ")
+        head, *rows = [line.split() for line in lines]
+        found[name] = (
+            about,
+            {
+                float(at): {
+                    row[0].lower().replace("-", "_").replace("elimkl", "elim_kl"): float(
+                        row[k].replace("k", "e3")
+                    )
+                    for row in rows
+                }
+                for k, at in enumerate(head[1:], 1)
+            },
+        )
+    return found
+
+
+def test_the_values_of_trinh_et_al_are_those_of_their_figures() -> None:
+    """So are the grids, the steps and the number of runs of each part."""
+    read = trinh()
+    sizes, gammas, drawn, large, close = read.values()
+    assert sizes[1] == published.TRINH_SIZES
+    assert gammas[1] == {gamma: {"uts": end} for gamma, end in published.TRINH_GAMMAS.items()}
+    assert drawn[1] == {K: {"drawn": slope} for K, slope in published.TRINH_DRAWN.items()}
+    assert large[1] == published.TRINH_LARGE
+    assert close[1] == published.TRINH_CLOSE
+    for part, (about, _) in zip(trinh2020.PARTS, (sizes, gammas, large, close), strict=True):
+        factors = ", ".join(f"{x:g}".removeprefix("0") for x in (part.best, part.other))
+        assert about.startswith(f"u = v = ({factors}, ...)")
+        assert about.endswith(f"T = {part.n}, {part.runs} runs")
 
 
 def test_length_and_number_of_the_runs_are_the_papers() -> None:

@@ -113,6 +113,34 @@ def test_late_unordered_and_missing_rewards(policy: Policy, data: st.DataObject)
     assert 0 <= state.best() < PROBLEM.arms
 
 
+#: They learn of levels, and may recommend two of them that were never shown together.
+OF_LEVELS = {
+    "rank1elim", "rank1elim_kl", "pair_elim", "factor_ts", "bet_elim", "linucb", "glm_ucb"
+}  # fmt: skip
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *(policy for policy in EVERY if policy.name not in {*OF_LEVELS, "oracle"}),
+        rank1.UTS(first_round=False),
+        rank1.IdTS("incremental"),
+    ],
+    ids=str,
+)
+def test_an_arm_without_a_report_is_not_recommended(policy: Policy, share: float) -> None:
+    """However the first rewards turn out, and in whatever order they come in."""
+    for seed in range(8):
+        state, rng, reported = start(policy, PROBLEM, 200), np.random.default_rng(seed), set()
+        pulls = [ask(state, rng) for _ in range(8)]
+        for k in rng.permutation(8):
+            tell(state, pulls[k], float(rng.random() < share))
+            reported.add(pulls[k].arm)
+            assert state.best() in reported
+
+
 @pytest.mark.parametrize("policy", few([rank1.UTS(), *EVERY], 1), ids=str)
 def test_after_warming_up_nothing_is_compiled(policy: Policy) -> None:
     rank1.warm_up(policy)

@@ -125,15 +125,12 @@ def test_a_file_that_is_damaged_while_it_is_served(tmp_path: Path, whole: bytes)
             status, found = service.call(path, body)
             assert (status, found["type"]) == (500, "urn:rank1:problem:damaged"), path
             assert "backup" in found["remedy"]
-            assert str(tmp_path) not in str(found)
+            assert "rank1.db" not in str(found)
             assert "Traceback" not in str(found)
 
         assert service.call(at("spring", "/ask"), {})[0] == 201
         os.truncate(path, len(whole) - PAGE)  # the same file: the service has it open
         refused(at("spring", "/ask"), {})
-        with path.open("ab") as end:
-            end.write(whole[-PAGE:])
-        assert service.call(at("spring", "/ask"), {})[0] == 201
         with path.open("r+b") as file:
             file.seek(5 * PAGE)
             file.write(random.Random(1).randbytes(len(whole) - 5 * PAGE))

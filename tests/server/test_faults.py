@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ def free_port() -> str:
         return str(probe.getsockname()[1])
 
 
+@pytest.mark.compiled
 def test_eight_clients_at_once(tmp_path: Path) -> None:
     with stormy(tmp_path) as service:
         storm = Storm([(service.url, service.token)], 8, 30)
@@ -47,7 +47,7 @@ def test_eight_clients_at_once(tmp_path: Path) -> None:
     )
     assert float(values["rank1_asks_total"]) == len(storm.asked)
     # Requests that wait together share a commit.
-    assert float(values["rank1_commits"]) < 0.8 * (len(storm.asked) / 1.5 + len(storm.told))
+    assert float(values["rank1_commits_total"]) < 0.8 * (len(storm.asked) / 1.5 + len(storm.told))
 
 
 def test_a_server_that_is_killed_under_load(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_two_servers_on_one_postgresql_and_one_is_killed(tmp_path: Path, server:
     place = new_schema(server)
     flags = "--storage", place
     with stormy(tmp_path, *flags) as one, served(tmp_path, *flags, token=one.token) as two:
-        storm = Storm([(one.url, one.token), (two.url, one.token)], 6, 0.5)
+        storm = Storm([(one.url, one.token), (two.url, one.token)], 6, 3)
         storm.more()
         two.process.send_signal(signal.SIGKILL)
         storm.more()  # the other goes on
@@ -203,7 +203,7 @@ def test_the_clock_jumps_by_a_day(tmp_path: Path) -> None:
 
 def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
     with stormy(tmp_path) as service:
-        storm = Storm([(service.url, service.token)], 6, 0.5)
+        storm = Storm([(service.url, service.token)], 6, 3)
         storm.more()
         service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(PATIENCE) == 0
@@ -212,22 +212,40 @@ def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
     assert not os.path.exists(tmp_path / "rank1.db-wal")  # it was closed in good order
 
 
+#: A service whose storage waits for ever, and which says when it begins to write.
+PATIENT = """
+from pathlib import Path
+from rank1.server import write_queue
+from rank1.studies.storage import open_storage
+from rank1.__main__ import main
+
+def writes(jobs, write=write_queue.transact_together):
+    Path("writes").write_text(f"{jobs}")
+    return write(jobs)
+
+write_queue.transact_together = writes
+open_storage.__defaults__ = (1e6,)
+main()
+"""
+
+
 @pytest.mark.parametrize("under_way", [False, pytest.param(True, marks=pytest.mark.validate)])
 def test_the_end_does_not_wait_for_a_storage_that_is_held(tmp_path: Path, under_way: bool) -> None:
-    """Neither for a request, nor to keep snapshots: the storage itself waits for half a minute."""
-    with stormy(tmp_path, "--drain", "1") as service:
+    """Neither for a request, nor to keep snapshots."""
+    with stormy(tmp_path, "--drain", "1", program=("-c", PATIENT)) as service:
         assert service.call(at("storm", "/ask"), {}, Idempotency_Key="one")[0] == 201
         other = apsw.Connection(str(tmp_path / "rank1.db"))
         other.execute("BEGIN IMMEDIATE")
+        (tmp_path / "writes").unlink()
         with ThreadPoolExecutor(1) as thread:
             if under_way:
                 asked = thread.submit(service.call, at("storm", "/ask"), {}, Idempotency_Key="two")
-                time.sleep(0.5)
+                until((tmp_path / "writes").exists)
             service.process.send_signal(signal.SIGTERM)
             if under_way:
                 status, found = asked.result(PATIENCE)
                 assert (status, found["detail"]) == (503, "the service is ending")
-            assert service.process.wait(25) == 0  # the storage would wait for 30 seconds
+            assert service.process.wait(PATIENCE) == 0
         other.close()
     with rank1.Study.open("storm", tmp_path / "rank1.db") as study:
         assert study.verify().ok
@@ -247,7 +265,7 @@ def test_a_file_that_is_moved_away_is_a_503(tmp_path: Path) -> None:
         for path, body in ((at("storm", "/ask"), {}), ("/v1/studies", new), ("/readyz", None)):
             status, found = service.call(path, body)
             assert (status, found["type"]) == (503, "urn:rank1:problem:storage")
-            assert str(tmp_path) not in str(found)
+            assert "rank1.db" not in str(found)
         assert service.call("/healthz")[0] == 200
         assert not list(tmp_path.glob("rank1.db*"))
         for name in names:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.support import GRID, Served, at, call, served
+from tests.server.support import GRID, PATIENCE, Served, at, call, served
 
 NAMES = [
     "../../etc/passwd", "a/b", "a%2Fb", "..%2f", "?x=1", "#frag", "a b", "ü×漢", "<script>",
@@ -50,7 +50,7 @@ def test_names_that_are_none(service: Served, name: str) -> None:
     ],
 )  # fmt: skip
 def test_paths_that_lead_nowhere(service: Served, path: str) -> None:
-    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=30)
+    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=PATIENCE)
     link.request("GET", path, headers={"Authorization": f"Bearer {service.token}"})
     answer = link.getresponse()
     assert answer.status in (404, 405, 422)
@@ -79,10 +79,10 @@ def test_a_body_without_end(service: Served) -> None:
     host, port = service.url.removeprefix("http://").split(":")
     head = f"POST /v1/studies HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.token}\r\n"
     head += "Content-Type: application/json\r\n"
-    with socket.create_connection((host, int(port)), 30) as link:
+    with socket.create_connection((host, int(port)), PATIENCE) as link:
         link.sendall(f"{head}Content-Length: {2**30}\r\n\r\n".encode())
         assert b" 413 " in link.recv(65536).split(b"\r\n")[0]
-    with socket.create_connection((host, int(port)), 30) as link:
+    with socket.create_connection((host, int(port)), PATIENCE) as link:
         link.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         sent = 0
         try:
@@ -98,7 +98,7 @@ def test_a_body_without_end(service: Served) -> None:
 def test_slow_clients_keep_nobody_waiting(service: Served) -> None:
     host, port = service.url.removeprefix("http://").split(":")
     head = f"POST /v1/studies HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.token}\r\n"
-    slow = [socket.create_connection((host, int(port)), 30) for _ in range(60)]
+    slow = [socket.create_connection((host, int(port)), PATIENCE) for _ in range(60)]
     for k, link in enumerate(slow):
         link.sendall(head.encode() if k % 2 else f"{head}Content-Length: 100\r\n\r\n{{".encode())
     try:
@@ -113,7 +113,7 @@ def test_slow_clients_keep_nobody_waiting(service: Served) -> None:
 
 
 def test_a_connection_that_is_kept_open_is_good_for_long(service: Served) -> None:
-    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=30)
+    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=PATIENCE)
     for _ in range(2):
         link.request("GET", "/healthz")
         assert link.getresponse().read()
@@ -135,7 +135,7 @@ def test_labels_full_of_html_come_back_as_they_went(service: Served) -> None:
     evil = ["<script>alert(1)</script>", "</script>", "\u2028", "=1+1", "&lt;", "\u202eabc"]
     fields = {"name": "<b>html</b>", "rows": evil, "columns": ["x"]}
     assert service.call("/v1/studies", fields)[1]["rows"] == evil
-    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=30)
+    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=PATIENCE)
     link.request("GET", "/study?name=%3Cscript%3Ealert(1)%3C/script%3E")
     page = link.getresponse().read().decode()
     link.close()
@@ -145,7 +145,7 @@ def test_labels_full_of_html_come_back_as_they_went(service: Served) -> None:
 def test_headers_are_not_split(service: Served) -> None:
     name = 'x"\r\nX-Evil: 1'
     service.call("/v1/studies", {"name": name, **GRID})
-    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=30)
+    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=PATIENCE)
     link.request("GET", at(name, "/export"), headers={"Authorization": f"Bearer {service.token}"})
     answer = link.getresponse()
     answer.read()

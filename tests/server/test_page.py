@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import re
+import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -10,8 +13,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+import rank1
 from tests.conftest import BROWSER_MISSING, CHROMIUM
-from tests.server.support import GRID, PATIENCE, Served, at
+from tests.server.support import GRID, PATIENCE, Served, at, until
 from tests.support import few
 
 # What a page shows is waited for, on however busy a machine.
@@ -65,7 +69,8 @@ def make(service: Served, name: str, reports: int = 0, **fields: Any) -> None:
     if reports:
         given = service.call(at(name, "/ask/batch"), {"count": reports})[1]["results"]
         told = [
-            {"id": each["suggestion"]["id"], "reward": k % 3 == 0} for k, each in enumerate(given)
+            {"id": each["suggestion"]["id"], "reward": float(k % 3 == 0)}
+            for k, each in enumerate(given)
         ]
         assert service.call(at(name, "/tell/batch"), {"reports": told})[0] == 200
 
@@ -86,7 +91,7 @@ def test_create_ask_tell_and_see_the_number_change(page: Page, service: Served) 
     page.keyboard.press("Enter")
     expect(page.locator("#n-reports")).to_have_text("1")
     expect(page.locator("#n-pending")).to_have_text("0")
-    expect(page.locator("#leader")).to_contain_text("a × x: 1")
+    expect(page.locator("#leader")).to_contain_text("Keep going: a × x leads")
     expect(page.locator("#try-status")).to_have_text("a × x brought 1.")
     expect(page.locator("#log tbody tr").first).to_contain_text("reported")
     assert service.call(at("by hand"))[1]["totals"]["reports"] == 1
@@ -128,7 +133,7 @@ def test_three_sides(page: Page, service: Served) -> None:
     page.get_by_role("button", name="Ask for a suggestion").click()
     expect(page.locator("#asked")).to_have_text("A × x × buy")
     page.get_by_role("button", name="Tell").click()
-    expect(page.locator("#leader")).to_contain_text("A × x × buy: 1")
+    expect(page.locator("#leader")).to_contain_text("A × x × buy leads")
     expect(page.locator("#arms thead")).to_contain_text("image")
     expect(page.locator("#effects .main-svg").first).to_be_visible()
     expect(page.locator("#effects h2")).to_have_count(3)
@@ -224,3 +229,75 @@ def test_every_control_has_a_name(page: Page, service: Served) -> None:
         )
         assert nameless == []
         assert page.locator("h1").count() == 1
+
+
+def test_a_study_that_finds_shows_verdict_levels_and_snippet(page: Page, service: Served) -> None:
+    make(service, "finds", goal="find")
+    open_study(page, service, "finds")
+    expect(page.locator("#snippet-html")).to_contain_text(f"{service.url}/rank1.js")
+    expect(page.locator("#snippet-curl")).to_contain_text("/v1/studies/finds/ask")
+    given = service.call(at("finds", "/ask/batch"), {"count": 400})[1]["results"]
+    told = [
+        {"id": each["suggestion"]["id"], "reward": float(each["suggestion"]["row"] == "a")}
+        for each in given
+    ]
+    assert service.call(at("finds", "/tell/batch"), {"reports": told})[0] == 200
+    expect(page.locator("#snippet")).to_be_hidden()
+    expect(page.locator("#leader")).to_contain_text("a × ")
+    expect(page.locator("#progress")).to_be_visible()
+    expect(page.locator("#levels-0 tbody tr")).to_have_count(3)
+    expect(page.locator("#levels-0")).to_contain_text("in the running")
+    page.get_by_text("What this rests on").click()
+    expect(page.locator("#assumes")).to_contain_text("One order")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Report").click()
+    assert "What was tried" in waiting.value.path().read_text()
+
+
+class _Shop(http.server.BaseHTTPRequestHandler):
+    """A page of another origin, which uses the client."""
+
+    html = ""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(self.html.encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_a_shops_page_assigns_records_and_rewards(browser: Browser, service: Served) -> None:
+    make(service, "shop", goal="find")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Shop) as shop:
+        origin = f"http://127.0.0.1:{shop.server_port}"
+        body = {"role": "browser", "studies": ["shop"], "origins": [origin]}
+        token = service.call("/v1/tokens", body)[1]["token"]
+        _Shop.html = f"""<script src="{service.url}/rank1.js"></script>
+          <button id="buy">Buy</button><script>
+          const study = new rank1.Study("{service.url}", "shop", "{token}");
+          study.assign("visitor").then(async (seen) => {{
+            study.record(seen);
+            await study.flush();
+            document.title = JSON.stringify(seen.levels);
+          }});
+          document.getElementById("buy").onclick = () => study.reward("visitor", 1);
+        </script>"""
+        threading.Thread(target=shop.serve_forever, daemon=True).start()
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(origin)
+        expect(page).to_have_title(re.compile("row"))
+        shares = service.call(at("shop", "/shares"))[1]
+        assert json.loads(page.title()) == rank1.assign(shares, "visitor")
+        page.get_by_role("button").click()
+        until(lambda: service.call(at("shop"))[1]["totals"]["reports"] == 1)
+        # what is queued when the page goes away is sent by a beacon, or when it comes back
+        seen = "{unit: 'v2', levels: {row: 'a', column: 'x'}, version: 0}"
+        page.evaluate(f"study.record({seen})")
+        page.goto("about:blank")
+        until(lambda: service.call(at("shop"))[1]["totals"]["suggestions"] == 2)
+        context.close()
+        shop.shutdown()

@@ -5,13 +5,16 @@ import json
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 import rank1
-from rank1.server.problem_details import problem_of, status_of
+from rank1.server.problem_details import RefusedError, problem_of, status_of
+from rank1.server.registry import MAX_SLOW, StudyRegistry
 from rank1.server.write_queue import WriteQueue
+from rank1.studies.storage import open_storage
 from rank1.studies.unit_of_work import StudyAccess
 from tests.server.support import GRID, PATIENCE, Served, at, call
 
@@ -78,7 +81,7 @@ def test_any_number_of_sides(service: Served) -> None:
     _, told = service.call(at("sides", "/tell"), {"id": asked["id"], "reward": 1})
     assert told["levels"] == asked["levels"]
     rewards = {"rewards": [["B", "y", "go", 1.0], ["B", "y", "go", 0.0], ["A", "z", "buy", 1.0]]}
-    assert service.call(at("sides", "/imports"), rewards)[1] == {"rewards": 3}
+    assert service.call(at("sides", "/imports"), rewards)[1]["rewards"] == 3
     _, best = service.call(at("sides", "/best"))
     assert list(best["effects"]) == list(SIDES)
     assert len(best["leader"]) == 3
@@ -95,7 +98,7 @@ def test_any_number_of_sides(service: Served) -> None:
     assert [len(side["levels"]) for side in view["sides"]] == [3, 3, 2]
     assert view["arms"][0]["mean"] == 1.0
     assert "means" not in view
-    assert service.call(at("sides", "/fit?repetitions=2"))[0] == 200
+    assert service.call(at("sides", "/fit?repetitions=19"))[0] == 200
     assert service.call(at("sides", "/verification"))[1]["ok"]
 
 
@@ -103,7 +106,10 @@ def test_one_side(service: Served) -> None:
     create(service, "one", rows=None, columns=None, sides={"headline": ["A", "B", "C"]})
     _, given = service.call(at("one", "/ask/batch"), {"count": 30})
     reports = [
-        {"id": each["suggestion"]["id"], "reward": each["suggestion"]["levels"]["headline"] == "B"}
+        {
+            "id": each["suggestion"]["id"],
+            "reward": float(each["suggestion"]["levels"]["headline"] == "B"),
+        }
         for each in given["results"]
     ]
     service.call(at("one", "/tell/batch"), {"reports": reports})
@@ -169,8 +175,9 @@ def test_the_same_key_gives_the_same_answer(service: Served) -> None:
         service.call(at("keys", "/revisions"), {"add_rows": ["e"]}, Idempotency_Key="r")[0] == 409
     )
     rewards = {"rewards": [["a", "x", 1.0]] * 3}
-    for _ in range(2):
-        assert service.call(at("keys", "/imports"), rewards)[1] == {"rewards": 3}
+    for already in (False, True):
+        found = service.call(at("keys", "/imports"), rewards)[1]
+        assert found == {"rewards": 3, "skipped": 0, "already_imported": already}
     other = service.call(at("keys", "/ask"), {})[1]
     for _ in range(2):
         assert service.call(at("keys", "/cancel"), {"id": other["id"]})[0] == 200
@@ -374,7 +381,7 @@ def test_view_and_fit_and_verification(service: Served) -> None:
     create(service, "view")
     _, given = service.call(at("view", "/ask/batch"), {"count": 60})
     reports = [
-        {"id": each["suggestion"]["id"], "reward": k % 3 == 0}
+        {"id": each["suggestion"]["id"], "reward": float(k % 3 == 0)}
         for k, each in enumerate(given["results"])
     ]
     service.call(at("view", "/tell/batch"), {"reports": reports[:50]})
@@ -385,7 +392,7 @@ def test_view_and_fit_and_verification(service: Served) -> None:
     assert abs(view["curve"]["rate"][-1] - view["rate"]) < 1e-4
     assert abs(view["curve"]["equal_split"][-1] - view["equal_split"]) < 1e-4
     assert view["totals"]["pending"] == 10
-    _, fit = service.call(at("view", "/fit?repetitions=9"))
+    _, fit = service.call(at("view", "/fit?repetitions=19"))
     assert 0 < fit["p_value"] <= 1
     assert "rank one" in fit["advice"]
     assert service.call(at("view", "/verification"))[1]["ok"] is True
@@ -477,7 +484,7 @@ def test_who_waits_hears_that_the_storage_was_waited_for_in_vain(
     monkeypatch.setattr("rank1.server.write_queue.transact_together", away)
 
     async def play() -> list[Any]:
-        writer, desk = WriteQueue(), cast(StudyAccess, None)
+        writer, desk = WriteQueue(lambda: None), cast(StudyAccess, None)
         first = asyncio.ensure_future(writer.write(desk, lambda work: None))
         while not calls:
             await asyncio.sleep(0.01)
@@ -518,3 +525,60 @@ def test_rewards_whose_sums_would_overflow_are_refused(service: Served) -> None:
         assert service.call(at("huge", "/tell"), {"id": asked["id"], "reward": 1e100})[0] == 200
     assert service.call(at("huge", "/view"))[0] == 200
     assert service.call(at("huge", "/best"))[0] == 200
+
+
+def test_each_item_of_a_batch_is_refused_by_itself(service: Served) -> None:
+    create(service, "items")
+    _, given = service.call(at("items", "/ask/batch"), {"asks": [{}, 7, {"unit": 3}, {}]})
+    assert [each["status"] for each in given["results"]] == [201, 422, 422, 201]
+    first, last = (given["results"][k]["suggestion"]["id"] for k in (0, 3))
+    told = [
+        {"id": first, "reward": True},
+        "x",
+        {"id": last, "reward": 1},
+        {"id": first, "reward": "1"},
+    ]
+    _, found = service.call(at("items", "/tell/batch"), {"reports": told})
+    assert [each["status"] for each in found["results"]] == [422, 422, 200, 422]
+    assert found["results"][0]["problem"]["field"] == "reward"
+    assert service.call(at("items", "/tell"), {"id": first, "reward": True})[0] == 422
+
+
+def test_slow_reads_are_shared_bounded_and_skipped_when_abandoned(tmp_path: Path) -> None:
+    asyncio.run(_slow_reads(tmp_path))
+
+
+async def _slow_reads(tmp_path: Path) -> None:
+    registry = StudyRegistry(open_storage(str(tmp_path / "rank1.db")))
+    running, release, calls = threading.Event(), threading.Event(), []
+
+    def slow() -> int:
+        calls.append(1)
+        running.set()
+        assert release.wait(PATIENCE)
+        return 7
+
+    async def here() -> bool:
+        return False
+
+    async def left() -> bool:
+        return True
+
+    same = [asyncio.create_task(registry.read_slowly(("a",), slow, here)) for _ in range(50)]
+    await asyncio.to_thread(running.wait, PATIENCE)
+    gone = asyncio.create_task(registry.read_slowly(("b",), slow, left))
+    others = [
+        asyncio.create_task(registry.read_slowly((k,), lambda: 1, here)) for k in range(MAX_SLOW)
+    ]
+    await asyncio.sleep(0)
+    release.set()
+    found = await asyncio.gather(*same, gone, *others, return_exceptions=True)
+    assert found[:50] == [7] * 50
+    assert len(calls) == 1
+    refused = [each for each in found[50:] if isinstance(each, RefusedError)]
+    assert [str(each) for each in refused] == [
+        "the request was abandoned: send it again",
+        *["too many slow requests wait: try again later"] * 2,
+    ]
+    assert sum(each.name == "rank1-slow" for each in threading.enumerate()) == 1
+    registry.close()

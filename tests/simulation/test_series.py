@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 import rank1
+from rank1.compiled import closure, digest
+from rank1.compiled.sources import source_digest
 from rank1.policies.folding import load_tallies
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation import Series
 from rank1.simulation import series as series_module
 from rank1.simulation.feedback import Feedback, late_steps
 from rank1.simulation.series import checkpoints_of, policy_number, resolved
+from rank1.simulation.stop import BestArmRule, OwnRule, StopRule
 
 PROBLEM = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)
 ELIM = rank1.Rank1Elim()
@@ -263,6 +266,31 @@ def test_code_of_orders_and_of_late_rewards_is_in_the_key() -> None:
     late = code(series(policy=rank1.Uniform(), feedback=Feedback(delay=3.0)))
     assert late_steps in late
     assert load_tallies in late
+
+
+@pytest.mark.parametrize(
+    ("stop", "edited"),
+    [
+        (BestArmRule(0.9), "rank1.simulation.stop"),
+        (BestArmRule(0.9), "rank1.stopping.online"),
+        (BestArmRule(0.9), "rank1.stopping.evalues"),
+        (OwnRule(), "rank1.simulation.stop"),
+    ],
+    ids=str,
+)
+def test_code_of_the_rule_is_in_the_key(
+    stop: StopRule, edited: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a file had been edited on which the rule depends, and the simulation doesn't."""
+    with_rule = {"policy": rank1.BetElim(), "method": "steps", "stop": stop}
+    keys = [series(**change).key for change in ({}, with_rule)]
+
+    def after_the_edit(home: str) -> str:
+        return source_digest(home) + (" edited" if edited in closure(home) else "")
+
+    monkeypatch.setitem(digest.__globals__, "source_digest", after_the_edit)
+    now = [series(**change).key for change in ({}, with_rule)]
+    assert [one == two for one, two in zip(keys, now, strict=True)] == [True, False]
 
 
 def plus_one(x: int) -> int:

@@ -13,6 +13,8 @@ from scipy.special import betaln, xlog1py, xlogy
 from rank1.stopping.evalues import (
     DIFFERENCE,
     RATIO,
+    edge_of,
+    least_of,
     likeliest,
     log_e,
     log_loss,
@@ -136,18 +138,35 @@ def test_the_largest_margin_is_where_rejection_begins(
 
 @given(st.floats(0, 1), st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.01, 1))
 def test_what_reach_is_about(margin: float, means: list[float], p: float) -> None:
-    """If no neighbour is in the null, the arm beyond them is less than the margin above."""
-    beyond = p * math.prod(q / p for q in means)
+    """If no neighbour is in the null, the arm beyond them is less than the margin above.
+
+    And no more is excluded than that: with all of them at the null's edge, it is the margin above.
+    """
     for sides in range(len(means), 7):
-        if max(means) < least_q(sides, margin, p):
-            assert beyond < p + margin + 1e-9
+        least = least_of(sides, margin, p)
+        below = [
+            min(q, math.nextafter(least, 0)) for q in means
+        ]  # out of the null, as near as can be
+        assert p * math.prod(q / p for q in below) < p + margin + 1e-9
+        assert p * (least / p) ** sides == pytest.approx(p + margin)
+
+
+@given(st.sampled_from([DIFFERENCE, *REACHES]), st.floats(0, 0.9), st.floats(0.01, 1))
+def test_the_edge_of_a_null(null: int, margin: float, p: float) -> None:
+    """`edge_of` leads back from the least q to p, and has the slope and the bend there."""
+    q = least_of(null, margin, p)
+    back, rise, bend = edge_of(null, margin, q)
+    assert back == pytest.approx(p)
+    around = [edge_of(null, margin, q + step) for step in (-1e-6, 1e-6)]
+    assert rise == pytest.approx((around[1][0] - around[0][0]) / 2e-6, rel=1e-3, abs=1e-4)
+    assert bend == pytest.approx((around[1][1] - around[0][1]) / 2e-6, rel=1e-3, abs=1e-3)
 
 
 @given(st.integers(2, 16), st.floats(0, 1), st.floats(1e-9, 1))
 def test_the_bound_of_the_docs(sides: int, more: float, p: float) -> None:
     """Each neighbour exceeds a by ε′: then the best does by p·((1 + ε′/p)^D − 1), exactly."""
     bound = p * ((1 + more / p) ** sides - 1)
-    assert least_q(sides, bound, p) == pytest.approx(p + more)
+    assert least_of(sides, bound, p) == pytest.approx(p + more)
     if sides == 2:
         assert bound == pytest.approx(more * (2 + more / p))
 

@@ -13,7 +13,8 @@ from scipy.special import betaln, xlog1py, xlogy
 import rank1
 from rank1 import stopping
 from rank1.compiled import kernel
-from rank1.stopping.intervals import _means
+from rank1.stopping.evalues import log_price
+from rank1.stopping.intervals import _ends
 from tests.stopping.test_rule import any_tables, differing, tables
 
 Floats = NDArray[np.float64]
@@ -133,7 +134,7 @@ def test_compiled_code_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def found() -> list[Any]:
         now, drawn = stopping.verdict(s, f, 0.9, 0.05), stopping.relative_intervals(s, f, 0.9, 0.05)
         ends = [drawn.lower, drawn.upper, *stopping.effects(s, f).sides]
-        return [now.log_e, now.cost, *ends, *stopping.mean_intervals(s, f)]
+        return [now.log_e, *ends, *stopping.mean_intervals(s, f)]
 
     written = found()
     for module in (stopping.rule, stopping.intervals):
@@ -186,8 +187,8 @@ def test_mean_intervals_hold_at_all_times() -> None:
         rewards = rng.random((2, 1000)) < true.reshape(2, 1000)
         s = rewards.cumsum(axis=1).astype(float).ravel()
         n = np.tile(np.arange(1.0, 1001), 2)
-        lower, upper = np.empty(s.shape), np.empty(s.shape)
-        kernel(_means)(s, n - s, math.log(2 / 0.2), lower, upper)
+        least = math.log(2 / 0.2) - np.array(list(map(log_price, s, n - s)))  # of two arms
+        lower, upper = _ends(s, n - s, least, 0.0), _ends(s, n - s, least, 1.0)
         missed += bool(((lower > true) | (upper < true)).any())
     assert missed <= 400 * 0.2 + 4 * math.sqrt(400 * 0.2 * 0.8)
     assert missed > 4  # and are not so wide as to say nothing

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
 
 from rank1.studies.events import Kind, read_id
 from rank1.studies.storage import open_storage
-from tests.studies.support import SPEC, reported
+from tests.studies.support import SPEC, reported, suggested
 from tests.studies.worker import ask
 
 
@@ -35,6 +36,13 @@ def work(place: str, pipe: int) -> None:
                 log.append(study.id, [reported(seq, 0.5)])
         if fresh:
             os.write(pipe, f"told {seq}\n".encode())
+        unit = f"unit {os.getpid()} {seq}"  # every third is forgotten at once
+        with storage.transaction(study.id) as log:
+            log.append(study.id, suggested(1, unit=unit, key=f"key of {unit}"))
+        if seq % 3 == 0:
+            with storage.transaction(study.id) as log:
+                log.forget_unit(study.id, unit)
+            os.write(pipe, f"forgot {unit}\n".encode())
 
 
 def main(place: str, kills: int, workers: int = 2) -> dict[str, int]:
@@ -55,7 +63,8 @@ def main(place: str, kills: int, workers: int = 2) -> dict[str, int]:
                 finally:
                     os._exit(1)
             running.append(pid)
-        time.sleep(rng.uniform(0.01, 0.12))
+        said += told_more(reader)
+        time.sleep(rng.uniform(0, 0.05))  # anywhere in what comes next
         pid = running.pop(rng.randrange(len(running)))
         os.kill(pid, signal.SIGKILL)
         assert os.WIFSIGNALED(os.waitpid(pid, 0)[1]), "a process failed before it was killed"
@@ -66,8 +75,10 @@ def main(place: str, kills: int, workers: int = 2) -> dict[str, int]:
     said += drained(reader)
     asked = [line.split()[1] for line in said.decode().splitlines() if line.startswith("asked")]
     told = [int(line.split()[1]) for line in said.decode().splitlines() if line.startswith("told")]
+    forgot = [line[7:] for line in said.decode().splitlines() if line.startswith("forgot")]
     with storage.reading() as log:
         events = log.read(study.id)
+        names = [(each.unit, each.key) for each in log.page(study.id, limit=10**6)]
     stored = {
         (seq, nonce)
         for seq, nonce, kind in zip(events.seq, events.nonce, events.kind, strict=True)
@@ -82,10 +93,24 @@ def main(place: str, kills: int, workers: int = 2) -> dict[str, int]:
         "told": len(told),
         "told and lost": len(set(told) - set(reports)),
         "told twice": len(reports) - len(set(reports)) + len(told) - len(set(told)),
+        "forgot": len(forgot),
+        "forgotten and there": sum(
+            unit in (each, (key or "")[7:]) for unit in forgot for each, key in names
+        ),
         "faults": len(storage.check()),
     }
     storage.close()
     return result
+
+
+def told_more(reader: int) -> bytes:
+    """What processes say until one more report is acknowledged."""
+    said = b""
+    while b"told" not in said:
+        readable, _, _ = select.select([reader], [], [], 300)
+        assert readable, "no process says anything"
+        said += drained(reader)
+    return said
 
 
 def drained(reader: int) -> bytes:

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -16,7 +18,7 @@ import time
 import rank1
 from rank1 import Study
 from rank1.studies.events import Kind, read_id
-from tests.studies.storm import drained
+from tests.studies.storm import drained, told_more
 
 GRID = ["a", "b", "c", "d"], ["e", "f", "g"]
 
@@ -44,13 +46,32 @@ def work(place: str, pipe: int, number: int) -> None:
     study = Study.open("storm", place)
     rng = random.Random(number)
     pending = []
-    while True:
+    for turn in itertools.count():
         for each in study.ask(count=2, key=f"{number} {rng.random()}"):
             os.write(pipe, f"asked {each.id}\n".encode())
             pending.append(each.id)
         name, reward = pending.pop(0), float(rng.random() < 0.5)
         study.tell(name, reward)
         os.write(pipe, f"told {name} {reward}\n".encode())
+        unit = f"unit-{number}-{turn}"
+        if rng.random() < 0.3:
+            study.ask(unit=unit, key=f"ask {unit}", data={"name": unit})
+            study.forget_unit(unit)
+            os.write(pipe, f"forgot {unit}\n".encode())
+        if rng.random() < 0.1:
+            shelve(study, pipe, unit)
+
+
+def shelve(study: Study, pipe: int, name: str) -> None:
+    """Create a study beside, and archive and delete it, or leave it at that."""
+    other = Study.create(name, ["a"], ["b"], storage=study.access.storage, policy="uniform")
+    os.write(pipe, f"created {name}\n".encode())
+    other.archive()
+    os.write(pipe, f"archived {name}\n".encode())
+    if int(name[-1]) % 2:
+        os.write(pipe, f"deleting {name}\n".encode())
+        Study.delete(name, study.access.storage, confirm=name)
+        os.write(pipe, f"deleted {name}\n".encode())
 
 
 def killing(place: str, kills: int, workers: int = 2) -> dict[str, object]:
@@ -63,7 +84,8 @@ def killing(place: str, kills: int, workers: int = 2) -> dict[str, object]:
     for number in range(kills + workers):
         while len(running) < workers:
             running.append(fork(work, place, writer, 1000 * number + len(running)))
-        time.sleep(rng.uniform(0.02, 0.15))
+        said += told_more(reader)
+        time.sleep(rng.uniform(0, 0.05))  # anywhere in what comes next
         pid = running.pop(rng.randrange(len(running)))
         os.kill(pid, signal.SIGKILL)
         assert os.WIFSIGNALED(os.waitpid(pid, 0)[1]), "a process failed before it was killed"
@@ -75,9 +97,17 @@ def killing(place: str, kills: int, workers: int = 2) -> dict[str, object]:
     lines = [line.split() for line in said.decode().splitlines()]
     asked = [line[1] for line in lines if line[0] == "asked"]
     told = {line[1]: float(line[2]) for line in lines if line[0] == "told"}
+    said_of: dict[str, set[str]] = {}
+    for what, name, *_ in lines:
+        said_of.setdefault(what, set()).add(name)
     study = Study.open("storm", place)
     with study.access.storage.reading() as log:
         events = log.read(study.access.study.id)
+        page = log.page(study.access.study.id, limit=10**6)
+        rows = {row.name: row for row in log.studies()}
+    texts = " ".join(f"{each.unit} {each.key} {each.data}" for each in page)
+    words = set(re.findall(r"unit-[0-9]+-[0-9]+", texts))
+    wanted = said_of.get("created", set()) - said_of.get("deleting", set())
     stored = {
         (int(seq), int(nonce))
         for seq, nonce, kind in zip(events.seq, events.nonce, events.kind, strict=True)
@@ -96,6 +126,14 @@ def killing(place: str, kills: int, workers: int = 2) -> dict[str, object]:
         "told and lost": sum(rewards.get(read_id(k)[1]) != v for k, v in told.items()),
         "told twice": int(report.sum()) - len(rewards),
         "counted wrongly": int(study.best().counts.sum() - report.sum()),
+        "forgot": len(said_of.get("forgot", ())),
+        "forgotten and there": len(words & said_of.get("forgot", set())),
+        "created and lost": len(wanted - set(rows)),
+        "archived and listed": sum(
+            rows[name].archived is None for name in said_of.get("archived", set()) & set(rows)
+        ),
+        "deleted": len(said_of.get("deleted", ())),
+        "deleted and there": len(said_of.get("deleted", set()) & set(rows)),
         "problems": found.problems,
     }
 

@@ -226,5 +226,6 @@ def test_the_order_of_reports_and_the_size_of_batches(policy: str, data: st.Data
     np.testing.assert_array_equal(one.book.counts, two.book.counts)
     np.testing.assert_array_equal(one.book.sums, two.book.sums)
     if policy in ORDER_FREE:
-        same = [text for text in one.differences(two) if "log_beta" not in text]
+        found = one.differences(two)  # delays are those of the order
+        same = [text for text in found if "log_beta" not in text and text != "delays differ"]
         assert same == []

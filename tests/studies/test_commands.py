@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -68,14 +69,22 @@ def test_a_study_from_beginning_to_end(run: Run) -> None:
     assert re.search(r"18-24 +0 +1\*", shown)
     assert "+1" in shown
     assert run("show", "spring", "--json")["policy"] == "uts"
-    assert run("fit", "spring", "--repetitions", "9", "--json")["repetitions"] == 9
+    assert run("fit", "spring", "--repetitions", "19", "--json")["repetitions"] == 19
     assert run("export", "spring", "--out", "log.jsonl", "--json")["suggestions"] == 6
     lines = [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()]
     keys = {"id", "row", "column", "state", "reward", "asked_at", "told_at"}
     assert keys <= set(lines[0])
     Path("known.csv").write_text("row,column,reward\n18-24,push,1\n25-34,email,0\n")
     assert run("import", "spring", "known.csv", "--json")["rewards"] == 2
-    assert run("replay", "spring", "--policy", "ucb1", "--json")["rewards"] == 6
+    assert run("import", "spring", "known.csv").startswith("already imported: 2 rewards from")
+    Path("other.csv").write_text("r;column;won;n\n18-24;push;3;5\n")
+    named = ("--column", "row=r", "--column", "successes=won", "--column", "trials=n")
+    found = run("import", "spring", "other.csv", *named, "--json")
+    assert (found["rewards"], found["skipped"], found["already_imported"]) == (5, 0, False)
+    assert "written as reward=converted" in run(
+        "import", "spring", "other.csv", "--column", "row", status=2
+    )
+    assert run("replay", "spring", "--policy", "ucb1", "--json")["rewards"] == 11
     assert run("revise", "spring", "--add-rows", "35+", "--json")["rows"][-1] == "35+"
     run("backup", "--out", "copy.db")
     assert Study.open("spring", "copy.db").counts()["reports"] == 4
@@ -93,7 +102,11 @@ def test_the_examples_work(run: Run) -> None:
     first = shlex.split(commands["create"].epilog)[3:]
     assert run(*first)
     ids = [e["id"] for e in run("ask", "spring", "--count", "2", "--json")["suggestions"]]
-    for name, command in commands.items():
+    run("create", "home", "--side", "headline=A,B", "--side", "image=x,y", "--goal", "find")
+    sides = ("--side", "segment=new,old", "--side", "channel=mail,push", "--given", "segment")
+    run("create", "mail", *sides, "--goal", "find")
+    run("ask", "mail", "--given", "segment=new")
+    for name, command in sorted(commands.items(), key=lambda each: each[0] == "delete"):
         assert command.epilog.startswith(f"Example: rank1 study {name}")
         if name == "create":
             continue
@@ -175,3 +188,38 @@ def test_a_study_of_three_sides(run: Run) -> None:
         (["revise", "home", "--add", "colour=red"], "by sides, which are headline, image, button"),
     ):
         assert message in run(*wrong, status=2)
+
+
+@pytest.mark.uncompiled
+def test_archive_forget_and_delete(run: Run) -> None:
+    create(run)
+    run("ask", "spring", "--unit", "ann", "--json")
+    assert run("archive", "spring", "--json") == {"name": "spring", "archived": True}
+    assert run("list", "--json")["studies"] == []
+    (listed,) = run("list", "--all", "--json")["studies"]
+    assert listed["archived"] >= listed["created"]
+    assert "archived" in run("list", "--all")
+    assert run("verify", "spring", "--json")["suggestions"] == 1
+    assert "listed again" in run("archive", "spring", "--undo")
+    assert len(run("list", "--json")["studies"]) == 1
+    for command in (("forget-unit", "spring", "ann"), ("delete", "spring")):
+        assert "--yes" in run(*command, status=2)
+    assert run("forget-unit", "spring", "ann", "--yes", "--json") == {"name": "spring", "events": 1}
+    assert "0 events" in run("forget-unit", "spring", "ann", "--yes")
+    assert run("delete", "spring", "--yes", "--json") == {"name": "spring", "deleted": True}
+    assert run("list", "--all", "--json")["studies"] == []
+    assert "no study 'spring'" in run("delete", "spring", "--yes", status=2)
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_what_cannot_be_undone_is_asked(
+    run: Run, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(run)
+    terminal = io.StringIO(f"{answer}\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    said = run("delete", "spring", status=0 if answer == "y" else 1)
+    assert "delete 'spring' with its whole log? It can't be undone." in said
+    assert len(run("list", "--all", "--json")["studies"]) == (answer == "n")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rank1 import Study
 from rank1.compiled import kernel
 from rank1.studies import state
+from rank1.studies.unit_of_work import fold_log
 
 
+@pytest.mark.compiled
 def test_a_fold_is_the_same_either_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = Study.create(
         "home", sides={"headline": ["A", "B"], "image": ["x", "y", "z"], "button": ["buy"]},
@@ -26,13 +27,14 @@ def test_a_fold_is_the_same_either_way(tmp_path: Path, monkeypatch: pytest.Monke
     study.revise(add={"button": ["go"]}, retire={"image": ["z"]})
     study.ask(count=10)
 
-    def folded(log: Any) -> state.StudyState:
-        return study.access.from_log(log)
+    def folded() -> state.StudyState:
+        events = study.look(lambda _, log: study.access.read(log))
+        return fold_log(state.StudyState(study.spec), *events)
 
-    plain = study.look(lambda _, log: folded(log))
+    plain = folded()
     with monkeypatch.context() as patch:
         patch.setattr(state, "kernel_for", lambda function, *given, work: kernel(function, *given))
-        compiled = study.look(lambda _, log: folded(log))
+        compiled = folded()
     assert plain.differences(compiled) == []
     assert study.verify().ok
     study.close()

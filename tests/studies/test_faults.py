@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -31,7 +32,11 @@ def test_killed_processes(place: str, kills: int) -> None:
     found = ran("kill", place, kills)
     assert found["asked"] >= kills / 2
     assert found["told"] >= kills / 4
-    faults = "asked twice", "asked and lost", "told and lost", "told twice", "counted wrongly"
+    assert found["forgot"] >= kills / 20
+    faults = (
+        "asked twice", "asked and lost", "told and lost", "told twice", "counted wrongly",
+        "forgotten and there", "created and lost", "archived and listed", "deleted and there",
+    )  # fmt: skip
     assert {fault: found[fault] for fault in faults} == dict.fromkeys(faults, 0)
     assert found["problems"] == []
 
@@ -55,7 +60,8 @@ def ask_for_ever(study: Study, asked: list[str]) -> None:
 
 def test_a_file_may_grow_no_more_and_then_may_again(tmp_path: Path) -> None:
     study = Study.create("full", *GRID, storage=tmp_path / "rank1.db", policy="uts")
-    asked = [each.id for each in study.ask(count=100)]
+    asked = [study.ask(unit="ann").id, *(each.id for each in study.ask(count=100))]
+    gone = 0
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
@@ -64,10 +70,17 @@ def test_a_file_may_grow_no_more_and_then_may_again(tmp_path: Path) -> None:
             ask_for_ever(study, asked)
         assert study.counts()["suggestions"] == len(asked)
         assert study.best().leader is None
+        with contextlib.suppress(rank1.StorageError):  # a little may still find room
+            study.forget_unit("ann")
+            gone = 1
+        with study.access.storage.reading() as log:
+            assert (log.of_unit(study.access.study.id, "ann") is None) == gone
+        assert study.counts()["suggestions"] == len(asked)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
         signal.signal(signal.SIGXFSZ, before)
     study.tell_many([(each, 1.0) for each in asked])
+    assert study.forget_unit("ann") == 1 - gone
     study.ask()
     assert study.verify().problems == []
     assert study.counts()["reports"] == len(asked)
@@ -150,6 +163,7 @@ def test_the_server_is_killed_and_restarted(server: Any, kills: int) -> None:
     Study.create("storm", *GRID, storage=url, policy="uts").close()
     asked: list[str] = []
     told: dict[str, float] = {}
+    forgot: set[str] = set()
 
     def worker(number: int) -> Callable[[], None]:
         study = Study.open("storm", url)
@@ -157,6 +171,10 @@ def test_the_server_is_killed_and_restarted(server: Any, kills: int) -> None:
         def work() -> None:
             given = study.ask(count=3)
             asked.extend(each.id for each in given)
+            unit = f"unit {given[0].id}"
+            study.ask(unit=unit)
+            study.forget_unit(unit)
+            forgot.add(unit)
             told[study.tell(given[0].id, float(number)).id] = float(number)
 
         return work
@@ -166,6 +184,9 @@ def test_the_server_is_killed_and_restarted(server: Any, kills: int) -> None:
     found = study.verify()
     assert found.problems == []
     assert len(set(asked)) == len(asked) <= found.suggestions
+    with study.access.storage.reading() as log:
+        assert log.of_units(study.access.study.id, sorted(forgot)) == {}
+    assert forgot
     assert len(told) <= found.reports
     for name, reward in told.items():
         assert study.tell(name, reward).reward == reward

@@ -102,6 +102,36 @@ def test_a_storage_that_fails_tells_everybody(studies: list[Study]) -> None:
     assert studies[0].counts()["suggestions"] == 1
 
 
+@pytest.mark.parametrize(
+    ("again", "waited", "tries"), [(False, False, 1), (True, False, 3), (True, True, 1)]
+)
+@pytest.mark.parametrize("together", [True, False])
+def test_a_storage_that_fails_is_tried_again_where_that_may_help(
+    studies: list[Study],
+    monkeypatch: pytest.MonkeyPatch,
+    again: bool,
+    waited: bool,
+    tries: int,
+    together: bool,
+) -> None:
+    """Not where a timeout has passed: each of many jobs by itself would wait as long again."""
+    access, begun = studies[0].access, list[tuple[int, ...]]()
+    error = StorageError("away")
+    error.again, error.waited = again, waited
+
+    def away(*ids: int) -> Any:
+        begun.append(ids)
+        raise error
+
+    monkeypatch.setattr(access.storage, "transaction", away)
+    if together:
+        assert transact_together([(access, ask)] * 5) == [error] * 5
+    else:
+        with pytest.raises(StorageError, match="away"):
+            access.transact(ask)
+    assert len(begun) == tries
+
+
 def test_the_same_key_in_one_transaction(studies: list[Study]) -> None:
     access = studies[0].access
     found = transact_together([(access, lambda work: ask(work, "k"))] * 3)

@@ -136,8 +136,8 @@ def test_history_export_replay_and_fit(create: Callable[..., Study], tmp_path: P
     file = tmp_path / "known.csv"
     lines = ["headline,image,button,reward", "A,x,buy,1", "B,z,go,0", "A,x,buy,1"]
     file.write_text("\n".join(lines))
-    assert study.import_history(file) == 3
-    assert study.import_history([("A", "y", "go", 0.5)]) == 1
+    assert study.import_history(file).rewards == 3
+    assert study.import_history([("A", "y", "go", 0.5)]).rewards == 1
     with pytest.raises(rank1.InputError, match="line 1 of the history: image must be one of the"):
         study.import_history([("A", "nope", "go", 0.5)])
     with pytest.raises(rank1.InputError, match=r"lines of \(headline, image, button, reward\)"):
@@ -152,7 +152,7 @@ def test_history_export_replay_and_fit(create: Callable[..., Study], tmp_path: P
     found = study.replay("ucb1")
     assert len(found.best) == 3
     assert found.rewards == 64
-    fitted = study.fit(B=9)
+    fitted = study.fit(B=19)
     assert fitted.means.shape == (2, 3, 2)
     document = fitted.to_dict()
     assert list(document["effects"]) == list(HOME)
@@ -229,7 +229,7 @@ def test_specifications_of_other_versions(create: Callable[..., Study]) -> None:
     assert read_spec(json.dumps(text | {"colour": "of a later version"})) == create().spec
     short = {name: text[name] for name in ("format", "sides", "goal", "policy", "settings")}
     assert read_spec(json.dumps(short)).on_expiry == "drop"
-    with pytest.raises(rank1.FormatError, match=r"of format 9.*knows up to 2.*upgrade rank1"):
+    with pytest.raises(rank1.FormatError, match=r"of format 9.*knows up to 3.*upgrade rank1"):
         read_spec(json.dumps(text | {"format": 9}))
     del short["policy"]
     with pytest.raises(rank1.DamagedError, match="specification can't be read"):

@@ -229,11 +229,11 @@ def test_a_grid_without_factors_has_the_hardness_of_its_averages() -> None:
 def test_large_grids_cost_neither_time_nor_memory() -> None:
     rng = np.random.default_rng(1)
     problem = rank1.Bernoulli(rng.random(4096), rng.random(4096))
-    begin = time.perf_counter()
+    begin = time.process_time()
     theory.upper_bound(problem, 2_000_000)
     theory.lower_bound(problem)
     theory.hardness(problem)
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
     assert "means" not in vars(problem)  # 4096² numbers were never made
 
 

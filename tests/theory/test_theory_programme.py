@@ -221,9 +221,9 @@ def test_a_large_grid_takes_less_than_a_second(gaussian: bool) -> None:
     spike = rank1.spike(64, 64, 0.7, 0.7, 0.2, 0.2)
     problem = rank1.Gaussian(spike.u, spike.v, 0.5) if gaussian else spike
     theory.relaxed(rank1.spike(2, 2, 0.5, 0.5, 0.1, 0.1))  # the solver is imported
-    begin = time.perf_counter()
+    begin = time.process_time()
     solved = theory.relaxed(problem)
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
     assert solved.value == pytest.approx(theory.lower_bound(problem), rel=1e-8)
     assert (solved.c > 0).sum() == 126
 

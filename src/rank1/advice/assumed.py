@@ -27,6 +27,8 @@ class AssumedGrid:
     shape: str
     lift: float
     problem: Product = field(repr=False)
+    #: What a level of each side is called; None for rows and columns, or just levels.
+    names: tuple[str, ...] | None = None
 
     @property
     def arm(self) -> str:
@@ -36,27 +38,34 @@ class AssumedGrid:
     @property
     def levels(self) -> str:
         """What can be merged."""
-        return "rows or columns" if len(self.problem.grid.sizes) == 2 else "levels"
+        return "levels" if self.names or len(self.problem.grid.sizes) != 2 else "rows or columns"
 
     @property
     def words(self) -> str:
         """What it looks like."""
         sizes = self.problem.grid.sizes
-        lines = [name for name, size in zip(("row", "column"), sizes, strict=False) if size > 1]
-        if len(sizes) != 2:
+        names = self.names or ("row", "column")
+        lines = [name for name, size in zip(names, sizes, strict=False) if size > 1]
+        if self.names is None and len(sizes) != 2:
             lines = ["level" if len(sizes) == 1 else "level of each side"]
         verb = "is" if len(lines) == 1 else "are"
+        article = "one" if self.shape == "spike" else "the best"
+        *most, last = (f"{article} {name}" for name in lines)
+        subject = f"{', '.join(most)} and {last}" if most else last
         if self.shape == "spike":
-            subject = " and ".join(f"one {name}" for name in lines)
             return f"{subject} {verb} {self.lift:.0%} better than the others, which are alike"
         return (
-            f"the best {' and the best '.join(lines)} {verb} {self.lift:.0%} better than the "
-            "second, and the others fall off to half of that"
+            f"{subject} {verb} {self.lift:.0%} better than the second, and the others fall off to "
+            "half of that"
         )
 
 
 def assumed_grid(
-    sizes: Sequence[int], rate: float, lift: float, shape: str = "spike"
+    sizes: Sequence[int],
+    rate: float,
+    lift: float,
+    shape: str = "spike",
+    names: tuple[str, ...] | None = None,
 ) -> AssumedGrid:
     """A grid of rank one whose means have the average `rate`.
 
@@ -70,6 +79,8 @@ def assumed_grid(
         How much better the best level of each side is than the second: 0.2 for 20%.
     shape
         "spike": all others are like the second. "stairs": they fall off evenly to half of it.
+    names
+        What a level of each side is called.
 
     Examples
     --------
@@ -88,7 +99,8 @@ def assumed_grid(
             f"at an average of {rate:g} it would have {best:.3g}; take a smaller lift",
             got=f"{lift:g}",
         )
-    return AssumedGrid(shape, lift, Product([side * best ** (1 / len(sides)) for side in sides]))
+    problem = Product([side * best ** (1 / len(sides)) for side in sides])
+    return AssumedGrid(shape, lift, problem, names)
 
 
 def _side(size: int, lift: float, shape: str) -> Any:
@@ -97,7 +109,10 @@ def _side(size: int, lift: float, shape: str) -> Any:
 
 
 def assumed_grids(
-    sizes: Sequence[int], rate: float, lifts: Sequence[float] | None
+    sizes: Sequence[int],
+    rate: float,
+    lifts: Sequence[float] | None,
+    names: tuple[str, ...] | None = None,
 ) -> list[AssumedGrid]:
     """Grids of each lift, in the shapes that have no mean above 1."""
     shapes = ("spike", "stairs") if max(sizes) > 2 else ("spike",)  # two levels have no stairs
@@ -106,7 +121,7 @@ def assumed_grids(
         fitting, why = [], None
         for shape in shapes:
             try:
-                fitting.append(assumed_grid(sizes, rate, lift, shape))
+                fitting.append(assumed_grid(sizes, rate, lift, shape, names))
             except InputError as error:
                 why = error
         if lifts is not None and not fitting and why:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rank1 import checks, notebook, theory
-from rank1.advice.assumed import assumed_grids
-from rank1.advice.words import about, earn_words, earner, find_words, table_of
+from rank1 import checks, notebook
+from rank1.advice.assumed import AssumedGrid, assumed_grids
+from rank1.advice.find import find
+from rank1.advice.words import about, earn_words, earner, table_of
 from rank1.errors import InputError
 from rank1.grid import Grid
-from rank1.policies import DEFAULT_POLICY, Policy
+from rank1.policies import DEFAULT_POLICY, BetElim, Policy
 from rank1.problems import Product
 from rank1.progress import Progress
 from rank1.settings import parse_policy
-from rank1.simulation import identify, simulate
+from rank1.simulation import simulate
 from rank1.simulation.runs import checked_policies
 from rank1.statistics import mean_and_error
 
@@ -26,21 +27,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Advice", "advise"]
 
-#: The policies that are simulated, the goal's own first.
+#: The policies that are simulated for the goal "earn", its own first.
 EARN = ("uts", "thompson", "rank1elim_kl")
-FIND = ("top_two",)
 #: Simulated as well where trying every arm first would take more than this share of the horizon.
 WITHOUT_FIRST_ROUND, SHARE = "uts:first_round=false", 0.1
-#: Pulls of a policy on one grid; fewer where there are more levels than LEVELS: each is slower.
-SEARCH, EQUAL_SPLIT = 3_000_000, 8_000_000
-#: Pulls for the goal "earn" altogether, of that many levels.
+#: Pulls altogether; fewer where there are more levels than LEVELS: each is slower.
 EARNING = 24_000_000
 LEVELS = 40
 LEAST_RUNS, MOST_RUNS = 5, 40
 #: With more arms than this a run takes long to begin: there are fewer runs.
 MANY_ARMS, FEW_RUNS = 2**17, 2
-#: Pulls of TopTwo until it stops, as a multiple of the lower bound: in most runs, and at most.
-USUAL, MOST = 7, 14
 #: The most arms of a grid.
 MOST_ARMS = 2**24
 
@@ -49,8 +45,9 @@ MOST_ARMS = 2**24
 class Advice:
     """What `advise` says, and the figures behind it."""
 
-    #: How many levels each side has.
+    #: How many levels each side has, and what the sides are called, if they have names.
     sides: list[int]
+    names: list[str] | None
     horizon: int
     rate: float
     goal: str
@@ -69,11 +66,11 @@ class Advice:
         """A row for each grid and policy that was simulated.
 
         For the goal "find": `within` is the share of runs that stopped within the horizon,
-        `wrong` the number of those that stopped at an arm which isn't best, `median` and `p90` are
-        pulls until they stopped; `cut` and `cut_p90` say that fewer than half of them, or 90%, did
-        within `most` pulls, after which a run is given up. `given_up` says that some were before
-        the horizon: `within` is a lower bound then. `at_least` is the lower bound on the average of
-        pulls that holds for every rule.
+        `wrong` the number of those that stopped at an arm which isn't best (or that the best one
+        exceeds by more than `min_lift` allows), `median` and `p90` are pulls until they stopped;
+        `cut` and `cut_p90` say that fewer than half of them, or 90%, did within `most` pulls, after
+        which a run is given up. `given_up` says that some were before the horizon: `within` is a
+        lower bound then.
 
         For the goal "earn": `regret` and `reward` after `steps`, and `gain`: of what the best arm
         would bring above an equal split, the share that the policy brings. `steps` is less than
@@ -85,7 +82,7 @@ class Advice:
 
     def document(self) -> dict[str, Any]:
         """The facts as one JSON document, as `rank1 advise --json` prints them."""
-        names = ("rows", "columns") if len(self.sides) == 2 else ()
+        names = ("rows", "columns") if len(self.sides) == 2 and self.names is None else ()
         return dict(zip(names, self.sides, strict=False)) | asdict(self)
 
     def __str__(self) -> str:
@@ -104,7 +101,7 @@ def advise(
     rate: float | None = None,
     goal: str = "earn",
     *,
-    sides: Sequence[int] | None = None,
+    sides: Sequence[int] | Mapping[str, int] | None = None,
     confidence: float = 0.95,
     lifts: Sequence[float] | None = None,
     policies: Policy | Sequence[Policy] | None = None,
@@ -126,7 +123,8 @@ def advise(
     goal
         "find" to be sure which arm is best, "earn" to lose little on the way.
     sides
-        How many levels each side has, instead of rows and columns.
+        How many levels each side has, instead of rows and columns: `[3, 4]`, or
+        `{"headline": 3, "image": 4}`.
     confidence
         For "find": the probability with which the arm found is right.
     lifts
@@ -134,7 +132,8 @@ def advise(
         20% and 50%, as far as no mean exceeds 1.
     policies
         The policies to simulate; default: some for each goal. The fewer, the longer each can be
-        simulated.
+        simulated. For "find" the default is `BetElim`, and beside it what it would cost to assume
+        nothing of the grid, and where the horizon is too short, what a `min_lift` would bring.
     runs
         Of each policy on each grid; default: as many as there is time for.
     seed, jobs, progress
@@ -145,78 +144,58 @@ def advise(
     >>> import rank1
     >>> advice = rank1.advise(3, 2, horizon=20_000, rate=0.3, goal="find", lifts=[0.5], runs=4)
     >>> advice.policy
-    'top_two'
+    'bet_elim'
     """
-    grid = _grid_of(rows, columns, sides)
+    grid, called = _grid_of(rows, columns, sides)
     horizon = checks.integer("horizon", horizon, 1)
     rate = checks.number("rate", rate, 0, 1, above=True, below=True)
     checks.one_of("goal", goal, tuple(DEFAULT_POLICY))
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
     if runs is not None:
         runs = checks.integer("runs", runs, 1)
-    grids = assumed_grids(grid.sizes, rate, lifts)
-    names = list(FIND if goal == "find" else EARN)
-    if goal == "earn" and SHARE * horizon < grid.arms:
+    grids = assumed_grids(grid.sizes, rate, lifts, called)
+    names = list(EARN)
+    if SHARE * horizon < grid.arms:
         names.insert(1, WITHOUT_FIRST_ROUND)
     asked = [parse_policy(name) for name in names]
     asked = [policy for policy in asked if policy.sides in (None, len(grid.sizes))]
+    if goal == "find":
+        asked = [BetElim()]
     if policies is not None:
         asked = checked_policies(policies)
         for policy in asked:
             if policy.needs_truth:
                 raise InputError("policies", policy, "policies that don't need to know the answer")
     able, left_out = _able(asked, grid, horizon)
-    # Pulls until one may stop are told also where the horizon doesn't allow them.
-    players = asked if goal == "find" else able
     if goal == "find":
-        uniform = parse_policy("uniform")
-        players = [*(policy for policy in asked if policy != uniform), uniform]
-    # The best of them may be played once more, for `_until_half`.
-    longest = _longest(grid, len(grids) * (len(players) + 1))
-    figures: list[dict[str, Any]] = []
-    with Progress(progress, "simulations", len(grids) * len(players)) as bar:
-        for each in grids:
-            given = {"shape": each.shape, "lift": each.lift, "best_mean": each.problem.best_mean}
-            for policy in players:
-                if goal == "find":
-                    rest = _searched(policy, each.problem, horizon, confidence, runs, seed, jobs)
-                else:
-                    rest = _earned(policy, each.problem, horizon, longest, runs, seed, jobs)
-                figures.append(given | rest)
-                bar.advance(1, f"{policy.label}, {each.shape}, lift {each.lift:.0%}")
-    if goal == "find":
-        chosen, words = find_words(grids, figures, able, horizon)
-    elif not able:
-        chosen, words = None, ["None of these policies can play this grid within the horizon."]
+        # Pulls until one may stop are told also where the horizon doesn't allow them.
+        given = asked if policies is not None else None
+        how = confidence, runs, seed, jobs, progress
+        chosen, words, figures = find(grids, given, able, horizon, *how)
     else:
-        best, verdict = earner(figures, able, horizon)
-        halves: list[str] = []
-        if verdict == "nothing":
-            with Progress(progress, "pulls until half", len(grids)) as bar:
-                for each in grids:
-                    halves.append(_until_half(best, each.problem, horizon, longest, seed, jobs))
-                    bar.advance(1, f"{best.label}, {each.shape}, lift {each.lift:.0%}")
-        chosen = None if verdict == "nothing" else best.label
-        words = earn_words(grids, figures, best, verdict, horizon, halves)
+        chosen, words, figures = _earning(grids, able, horizon, runs, seed, jobs, progress)
     arm, size = grids[0].arm, " × ".join(f"{size:,}" for size in grid.sizes)
     first = f"{size} {arm}s, {horizon:,} pulls, {rate:g} on average for a pull: "
     aim = f"to find the best {arm} with confidence {confidence:g}" if goal == "find" else "to earn"
     words = [f"{first}{aim}.", *words, *(f"Left out: {why}." for why in left_out.values())]
     told = horizon, rate, goal, confidence, seed, chosen, words, figures, left_out
-    return Advice(list(grid.sizes), *told)
+    return Advice(list(grid.sizes), list(called) if called else None, *told)
 
 
-def _grid_of(rows: int | None, columns: int | None, sides: Sequence[int] | None) -> Grid:
-    """The grid, by its rows and columns or by its sides."""
+def _grid_of(
+    rows: int | None, columns: int | None, sides: Sequence[int] | Mapping[str, int] | None
+) -> tuple[Grid, tuple[str, ...] | None]:
+    """The grid, by its rows and columns or by its sides, and the names of the sides."""
+    names = tuple(sides) if isinstance(sides, Mapping) else None
     if sides is None:
         sides = checks.integer("rows", rows, 1), checks.integer("columns", columns, 1)
     elif rows is not None or columns is not None:
         raise InputError("sides", sides, "None where rows and columns are given")
-    grid = Grid(sides)
+    grid = Grid(list(sides.values()) if isinstance(sides, Mapping) else sides)
     if not 1 < grid.arms <= MOST_ARMS:
         asked = f"a grid of 2 to {MOST_ARMS:,} arms"
         raise InputError("sides", sides, asked, got=f"{grid.arms:,} ({grid})")
-    return grid
+    return grid, names
 
 
 def _able(asked: list[Policy], grid: Grid, horizon: int) -> tuple[list[Policy], dict[str, str]]:
@@ -232,34 +211,32 @@ def _able(asked: list[Policy], grid: Grid, horizon: int) -> tuple[list[Policy], 
     return able, left_out
 
 
-def _searched(
-    policy: Policy, problem: Product, horizon: int, confidence: float,
-    runs: int | None, seed: int, jobs: int,
-) -> dict[str, Any]:  # fmt: skip
-    """Pulls until the rule stops a policy."""
-    least = theory.characteristic_time(problem).pulls(confidence)
-    if policy.name == "uniform":
-        whole, cut = runs or LEAST_RUNS, EQUAL_SPLIT // LEAST_RUNS
-    else:
-        budget = SEARCH * min(1.0, LEVELS / sum(problem.grid.sizes))
-        whole = runs or int(np.clip(budget / (USUAL * least), LEAST_RUNS, MOST_RUNS))
-        cut = int(min(max(MOST * least, horizon), budget / LEAST_RUNS * MOST / USUAL))
-    found = identify(policy, problem, confidence, 0.0, cut, whole, seed, jobs, shuffle=True)
-    each = found.searches[0]
-    share = float(each.stopped.mean())
-    return {
-        "policy": policy.label,
-        "runs": whole,
-        "within": float((each.stopped & (each.pulls <= horizon)).mean()),
-        "wrong": int(each.wrong.sum()),
-        "median": float(np.median(each.pulls)),
-        "p90": float(np.quantile(each.pulls, 0.9)),
-        "cut": share < 0.5,
-        "cut_p90": share < 0.9,
-        "given_up": cut < horizon and share < 1,
-        "most": cut,
-        "at_least": least,
-    }
+def _earning(
+    grids: list[AssumedGrid], able: list[Policy], horizon: int, runs: int | None, seed: int,
+    jobs: int, progress: bool,
+) -> tuple[str | None, list[str], list[dict[str, Any]]]:  # fmt: skip
+    """The policy to take to earn, None where that isn't worth it; why; and the figures."""
+    if not able:
+        return None, ["None of these policies can play this grid within the horizon."], []
+    # The best of them may be played once more, for `_until_half`.
+    longest = _longest(grids[0].problem.grid, len(grids) * (len(able) + 1))
+    figures: list[dict[str, Any]] = []
+    with Progress(progress, "simulations", len(grids) * len(able)) as bar:
+        for each in grids:
+            given = {"shape": each.shape, "lift": each.lift, "best_mean": each.problem.best_mean}
+            for policy in able:
+                rest = _earned(policy, each.problem, horizon, longest, runs, seed, jobs)
+                figures.append(given | rest)
+                bar.advance(1, f"{policy.label}, {each.shape}, lift {each.lift:.0%}")
+    best, verdict = earner(figures, able, horizon)
+    halves: list[str] = []
+    if verdict == "nothing":
+        with Progress(progress, "pulls until half", len(grids)) as bar:
+            for each in grids:
+                halves.append(_until_half(best, each.problem, horizon, longest, seed, jobs))
+                bar.advance(1, f"{best.label}, {each.shape}, lift {each.lift:.0%}")
+    chosen = None if verdict == "nothing" else best.label
+    return chosen, earn_words(grids, figures, best, verdict, horizon, halves), figures
 
 
 def _longest(grid: Grid, plays: int) -> int:

@@ -1,4 +1,4 @@
-"""Figures in words."""
+"""Figures in words, for the goal "earn" and for both."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 from rank1.advice.assumed import AssumedGrid
 from rank1.policies import DEFAULT_POLICY, Policy
 
-__all__ = ["about", "earn_words", "earner", "find_words", "share", "table_of"]
+__all__ = ["about", "by_grid", "earn_words", "earner", "share", "study_default", "table_of"]
 
 #: A policy that brings less than this share of what could be gained isn't worth having.
 WORTH = 0.1
-#: A horizon is enough where this share of the runs stop within it.
-ENOUGH = 0.5
 
 
 def about(number: float) -> str:
@@ -23,54 +21,6 @@ def about(number: float) -> str:
     ('67,000', '510', '12')
     """
     return f"{float(f'{number:.2g}'):,.0f}"
-
-
-def find_words(
-    grids: list[AssumedGrid], figures: list[dict[str, Any]], able: list[Policy], horizon: int
-) -> tuple[str | None, list[str]]:
-    """The policy to take for "find", None where that won't do, and why."""
-    labels = [policy.label for policy in able if policy.name != "uniform"]
-    if not labels:  # where no other policy was simulated
-        labels = [policy.label for policy in able]
-    best = max(
-        labels,
-        key=lambda label: sum(row["within"] for row in figures if row["policy"] == label),
-        default=None,
-    )
-    words, enough, unknown = [], 0, 0
-    for grid, rows in _by_grid(grids, figures):
-        *others, equal = rows
-        mine = next((row for row in others if row["policy"] == best), (others or rows)[0])
-        enough += mine["within"] >= ENOUGH
-        open_ = mine["within"] < ENOUGH and mine["most"] < horizon and mine["at_least"] < horizon
-        unknown += open_
-        told = f"Within {horizon:,} pulls {mine['within']:.0%} of {mine['policy']}'s runs stop."
-        if open_:
-            told = (
-                f"Longer runs weren't simulated; any rule needs {about(mine['at_least'])} pulls "
-                "or more on average."
-            )
-        words.append(f"If {grid.words}: {_pulls(mine)}; {_equal_pulls(equal)}. {told}")
-    if best is None or not (enough or unknown):
-        made = any(policy.name == DEFAULT_POLICY["find"] for policy in able)
-        asked = "" if made else f" for {' and '.join(labels)}; others weren't simulated"
-        few = (
-            f"Don't expect to find it: {horizon:,} pulls are too few on all grids that were "
-            f"simulated{asked}. Plan for the pulls below, merge {grids[0].levels}, be content with "
-            "less confidence, or measure something that happens more often. If the aim is to earn "
-            "meanwhile, ask for that."
-        )
-        return None, [few, *words]
-    take = f"Take {best}{_default(best, 'find')}, and stop when the rule says so"
-    if enough == len(grids):
-        all_ = f"{take}: {horizon:,} pulls are enough on all grids that were simulated."
-        return best, [all_, *words]
-    rest = f"{take}: {horizon:,} pulls are enough on {enough} of the {len(grids)} grids simulated."
-    if unknown:
-        rest += f" On {unknown} it can't be told in seconds; `rank1.identify` tells with patience."
-    if enough + unknown < len(grids):
-        rest += f" On {len(grids) - enough - unknown} most runs would end without an answer."
-    return best, [rest, *words]
 
 
 def earner(figures: list[dict[str, Any]], able: list[Policy], horizon: int) -> tuple[Policy, str]:
@@ -100,7 +50,7 @@ def earn_words(
     within the horizon.
     """
     words = []
-    for number, (grid, rows) in enumerate(_by_grid(grids, figures)):
+    for number, (grid, rows) in enumerate(by_grid(grids, figures)):
         own = next(row for row in rows if row["policy"] == best.label)
         others = "".join(
             f", {row['policy']} {row['reward']:,.0f}" for row in rows if row is not own
@@ -113,7 +63,7 @@ def earn_words(
             f"the best {grid.arm} would bring above an equal split{rest}."
         )
     steps = figures[0]["steps"]
-    take = f"Take {best.label}{_default(best.label, 'earn')}"
+    take = f"Take {best.label}{study_default(best.label, 'earn')}"
     if verdict == "worth":
         part = f", going by the first {steps:,} of {horizon:,} pulls" if steps < horizon else ""
         return [f"{take}{part}.", *words]
@@ -165,7 +115,8 @@ def table_of(goal: str, figures: list[dict[str, Any]]) -> tuple[list[str], list[
     return header, rows
 
 
-def _default(label: str, goal: str) -> str:
+def study_default(label: str, goal: str) -> str:
+    """Words to say that studies take this policy, if they do."""
     return f", as a study with the goal {goal} does" if label == DEFAULT_POLICY[goal] else ""
 
 
@@ -178,24 +129,10 @@ def share(value: float) -> str:
     return f"{round(value, 2) + 0.0:.0%}"
 
 
-def _pulls(row: dict[str, Any]) -> str:
-    runs = f"of the runs of {row['policy']} stop within"
-    if row["cut"]:
-        return f"fewer than half {runs} {about(row['most'])} pulls"
-    late = f", but not 90% within {about(row['most'])}" if row["cut_p90"] else ""
-    return f"half {runs} {about(row['median'])} pulls" + (
-        late or f", 90% within {about(row['p90'])}"
-    )
-
-
-def _equal_pulls(row: dict[str, Any]) -> str:
-    half, name = ("fewer than half", "most") if row["cut"] else ("half", "median")
-    return f"{half} of those of an equal split within {about(row[name])}"
-
-
-def _by_grid(
+def by_grid(
     grids: list[AssumedGrid], figures: list[dict[str, Any]]
 ) -> list[tuple[AssumedGrid, list[dict[str, Any]]]]:
+    """The rows of each grid."""
     return [
         (grid, [f for f in figures if (f["shape"], f["lift"]) == (grid.shape, grid.lift)])
         for grid in grids

@@ -27,7 +27,7 @@ COMMANDS = {
     "plot": ("plot",),
     "serve": ("serve",),
     "simulate": ("simulate",),
-    "study": ("study", "study_best"),
+    "study": ("study", "study_best", "study_shares"),
     "sweep": ("sweep",),
     "table": ("table",),
 }

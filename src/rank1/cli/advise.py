@@ -11,8 +11,8 @@ from rank1.cli.options import Jobs, Json, Real, Seed, Whole, whole
 
 
 @app.command(
-    epilog="Example: rank1 advise --rows 12 --columns 8 --horizon 50000 --rate 0.05 --goal find "
-    "--lift 0.5"
+    epilog="Example: rank1 advise --side headline=3 --side image=4 --horizon 50000 --rate 0.05 "
+    "--goal find --lift 0.5"
 )
 def advise(
     horizon: Annotated[int, typer.Option(help="How many pulls can be had.", **Whole)],
@@ -27,6 +27,10 @@ def advise(
     sides: Annotated[
         str | None,
         typer.Option(help="Numbers of levels of each side, instead of rows and columns: 12,8,4."),
+    ] = None,
+    side: Annotated[
+        list[str] | None,
+        typer.Option(help="A side, with its number of levels or their names: image=4, button=A,B."),
     ] = None,
     goal: Annotated[
         str, typer.Option(help="find (be sure which arm is best) or earn (lose little).")
@@ -56,11 +60,15 @@ def advise(
 ) -> None:
     """Say which policy to take and what to expect of it, from simulations on the spot."""
     from rank1 import advice
+    from rank1.errors import InputError
     from rank1.settings import parse_policy
 
+    if side and sides is not None:
+        raise InputError("sides", sides, "left out where --side is given")
+    sizes = None if sides is None else [whole(text) for text in sides.split(",")]
     told = advice.advise(
         rows, columns, horizon, rate, goal,
-        sides=None if sides is None else [whole(text) for text in sides.split(",")],
+        sides=_sides(side) if side else sizes,
         confidence=confidence, lifts=lift or None,
         policies=[parse_policy(text) for text in policy] if policy else None,
         runs=runs, seed=seed, jobs=jobs, progress=True,
@@ -71,6 +79,24 @@ def advise(
     for words in told.words:
         show(f"{words}\n")
     show(_table(told))
+
+
+def _sides(given: list[str]) -> dict[str, int]:
+    """Sides by name.
+
+    >>> _sides(["image=4", "button=buy,go"])
+    {'image': 4, 'button': 2}
+    """
+    from rank1.errors import InputError
+
+    found: dict[str, int] = {}
+    for text in given:
+        name, equals, levels = text.partition("=")
+        if not (name and equals) or name in found:
+            expected = "a name of its own and levels, such as image=4 or button=A,B"
+            raise InputError("side", text, expected)
+        found[name] = len(levels.split(",")) if "," in levels else whole(levels)
+    return found
 
 
 def _table(told: Any) -> Any:

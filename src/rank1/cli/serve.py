@@ -115,17 +115,31 @@ def _tokens(file: str | None, config: str | None = None) -> Any:
 
 @token_app.command(epilog="Example: rank1 serve token create --role writer --study spring")
 def create(
-    role: Annotated[str, typer.Option(help="reader, writer or admin.")],
+    role: Annotated[str, typer.Option(help="browser, reader, writer or admin.")],
     study: Annotated[
         list[str] | None, typer.Option(help="A study it is for, may be repeated; default: all.")
     ] = None,
-    note: Annotated[str, typer.Option(help="Whom it is for.")] = "",
+    note: Annotated[str, typer.Option(help="A note for the list.")] = "",
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For browser: a page's origin, such as https://shop.example; repeatable."
+        ),
+    ] = None,
+    days: Annotated[
+        float | None, typer.Option(help="Days until it expires; default: never.", **Real)
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Requests a second; default: the service's.", **Real)
+    ] = None,
     tokens: File = None,
     config: ConfigFile = None,
     json_: Json = False,
 ) -> None:
     """Create a token and print it, once: only its digest is stored."""
-    text = _tokens(tokens, config).create(role, study or None, note)
+    text = _tokens(tokens, config).create(
+        role, study or None, note, origins=origin or [], days=days, rate=rate
+    )
     if json_:
         print_json({"token": text, "id": text.split("_")[1], "role": role, "studies": study})
     else:
@@ -135,18 +149,14 @@ def create(
 @token_app.command("list", epilog="Example: rank1 serve token list --json")
 def list_(tokens: File = None, config: ConfigFile = None, json_: Json = False) -> None:
     """List the tokens, without their secrets."""
-    found = [
-        {"id": each.id, "role": each.role, "studies": each.studies, "created": each.created,
-         "note": each.note}
-        for each in _tokens(tokens, config).list()
-    ]  # fmt: skip
+    found = [each.public() for each in _tokens(tokens, config).list()]
     if json_:
         print_json({"tokens": found})
         return
     for each in found:
         day = datetime.datetime.fromtimestamp(each["created"]).strftime("%Y-%m-%d")
         studies = "all studies" if each["studies"] is None else ", ".join(each["studies"])
-        show(f"{each['id']}  {each['role']:6}  {day}  {studies}  {each['note']}".rstrip())
+        show(f"{each['id']}  {each['role']:7}  {day}  {studies}  {each['note']}".rstrip())
 
 
 @token_app.command(epilog="Example: rank1 serve token revoke 5d41402a")

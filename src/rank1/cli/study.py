@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +43,7 @@ Levels = Annotated[
     typer.Option(help="Levels of a side, as image=x,y; may be repeated.", metavar="SIDE=LEVELS"),
 ]
 Out = Annotated[Path, typer.Option(help="The file to write.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Id = Annotated[str, typer.Argument(help="Id of a suggestion.")]
 
 
@@ -75,6 +77,26 @@ def _sides(option: str, texts: list[str]) -> dict[str, list[str]]:
             raise InputError(option, text, "given once for each side", got=f"{side.strip()} twice")
         sides[side.strip()] = _labels(option, [labels])
     return sides
+
+
+def _pairs(option: str, texts: list[str]) -> dict[str, str]:
+    """A level of each side, from texts like image=x, or image=x,button=go."""
+    found: dict[str, str] = {}
+    for text in [part for each in texts for part in each.split(",")]:
+        side, equals, level = text.partition("=")
+        if not equals or not side.strip() or side.strip() in found:
+            raise InputError(option, text, "written as side=level, once for each side")
+        found[side.strip()] = level.strip()
+    return found
+
+
+def _guardrails(texts: list[str]) -> dict[str, dict[str, float]]:
+    from rank1.cli.options import real
+
+    return {
+        metric: {"worse_by": real(amount)}
+        for metric, amount in _pairs("--guardrail", texts).items()
+    }
 
 
 def _size(sides: dict[str, Any]) -> str:
@@ -118,6 +140,36 @@ def create(
     forgetting: Annotated[
         float | None, typer.Option(help="Half-life of what is learned, in reports.", **Real)
     ] = None,
+    given: Annotated[
+        list[str],
+        typer.Option(help="find: a side whose level comes with the visitor; may be repeated."),
+    ] = [],  # noqa: B006
+    new_levels: Annotated[
+        str | None, typer.Option(help="find: unknown levels of given sides: refuse or add.")
+    ] = None,
+    control: Annotated[
+        list[str],
+        typer.Option(help="What you show today: a level of each side.", metavar="SIDE=LEVEL,…"),
+    ] = [],  # noqa: B006
+    floor: Annotated[
+        float | None, typer.Option(help="find: least share of each living level.", **Real)
+    ] = None,
+    holdout: Annotated[
+        float | None, typer.Option(help="find: part of units that keep the control.", **Real)
+    ] = None,
+    min_lift: Annotated[
+        float | None, typer.Option(help="find: the smallest lift worth having.", **Real)
+    ] = None,
+    guardrail: Annotated[
+        list[str],
+        typer.Option(
+            help="find: a second metric, and by how much a level may be worse than the control.",
+            metavar="METRIC=AMOUNT",
+        ),
+    ] = [],  # noqa: B006
+    repeat: Annotated[
+        str, typer.Option(help="Visits of a unit that count as evidence: once or each.")
+    ] = "once",
     seed: Annotated[int | None, typer.Option(help="Of the suggestions.", **Whole)] = None,
     json_: Json = False,
 ) -> None:
@@ -133,6 +185,9 @@ def create(
         horizon, reward_window, on_expiry, default_reward, confidence, tolerance, seed,
         reward_range=tuple(real(text) for text in reward_range.split(",")),  # type: ignore[arg-type]
         forgetting=forgetting, sides=_sides("--side", side) if side else None,
+        given=given or None, new_levels=new_levels, floor=floor, holdout=holdout,
+        min_lift=min_lift, control=_pairs("--control", control) if control else None,
+        guardrails=_guardrails(guardrail) if guardrail else None, repeat=repeat,
     )  # fmt: skip
     if json_:
         print_json({"name": name, "storage": storage, **study.spec.to_dict()})
@@ -142,23 +197,30 @@ def create(
 
 
 @study_app.command("list", epilog="Example: rank1 study list --json")
-def list_(storage: Storage = "rank1.db", json_: Json = False) -> None:
+def list_(
+    storage: Storage = "rank1.db",
+    all_: Annotated[bool, typer.Option("--all", help="Also those that are archived.")] = False,
+    json_: Json = False,
+) -> None:
     """List the studies of a storage."""
     from rank1.studies.storage import open_storage
 
     with open_storage(storage).reading() as log:
         rows = log.studies()
     found = [
-        {"name": row.name, "created": row.created, "retired": row.retired, "events": row.last_seq}
+        {"name": row.name, "created": row.created, "retired": row.retired,
+         "archived": row.archived, "events": row.last_seq}
         for row in rows
-    ]
+        if all_ or row.archived is None
+    ]  # fmt: skip
     if json_:
         print_json({"studies": found})
         return
-    table = _table("study", "events", "created", "retired")
+    times = ("created", "retired", *(["archived"] if all_ else []))
+    table = _table("study", "events", *times)
     for each in found:
         table.add_row(
-            str(each["name"]), f"{each['events']:,}", _time(each["created"]), _time(each["retired"])
+            str(each["name"]), f"{each['events']:,}", *(_time(each[time]) for time in times)
         )
     show(table)
 
@@ -177,16 +239,20 @@ def ask(
     data: Annotated[
         str | None, typer.Option(help="A JSON object that is kept with the suggestions.")
     ] = None,
+    given: Annotated[
+        list[str], typer.Option(help="The level of a given side.", metavar="SIDE=LEVEL")
+    ] = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
     """Print the next arms to show, each with its id."""
     with _opened(name, storage) as study:
-        given = study.ask(count=count, key=key, unit=unit, data=_object(data))
+        levels = _pairs("--given", given) if given else None
+        asked = study.ask(count=count, key=key, unit=unit, data=_object(data), given=levels)
     if json_:
-        print_json({"suggestions": [each.to_dict() for each in given]})
+        print_json({"suggestions": [each.to_dict() for each in asked]})
         return
     # As plain text: a table of rich's would take longer than the ask.
-    lines = [("id", *given[0].levels), *((each.id, *each.levels.values()) for each in given)]
+    lines = [("id", *asked[0].levels), *((each.id, *each.levels.values()) for each in asked)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         print("  ".join(map(str.ljust, line, widths)).rstrip())
@@ -211,6 +277,10 @@ def tell(
         typer.Argument(help="An id and its reward, and more of them.", metavar="ID REWARD"),
     ],
     storage: Storage = "rank1.db",
+    guardrail: Annotated[
+        list[str],
+        typer.Option(help="A second metric of each report.", metavar="METRIC=NUMBER"),
+    ] = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
     """Report rewards: all of them are stored, or none."""
@@ -221,7 +291,8 @@ def tell(
             raise InputError("tell", each, "given ids and rewards", "there is no such option")
     if len(reports) % 2:
         raise InputError("tell", reports, "given an id and its reward, and more of such pairs")
-    pairs = [(reports[k], real(reports[k + 1])) for k in range(0, len(reports), 2)]
+    metrics = {each: real(text) for each, text in _pairs("--guardrail", guardrail).items()}
+    pairs = [(reports[k], real(reports[k + 1]), metrics or None) for k in range(0, len(reports), 2)]
     with _opened(name, storage) as study:
         told = study.tell_many(pairs)
     if json_:
@@ -286,16 +357,80 @@ def retire(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> No
         show(f"{name} gives no suggestions any more")
 
 
+@study_app.command(epilog="Example: rank1 study archive spring")
+def archive(
+    name: Name,
+    storage: Storage = "rank1.db",
+    undo: Annotated[bool, typer.Option("--undo", help="Show it in lists again.")] = False,
+    json_: Json = False,
+) -> None:
+    """Hide a study from lists; it stays as it is, and can be read."""
+    with _opened(name, storage) as study:
+        if undo:
+            study.unarchive()
+        else:
+            study.archive()
+    if json_:
+        print_json({"name": name, "archived": not undo})
+    else:
+        show(f"{name} is {'listed again' if undo else 'archived: `rank1 study list --all` has it'}")
+
+
+@study_app.command(epilog="Example: rank1 study delete spring --yes")
+def delete(
+    name: Name, storage: Storage = "rank1.db", yes: Yes = False, json_: Json = False
+) -> None:
+    """Delete a study with its whole log, for good."""
+    from rank1.studies import Study
+
+    _confirm(f"delete {name!r} with its whole log", yes)
+    Study.delete(name, storage, confirm=name)
+    if json_:
+        print_json({"name": name, "deleted": True})
+    else:
+        show(f"{name} is deleted")
+
+
+@study_app.command(epilog="Example: rank1 study forget-unit spring visitor-17 --yes")
+def forget_unit(
+    name: Name,
+    unit: Annotated[str, typer.Argument(help="Whose name to remove.")],
+    storage: Storage = "rank1.db",
+    yes: Yes = False,
+    json_: Json = False,
+) -> None:
+    """Remove a unit's name from the log, and the data of its suggestions; its counts stay."""
+    _confirm(f"forget the unit {unit!r} in {name!r}", yes)
+    with _opened(name, storage) as study:
+        changed = study.forget_unit(unit)
+    if json_:
+        print_json({"name": name, "events": changed})
+    else:
+        show(f"{changed:,} events of {name} had it, and have it no more")
+
+
+def _confirm(what: str, yes: bool) -> None:
+    """Ask whether to do what can't be undone; where nobody can answer, --yes is needed."""
+    if not yes and not sys.stdin.isatty():
+        raise InputError("--yes", False, f"given to {what}", "it can't be undone")
+    if not yes:
+        typer.confirm(f"{what}? It can't be undone.", abort=True)
+
+
 @study_app.command(epilog="Example: rank1 study fit spring --repetitions 99")
 def fit(
     name: Name,
     storage: Storage = "rank1.db",
     repetitions: Annotated[
-        int, typer.Option(help="Replays of the study's policy for the p-value.", **Whole)
+        int, typer.Option(help="Replays of the study for the p-value; at least 19.", **Whole)
     ] = 199,
     json_: Json = False,
 ) -> None:
     """Is the grid of rank one?"""
+    from rank1 import checks
+    from rank1.studies.fitting import LEAST_B
+
+    repetitions = checks.integer("repetitions", repetitions, LEAST_B)
     with _opened(name, storage) as study:
         found = study.fit(B=repetitions)
     if json_:
@@ -304,7 +439,7 @@ def fit(
     if found.p_value is not None:
         show(
             f"deviance {found.deviance:.1f} on {found.degrees_of_freedom} degrees of freedom, "
-            f"p = {found.p_value:.3g}"
+            f"p = {found.p_value:.3g}; power {found.power:.0%} for a second peak"
         )
         table = _table(*found.sides, "mean", "fitted", "residual")
         for arm, rate, fitted, residual in found.deviating:
@@ -330,19 +465,36 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV, JSONL or Parquet: a column for each side (row, column), and reward."
+            help="CSV, JSONL or Parquet: a column for each side (row, column), and reward, or "
+            "successes and trials; and count, if there is one."
         ),
     ],
     storage: Storage = "rank1.db",
+    column: Annotated[
+        list[str],
+        typer.Option(
+            help="Which column is which, where they have other names, as reward=converted; may be "
+            "repeated.",
+            metavar="NAME=COLUMN",
+        ),
+    ] = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
     """Add rewards that are known from elsewhere; the same file counts once."""
+    columns = {}
+    for text in column:
+        meaning, equals, own = text.partition("=")
+        if not (equals and meaning and own):
+            raise InputError("--column", text, "written as reward=converted")
+        columns[meaning] = own
     with _opened(name, storage) as study:
-        rewards = study.import_history(file)
+        found = study.import_history(file, columns=columns)
     if json_:
-        print_json({"file": str(file), "rewards": rewards})
-    else:
-        show(f"{rewards:,} rewards from {file}")
+        print_json({"file": str(file), **found.to_dict()})
+        return
+    already = "already imported: " if found.already_imported else ""
+    skipped = f"; {found.skipped:,} lines without one were skipped" if found.skipped else ""
+    show(f"{already}{found.rewards:,} rewards from {file}{skipped}")
 
 
 @study_app.command(epilog="Example: rank1 study replay spring --policy ucb1")

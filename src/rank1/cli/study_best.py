@@ -58,8 +58,12 @@ def _arms(found: Any, order: list[int]) -> None:
 
 
 def _verdicts(found: Any) -> None:
-    show(f"assuming rank one: {found.reason}")
-    show(f"on any grid: {found.any_grid_reason}")
+    show(found.statement)
+    show(found.next_step)
+    for warning in found.warnings:
+        show(f"Note: {warning}")
+    show(f"If one order holds: {found.reason}.")
+    show(f"On any grid: {found.any_grid_reason}.")
     if found.leader is not None:
         show(
             f"{found.rate:.4g} a reward so far, where an equal split would have brought about "

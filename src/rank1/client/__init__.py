@@ -7,10 +7,11 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rank1.client.assigning import Assignment, Recorder
 from rank1.client.study import RemoteFit, RemoteStudy
 from rank1.client.transport import Transport
 
-__all__ = ["Client", "RemoteFit", "RemoteStudy"]
+__all__ = ["Assignment", "Client", "Recorder", "RemoteFit", "RemoteStudy"]
 
 
 class Client(Transport):

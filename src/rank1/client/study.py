@@ -6,12 +6,13 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote
 
+from rank1.client.assigning import Assigning
 from rank1.client.transport import Transport, error_of
-from rank1.documents import Best, Replayed, Report, Suggestion, Verified, read_document
+from rank1.documents import Best, Imported, Replayed, Report, Suggestion, Verified, read_document
 from rank1.errors import FileError, InputError, InputTypeError, Rank1Error, StorageError
 
 if TYPE_CHECKING:
@@ -44,13 +45,16 @@ class RemoteFit:
     effects: dict[str, list[float]]
     deviating: list[dict[str, Any]]
     advice: str
+    leader: list[str] | None = None
+    power: float | None = None
+    hardly_tried: list[list[str]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return dict(vars(self))
 
 
-class RemoteStudy:
+class RemoteStudy(Assigning):
     """A study of a service; made by `Client.create` or `Client.open`. See `Study`."""
 
     def __init__(self, client: Transport, name: str) -> None:
@@ -99,6 +103,7 @@ class RemoteStudy:
         unit: str | None = None,
         data: Mapping[str, Any] | None = None,
         *,
+        given: Mapping[str, str] | None = None,
         fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> Suggestion: ...
@@ -111,6 +116,7 @@ class RemoteStudy:
         unit: str | None = None,
         data: Mapping[str, Any] | None = None,
         *,
+        given: Mapping[str, str] | None = None,
         fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> list[Suggestion]: ...
@@ -122,6 +128,7 @@ class RemoteStudy:
         unit: str | None = None,
         data: Mapping[str, Any] | None = None,
         *,
+        given: Mapping[str, str] | None = None,
         fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> Suggestion | list[Suggestion]:
@@ -129,7 +136,7 @@ class RemoteStudy:
 
         Parameters
         ----------
-        count, key, unit, data
+        count, key, unit, data, given
             See `Study.ask`.
         fallback
             What to show when the service doesn't answer in time: a row and a column, or a level of
@@ -153,12 +160,12 @@ class RemoteStudy:
             key = secrets.token_hex(16)  # so that a retry gets the same suggestions
         try:
             if count is None:
-                body = _given(unit=unit, data=data)
-                given = client.post(f"{self._path}/ask", body, key, timeout)
-                return read_document(Suggestion, given)
+                body = _given(unit=unit, data=data, given=given)
+                asked = client.post(f"{self._path}/ask", body, key, timeout)
+                return read_document(Suggestion, asked)
             if unit is not None:
                 raise InputError("count", count, "None where a unit is given")
-            body = _given(count=count, data=data)
+            body = _given(count=count, data=data, given=given)
             many = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
             return [read_document(Suggestion, each["suggestion"]) for each in many]
         except StorageError:
@@ -167,11 +174,13 @@ class RemoteStudy:
             client.silent_until = time.monotonic() + SILENCE
             return stand_in
 
-    def tell(self, id: str, reward: float) -> Report | None:
+    def tell(
+        self, id: str, reward: float, guardrails: Mapping[str, float] | None = None
+    ) -> Report | None:
         """Report the reward of a suggestion; None for one of a fallback."""
         if id == "":
             return None
-        body = {"id": id, "reward": reward}
+        body = _given(id=id, reward=reward, guardrails=guardrails)
         return read_document(Report, self._client.post(f"{self._path}/tell", body))
 
     def tell_many(
@@ -229,6 +238,13 @@ class RemoteStudy:
         """The leader, intervals for arms and effects, and whether the study may stop, and why."""
         return Best.from_dict(self._client.get(f"{self._path}/best"))
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page for people who weren't there; see `Study.report`."""
+        from rank1 import atomic
+
+        with atomic.whole_file(path) as temporary, temporary.open("wb") as file:
+            file.writelines(self._client.lines(f"{self._path}/report"))
+
     def fit(self, B: int = 199, seed: int = 1, timeout: float = 600.0) -> RemoteFit:
         """Test whether the grid is of rank one; the replays may take a while."""
         found = self._client.get(f"{self._path}/fit", timeout, repetitions=B, seed=seed)
@@ -241,15 +257,26 @@ class RemoteStudy:
         )
         return found
 
-    def import_history(self, history: History, key: str | None = None) -> int:
-        """Add rewards that are known from elsewhere, at most 10,000; returns how many."""
+    def import_history(
+        self, history: History, key: str | None = None, columns: Mapping[str, str] | None = None
+    ) -> Imported:
+        """Add rewards that are known from elsewhere, at most 10,000; see `Study.import_history`."""
+        skipped = 0
         if isinstance(history, str | os.PathLike):
             from rank1.studies.history import history_lines
 
-            history = history_lines(history, list(self.sides))
-        rewards = [list(line) for line in history]
+            rewards: list[list[Any]] = []
+            for line in history_lines(history, list(self.sides), columns):
+                if line.trials is not None or line.count != 1:
+                    raise InputError("history", history, "a file with one reward a line")
+                if line.reward is None:
+                    skipped += 1
+                else:
+                    rewards.append([*line.labels, line.reward])
+        else:
+            rewards = [list(line) for line in history]
         found = self._client.post(f"{self._path}/imports", {"rewards": rewards}, key)
-        return int(found["rewards"])
+        return read_document(Imported, {**found, "skipped": skipped})
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write a line for each suggestion, as JSONL or CSV; returns how many."""

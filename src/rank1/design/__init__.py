@@ -7,44 +7,68 @@ pure: counts and values in, values out; nothing is kept.
 - `Design`: what stays the same: sides, confidence, range of rewards, floors,
 - `first_version`, then `next_version` whenever it `is_due`,
 - `start` and `fold`: what the bets have won, from `Counts` by version, arm and reward,
+- `gridded`: counts of bounded size, whatever the rewards,
 - `verdict`: which levels have gone, and whether the best arm is known,
 - `any_grid` and `flattened`: the same without any assumption on the grid, from the same draws,
-- `lifts`: intervals for the lift of each level over the leader, or over a control.
+- `lifts`: intervals for the lift of each level over the leader, or over a control; `arm_lift`: for
+  that of the leaders' arm,
+- `harmful`: which levels are worse than the control on a second metric,
+- `forecast`: how many more reports until a verdict,
+- `personalise`: whether another level is best in another segment; `gain`: what that may be worth.
 
 `rank1.BetElim` is the policy that plays it, by the same compiled functions.
 """
 
 from __future__ import annotations
 
-from rank1.design.intervals import lifts
-from rank1.design.values import Counts, Design, Totals, Version, Wealth
-from rank1.design.versions import (
+from rank1.design.counts import Counts, gridded
+from rank1.design.flat import any_grid, flat_arms, flattened
+from rank1.design.forecasting import Forecast, forecast
+from rank1.design.guardrails import harm_threshold, harmful
+from rank1.design.intervals import ArmLift, arm_lift, lifts
+from rank1.design.personalisation import Gain, Personalised, gain, personalise
+from rank1.design.values import Design, Totals, Version, Wealth
+from rank1.design.versions import first_version, is_due, next_version, padded, restarted
+from rank1.design.wealth import (
     Verdict,
-    any_grid,
-    first_version,
-    flattened,
     fold,
-    is_due,
-    next_version,
+    padded_totals,
+    padded_wealth,
     start,
     totals,
     verdict,
 )
 
 __all__ = [
+    "ArmLift",
     "Counts",
     "Design",
+    "Forecast",
+    "Gain",
+    "Personalised",
     "Totals",
     "Verdict",
     "Version",
     "Wealth",
     "any_grid",
+    "arm_lift",
     "first_version",
+    "flat_arms",
     "flattened",
     "fold",
+    "forecast",
+    "gain",
+    "gridded",
+    "harm_threshold",
+    "harmful",
     "is_due",
     "lifts",
     "next_version",
+    "padded",
+    "padded_totals",
+    "padded_wealth",
+    "personalise",
+    "restarted",
     "start",
     "totals",
     "verdict",

@@ -194,7 +194,7 @@ def fold_many(
     logs: Floats,
     arm: int,
     x: float,
-    count: int,
+    count: float,
 ) -> None:
     """Fold `count` reports of one arm, all with the reward x, straight into the logarithms."""
     product = total_of(sides, fit, arm)
@@ -232,7 +232,7 @@ def fold_pairs(
     lift: float,
     arm: int,
     x: float,
-    count: int,
+    count: float,
 ) -> None:
     """Fold `count` equal reports into the bets against "l exceeds the leader by the lift".
 
@@ -267,7 +267,7 @@ def give_slots(sides: Records, leaders: Ints, slots: Ints) -> None:
     """A level that leads for the first time gets a process of its own, if one is left."""
     for d in range(len(sides)):
         begin, levels = sides[d].begin, sides[d].levels
-        if slots[begin + leaders[d]] < 0:
+        if leaders[d] >= 0 and slots[begin + leaders[d]] < 0:
             given = 0
             for k in range(begin, begin + levels):
                 if slots[k] >= 0:

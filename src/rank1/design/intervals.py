@@ -1,34 +1,23 @@
-"""Intervals for lifts, by inverting the bets: valid at any time, and in line with the verdict.
-
-For a ratio s the null says that level l is at least s times as good as level a. The bets of `bets`,
-with the rewards of a multiplied by s if s < 1, and those of l divided by s if s > 1, are a
-supermartingale under it. The ratios that aren't refuted have an upper end; a and l change places
-for the lower one.
-"""
+"""Intervals for lifts, by inverting bets: valid at any time, and in line with the verdict."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rank1.compiled import kernel_for
-from rank1.design.bets import clipped, stake, total_of
-from rank1.design.values import Counts, Design, Version, Wealth, checked_counts, checked_version
-from rank1.design.versions import verdict
+from rank1.design.counts import Counts
+from rank1.design.ratios import History, Shown, largest_ratio
+from rank1.design.values import Design, Floats, Version, Wealth
+from rank1.design.wealth import Verdict, verdict
 from rank1.errors import InputError
 
-__all__ = ["lifts"]
+__all__ = ["ArmLift", "arm_lift", "lifts"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-#: Ratios between 2 to the power of −REACH and of REACH are told apart; halvings of the last factor
-#: of 2.
-REACH, HALVINGS = 10, 16
+#: Below 1, so that a lift of 0 isn't in the interval.
+ALMOST = float(np.nextafter(1.0, 0.0))
 
 
 def lifts(
@@ -50,16 +39,16 @@ def lifts(
         What `fold` made of them.
     over
         The level of each side that the others are compared with, such as a control; default: the
-        current leaders.
+        current leaders. -1 for a side that is given.
 
     Returns
     -------
     tuple
         For each side an array with a row for each level: the least and the largest lift, relative;
         −1 and infinity where nothing is known. Each interval covers the lift with the design's
-        confidence, whenever one looks, as long as the ratio stays the same. Over the leader, the
-        interval of a level lies below 0 if the verdict says that the level has gone, and has 0 in
-        it if not.
+        confidence, whenever one looks, as long as the ratio stays the same. The interval of a level
+        over the leader lies below 0 if the verdict says that the level has gone, and has 0 in it if
+        not; that of the leader over any level likewise lies above 0, or has 0 in it.
 
     Examples
     --------
@@ -76,140 +65,143 @@ def lifts(
     >>> lifts(plan, versions, more, wealth)[0].round(1).tolist()
     [[0.0, 0.0], [-0.8, -0.7]]
     """
-    rows = checked_counts(design, versions, counts)
-    for version in versions.values():
-        checked_version(design, version)
     current = versions[max(versions)]
-    said = verdict(design, current, wealth)
-    bases = current.leaders if over is None else over
-    if len(bases) != len(design.sizes):
-        raise InputError("over", over, f"{len(design.sizes)} levels, one for each side")
-    for side, base in enumerate(bases):
-        if not -1 <= base < design.sizes[side]:
-            raise InputError(f"over[{side}]", base, f"a level in 0 … {design.sizes[side] - 1}")
-    pools = _Pools(design, versions, rows)
+    bases = current.leaders if over is None else _checked_arm(design, over)
+    history, said = History(design, versions, counts), verdict(design, current, wealth)
     threshold = math.log(2 / (1 - design.confidence))
-    found = []
-    for side, base in enumerate(bases):
-        ends = np.tile([-1.0, math.inf], (design.sizes[side], 1))
+    return tuple(
+        _ratios(history, said, side, base, threshold) - 1 for side, base in enumerate(bases)
+    )
+
+
+class ArmLift(NamedTuple):
+    """The lift of the leaders' arm over another one, with an interval."""
+
+    #: The other arm; -1 for a side that is given.
+    over: tuple[int, ...]
+    #: From the fit.
+    estimate: float
+    low: float
+    high: float
+
+
+def arm_lift(
+    design: Design,
+    versions: Mapping[int, Version],
+    counts: Counts,
+    wealth: Wealth,
+    over: tuple[int, ...] | None = None,
+) -> ArmLift:
+    """The lift of the arm of all leaders over another arm.
+
+    Parameters
+    ----------
+    design, versions, counts, wealth
+        As for `lifts`.
+    over
+        The other arm, such as the control, a level for each side; default: the runner-up, which is
+        the best arm that has one level changed.
+
+    Notes
+    -----
+    The lift of an arm is the product of its sides' ratios, so this assumes rank one. Each side's
+    interval has the level α/D, and together they cover with the design's confidence.
+
+    Examples
+    --------
+    >>> from rank1 import design
+    >>> plan = design.Design([2])
+    >>> living, half = (np.ones(2, np.bool_),), (np.array([0.5, 0.5]),)
+    >>> versions = {1: design.Version(1, half, (0,), (np.array([0.6, 0.5]),), living)}
+    >>> counts = design.Counts.of([(1, 0, 1.0, 600), (1, 0, 0.0, 400), (1, 1, 1.0, 500), (1, 1, 0.0, 500)])
+    >>> wealth = design.fold(plan, design.start(plan), versions, counts)
+    >>> found = arm_lift(plan, versions, counts, wealth)
+    >>> found.over, round(found.estimate, 2), round(found.low, 2), round(found.high, 2)
+    ((1,), 0.2, 0.06, 0.37)
+    """  # noqa: E501
+    current = versions[max(versions)]
+    leaders, fit = current.leaders, current.fit
+    other = _runner_up(design, current) if over is None else _checked_arm(design, over)
+    history, said = History(design, versions, counts), verdict(design, current, wealth)
+    many = max(1, sum(design.sizes[side] > 1 for side in design.chosen))
+    threshold = math.log(2 * many / (1 - design.confidence))
+    estimate = low = high = 1.0
+    for side in design.chosen:
+        leader, base = leaders[side], other[side]
+        if -1 not in (leader, base) and leader != base:
+            ends = _ratios(history, said, side, base, threshold)[leader]
+            estimate *= float(fit[side][leader] / fit[side][base])
+            low, high = low * float(ends[0]), high * float(ends[1])
+    return ArmLift(other, estimate - 1, low - 1, high - 1)
+
+
+def _ratios(history: History, said: Verdict, side: int, base: int, threshold: float) -> Floats:
+    """The least and the largest ratio of each level of a side to the base."""
+    design, leader = history.design, said.leaders[side]
+    if base < 0:
+        return np.tile([0.0, math.inf], (design.sizes[side], 1))
+    every, others = history.shown(side)
+    alone = every.take(np.s_[:, base : base + 1])
+    lower = 1 / largest_ratio(design, every, alone, others, threshold)
+    upper = largest_ratio(design, alone, every, others, threshold)
+    gone = ~said.living[side] & design.kept[side]
+    refuted = _refuted(history, side, every, others) if gone.any() else upper
+
+    def agreed(level: int, low: float, high: float) -> tuple[float, float]:
+        """The ratio of a level to the leader, as the verdict has it."""
+        if gone[level]:
+            high = min(high, refuted[level], ALMOST)
+            return min(low, high), high
+        if design.kept[side][level]:  # it may be as good as the leader
+            return min(low, 1.0), max(high, 1.0)
+        return low, high
+
+    if base == leader:
         for level in range(design.sizes[side]):
-            if base < 0:
-                continue
-            if level == base:
-                ends[level] = 0.0
-                continue
-            upper = pools.upper(side, base, level, threshold)
-            lower = 1 / pools.upper(side, level, base, threshold)
-            if over is None or base == current.leaders[side]:
-                if said.living[side][level]:  # not refuted: it may be as good as the leader
-                    lower, upper = min(lower, 1.0), max(upper, 1.0)
-                else:
-                    # Refuted at this ratio: the best level is better by more than its inverse.
-                    upper = min(upper, pools.refuted(side, level, design.threshold))
-                    lower = min(lower, upper)
-            ends[level] = lower - 1, upper - 1
-        found.append(ends)
-    return tuple(found)
+            lower[level], upper[level] = agreed(level, lower[level], upper[level])
+    elif leader >= 0:
+        # The base's ratio to the leader, turned round.
+        with np.errstate(divide="ignore"):
+            low, high = agreed(base, *(1 / np.array([upper[leader], lower[leader]])))
+            lower[leader], upper[leader] = 1 / np.array([high, low])
+    lower[base] = upper[base] = 1.0
+    return np.column_stack([lower, upper])
 
 
-class _Pools:
-    """The reports, and what each version says of two levels."""
+def _refuted(history: History, side: int, every: Shown, others: Floats) -> Floats:
+    """The ratio to the best level that bets like the verdict's refute, for each level.
 
-    def __init__(self, design: Design, versions: Mapping[int, Version], rows: Counts) -> None:
-        betting = [n for n in sorted(versions) if -1 not in versions[n].leaders]
-        place = {number: k for k, number in enumerate(betting)}
-        kept = np.isin(rows.version, betting)
-        self.design = design
-        self.arms, self.count = rows.arm[kept], rows.pulls[kept]
-        self.x = design.scaled(rows.reward[kept])
-        self.place = np.array([place[int(n)] for n in rows.version[kept]], np.int64)
-        levels = sum(design.sizes)
-        self.shares = np.array([np.concatenate(versions[n].shares) for n in betting])
-        self.fits = np.array([np.concatenate(versions[n].fit) for n in betting])
-        self.leaders = np.array([versions[n].leaders for n in betting], np.int64)
-        self.shares = self.shares.reshape(-1, levels)
-        self.fits = self.fits.reshape(-1, levels)
-        self.leaders = self.leaders.reshape(-1, len(design.sizes))
-
-    def log_e(self, side: int, a: int, rival: int, ratio: float) -> float:
-        """The evidence against "the rival is at least `ratio` times as good as a".
-
-        If a is negative it stands for the level that led in each version.
-        """
-        logs = np.zeros(len(self.design.kappas))
-        of_side = self.design.sides[side]
-        shown = self.arms // of_side.stride % of_side.levels
-        ahead = self.leaders[self.place, side] if a < 0 else a
-        rows = np.nonzero((shown == rival) | (shown == ahead))[0]
-        kernel_for(fold_ratio, work=len(rows))(
-            self.design.sides, side, a, rival, ratio, self.shares, self.fits, self.leaders,
-            self.design.kappas, rows, self.place, self.arms, self.x, self.count, logs,
-        )  # fmt: skip
-        return float(np.logaddexp.reduce(logs) - math.log(len(logs)))
-
-    def upper(self, side: int, a: int, rival: int, threshold: float) -> float:
-        """The largest ratio that isn't refuted."""
-        power = REACH
-        while power > -REACH and self.log_e(side, a, rival, 2.0**power) >= threshold:
-            power -= 1
-        if power == REACH:
-            return math.inf
-        low, high = 2.0**power, 2.0 ** (power + 1)
-        for _ in range(HALVINGS):
-            middle = math.sqrt(low * high)
-            if self.log_e(side, a, rival, middle) >= threshold:
-                high = middle
-            else:
-                low = middle
-        return high
-
-    def refuted(self, side: int, rival: int, threshold: float) -> float:
-        """The least ratio to the best level that the verdict's own bets refute; at most 1."""
-        low, high = 2.0**-REACH, 1.0
-        for _ in range(HALVINGS):
-            middle = math.sqrt(low * high)
-            if self.log_e(side, -1, rival, middle) >= threshold:
-                high = middle
-            else:
-                low = middle
-        return high
+    They are on the level that led in each version.
+    """
+    leaders = history.leaders[:, side : side + 1]
+    at = np.maximum(leaders, 0)
+    ahead = Shown(
+        np.where(leaders >= 0, np.take_along_axis(every.shares, at, axis=1), 0.0),
+        np.take_along_axis(every.fit, at, axis=1),
+        [np.take_along_axis(sums, at, axis=1) for sums in every.moments],
+    )
+    rivals = every._replace(
+        shares=np.where(np.arange(every.shares.shape[1]) == leaders, 0.0, every.shares)
+    )
+    return largest_ratio(history.design, ahead, rivals, others, history.design.threshold)
 
 
-def fold_ratio(
-    sides: Any,
-    side: int,
-    a: int,
-    rival: int,
-    ratio: float,
-    shares: Floats,
-    fits: Floats,
-    leaders: Ints,
-    kappas: Floats,
-    rows: Ints,
-    place: Ints,
-    arms: Ints,
-    x: Floats,
-    count: Ints,
-    logs: Floats,
-) -> None:
-    """Bets of a against l at a ratio of their rewards, on all reports that show either."""
-    begin, stride, levels = sides[side].begin, sides[side].stride, sides[side].levels
-    scale_a, scale_l = min(ratio, 1.0), min(1.0 / ratio, 1.0)
-    for row in rows:
-        version, arm = place[row], arms[row]
-        fit = fits[version]
-        ahead = leaders[version, side] if a < 0 else a
-        r_a, r_l = shares[version, begin + ahead], shares[version, begin + rival]
-        if ahead == rival or r_a == 0.0 or r_l == 0.0:
-            continue
-        rho = r_l / (r_a + r_l)
-        shown = arm // stride % levels
-        others = total_of(sides, fit, arm) / fit[begin + shown]
-        mixed = (1.0 - rho) * scale_a * fit[begin + ahead] + rho * scale_l * fit[begin + rival]
-        m = clipped(mixed * others)
-        part = rho * (scale_a * x[row] - m)
-        if shown == rival:
-            part = (rho - 1.0) * (scale_l * x[row] - m)
-        for j in range(len(kappas)):
-            c = stake(kappas[j], rho, m, 1.0)
-            logs[j] += count[row] * math.log1p(c * part)
+def _runner_up(design: Design, version: Version) -> tuple[int, ...]:
+    """The best arm that has one level of the leaders' arm changed, of those that may be shown."""
+    best, other = 0.0, version.leaders
+    for side in design.chosen:
+        leader, factors = version.leaders[side], version.fit[side]
+        for level in np.nonzero(design.kept[side])[0].tolist():
+            if level != leader >= 0 and factors[level] / factors[leader] > best:
+                best = factors[level] / factors[leader]
+                other = (*version.leaders[:side], level, *version.leaders[side + 1 :])
+    return other
+
+
+def _checked_arm(design: Design, over: tuple[int, ...]) -> tuple[int, ...]:
+    if len(over) != len(design.sizes):
+        raise InputError("over", over, f"{len(design.sizes)} levels, one for each side")
+    for side, level in enumerate(over):
+        if not -1 <= level < design.sizes[side]:
+            raise InputError(f"over[{side}]", level, f"a level in 0 … {design.sizes[side] - 1}")
+    return tuple(over)

@@ -82,7 +82,7 @@ def drop(sides: Records, log_e: Floats, threshold: float, living: Bools) -> None
                     living[k] = False
                 else:
                     left += 1
-        if left == 0:
+        if left == 0 and keeper >= 0:
             living[keeper] = True
 
 

@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.design.bets import KAPPAS, LONGER, Records, sides_of
-from rank1.errors import InputError, InputTypeError
+from rank1.design.bets import KAPPAS, LEADERS, LONGER, Records, sides_of
+from rank1.errors import InputError
 from rank1.grid import MAX_KEPT, Grid
 
-__all__ = ["Counts", "Design", "Totals", "Version", "Wealth", "checked_counts", "checked_version"]
+__all__ = ["Design", "Totals", "Version", "Wealth", "checked_version"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,11 +48,19 @@ class Design:
         The smallest lift worth having.
     first
         The most reports of the first version, in which all levels have equal shares.
+    given
+        Numbers of the sides whose level comes with the visitor, such as a segment. Nothing is bet
+        on them and none of their levels ever goes; their factors take part in the fit.
+    retired
+        Levels that must not be shown any more, by side and level: `[(0, 2)]`. They have no share,
+        whatever the floor; see also `restarted`.
 
     Examples
     --------
     >>> Design([3, 2]).sizes
     (3, 2)
+    >>> Design([8, 3, 2], given=[0]).chosen
+    (1, 2)
     >>> Design([4], floor=0.25)
     Traceback (most recent call last):
     ...
@@ -68,6 +76,8 @@ class Design:
     fixed: Mapping[tuple[int, int], float]
     min_lift: float
     first: int
+    given: tuple[int, ...]
+    retired: frozenset[tuple[int, int]]
 
     def __init__(
         self,
@@ -81,6 +91,8 @@ class Design:
         fixed: Mapping[tuple[int, int], float] | None = None,
         min_lift: float = 0.0,
         first: int = 200,
+        given: Iterable[int] = (),
+        retired: Iterable[tuple[int, int]] = (),
     ) -> None:
         grid = sides if isinstance(sides, Grid) else Grid(sides)
         if grid.arms > MAX_KEPT:
@@ -96,19 +108,49 @@ class Design:
             "fixed": dict(fixed or {}),
             "min_lift": checks.number("min_lift", min_lift, 0, 1),
             "first": checks.integer("first", first, 1),
+            "given": tuple(sorted(set(given))),
+            "retired": frozenset(retired),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        self._check_given()
         self._check_shares()
+
+    def changed(self, sides: Grid | Sequence[int] | None = None, **settings: Any) -> Design:
+        """This design with other sides or settings.
+
+        >>> Design([3, 2], 0.9).changed([4, 2]).confidence
+        0.9
+        """
+        kept = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        grid = kept.pop("grid")
+        return Design(grid if sides is None else sides, **{**kept, **settings})
+
+    def _check_given(self) -> None:
+        for side in self.given:
+            if not isinstance(side, int) or not 0 <= side < len(self.sizes):
+                raise InputError("given", side, f"sides in 0 … {len(self.sizes) - 1}")
+        if not self.chosen:
+            raise InputError("given", self.given, "at most all sides but one, which is chosen")
+        for side, level in (*self.fixed, *self.retired):
+            expected = f"a level of a side that is chosen, of the grid {self.grid}"
+            if side not in self.chosen or not 0 <= level < self.sizes[side]:
+                name = "fixed" if (side, level) in self.fixed else "retired"
+                raise InputError(name, (side, level), expected)
+        for side in self.chosen:
+            if not self.kept[side].any():
+                raise InputError("retired", side, "at most all but one level of a side")
 
     def _check_shares(self) -> None:
         for (side, level), share in self.fixed.items():
-            name = f"fixed[{side}, {level}]"
-            if not 0 <= side < len(self.sizes) or not 0 <= level < self.sizes[side]:
-                raise InputError(name, share, f"of a level of the grid {self.grid}")
-            checks.number(name, share, 0, 1, above=True, below=True)
-        for side, size in enumerate(self.sizes):
-            fixed = [share for (where, _), share in self.fixed.items() if where == side]
+            checks.number(f"fixed[{side}, {level}]", share, 0, 1, above=True, below=True)
+        for side in self.chosen:
+            size = int(self.kept[side].sum())
+            fixed = [
+                share
+                for (where, level), share in self.fixed.items()
+                if where == side and self.kept[side][level]
+            ]
             if not fixed and self.floor * size >= 1:
                 expected = f"below 1/{size}, for side {side} of {size} levels"
                 raise InputError("floor", self.floor, expected, "nothing is left to choose")
@@ -121,6 +163,19 @@ class Design:
     def sizes(self) -> tuple[int, ...]:
         """How many levels each side has."""
         return self.grid.sizes
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """Numbers of the sides whose level is drawn."""
+        return tuple(side for side in range(len(self.sizes)) if side not in self.given)
+
+    @cached_property
+    def kept(self) -> tuple[Bools, ...]:
+        """For each side, which levels aren't retired."""
+        kept = [np.ones(size, np.bool_) for size in self.sizes]
+        for side, level in self.retired:
+            kept[side][level] = False
+        return tuple(kept)
 
     @cached_property
     def sides(self) -> Records:
@@ -135,9 +190,15 @@ class Design:
     @property
     def threshold(self) -> float:
         """The log E at which a level goes: D/α, twice that where there is a smallest lift."""
-        # A side of one level can't err.
-        sides = max(1, sum(size > 1 for size in self.sizes))
+        # A side of one level can't err, nor one that is given.
+        sides = max(1, sum(self.sizes[side] > 1 for side in self.chosen))
         return math.log((2 if self.min_lift > 0 else 1) * sides / (1 - self.confidence))
+
+    @cached_property
+    def pair_rows(self) -> Ints:
+        """Where each side's rows of `Wealth.pairs` begin, and where the last one's end."""
+        led = [min(size, LEADERS) * size if self.min_lift > 0 else 0 for size in self.sizes]
+        return np.cumsum([0, *led])
 
     def scaled(self, rewards: Floats) -> Floats:
         """Rewards in [0, 1]."""
@@ -158,33 +219,18 @@ class Version:
     number: int
     #: For each side, the share of each level.
     shares: tuple[Floats, ...]
-    #: For each side, the level that leads; −1 in a version under which nothing is bet.
+    #: For each side, the level that leads; −1 for a side that is given, and for all of them in a
+    #: version under which nothing is bet.
     leaders: tuple[int, ...]
     #: For each side, the factor of each level.
     fit: tuple[Floats, ...]
     #: For each side, which levels had not gone when it began.
     living: tuple[Bools, ...]
 
-
-class Counts(NamedTuple):
-    """How many pulls of an arm, drawn under a version, gave which reward: a row for each."""
-
-    version: Ints
-    arm: Ints
-    reward: Floats
-    pulls: Ints
-
-    @classmethod
-    def of(cls, rows: Iterable[tuple[int, int, float, int]]) -> Counts:
-        """From rows of version, arm, reward and number of pulls.
-
-        >>> Counts.of([(0, 3, 1.0, 12)]).pulls.tolist()
-        [12]
-        """
-        columns = zip(*rows, strict=True)
-        kinds: tuple[Any, ...] = np.int64, np.int64, np.float64, np.int64
-        found = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)]
-        return cls(*(found or [np.zeros(0, kind) for kind in kinds]))
+    @property
+    def bets(self) -> bool:
+        """Whether anything is bet under it."""
+        return max(self.leaders) >= 0
 
 
 class Totals(NamedTuple):
@@ -221,78 +267,14 @@ def checked_version(design: Design, version: Version) -> Version:
         shares = checks.vector(f"shares {name}", version.shares[side])
         if len(shares) != size:
             raise InputError(f"shares {name}", shares, f"{size} numbers", got=f"{len(shares)}")
-        if abs(shares.sum() - 1) > ROUNDING:
+        if side not in design.given and abs(shares.sum() - 1) > ROUNDING:
             total = float(shares.sum())
             raise InputError(f"shares {name}", total, "numbers that add up to 1", got=f"{total:g}")
         fit = checks.vector(f"fit {name}", version.fit[side], 0, math.inf)
         if len(fit) != size or not (fit > 0).all() or not np.isfinite(fit).all():
             raise InputError(f"fit {name}", fit, f"{size} numbers above 0")
-        if not -1 <= version.leaders[side] < size:
-            raise InputError(f"leader {name}", version.leaders[side], f"a level in 0 … {size - 1}")
+        top = -1 if side in design.given else size - 1
+        if not -1 <= version.leaders[side] <= top:
+            expected = "-1, as it is given" if top < 0 else f"a level in 0 … {top}"
+            raise InputError(f"leader {name}", version.leaders[side], expected)
     return version
-
-
-def checked_counts(design: Design, versions: Mapping[int, Version], counts: Counts) -> Counts:
-    """The rows with a count, equal ones added up; the rest is refused.
-
-    Each must be of a known version and of an arm that it draws.
-    """
-    lengths = {len(column) for column in counts}
-    if len(lengths) != 1:
-        raise InputError("counts", counts, "columns of one length", got=f"{sorted(lengths)}")
-    version, arm, reward, pulls = (_column(name, getattr(counts, name)) for name in Counts._fields)
-    for number in np.unique(version):
-        if int(number) not in versions:
-            known = ", ".join(map(str, sorted(versions))) or "none"
-            raise InputError("version", int(number), f"one of the versions known ({known})")
-    _refuse("arm", arm, (arm < 0) | (arm >= design.grid.arms), f"in 0 … {design.grid.arms - 1}")
-    outside = ~((reward >= design.low) & (reward <= design.high))  # catches NaN too
-    _refuse("reward", reward, outside, f"a number in [{design.low:g}, {design.high:g}]")
-    _refuse("pulls", pulls, (pulls < 0) | (pulls != np.floor(pulls)), "a whole number, at least 0")
-    kept = pulls > 0
-    version, arm, pulls = (column[kept].astype(np.int64) for column in (version, arm, pulls))
-    rows = Counts(version, arm, reward[kept].astype(np.float64), pulls)
-    for number in np.unique(rows.version):
-        of_it = rows.arm[rows.version == number]
-        drawn = np.ones(len(of_it), np.bool_)
-        for side, shares in zip(design.sides, versions[int(number)].shares, strict=True):
-            drawn &= shares[of_it // side.stride % side.levels] > 0
-        expected = f"one that version {number} draws, with a share above 0"
-        _refuse("arm", of_it, ~drawn, expected)
-    return _merged(rows, design.grid.arms)
-
-
-def _merged(rows: Counts, arms: int) -> Counts:
-    """One row for all pulls of an arm under a version that gave the same reward."""
-    if len(rows.arm) < 2:
-        return rows
-    rewards, which = np.array([rows.reward.min(), rows.reward.max()]), rows.reward != rows.reward[0]
-    if rows.reward[0] != rewards[0]:
-        which = ~which
-    if (rewards[which.astype(np.int64)] != rows.reward).any():  # more than two
-        rewards, which = np.unique(rows.reward, return_inverse=True)
-    numbers, version = np.unique(rows.version, return_inverse=True)
-    key = (version * arms + rows.arm) * len(rewards) + which
-    if len(numbers) * arms * len(rewards) <= 4 * len(key) + 2**16:
-        pulls = np.bincount(key, rows.pulls)
-        kept = np.nonzero(pulls)[0]
-        pulls = pulls[kept]
-    else:
-        kept, where = np.unique(key, return_inverse=True)
-        pulls = np.bincount(where, rows.pulls)
-    rest, reward = np.divmod(kept, len(rewards))
-    return Counts(
-        numbers[rest // arms], rest % arms, rewards[reward], np.rint(pulls).astype(np.int64)
-    )
-
-
-def _column(name: str, values: ArrayLike) -> NDArray[Any]:
-    found = np.asarray(values)
-    if found.ndim != 1 or found.dtype.kind not in "iuf":
-        raise InputTypeError(name, values, "a column of numbers")
-    return found
-
-
-def _refuse(name: str, values: NDArray[Any], bad: Bools, expected: str) -> None:
-    if bad.any():
-        raise InputError(name, values[int(bad.argmax())].item(), expected)

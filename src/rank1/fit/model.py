@@ -15,7 +15,7 @@ from rank1.counts import tables, two_sides
 from rank1.fit.newton import cross_sums, optimum, over_others
 from rank1.grid import Grid
 
-__all__ = ["Deviation", "Fit", "fit"]
+__all__ = ["Deviation", "Fit", "fit", "products"]
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class Fit:
     @cached_property
     def means(self) -> Floats:
         """The fitted means, of the counts' shape."""
-        return _products(self.factors)
+        return products(self.factors)
 
     @property
     def deviance(self) -> float:
@@ -166,7 +166,8 @@ def _relative(factors: Floats) -> Floats:
     return factors / largest if largest > 0 else np.ones_like(factors)
 
 
-def _products(factors: Sequence[Floats]) -> Floats:
+def products(factors: Sequence[Floats]) -> Floats:
+    """The means of a grid of rank one."""
     return functools.reduce(np.multiply.outer, factors)
 
 
@@ -218,7 +219,7 @@ def fit(successes: ArrayLike, failures: ArrayLike) -> Fit:
         tried = over_others(trials, side)
         if (tried == 0).any() and tried.any():
             found[tried == 0] = (found * tried).sum() / tried.sum()
-    means = _products(factors)
+    means = products(factors)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = s / trials
         fitted = (_x_log_y(s, means) + _x_log_y(f, 1 - means)).sum()

@@ -10,11 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from rank1 import checks
 from rank1.counts import table
 from rank1.errors import InputError, InputTypeError
-from rank1.fit.model import Fit, fit
+from rank1.fit.model import Fit, fit, products
 
 __all__ = ["Replay", "fixed_design", "p_value"]
 
 Floats = NDArray[np.float64]
+
+#: p-values below this are worth the double bootstrap.
+CORRECTED = 0.1
 #: Counts that the design of some data gives on a grid of these means: successes and failures.
 Replay = Callable[[Floats, np.random.Generator], tuple[ArrayLike, ArrayLike]]
 
@@ -48,7 +51,9 @@ def fixed_design(trials: ArrayLike) -> Replay:
     return replay
 
 
-def p_value(found: Fit, replay: Replay, B: int = 199, seed: int = 1) -> float:
+def p_value(
+    found: Fit, replay: Replay, B: int = 199, seed: int = 1, *, double: bool = False
+) -> float:
     """The probability of a deviance like this on the fitted grid, by playing the design again.
 
     p = (1 + #{D_b ≥ D})/(1 + B). Where a policy chose the arms, the law of D isn't χ², so
@@ -65,6 +70,11 @@ def p_value(found: Fit, replay: Replay, B: int = 199, seed: int = 1) -> float:
         Number of repetitions.
     seed
         Of the repetitions.
+    double
+        Whether to raise a p below 0.1 to that of the fast double bootstrap, for designs under
+        which the law of D depends on the means: each repetition is fitted and played again, once;
+        then D is replaced by the deviance that as many of these exceed as repetitions exceed D.
+        It is never lowered, as the second round adds noise of its own.
 
     Examples
     --------
@@ -73,6 +83,12 @@ def p_value(found: Fit, replay: Replay, B: int = 199, seed: int = 1) -> float:
     >>> found = fit.fit(table.successes, table.failures)
     >>> fit.p_value(found, fit.fixed_design(table.trials)) > 0.05
     True
+
+    References
+    ----------
+    Davidson, MacKinnon: Improving the reliability of bootstrap tests with the fast double
+    bootstrap. Computational Statistics & Data Analysis 2007.
+    https://doi.org/10.1016/j.csda.2006.04.001
     """
     if not isinstance(found, Fit):
         raise InputTypeError("found", found, "a Fit, as fit(…) returns")
@@ -81,9 +97,18 @@ def p_value(found: Fit, replay: Replay, B: int = 199, seed: int = 1) -> float:
         raise InputTypeError("replay", replay, asked)
     B, seed = checks.integer("B", B, 1), checks.integer("seed", seed, 0)
     rng = np.random.default_rng(seed)
-    larger = 0
-    for _ in range(B):
+    deviances, factors = np.zeros(B), []
+    for b in range(B):
         again = fit(*replay(found.means, rng))
-        # Equal data must count as equal, whatever the rounding.
-        larger += again.deviance >= found.deviance - 1e-9 * (1 + found.deviance)
+        deviances[b] = again.deviance
+        factors.append(again.factors)
+    larger = _exceeding(deviances, found.deviance)
+    if double and 0 < larger < CORRECTED * B:
+        second = [fit(*replay(products(each), rng)).deviance for each in factors]
+        larger = max(larger, _exceeding(deviances, sorted(second)[-larger]))
     return (1 + larger) / (1 + B)
+
+
+def _exceeding(deviances: Floats, limit: float) -> int:
+    """How many are as large; equal data must count as equal, whatever the rounding."""
+    return int((deviances >= limit - 1e-9 * (1 + limit)).sum())

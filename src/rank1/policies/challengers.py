@@ -2,7 +2,7 @@
 
 What `TopTwo` uses beside the counts of `counting` and the slots of `neighbours`. The index of the
 arm b in a slot is W(a, b) + log N_b for the leader a, see there. Bounds on the indices from below,
-with a minus before them, are the leaves of a `tournament`: `low` and `low_ties`.
+with a minus before them, are the leaves of a `tournament`: `low`.
 
 When arm b changes, its index is computed anew. When a changes, all of them do; but each can be
 bounded from below at the cost of a division, see `shift`, and is computed only if it may be least.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rank1.compiled import inlined, jit, record
 from rank1.divergences import kl
 from rank1.policies.neighbours import gather
-from rank1.policies.tournament import put, replay_all, start_tournament, winner
+from rank1.tournament import put, replay_all, start_tournament, winner
 
 __all__ = ["AROUND", "challenger", "start_challengers", "touch"]
 
@@ -51,8 +51,8 @@ SLACK = 1e-12
 
 def start_challengers(slots: int) -> dict[str, NDArray[Any]]:
     """The fields for this number of slots; none has an arm."""
-    low, low_ties = start_tournament(slots, math.inf)
-    return {"slots": np.zeros(slots, SLOT), "low": low, "low_ties": low_ties}
+    low, _ = start_tournament(slots, math.inf)
+    return {"slots": np.zeros(slots, SLOT), "low": low}
 
 
 @inlined
@@ -63,7 +63,7 @@ def touch(state: Any, k: int) -> None:
         state.at[0].moved = 1
     elif slot >= 0 and state.low[len(state.low) // 2 + slot] < math.inf:
         state.slots[slot].exact, state.slots[slot].log_pulls = 0, -math.inf
-        put(state.low, state.low_ties, slot, math.inf)
+        put(state.low, slot, math.inf)
 
 
 @jit
@@ -74,10 +74,10 @@ def challenger(state: Any) -> int:
         surround(state)
     elif at.moved:
         shift(state)
-    slot = winner(state.low, state.low_ties, 0)
+    slot = winner(state.low)
     while not state.slots[slot].exact:
-        put(state.low, state.low_ties, slot, -weigh(state, slot))
-        slot = winner(state.low, state.low_ties, 0)
+        put(state.low, slot, -weigh(state, slot))
+        slot = winner(state.low)
     return state.arms[slot]
 
 
@@ -161,7 +161,7 @@ def leave_out_leader(state: Any) -> None:
     own = state.slot[state.at[0].home]
     state.slots[own].exact = 1
     state.low[len(state.low) // 2 + own] = -math.inf
-    replay_all(state.low, state.low_ties)
+    replay_all(state.low)
 
 
 @inlined

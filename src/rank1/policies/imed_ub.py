@@ -15,7 +15,7 @@ from rank1.policies.base import Known, Records, Simple, require_unit_rewards
 from rank1.policies.counting import add_pull, add_reports, give_back, start_counts
 from rank1.policies.every_arm_once import SHARED, EveryArmOnce, next_first
 from rank1.policies.neighbours import gather, start_slots
-from rank1.policies.tournament import fewest_winner, put, start_tournament
+from rank1.tournament import fewest_winner, put_second, start_tournament
 
 __all__ = ["IMEDUB"]
 
@@ -142,7 +142,7 @@ def settle(state: IMEDUBState, k: int, mean: float) -> None:
     """Arm k has other counts, and maybe this new mean."""
     at = state.at[0]
     if state.reports[k] > 0:
-        put(state.top, state.fewest, k, mean, state.pulls[k], True)
+        put_second(state.top, state.fewest, k, mean, state.pulls[k], True)
         if k == at.home or at.home < 0 or mean >= mean_of(state, at.home):
             at.stale = 1
     if state.slot[k] >= 0:

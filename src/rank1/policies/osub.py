@@ -22,7 +22,7 @@ from rank1.policies.every_arm_once import (
     note_first,
 )
 from rank1.policies.neighbours import gather, start_slots
-from rank1.policies.tournament import put, start_tournament, winner
+from rank1.tournament import put, start_tournament, winner
 
 __all__ = ["OSUB"]
 
@@ -44,7 +44,6 @@ class _Arrays(NamedTuple):
     arms: Ints
     slot: Ints
     top: Floats
-    ties: Ints
     sums: Floats  # of rewards
     counts: Ints  # T
     entropies: Floats  # T·(m·log m + (1 − m)·log(1 − m)) for the mean m
@@ -89,13 +88,13 @@ def learn(state: OSUBState, k: int, count: int, total: float) -> None:
     if lost > 0.0:
         entropy += lost * math.log1p(-mean)
     state.entropies[k] = entropy
-    put(state.top, state.ties, k, mean)
+    put(state.top, k, mean)
 
 
 @inlined
 def lead(state: OSUBState) -> int:
     """The leader, which leads once more."""
-    leader = winner(state.top, state.ties, 0)
+    leader = winner(state.top)
     if leader != state.at[0].home:
         gather(state.limits, state.at, state.arms, state.slot, leader)
     state.led[leader] += 1
@@ -174,7 +173,7 @@ class OSUB(EveryArmOnce):
     """
 
     name = "osub"
-    layout = 3
+    layout = 4
     c: float = 3.0
     level: str = "time"
 
@@ -189,14 +188,12 @@ class OSUB(EveryArmOnce):
         arms = known.arms
         at = np.zeros(1, AT)
         at[0].c, at[0].by_leader, at[0].home = self.c, self.level == "leader", -1
-        top, ties = start_tournament(arms)
         return OSUBState(
             known.limits,
             at,
             np.zeros(arms, np.bool_),
             **start_slots(known),
-            top=top,
-            ties=ties,
+            top=start_tournament(arms)[0],
             sums=np.zeros(arms),
             counts=np.zeros(arms, np.int64),
             entropies=np.zeros(arms),

@@ -33,10 +33,10 @@ def step(
     # As unsigned numbers negative ones are large, so that one comparison does for two.
     if np.uint64(arm) >= np.uint64(arms):
         return False, arm, 0.0
-    reward, regret = draw(law, arm, rng)
-    update(state, arm, tag, reward)
     totals[0] += gap(law, arm)
+    reward, regret = draw(law, arm, rng)
     totals[1] += regret
+    update(state, arm, tag, reward)
     return True, arm, reward
 
 

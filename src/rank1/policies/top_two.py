@@ -16,7 +16,7 @@ from rank1.policies.challengers import AROUND, challenger, start_challengers, to
 from rank1.policies.counting import add_pull, add_reports, give_back, start_counts
 from rank1.policies.every_arm_once import SHARED, EveryArmOnce, next_first
 from rank1.policies.neighbours import start_slots
-from rank1.policies.tournament import put, start_tournament, winner
+from rank1.tournament import put, start_tournament, winner
 
 __all__ = ["TopTwo"]
 
@@ -38,13 +38,11 @@ class _Arrays(NamedTuple):
     reports: Ints
     sums: Floats
     top: Floats
-    ties: Ints
     led: Ints  # how often an arm has been the leader
     arms: Ints
     slot: Ints
     slots: Records
     low: Floats
-    low_ties: Ints
 
 
 class TopTwoState(_Arrays, Simple):
@@ -110,9 +108,9 @@ def add(state: TopTwoState, k: int, count: int, total: float) -> None:
     at = state.at[0]
     mean = add_reports(state, k, count, total)
     before = state.top[1]
-    put(state.top, state.ties, k, mean)
+    put(state.top, k, mean)
     if k == at.leader or mean >= before:
-        at.leader = winner(state.top, state.ties, 0)
+        at.leader = winner(state.top)
     touch(state, k)
 
 
@@ -160,7 +158,7 @@ class TopTwo(EveryArmOnce):
     """
 
     name = "top_two"
-    layout = 2
+    layout = 3
     share: float | None = None
 
     def __post_init__(self) -> None:
@@ -175,13 +173,11 @@ class TopTwo(EveryArmOnce):
         at = np.zeros(1, AT)
         at[0].leader = at[0].home = -1
         at[0].share = 1 / (1 + math.sqrt(others)) if self.share is None else self.share
-        top, ties = start_tournament(arms)
         return TopTwoState(
             known.limits,
             at,
             **start_counts(arms),
-            top=top,
-            ties=ties,
+            top=start_tournament(arms)[0],
             led=np.zeros(arms, np.int64),
             **start_slots(known),
             **start_challengers(others + 1),

@@ -35,7 +35,7 @@ from rank1.policies.every_arm_once import (
     note_first,
 )
 from rank1.policies.neighbours import gather
-from rank1.policies.tournament import leaves_of, put, start_tournament, winner
+from rank1.tournament import leaves_of, put_second, start_tournament, tied_winner
 
 __all__ = ["UTS"]
 
@@ -112,7 +112,7 @@ class UTSState(_Arrays, BeginsWithAll):
         leader = arm
         if arm < 0:
             tied = self.ties[1]
-            leader = winner(self.top, self.ties, int(rng.random() * tied) if tied > 1 else 0)
+            leader = tied_winner(self.top, self.ties, int(rng.random() * tied) if tied > 1 else 0)
             arm = leader if lead(self, leader) else largest(self, rng)
         return arm, make_tag(first, uniform_tag(rng), leader)
 
@@ -146,7 +146,7 @@ def learn(state: UTSState, arm: int, count: int, total: float) -> None:
     state.at[0].reported += count
     state.sums[arm] += total
     mean = state.sums[arm] / (state.successes[arm] + state.failures[arm])
-    put(state.top, state.ties, arm, mean)
+    put_second(state.top, state.ties, arm, mean)
     if state.slot[arm] >= 0:
         refresh(state, state.slot[arm])
 

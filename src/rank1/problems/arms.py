@@ -39,9 +39,9 @@ def draw_joint(
     number picks among the outcomes, side by side in [0, 1): (1, 1), (1, 0), (0, 1), (0, 0).
     """
     x = rng.random()
-    if x < p:
-        return 1.0, (0.0 if x < joint else -1.0)
-    return 0.0, (1.0 if x < p + best - joint else 0.0)
+    reward = 1.0 if x < p else 0.0
+    best_reward = 1.0 if x < (joint if x < p else p + best - joint) else 0.0
+    return reward, best_reward - reward
 
 
 @jit

@@ -20,7 +20,7 @@ from rank1.server.authorization import require
 from rank1.server.config import Config
 from rank1.server.metrics import Metrics
 from rank1.server.middleware import Middleware, log
-from rank1.server.models import Problem
+from rank1.server.models import Problem, Records, Rewards
 from rank1.server.problem_details import (
     RefusedError,
     json_response,
@@ -30,7 +30,9 @@ from rank1.server.problem_details import (
     validation_problem,
 )
 from rank1.server.read_routes import read_routes
+from rank1.server.record_routes import record_routes
 from rank1.server.registry import StudyRegistry
+from rank1.server.token_routes import token_routes
 from rank1.server.tokens import Tokens
 from rank1.server.write_routes import write_routes
 from rank1.studies.storage import open_storage
@@ -62,7 +64,8 @@ def make_app(
     started
         Called with the registry when the storage is open; what it returns is closed at the end.
     """
-    registry, metrics = StudyRegistry(open_storage(config.storage)), Metrics()
+    metrics = Metrics()
+    registry = StudyRegistry(open_storage(config.storage), metrics.commits.inc)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -93,7 +96,9 @@ def make_app(
     )
     app.state.registry = registry
     app.include_router(write_routes(registry, metrics))
+    app.include_router(record_routes(registry, metrics))
     app.include_router(read_routes(registry))
+    app.include_router(token_routes(tokens))
     app.include_router(pages.routes())
 
     @app.get("/healthz", include_in_schema=False)
@@ -105,6 +110,8 @@ def make_app(
         if not app.state.ready:
             raise RefusedError(503, "the service is ending", "use another one")
         await registry.ready()
+        if tokens.problem:
+            raise RefusedError(503, "the tokens can't be read", "the log of the service says more")
         return json_response({"status": "ready"})
 
     @app.get("/metrics", include_in_schema=False)
@@ -142,7 +149,11 @@ def make_app(
         return json_response(document, error.status_code, error.headers)
 
     schema = app.openapi()
-    schema["components"]["schemas"].setdefault("Problem", Problem.model_json_schema())
+    for model in (Problem, Records, Rewards):
+        found = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        for name, part in found.pop("$defs", {}).items():
+            schema["components"]["schemas"].setdefault(name, part)
+        schema["components"]["schemas"].setdefault(model.__name__, found)
     scheme = {"type": "http", "scheme": "bearer"}
     schema["components"]["securitySchemes"] = {"token": scheme}
     schema["security"] = [{"token": []}]

@@ -14,6 +14,7 @@ from rank1.studies.events import MAX_TEXT
 
 __all__ = [
     "AdministeredStudy",
+    "AssignableStudy",
     "CurrentToken",
     "IdempotencyKey",
     "ReadableStudy",
@@ -60,5 +61,6 @@ def _of(role: str) -> Callable[..., Awaitable[str]]:
 
 CurrentToken = Annotated[Token, Depends(_current_token)]
 ReadableStudy = Annotated[str, Depends(_of("reader"))]
+AssignableStudy = Annotated[str, Depends(_of("browser"))]
 WritableStudy = Annotated[str, Depends(_of("writer"))]
 AdministeredStudy = Annotated[str, Depends(_of("admin"))]

@@ -13,6 +13,7 @@ from typing import Any
 
 from rank1 import checks
 from rank1.errors import FileError, InputError, InputTypeError
+from rank1.studies.storage import without_password
 
 __all__ = ["Config", "is_loopback", "read_config"]
 
@@ -42,13 +43,7 @@ class Config:
 
     def shown(self) -> dict[str, Any]:
         """All of it, without the password of a database."""
-        fields = dataclasses.asdict(self)
-        scheme, found, rest = self.storage.partition("://")
-        user, at, place = rest.rpartition("@")
-        if found and at:
-            name, has, _ = user.partition(":")
-            fields["storage"] = f"{scheme}://{name}{':***' if has else ''}@{place}"
-        return fields
+        return {**dataclasses.asdict(self), "storage": without_password(self.storage)}
 
 
 _FIELDS = {field.name: field for field in dataclasses.fields(Config)}

@@ -8,10 +8,15 @@ from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
+    GCCollector,
     Histogram,
+    PlatformCollector,
+    ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
+
+import rank1
 
 __all__ = ["Metrics"]
 
@@ -28,13 +33,22 @@ class Metrics:
     --------
     >>> metrics = Metrics()
     >>> metrics.asks.inc()
-    >>> print(metrics.text({"pending": 3}).splitlines()[2])
-    rank1_asks_total 1.0
+    >>> "rank1_asks_total 1.0" in metrics.text({"pending": 3})
+    True
     """
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self._registry)
+        build = Gauge(
+            "rank1_build", "The version that runs.", ("version",), registry=self._registry
+        )
+        build.labels(rank1.__version__).set(1)
+        self.commits = self._counter("commits", "Transactions that stored something.")
         self.asks = self._counter("asks", "Suggestions handed out.")
+        self.records = self._counter("records", "Exposures stored, or answered again.")
+        self.fallbacks = self._counter("fallbacks", "Units that saw a client's fallback.")
         self.tells = self._counter("tells", "Reports stored, or answered again.")
         self.conflicts = self._counter("conflicts", "Contradictions of what is on record.")
         self.storage_errors = self._counter("storage_errors", "Requests that failed in storage.")

@@ -11,7 +11,9 @@ import secrets
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qs
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rank1.errors import Rank1Error
@@ -41,8 +43,11 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 #: Paths whose parts are decoded one by one, so that a name may have a slash.
 _DECODED_LATER = "/v1/"
 
-#: Paths that need a token.
+#: Paths that need a token, and those of them that pages of other origins may use.
 _CLOSED = ("/v1/", "/metrics")
+_SHARED = ("/shares", "/records", "/rewards")
+#: Answered however many connections there are.
+_ALWAYS = ("/healthz", "/metrics")
 
 #: A body up to this many times too large is read to its end and discarded.
 MAX_DISCARDED = 16
@@ -70,8 +75,8 @@ class Middleware:
         self.app, self.metrics, self.tokens = app, metrics, tokens
         self.rates, self.max_body = RateLimiter(rate), max_body
         self.patience, self.access_log = patience, access_log
-        #: Whether there are more connections than allowed.
-        self.crowded: Callable[[], bool] = lambda: False
+        #: Whether there are more connections than allowed, in all or of a request's address.
+        self.crowded: Callable[[Scope], bool] = lambda scope: False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, or the start and shutdown of the service."""
@@ -79,6 +84,9 @@ class Middleware:
             await self.app(scope, receive, send)
             return
         began, status, sent = time.perf_counter(), 500, False
+        head = scope["method"] == "HEAD"  # answered like GET, without the body
+        if head:
+            scope["method"] = "GET"
         raw = scope.get("raw_path")
         if raw and scope["path"].startswith(_DECODED_LATER):
             scope["path"] = raw.decode("ascii", "replace")
@@ -99,20 +107,28 @@ class Middleware:
             if message["type"] == "http.response.start":
                 status, sent = message["status"], True
                 given = {name for name, _ in message["headers"]}
+                own = scope["state"].get("cors", [])
+                given |= {name for name, _ in own}
                 message["headers"] = [
                     *message["headers"],
+                    *own,
                     *(each for each in _HEADERS if each[0] not in given),
                     (b"x-request-id", scope["state"]["request_id"].encode()),
                 ]
                 if b"cache-control" not in given:
                     message["headers"].append((b"cache-control", b"no-store"))
+            elif head:
+                message = {**message, "body": b""}
             await send(message)
 
         try:
-            if self.crowded():
+            if scope["path"] not in _ALWAYS and self.crowded(scope):
                 raise RefusedError(
                     503, "there are too many connections", "try again later", Connection="close"
                 )
+            if self._is_preflight(scope):
+                await Response(status_code=204)(scope, receive, answer)
+                return
             self._authenticate(scope)
             await self.app(scope, limit.receive, answer)
         except Rank1Error as error:
@@ -132,14 +148,36 @@ class Middleware:
         finally:
             self._note(scope, status, time.perf_counter() - began)
 
+    def _is_preflight(self, scope: Scope) -> bool:
+        """Whether a browser asks what a page of another origin may send."""
+        headers = dict(scope["headers"])
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        asked = scope["method"] == "OPTIONS" and b"access-control-request-method" in headers
+        if not asked or not scope["path"].endswith(_SHARED):
+            return False
+        if self.tokens.allow_origin(origin):
+            scope["state"]["cors"] = [
+                *_cors(origin),
+                (b"access-control-allow-methods", b"GET, POST"),
+                (b"access-control-allow-headers", b"authorization, content-type, if-none-match"),
+                (b"access-control-max-age", b"7200"),
+            ]
+        return True
+
     def _authenticate(self, scope: Scope) -> None:
         """Find the token of a request, before its body is read."""
         if not scope["path"].startswith(_CLOSED):
             return
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        kind, _, text = given.decode("latin-1").partition(" ")
+        headers = dict(scope["headers"])
+        kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        # A beacon has no headers of its own: a browser's token, which is public, may be in the
+        # address.
+        beacon = not kind and scope["path"].endswith(_SHARED)
+        if beacon:
+            query = parse_qs(scope["query_string"].decode("latin-1"))
+            kind, text = "bearer", query.get("token", [""])[0]
         token = self.tokens.find(text.strip()) if kind.lower() == "bearer" else None
-        if token is None:
+        if token is None or (beacon and token.role != "browser"):
             raise RefusedError(
                 401,
                 "the request has no valid token",
@@ -147,7 +185,16 @@ class Middleware:
                 WWW_Authenticate="Bearer",
             )
         scope["state"]["token"] = token
-        if not self.rates.admit(token.id):
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if token.role == "browser" and origin:
+            if origin not in token.origins:
+                raise RefusedError(
+                    403,
+                    f"the token isn't for pages of {origin}",
+                    "create one with this origin",
+                )
+            scope["state"]["cors"] = _cors(origin)
+        if not self.rates.admit(token.id, token.rate):
             raise RefusedError(
                 429, "too many requests with this token", "wait a second", Retry_After="1"
             )
@@ -173,7 +220,7 @@ class _BodyLimit:
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         self._declared = int(length) if length.isdigit() else 0
         self._waits = any(name == b"expect" for name, _ in scope["headers"])
-        self._size, self._done = 0, False
+        self._size, self._done, self._end = 0, False, 0.0
         self.refused: RefusedError | None = None
 
     async def receive(self) -> Message:
@@ -182,7 +229,9 @@ class _BodyLimit:
             return await self._receive()
         try:
             self._check(self._declared)
-            async with asyncio.timeout(self._patience):
+            now = asyncio.get_running_loop().time()
+            self._end = self._end or now + self._patience  # of the whole body
+            async with asyncio.timeout_at(self._end):
                 message = await self._receive()
         except TimeoutError:
             self.refused = RefusedError(
@@ -218,6 +267,16 @@ class _BodyLimit:
                 Connection="close",
             )  # fmt: skip
             raise self.refused
+
+
+def _cors(origin: str) -> list[tuple[bytes, bytes]]:
+    """Headers that let a page of this origin read the answer."""
+    return [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", b"etag, retry-after"),
+        (b"vary", b"Origin"),
+        (b"cross-origin-resource-policy", b"cross-origin"),
+    ]
 
 
 def _about(scope: Scope) -> dict[str, Any]:
@@ -261,10 +320,11 @@ class RateLimiter:
         self._rate, self._clock = rate, clock
         self._left: dict[str, tuple[float, float]] = {}
 
-    def admit(self, who: str) -> bool:
-        """Whether one more request is allowed."""
+    def admit(self, who: str, rate: float | None = None) -> bool:
+        """Whether one more request is allowed; with a rate of its own, if that is lower."""
         now = self._clock()
-        left, at = self._left.get(who, (max(self._rate, 1.0), now))
-        left = min(max(self._rate, 1.0), left + (now - at) * self._rate)
+        rate = self._rate if rate is None else min(rate, self._rate)
+        left, at = self._left.get(who, (max(rate, 1.0), now))
+        left = min(max(rate, 1.0), left + (now - at) * rate)
         self._left[who] = (left - 1 if left >= 1 else left, now)
         return left >= 1

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    WrapValidator,
+    model_validator,
+)
 
+from rank1.errors import InputError
 from rank1.studies.events import MAX_TEXT
 
 __all__ = ["Ask", "AskMany", "Cancel", "Create", "Import", "Revise", "Tell", "TellMany"]
@@ -15,17 +25,46 @@ MAX_BATCH = 10_000
 #: The most levels of a side in a body, and the most sides.
 MAX_LEVELS, MAX_SIDES = 4096, 16
 
-_STRICT = ConfigDict(extra="forbid")
+
+class Body(BaseModel):
+    """A request: unknown fields are refused, by naming the first of them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, given: Any, info: ValidationInfo) -> Any:
+        """Pydantic would describe each of a hundred thousand unknown fields."""
+        if isinstance(given, dict) and len(given) > len(cls.model_fields):
+            unknown = next(name for name in given if name not in cls.model_fields)
+            raise ValueError(f"there is no field {unknown[:40]!r}")
+        return given
+
+
+def _own_error(value: Any, handler: Callable[[Any], Any]) -> Any:
+    """An item of a list, or the error of this item alone."""
+    try:
+        return handler(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "the item"
+        return InputError(field, first.get("input"), f"valid: {first['msg']}")
+
+
+#: Each item of a list is accepted or refused by itself.
+EACH = WrapValidator(_own_error)
+
+#: A number: neither true nor "1e-1".
+Number = Annotated[float, Field(strict=True)]
 
 Labels = Annotated[list[str], Field(max_length=MAX_LEVELS)]
 Sides = Annotated[dict[str, Labels], Field(max_length=MAX_SIDES)]
 
 
-class Create(BaseModel):
+class Create(Body):
     """A new study; see `rank1.Study.create`."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "example": {"name": "spring", "rows": ["18-24", "25-34"], "columns": ["email", "push"]}
         },
@@ -48,16 +87,24 @@ class Create(BaseModel):
     seed: int | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
     forgetting: float | None = None
+    given: list[str] | None = Field(None, description="Sides whose level comes with the visitor.")
+    new_levels: str = Field("refuse", description="Unknown levels of given sides: refuse or add.")
+    control: dict[str, str] | None = Field(None, description="A level of each side.")
+    floor: float = Field(0.0, description="The least share of each living level (find).")
+    holdout: float = Field(0.0, description="The part of units that stay on the control (find).")
+    min_lift: float = Field(0.0, description="The smallest lift worth having (find).")
+    guardrails: dict[str, dict[str, float]] | None = None
+    repeat: str = Field("once", description="Visits of a unit that count: once, or each.")
 
 
-class Ask(BaseModel):
+class Ask(Body):
     """The unit that a suggestion is for, and data to store with it."""
-
-    model_config = _STRICT
 
     unit: str | None = None
     #: A JSON object of at most 4 KB.
     data: dict[str, Any] | None = None
+    #: The levels of given sides.
+    given: dict[str, str] | None = None
 
 
 class AskOne(Ask):
@@ -66,46 +113,39 @@ class AskOne(Ask):
     key: str | None = None
 
 
-class AskMany(BaseModel):
+class AskMany(Body):
     """A number of suggestions under one key; or a list of asks, each answered by itself."""
-
-    model_config = _STRICT
 
     count: int | None = Field(None, ge=1, le=MAX_BATCH)
     #: Stored with each of `count`.
     data: dict[str, Any] | None = None
-    asks: list[AskOne] | None = Field(None, min_length=1, max_length=MAX_BATCH)
+    #: The levels of given sides, for each of `count`.
+    given: dict[str, str] | None = None
+    asks: list[Annotated[AskOne, EACH]] | None = Field(None, min_length=1, max_length=MAX_BATCH)
 
 
-class Tell(BaseModel):
+class Tell(Body):
     """A reward."""
 
-    model_config = _STRICT
-
     id: str = Field(max_length=MAX_TEXT)
-    reward: float
+    reward: Number
+    guardrails: dict[str, Number] | None = None
 
 
-class TellMany(BaseModel):
+class TellMany(Body):
     """Rewards, each answered by itself."""
 
-    model_config = _STRICT
-
-    reports: list[Tell] = Field(min_length=1, max_length=MAX_BATCH)
+    reports: list[Annotated[Tell, EACH]] = Field(min_length=1, max_length=MAX_BATCH)
 
 
-class Cancel(BaseModel):
+class Cancel(Body):
     """A suggestion that was never shown."""
-
-    model_config = _STRICT
 
     id: str = Field(max_length=MAX_TEXT)
 
 
-class Revise(BaseModel):
+class Revise(Body):
     """Levels to add and to retire, by side; of rows and columns also by these words."""
-
-    model_config = _STRICT
 
     add: Sides = {}
     retire: Sides = {}
@@ -115,15 +155,92 @@ class Revise(BaseModel):
     retire_columns: Labels = []
 
 
-class Import(BaseModel):
+class Import(Body):
     """Rewards that are known from elsewhere: each a level of every side, then the reward."""
-
-    model_config = _STRICT
 
     rewards: list[list[str | float | None]] = Field(min_length=1, max_length=MAX_BATCH)
 
 
+class Record(Body):
+    """An exposure whose levels were drawn by a version's shares; or a client's fallback."""
+
+    unit: str = Field(max_length=MAX_TEXT)
+    version: int | None = None
+    levels: dict[str, str]
+    reward: float | None = None
+    guardrails: dict[str, float] | None = None
+    fallback: bool = False
+
+
+class Records(Body):
+    """Exposures, each answered by itself."""
+
+    records: list[Record] = Field(min_length=1, max_length=MAX_BATCH)
+
+
+class Reward(Body):
+    """The reward of a unit."""
+
+    unit: str = Field(max_length=MAX_TEXT)
+    reward: float
+    guardrails: dict[str, float] | None = None
+
+
+class Rewards(Body):
+    """Rewards by unit, each answered by itself."""
+
+    rewards: list[Reward] = Field(min_length=1, max_length=MAX_BATCH)
+
+
+class CreateToken(Body):
+    """A new token; see `rank1 serve token create`."""
+
+    role: Literal["browser", "reader", "writer", "admin"]
+    studies: list[str] | None = Field(None, description="Default: all studies.", max_length=1000)
+    note: str = Field("", max_length=MAX_TEXT)
+    days: float | None = Field(None, description="Days until it expires; default: never.")
+    origins: list[str] = Field([], description="Pages that may use it (browser).", max_length=100)
+    rate: float | None = Field(None, description="Requests a second.")
+
+
 # Answers
+
+
+class Shares(BaseModel):
+    """The current version of a study's shares; see `rank1.assign`."""
+
+    version: int
+    salt: str
+    max_age: int = Field(description="Seconds for which it may be cached.")
+    sides: dict[str, dict[str, float]]
+    given: dict[str, list[str]] | None = None
+    holdout: float | None = None
+    control: dict[str, str] | None = None
+
+
+class Token(BaseModel):
+    """A token, without its secret."""
+
+    id: str
+    role: Literal["browser", "reader", "writer", "admin"]
+    studies: list[str] | None
+    created: float
+    note: str
+    expires: float | None
+    origins: list[str]
+    rate: float | None
+
+
+class NewToken(Token):
+    """A token, with the text that requests carry; it is shown once."""
+
+    token: str
+
+
+class TokenList(BaseModel):
+    """All tokens of the service's file, the oldest first."""
+
+    tokens: list[Token]
 
 
 class Suggestion(BaseModel):
@@ -183,6 +300,25 @@ class TellResult(BaseModel):
     status: int
     report: Report | None = None
     problem: Problem | None = None
+
+
+class RecordResult(BaseModel):
+    """201: stored; 200: stored before, or a fallback; else what is wrong."""
+
+    status: int
+    problem: Problem | None = None
+
+
+class RecordResults(BaseModel):
+    """The answers, in the order of the records."""
+
+    results: list[RecordResult]
+
+
+class RewardResults(BaseModel):
+    """The answers, in the order of the rewards."""
+
+    results: list[RecordResult]
 
 
 class AskResults(BaseModel):

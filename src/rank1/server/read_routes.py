@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import unicodedata
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query
-from starlette.responses import Response, StreamingResponse
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from rank1.policies import POLICIES
 from rank1.server.authorization import AdministeredStudy, CurrentToken, ReadableStudy, require
@@ -27,11 +28,12 @@ MAX_SEEN = 20_000
 #: The most revisions of an answer.
 MAX_REVISIONS = 100_000
 #: Cells that a spreadsheet would take for a formula begin with one of these.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA = ("=", "+", "-", "@")
 
 KindName = Literal[
-    "created", "suggested", "reported", "cancelled", "expired", "revised", "history", "retired"
-]
+    "created", "suggested", "reported", "cancelled", "expired", "revised", "history", "retired",
+    "version", "recorded", "guardrail",
+]  # fmt: skip
 
 
 def read_routes(registry: StudyRegistry) -> APIRouter:
@@ -41,7 +43,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
     @routes.get("", tags=["studies"], summary="List the studies")
     async def studies(token: CurrentToken) -> Response:
         rows = await registry.read(registry.rows)
-        seen = [row for row in rows if token.allows("reader", row.name)]
+        listed = [row for row in rows if row.archived is None]
+        seen = [row for row in listed if token.allows("reader", row.name)]
         return json_response({"studies": [_listed(row) for row in seen]})
 
     @routes.get("/{name}", tags=["studies"], summary="What a study is")
@@ -53,6 +56,11 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         """The leader, intervals for arms and effects, whether the study may stop, and why."""
         found = await registry.read(lambda: registry.study(name).best().to_dict())
         return json_response(found)
+
+    @routes.get("/{name}/report", tags=["results"], response_class=HTMLResponse)
+    async def report(name: ReadableStudy) -> Response:
+        """A page for people who weren't there: one HTML file, which can be printed."""
+        return HTMLResponse(await registry.read(lambda: registry.study(name).report_text()))
 
     @routes.get("/{name}/view", tags=["results"])
     async def view(
@@ -73,19 +81,23 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
     @routes.get("/{name}/fit", tags=["results"])
     async def fit(
         name: ReadableStudy,
-        repetitions: Annotated[int, Query(ge=1, le=999)] = 199,
+        request: Request,
+        repetitions: Annotated[int, Query(ge=19, le=999)] = 199,
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
     ) -> Response:
-        """Test whether the grid is of rank one, by replaying the study's policy; it may be slow."""
+        """Test whether the grid is of rank one, by playing the study again; it may be slow."""
         await registry.read(registry.row, name)
         found = await registry.read_slowly(
-            lambda: registry.separate(name).fit(B=repetitions, seed=seed).to_dict()
+            ("fit", name, repetitions, seed),
+            lambda: registry.separate(name).fit(B=repetitions, seed=seed).to_dict(),
+            request.is_disconnected,
         )
         return json_response(found)
 
     @routes.get("/{name}/replay", tags=["results"])
     async def replay(
         name: ReadableStudy,
+        request: Request,
         token: CurrentToken,
         policy: Annotated[str, Query(min_length=1, max_length=200)],
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
@@ -94,14 +106,20 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         if _names_module(policy):  # which the service imports
             require(token, "admin", name)
         found = await registry.read_slowly(
-            lambda: registry.separate(name).replay(policy, seed).to_dict()
+            ("replay", name, policy, seed),
+            lambda: registry.separate(name).replay(policy, seed).to_dict(),
+            request.is_disconnected,
         )
         return json_response(found)
 
     @routes.get("/{name}/verification", tags=["results"])
-    async def verify(name: AdministeredStudy) -> Response:
+    async def verify(name: AdministeredStudy, request: Request) -> Response:
         """Recompute the study from its log, and compare."""
-        found = await registry.read_slowly(lambda: registry.separate(name).verify().to_dict())
+        found = await registry.read_slowly(
+            ("verify", name),
+            lambda: registry.separate(name).verify().to_dict(),
+            request.is_disconnected,
+        )
         return json_response(found)
 
     @routes.get("/{name}/history", tags=["log"])
@@ -111,7 +129,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
             int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        kind: Annotated[list[KindName] | None, Query(max_length=8)] = None,
+        kind: Annotated[list[KindName] | None, Query(max_length=11)] = None,
         side: Annotated[str | None, Query(max_length=256, description="With `level`.")] = None,
         level: Annotated[str | None, Query(max_length=256)] = None,
         row: Annotated[str | None, Query(max_length=256)] = None,
@@ -259,7 +277,9 @@ _COLUMNS = (
 def _safe(cell: Any) -> Any:
     """A cell whose text no spreadsheet takes for a formula.
 
-    >>> _safe("=1+1"), _safe(-1.0)
-    ("'=1+1", -1.0)
+    >>> _safe("=1+1"), _safe(" ＝1+1"), _safe(-1.0)
+    ("'=1+1", "' ＝1+1", -1.0)
     """
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+    text = unicodedata.normalize("NFKC", cell).lstrip() if isinstance(cell, str) else ""
+    formula = text.startswith(FORMULA) or str(cell).startswith(("\t", "\r", "\n"))
+    return f"'{cell}" if formula else cell

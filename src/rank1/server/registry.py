@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
@@ -27,6 +26,8 @@ T = TypeVar("T")
 MAX_OPEN = 256
 #: Threads that read.
 READERS = 3
+#: Slow reads that may wait; more are refused.
+MAX_SLOW = 16
 #: The largest file, in bytes, that is checked at the start; that takes a second at most.
 MAX_CHECKED = 2**26
 #: Seconds within which a storage that is ready answers.
@@ -39,7 +40,7 @@ class StudyRegistry:
     A study is open twice: for writing and for reading. So a long read never delays an ask.
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, committed: Callable[[], Any] = lambda: None) -> None:
         self.storage = storage
         storage.prepare()
         with storage.transaction() as log:  # refuse now what can't be read or written
@@ -51,13 +52,13 @@ class StudyRegistry:
                 raise log.damaged("; ".join(found[:3]))
         # One for all studies: the more requests wait together, the more share a commit. With
         # several writers, PostgreSQL answered fewer requests.
-        self.writes = WriteQueue()
+        self.writes = WriteQueue(committed)
         self._pool = _Threads(READERS, "rank1-reader")
         self._probe = _Threads(1, "rank1-probe")
-        #: Held by a slow read: one runs at a time.
-        self._slow = threading.Lock()
-        self._ending = threading.Event()
-        self._waiting: set[asyncio.Future[Any]] = set()
+        self._slow_thread = _Threads(1, "rank1-slow")
+        self._one_slow = asyncio.Semaphore()
+        #: Slow reads that wait or run, with a function for each request that says if it's gone.
+        self._slow: dict[tuple[Any, ...], tuple[asyncio.Task[Any], list[Any]]] = {}
         self._writing: OrderedDict[str, Study] = OrderedDict()
         self._reading: OrderedDict[str, Study] = OrderedDict()
         self._views: OrderedDict[str, StudyView] = OrderedDict()
@@ -99,43 +100,44 @@ class StudyRegistry:
                 503, f"the storage hasn't answered for {READY_WITHIN:g} seconds", "try again later"
             ) from None
 
-    async def read_slowly(self, function: Callable[[], T]) -> T:
-        """Call a slow function in a thread: one at a time, and a shutdown doesn't wait for it."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
+    async def read_slowly(
+        self,
+        key: tuple[Any, ...],
+        function: Callable[[], T],
+        gone: Callable[[], Awaitable[bool]],
+    ) -> T:
+        """Call a slow function in a thread of its own, one at a time.
 
-        def settle(value: Any, error: BaseException | None) -> None:
-            if done.done():
-                return
-            if error is None:
-                done.set_result(value)
-            else:
-                done.set_exception(error)
+        Requests with the same key share a result. What all of them have abandoned before its turn
+        comes isn't computed. A shutdown doesn't wait for it.
+        """
+        job = self._slow.get(key)
+        if job is None:
+            if len(self._slow) >= MAX_SLOW:
+                raise RefusedError(
+                    503, "too many slow requests wait", "try again later", Retry_After="10"
+                )
+            waiting: list[Callable[[], Awaitable[bool]]] = []
+            job = self._slow[key] = asyncio.create_task(self._run(key, function, waiting)), waiting
+        task, waiting = job
+        waiting.append(gone)
+        found: T = await asyncio.shield(task)
+        return found
 
-        def run() -> None:
-            value, failure = None, None
-            with self._slow:
-                try:
-                    if not self._ending.is_set():
-                        value = function()
-                except Exception as error:
-                    failure = error
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(settle, value, failure)
-
-        threading.Thread(target=run, name="rank1-slow", daemon=True).start()
-        self._waiting.add(done)
+    async def _run(self, key: tuple[Any, ...], function: Callable[[], T], waiting: list[Any]) -> T:
         try:
-            return await done
+            async with self._one_slow:
+                if all([await gone() for gone in waiting]):
+                    raise RefusedError(503, "the request was abandoned", "send it again")
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._slow_thread, function)
         finally:
-            self._waiting.discard(done)
+            del self._slow[key]
 
     def cancel_slow(self) -> None:
         """Refuse the requests that wait for a slow read: the service is about to end."""
-        self._ending.set()
-        for each in self._waiting:
-            if not each.done():
-                each.set_exception(RefusedError(503, "the service is ending", "try again later"))
+        for task, _ in self._slow.values():
+            task.cancel()
 
     def row(self, name: str) -> StudyRow:
         """The study as the storage lists it."""
@@ -175,7 +177,7 @@ class StudyRegistry:
     # Counting
 
     def gauges(self) -> dict[str, int]:
-        """Pending and expired suggestions of studies open for writing, jobs that wait, commits."""
+        """Pending and expired suggestions of studies open for writing, and jobs that wait."""
         with self._lock:
             known = [study.access.known for study in self._writing.values()]
         counts = [state.counts() for state in known if state is not None]
@@ -183,7 +185,6 @@ class StudyRegistry:
             "pending": sum(each["pending"] for each in counts),
             "expired": sum(each["expired"] for each in counts),
             "waiting": self.writes.waiting,
-            "commits": self.writes.commits,
         }
 
     def close(self) -> None:

@@ -71,11 +71,24 @@ def serve(
             lifespan="on",
         )
         server = _Server(settings, lambda: say(line), app.app.state.registry.cancel_slow)
-        # uvicorn has such a limit, but answers without problem details.
-        app.crowded = lambda: len(server.server_state.connections) > config.connections
+        app.crowded = lambda scope: _is_crowded(server, config.connections, scope)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
         log.info("ended")
+
+
+def _is_crowded(server: uvicorn.Server, most: int, scope: Any) -> bool:
+    """Whether there are too many connections, or too many of one address.
+
+    uvicorn has such a limit, but answers without problem details. No address but this machine's,
+    which may be a proxy, has more than half of them.
+    """
+    connections: set[Any] = server.server_state.connections
+    address = (scope.get("client") or ("",))[0]
+    if len(connections) <= most // 2 or is_loopback(address):
+        return len(connections) > most
+    own = sum((each.client or ("",))[0] == address for each in connections)
+    return own > most // 2 or len(connections) > most
 
 
 def _patient(patience: float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
 import math
@@ -12,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.documents import Best
+from rank1.documents import Best, to_document
 from rank1.server.reward_curve import RewardCurve
 from rank1.studies import Study
 from rank1.studies.state import StudyState
-from rank1.studies.storage import Reader
+from rank1.studies.storage import Reader, StudyRow
+from rank1.studies.timeline import Day, by_day
 
 __all__ = ["StudyView"]
 
@@ -24,6 +26,8 @@ __all__ = ["StudyView"]
 PART = 100_000
 #: Arms that are listed, those with the largest means.
 LISTED = 10
+#: Days that are shown.
+MAX_DAYS = 400
 
 
 class StudyView:
@@ -34,7 +38,8 @@ class StudyView:
         self._curve = RewardCurve(study.spec.room, *study.spec.reward_range)
         self._lock = threading.Lock()
         self._kept: tuple[str, bytes, bytes] | None = None
-        self._next = 0.0
+        self._next = self._next_days = 0.0
+        self._days_kept: list[Day] = []
 
     def get(self) -> tuple[str, bytes, bytes]:
         """A tag that changes with the study, the document as JSON, and the same compressed."""
@@ -48,7 +53,7 @@ class StudyView:
 
     def _made(self) -> tuple[str, bytes, bytes]:
         access = self._study.access
-        last = access.look(lambda state, log: state.seq)
+        last = access.compute(lambda state, now: state.seq)
         tag = f'"{access.study.uid}-{last}"'
         if self._study.spec.reward_window is None and self._kept and self._kept[0] == tag:
             return self._kept  # nothing has happened, and nothing becomes overdue
@@ -84,6 +89,14 @@ class StudyView:
             "mean": _number(best.mean),
             "interval": _interval(best),
             "stop": best.stop,
+            "statement": best.statement,
+            "next_step": best.next_step,
+            "assumes": best.assumes,
+            "warnings": best.warnings,
+            "lift": to_document(best.lift),
+            "holdout": to_document(best.holdout),
+            "progress": _progress(state),
+            "days": [day._asdict() for day in self._days(log, row)],
             "reason": best.reason,
             "any_grid_stop": best.any_grid_stop,
             "any_grid_reason": best.any_grid_reason,
@@ -96,6 +109,13 @@ class StudyView:
             **(self._grid(best, state, sides) if len(sides) == 2 else {}),
             "curve": self._curve.to_dict(),
         }
+
+    def _days(self, log: Reader, row: StudyRow) -> list[Day]:
+        """The last days; counted anew once a minute at most."""
+        if time.monotonic() >= self._next_days:
+            self._days_kept = by_day(log.read(row.id))[-MAX_DAYS:]
+            self._next_days = time.monotonic() + 60.0
+        return self._days_kept
 
     def _grid(self, best: Best, state: StudyState, sides: list[Any]) -> dict[str, Any]:
         """The heat map of two sides, over all levels that ever were."""
@@ -129,15 +149,47 @@ def _levels(state: StudyState, best: Best, axis: int, side: str) -> list[dict[st
     out = dict(zip(best.sides[side], all_out.tolist(), strict=True))
     effects = dict(zip(best.sides[side], best.effects[side].tolist(), strict=True))
     living = set(state.living_labels(side))
+    told = {each["label"]: each for each in best.levels.get(side, ())}
+    nothing: dict[str, Any] = {"share": None, "lift": [None, None], "living": True, "why": None}
     return [
         {
             "label": label,
             "retired": label not in living,
             "out": out.get(label, label not in living),
             "effect": [_number(value) for value in effects.get(label, [math.nan] * 3)],
+            **_told(told.get(label, nothing), label not in living),
         }
         for label in state.labels[side]
     ]
+
+
+def _told(level: dict[str, Any], retired: bool) -> dict[str, Any]:
+    """A level's share of the traffic, its lift and whether it is in the running."""
+    gone = "retired" if retired else level["why"] or "dropped"
+    at = (level.get("gone_at") or {}).get("at")
+    day = datetime.datetime.fromtimestamp(at, datetime.UTC) if at else None
+    return {
+        "share": level["share"],
+        "lift": [None if end is None else _number(end) for end in level["lift"] or [None, None]],
+        "state": "in the running"
+        if level["living"] and not retired
+        else gone + (f", {day:%Y-%m-%d}" if day else ""),
+    }
+
+
+def _progress(state: StudyState) -> float | None:
+    """How much of the evidence against all other levels is in; None where a policy chooses."""
+    if state.design is None:
+        return None
+    live = state.settled()
+    said = live.verdict()
+    parts = [
+        min(max(float(e) / live.design.threshold, 0.0), 1.0)
+        for side in live.design.chosen
+        for k, e in enumerate(said.log_e[side])
+        if k != said.leaders[side]
+    ]
+    return _number(sum(parts) / len(parts)) if parts else None
 
 
 def _leading(best: Best) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Tokens: who may read, write or administer which studies. The file holds digests only."""
+"""Tokens: what they allow on which studies. The file holds digests only."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import dataclasses
 import hashlib
 import hmac
 import json
+import logging
+import math
 import os
 import secrets
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rank1 import atomic, checks
 from rank1.errors import FileError, InputError
@@ -19,11 +23,20 @@ from rank1.studies.events import check_text
 
 __all__ = ["ROLES", "Token", "Tokens", "new_token"]
 
-#: Each may do what those before it may.
-ROLES = ("reader", "writer", "admin")
+#: What each role allows. A browser's token is public: it fetches shares, and sends records and
+#: rewards, of the studies that it names.
+ALLOWS = {
+    "browser": ("browser",),
+    "reader": ("reader",),
+    "writer": ("browser", "reader", "writer"),
+    "admin": ("browser", "reader", "writer", "admin"),
+}
+ROLES = tuple(ALLOWS)
 #: A token is r1_ID_SECRET.
 _PREFIX = "r1"
 _SECRET = 32
+
+log = logging.getLogger("rank1.server")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +51,12 @@ class Token:
     digest: str
     created: float
     note: str = ""
+    #: When it becomes invalid, in seconds since 1970; None for never.
+    expires: float | None = None
+    #: The origins whose pages may use it (a browser's token only), such as https://shop.example.
+    origins: tuple[str, ...] = ()
+    #: Requests a second; None for the service's own limit.
+    rate: float | None = None
 
     def allows(self, role: str, study: str | None = None) -> bool:
         """Whether it allows what this role may do, on a study or on all of them.
@@ -46,23 +65,75 @@ class Token:
         >>> token.allows("writer", "spring"), token.allows("reader", "autumn")
         (True, False)
         """
-        enough = ROLES.index(self.role) >= ROLES.index(role)
+        enough = role in ALLOWS[self.role]
         return enough and (self.studies is None or (study is not None and study in self.studies))
+
+    def public(self) -> dict[str, Any]:
+        """All but its digest."""
+        fields = dataclasses.asdict(self)
+        del fields["digest"]
+        return fields
 
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def new_token(role: str, studies: list[str] | None = None, note: str = "") -> tuple[Token, str]:
-    """A token, and the text that requests carry, which isn't stored anywhere."""
+def new_token(
+    role: str,
+    studies: Sequence[str] | None = None,
+    note: str = "",
+    *,
+    days: float | None = None,
+    origins: Sequence[str] = (),
+    rate: float | None = None,
+) -> tuple[Token, str]:
+    """A token, and the text that requests carry, which isn't stored anywhere.
+
+    >>> new_token("browser", ["spring"], origins=["shop.example"])
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: origins must be like https://shop.example, got 'shop.example'
+    """
     checks.one_of("role", role, ROLES)
     for name in studies or ():
         check_text("study", name)
-    mark, secret = secrets.token_hex(4), secrets.token_urlsafe(_SECRET)
-    kept = None if studies is None else tuple(studies)
-    token = Token(mark, role, kept, _digest(secret), time.time(), note)
+    if days is not None:
+        days = checks.number("days", days, 0, 1e5, above=True)
+    if rate is not None:
+        rate = checks.number("rate", rate, 0, 1e9, above=True)
+    if role == "browser":
+        if not studies:
+            raise InputError("studies", studies, "named: a browser's token is public")
+        for origin in origins:
+            _check_origin(origin)
+        if not origins:
+            raise InputError("origins", [], "at least one, such as https://shop.example")
+    elif origins:
+        raise InputError("origins", list(origins), "left out: they are for the role browser")
+    mark, secret, now = secrets.token_hex(4), secrets.token_urlsafe(_SECRET), time.time()
+    token = Token(
+        mark,
+        role,
+        None if studies is None else tuple(studies),
+        _digest(secret),
+        now,
+        note,
+        None if days is None else now + 86400 * days,
+        tuple(origins),
+        rate,
+    )
     return token, f"{_PREFIX}_{mark}_{secret}"
+
+
+def _check_origin(origin: Any) -> None:
+    parts = urlsplit(origin) if isinstance(origin, str) else None
+    if (
+        parts is None
+        or parts.scheme not in ("http", "https")
+        or f"{parts.scheme}://{parts.netloc}" != origin
+    ):
+        raise InputError("origins", origin, "like https://shop.example")
 
 
 class Tokens:
@@ -75,7 +146,8 @@ class Tokens:
     >>> text = tokens.create("reader")
     >>> tokens.find(text).role
     'reader'
-    >>> tokens.revoke(tokens.find(text).id)
+    >>> tokens.revoke(tokens.find(text).id).role
+    'reader'
     >>> tokens.find(text) is None
     True
     """
@@ -88,10 +160,14 @@ class Tokens:
         self._kept: dict[str, Token] = {}
         #: Tokens of this process alone.
         self._own: dict[str, Token] = {}
+        #: Why the file can't be read now, while the tokens that were read last stay valid.
+        self.problem: FileError | None = None
 
-    def create(self, role: str, studies: list[str] | None = None, note: str = "") -> str:
-        """Create a token; its text, which is shown once."""
-        token, text = new_token(role, studies, note)
+    def create(
+        self, role: str, studies: Sequence[str] | None = None, note: str = "", **limits: Any
+    ) -> str:
+        """Create a token, with limits as `new_token` has them; its text, which is shown once."""
+        token, text = new_token(role, studies, note, **limits)
         with self._lock:
             self._write({**self._read(), token.id: token})
         return text
@@ -107,24 +183,33 @@ class Tokens:
         with self._lock:
             return sorted(self._read().values(), key=lambda token: token.created)
 
-    def revoke(self, id: str) -> None:
-        """Make a token invalid."""
+    def revoke(self, id: str) -> Token:
+        """Make a token invalid, and return it."""
         with self._lock:
             kept = self._read()
             if id not in kept:
                 raise InputError("id", id, f"one of {', '.join(kept) or 'none'}")
-            del kept[id]
+            revoked = kept.pop(id)
             self._write(kept)
+        return revoked
+
+    def allow_origin(self, origin: str) -> bool:
+        """Whether some token is for pages of this origin."""
+        self._look()
+        return any(origin in token.origins for token in self._kept.values())
 
     def find(self, text: str) -> Token | None:
-        """The token with this text, or None; both take the same time."""
+        """The valid token with this text, or None; both take the same time."""
         prefix, _, rest = text.partition("_")
         mark, _, secret = rest.partition("_")
         self._look()
         token = self._kept.get(mark) or self._own.get(mark)
         expected = token.digest if token else _digest("")
         same = hmac.compare_digest(_digest(secret), expected)
-        return token if same and token and prefix == _PREFIX else None
+        valid = same and token is not None and prefix == _PREFIX
+        if not valid or token is None or (token.expires or math.inf) <= time.time():
+            return None
+        return token
 
     def _look(self) -> None:
         """Read the file again if it has changed, once a second at most."""
@@ -132,7 +217,12 @@ class Tokens:
         if now - self._looked < 1.0:
             return
         with self._lock:
-            self._kept = self._read()
+            try:
+                self._kept, self.problem = self._read(), None
+            except FileError as error:
+                if self.problem is None:
+                    log.error("%s; the tokens that were read last stay valid", error)
+                self.problem = error
             self._looked = now
 
     def _read(self) -> dict[str, Token]:
@@ -163,7 +253,11 @@ class Tokens:
 
 
 def _token(fields: dict[str, Any]) -> Token:
-    studies = fields["studies"]
-    token = Token(**{**fields, "studies": None if studies is None else tuple(studies)})
+    known = {field.name for field in dataclasses.fields(Token)}
+    given = {name: value for name, value in fields.items() if name in known}
+    for name in ("studies", "origins"):
+        if given.get(name) is not None:
+            given[name] = tuple(given[name])
+    token = Token(**given)
     checks.one_of("role", token.role, ROLES)
     return token

@@ -29,15 +29,14 @@ _Job = tuple[StudyAccess, Callable[[UnitOfWork], Any], "asyncio.Future[Any]"]
 
 
 class WriteQueue:
-    """Jobs in order of arrival, many in one transaction."""
+    """Jobs in order of arrival, many in one transaction; `committed` is called after each."""
 
-    def __init__(self) -> None:
+    def __init__(self, committed: Callable[[], Any]) -> None:
+        self._committed = committed
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="rank1-writer", daemon=True)
-        self._thread.start()
         self._closed = False
-        #: The number of transactions so far.
-        self.commits = 0
+        self._thread.start()
 
     @property
     def waiting(self) -> int:
@@ -100,7 +99,7 @@ class WriteQueue:
             answers = transact_together([(access, work) for access, work, _ in batch])
         except BaseException as error:  # the request must see it
             answers = [error] * len(batch)
-        self.commits += 1
+        self._committed()
         self._answer(batch, answers)
         return answers
 

@@ -23,7 +23,7 @@ from rank1.server.metrics import Metrics
 from rank1.server.problem_details import json_response, problem_of, status_of
 from rank1.server.read_routes import about
 from rank1.server.registry import StudyRegistry
-from rank1.studies import suggestions
+from rank1.studies import revising, suggestions
 from rank1.studies.spec import make_spec
 from rank1.studies.unit_of_work import UnitOfWork
 
@@ -43,6 +43,8 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
             raise InputError("name", body.name, "one that can be part of an address")
         fields = body.model_dump()
         name = fields.pop("name")
+        fields = {field: value for field, value in fields.items() if value is not None}
+        fields.setdefault("seed", None)
         if key is not None and body.seed is None:
             # The seed stands for the key, by which a retry is told from another study.
             seal = hashlib.blake2b(f"{name}\0{key}".encode(), digest_size=6)
@@ -58,7 +60,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         """Ask for the next arm to show."""
 
         def job(work: UnitOfWork) -> Any:
-            return suggestions.suggest(work, 1, key, body.unit, body.data)[0]
+            return suggestions.suggest(work, 1, key, body.unit, body.data, body.given)[0]
 
         given = await registry.write(name, job)
         metrics.asks.inc()
@@ -77,7 +79,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
         def job(work: UnitOfWork) -> list[Any]:
             if asks is None:
-                return list(suggestions.suggest(work, count or 1, key, None, body.data))
+                return list(suggestions.suggest(work, count or 1, key, None, body.data, body.given))
             return [_ask_one(work, one, _own_key(key, k, one)) for k, one in enumerate(asks)]
 
         given = await registry.write(name, job)
@@ -89,7 +91,9 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         """Report a reward. The id makes a retry safe."""
 
         def job(work: UnitOfWork) -> Any:
-            (found,) = suggestions.take_reports(work, [(body.id, body.reward)], key)
+            (found,) = suggestions.take_reports(
+                work, [(body.id, body.reward, body.guardrails)], key
+            )
             if isinstance(found, Rank1Error):
                 raise found
             return found
@@ -103,10 +107,15 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None
     ) -> Response:
         """Report many rewards, each accepted or refused by itself."""
-        reports = [(each.id, each.reward) for each in body.reports]
-        found = await registry.write(
-            name, lambda work: suggestions.take_reports(work, reports, key)
-        )
+        valid = [
+            (each.id, each.reward, each.guardrails) for each in body.reports if not _is_error(each)
+        ]
+
+        def job(work: UnitOfWork) -> list[Any]:
+            taken = iter(suggestions.take_reports(work, valid, key) if valid else ())
+            return [each if _is_error(each) else next(taken) for each in body.reports]
+
+        found = await registry.write(name, job)
         metrics.tells.inc(_accepted(found))
         return json_response({"results": _results(found, "report", 200, metrics)})
 
@@ -128,7 +137,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
             raise InputError("add", {}, "given, or retire; nothing is to be changed")
 
         def job(work: UnitOfWork) -> int:
-            return suggestions.revise(work, suggestions.change_of(work.spec.sides, **given), key)
+            return revising.revise(work, revising.change_of(work.spec.sides, **given), key)
 
         return json_response({"revision": await registry.write(name, job), **given}, 201)
 
@@ -138,12 +147,12 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     ) -> Response:
         """Add rewards that are known from elsewhere; the same ones, or the same key, once."""
 
-        def work() -> int:
+        def work() -> dict[str, Any]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                return registry.study(name).import_history(body.rewards, key)
+                return registry.study(name).import_history(body.rewards, key).to_dict()
 
-        return json_response({"rewards": await registry.read(work)}, 201)
+        return json_response(await registry.read(work), 201)
 
     @routes.post("/{name}/retire", tags=["studies"])
     async def retire(name: AdministeredStudy, key: IdempotencyKey = None) -> Response:
@@ -177,19 +186,29 @@ def _own_key(key: str | None, place: int, one: models.AskOne) -> str | None:
 
     A unit needs none: while it waits for its reward it gets the same suggestion.
     """
+    if _is_error(one):
+        return None
     if key is None or one.key is not None or one.unit is not None:
         return one.key
     seal = hashlib.blake2b(f"{key}\0{place}".encode(), digest_size=16)
     return f"batch {seal.hexdigest()}"
 
 
+def _is_error(one: Any) -> bool:
+    return isinstance(one, Rank1Error)
+
+
 def _ask_one(work: UnitOfWork, one: models.AskOne, key: str | None) -> Any:
     """A suggestion, or the error of this one alone."""
-    return work.attempt(lambda work: suggestions.suggest(work, 1, key, one.unit, one.data)[0])
+    if _is_error(one):
+        return one
+    return work.attempt(
+        lambda work: suggestions.suggest(work, 1, key, one.unit, one.data, one.given)[0]
+    )
 
 
 def _accepted(found: list[Any]) -> int:
-    return sum(not isinstance(one, Rank1Error) for one in found)
+    return sum(not _is_error(one) for one in found)
 
 
 def _results(found: list[Any], what: str, status: int, metrics: Metrics) -> list[dict[str, Any]]:

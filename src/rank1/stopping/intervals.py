@@ -12,7 +12,7 @@ from rank1 import checks
 from rank1.compiled import jit, kernel_for
 from rank1.counts import tables, two_sides
 from rank1.grid import Grid
-from rank1.stopping.evalues import DIFFERENCE, RATIO, log_loss, log_price
+from rank1.stopping.evalues import DIFFERENCE, RATIO, log_price
 from rank1.stopping.evidence import evidence, largest_margin
 from rank1.stopping.rule import leader_of, rule_of
 
@@ -241,30 +241,23 @@ def effects(
     return Effects(levels, tuple(found))
 
 
-@jit
-def _end(s: float, f: float, threshold: float, p: float, edge: float) -> float:
-    """Between the mean p and an edge of [0, 1], where log KT − log-likelihood is the threshold."""
-    price = log_price(s, f)
-    if (s if edge == 0.0 else f) == 0.0 and log_loss(s, f, edge) + price < threshold:
-        return edge
-    outside = edge
+def _ends(won: Floats, lost: Floats, least: Floats, edge: float) -> Floats:
+    """Where, between the mean and an edge of [0, 1], p loses `least` in log-likelihood."""
+    n = won + lost
+    inside, outside = won / n, np.full(len(n), edge)
+    never = won if edge == 0.0 else lost  # without any of these, p may reach the edge
+
+    def loss(p: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts = won * np.log(won / (n * p)), lost * np.log(lost / (n * (1 - p)))
+        return np.where(won > 0, parts[0], 0.0) + np.where(lost > 0, parts[1], 0.0)
+
+    kept = (never == 0) & (loss(outside) < least)
     for _ in range(54):  # halvings: as exact as a double
-        middle = 0.5 * (p + outside)
-        if log_loss(s, f, middle) + price < threshold:
-            p = middle
-        else:
-            outside = middle
-    return outside
-
-
-def _means(s: Floats, f: Floats, threshold: float, lower: Floats, upper: Floats) -> None:
-    for k in range(len(s)):
-        won, lost = float(s[k]), float(f[k])
-        n = won + lost
-        lower[k], upper[k] = 0.0, 1.0
-        if n > 0.0:
-            lower[k] = _end(won, lost, threshold, won / n, 0.0)
-            upper[k] = _end(won, lost, threshold, won / n, 1.0)
+        middle = 0.5 * (inside + outside)
+        within = loss(middle) < least
+        inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
+    return np.where(kept, edge, outside)
 
 
 def mean_intervals(
@@ -304,7 +297,13 @@ def mean_intervals(
     """
     s, f = tables(successes, failures)
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
-    lower, upper = np.empty(s.size), np.empty(s.size)
-    threshold = math.log(s.size / (1 - confidence))
-    kernel_for(_means, work=s.size // 4)(s.ravel(), f.ravel(), threshold, lower, upper)
+    lower, upper = np.zeros(s.size), np.ones(s.size)
+    tried = np.flatnonzero(s + f)
+    # Many arms have the same counts. As complex numbers they are sorted faster than as columns.
+    both, which = np.unique(s.ravel()[tried] + 1j * f.ravel()[tried], return_inverse=True)
+    won, lost = both.real, both.imag
+    prices = np.array([log_price(*each) for each in zip(won.tolist(), lost.tolist(), strict=True)])
+    least = math.log(s.size / (1 - confidence)) - prices
+    lower[tried] = _ends(won, lost, least, 0.0)[which]
+    upper[tried] = _ends(won, lost, least, 1.0)[which]
     return lower.reshape(s.shape), upper.reshape(s.shape)

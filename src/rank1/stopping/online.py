@@ -34,11 +34,11 @@ from rank1.stopping.evalues import likeliest, log_loss, log_price
 from rank1.stopping.evidence import SHARP
 from rank1.stopping.rule import rule_of
 from rank1.stopping.sharp import log_sharp, steepest
+from rank1.tournament import put, start_tournament, winner
 
 __all__ = ["Watch", "may_stop", "note_report", "report", "start_watch"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: The bound is a sum of rounded numbers; this is far more than all their errors.
 SLACK = 1e-6
@@ -62,14 +62,13 @@ SIDE = record("levels", "stride")
 
 
 class Watch(NamedTuple):
-    """Counts and means of the arms, and what the rule needs beside them."""
+    """Counts of the arms, the tournament of their means, and what the rule needs beside them."""
 
     at: NDArray[Any]  # see `AT`
     sides: NDArray[Any]  # see `SIDE`: of the grid on which the leader is compared with neighbours
     successes: Floats
     failures: Floats
-    means: Floats
-    winner: Ints  # the tournament: node m has the winner of nodes 2m and 2m + 1; -1 for none
+    top: Floats  # see `rank1.tournament`
 
 
 def start_watch(
@@ -106,8 +105,7 @@ def start_watch(
     at[0].kind = made.kind
     sides = np.array(list(zip(made.grid.sizes, made.grid.strides, strict=True)), SIDE)
     arms = made.grid.arms
-    winner = np.full(2 << (arms - 1).bit_length(), -1, np.int64)
-    return Watch(at, sides, np.zeros(arms), np.zeros(arms), np.zeros(arms), winner)
+    return Watch(at, sides, np.zeros(arms), np.zeros(arms), start_tournament(arms)[0])
 
 
 def report(watch: Watch, arm: int, reward: float) -> None:
@@ -133,22 +131,12 @@ def note_report(watch: Watch, arm: int, reward: float) -> None:
     s += reward
     f += 1.0 - reward
     watch.successes[arm], watch.failures[arm] = s, f
-    watch.means[arm] = s / (s + f)
-    means, winner = watch.means, watch.winner
-    node = len(winner) // 2 + arm
-    winner[node] = arm
-    while node > 1:
-        node >>= 1
-        left, right = winner[2 * node], winner[2 * node + 1]
-        best = left
-        if left < 0 or (right >= 0 and means[right] > means[left]):
-            best = right
-        if winner[node] == best and best != arm:
-            break
-        winner[node] = best
-    if winner[1] != at.leader:
-        at.leader = winner[1]
-        at.bound = math.inf
+    mean, before = s / (s + f), watch.top[1]
+    put(watch.top, arm, mean)
+    if arm == at.leader or mean >= before:
+        leader = winner(watch.top)
+        if leader != at.leader:
+            at.leader, at.bound = leader, math.inf
 
 
 @inlined

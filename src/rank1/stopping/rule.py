@@ -15,7 +15,7 @@ from rank1.compiled import kernel_for
 from rank1.counts import tables
 from rank1.grid import Grid
 from rank1.stopping.evalues import DIFFERENCE
-from rank1.stopping.evidence import evidence, kind_of, largest_margin
+from rank1.stopping.evidence import evidence, kind_of
 
 __all__ = ["Rule", "Verdict", "leader_of", "log_e_value", "rule_of", "verdict"]
 
@@ -78,19 +78,6 @@ def _weakest(
         if value < least or weakest < 0:
             least, weakest = value, b
     return least, weakest
-
-
-def _cost(
-    s: Floats, f: Floats, leader: int, others: Ints, kind: int, null: int, threshold: float
-) -> float:
-    """The least margin at which every comparison is rejected; at most 1."""
-    cost = 0.0
-    s_a, f_a = float(s[leader]), float(f[leader])
-    for b in others:
-        s_b, f_b = float(s[b]), float(f[b])
-        if not evidence(kind, null, cost, s_a, f_a, s_b, f_b) >= threshold:
-            cost = largest_margin(kind, null, cost, 1.0, threshold, s_a, f_a, s_b, f_b)
-    return cost
 
 
 def _one(kind: int, null: int, margin: float, s: Floats, f: Floats) -> float:
@@ -157,8 +144,6 @@ class Verdict:
     log_e: float
     #: What log E must reach in every comparison.
     threshold: float
-    #: The best arm's mean exceeds the leader's by at most this: what stopping now could cost.
-    cost: float
     confidence: float
     tolerance: float
     rank_one: bool
@@ -176,8 +161,8 @@ class Verdict:
         >>> from rank1 import stopping
         >>> v = stopping.verdict([30, 20], [70, 80])
         >>> v.reason_with(lambda level: "AB"[level])
-        'go on: B may still be better than A, log E is -3.72 and must reach 3.00; stopping now costs at most 0.147 in mean reward'
-        """  # noqa: E501
+        'go on: B may still be better than A, log E is -3.72 and must reach 3.00'
+        """
         leader, level = name(*self.leader), f"confidence {100 * self.confidence:g}%"
         arm, beaten = "arm", "every arm that differs from it in one level"
         if len(self.leader) == 2:
@@ -193,8 +178,8 @@ class Verdict:
             return f"stop: {leader} is best at {level}, as it beats {beaten}; closest is {other}"
         if self.stop:
             return (
-                f"stop: {leader} is at most {self.cost:.3g} below the best at {level}, within the "
-                f"tolerance of {self.tolerance:g}; closest is {other}"
+                f"stop: {leader} is within the tolerance of {self.tolerance:g} of the best at "
+                f"{level}; closest is {other}"
             )
         if self.tolerance == 0:
             question = f"{other} may still be better than {leader}"
@@ -202,10 +187,7 @@ class Verdict:
             question = f"with {other} in sight, {leader} may still be {self.tolerance:g} too low"
         else:
             question = f"{other} may still be {self.tolerance:g} better than {leader}"
-        return (
-            f"go on: {question}, log E is {self.log_e:.2f} and must reach {self.threshold:.2f}; "
-            f"stopping now costs at most {self.cost:.3g} in mean reward"
-        )
+        return f"go on: {question}, log E is {self.log_e:.2f} and must reach {self.threshold:.2f}"
 
 
 def verdict(
@@ -221,7 +203,6 @@ def verdict(
     However the arms were chosen, however late rewards came in, and however often one looks: on
     grids of rank one (on any grid, if that is not assumed) the probability that this ever says
     «stop» with a leader that is more than `tolerance` below the best is at most 1 − `confidence`.
-    So is the probability that `cost` is ever too small.
 
     Parameters
     ----------
@@ -264,8 +245,8 @@ def verdict(
     >>> stopping.verdict(successes, failures).reason
     'stop: (0, 0) is best at confidence 95%, as it beats every other pair of its row and column; closest is (1, 0)'
     >>> now = stopping.verdict([[30, 15], [9, 0]], [[30, 45], [21, 0]])
-    >>> now.stop, now.weakest, round(now.log_e, 2), round(now.threshold, 2), round(now.cost, 2)
-    (False, (1, 0), -2.55, 4.09, 0.68)
+    >>> now.stop, now.weakest, round(now.log_e, 2), round(now.threshold, 2)
+    (False, (1, 0), -2.55, 4.09)
     >>> round(stopping.verdict([[30, 15], [9, 0]], [[30, 45], [21, 0]], rule="sharp").log_e, 2)
     0.42
 
@@ -294,7 +275,6 @@ def verdict(
     compared = s, f, leader, others, made.kind, made.null
     log_least, weakest = kernel_for(_weakest, work=work)(*compared, made.tolerance)
     stop = bool(log_least >= made.threshold)
-    cost = float(kernel_for(_cost, work=work)(*compared, made.threshold))
     trials = s[leader] + f[leader]
     grid = Grid(won.shape)
     return Verdict(
@@ -304,7 +284,6 @@ def verdict(
         weakest=grid.levels(int(weakest)) if s.size > 1 else None,
         log_e=float(log_least),
         threshold=made.threshold,
-        cost=min(cost, made.tolerance) if stop else max(cost, math.nextafter(made.tolerance, 1)),
         confidence=float(confidence),
         tolerance=made.tolerance,
         rank_one=bool(rank_one),

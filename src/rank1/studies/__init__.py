@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
-from rank1.documents import Best, Replayed, Report, Suggestion, Verified
+from rank1.documents import (
+    Best,
+    Forecast,
+    Imported,
+    Personalised,
+    Recorded,
+    Replayed,
+    Report,
+    Suggestion,
+    Verified,
+)
 from rank1.studies.fitting import StudyFit
 from rank1.studies.study import Study
 
-__all__ = ["Best", "Replayed", "Report", "Study", "StudyFit", "Suggestion", "Verified"]
+__all__ = [
+    "Best",
+    "Forecast",
+    "Imported",
+    "Personalised",
+    "Recorded",
+    "Replayed",
+    "Report",
+    "Study",
+    "StudyFit",
+    "Suggestion",
+    "Verified",
+]

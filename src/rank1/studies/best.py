@@ -1,25 +1,40 @@
-"""What a study has found: the leader, intervals that agree with the rule, and whether to stop."""
+"""What a study has found: the leader, by how much, how sure that is, and whether to stop."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rank1.documents import Best
+from rank1.studies.best_drawn import best_drawn
+from rank1.studies.examination import examine
 from rank1.studies.spec import Spec
 from rank1.studies.state import StudyState
+from rank1.studies.words import ORDER, Doubt, Finding, Lift, name
 
 if TYPE_CHECKING:
     from rank1 import stopping
 
 __all__ = ["Best", "best_of"]
 
+Floats = NDArray[np.float64]
+
+#: Rewards of either kind, and standard errors, from which on a difference of delays is told.
+LEAST_DELAYS, CLEAR = 30, 4.0
+
 
 def best_of(state: StudyState, spec: Spec, now: float) -> Best:
     """What a study has found by now."""
+    return best_counted(state, spec, now) if state.design is None else best_drawn(state, now)
+
+
+def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
+    """What a study with a policy has found by now: from counts, whatever chose the arms."""
     from rank1 import stopping
     from rank1.fit.pooled import mean_of_all
 
@@ -40,26 +55,45 @@ def best_of(state: StudyState, spec: Spec, now: float) -> Best:
         drawn_any = stopping.relative_intervals(won, lost, *level, rank_one=False)
         lower, upper = stopping.mean_intervals(won, lost, spec.confidence)
         means = np.where(counts > 0, won / counts, np.nan)
-        effects = stopping.effects(won, lost, spec.confidence)
+        effects = dict(zip(sides, stopping.effects(won, lost, spec.confidence).sides, strict=True))
 
     def labels(*levels: int) -> tuple[str, ...]:
         return tuple(names[k] for names, k in zip(sides.values(), levels, strict=True))
 
-    def name(*levels: int) -> str:
-        return " × ".join(labels(*levels))
+    def called(*levels: int) -> str:
+        return name(labels(*levels))
 
     def reason(one: stopping.Verdict) -> str:
         if spec.forgetting is not None:
             return (
                 "no rule for when to stop: the study forgets, because means may move; "
-                f"{name(*one.leader)} leads"
+                f"{called(*one.leader)} leads"
             )
-        return _in_units(one, width).reason_with(name)
+        return dataclasses.replace(one, tolerance=one.tolerance * width).reason_with(called)
 
     may_stop = spec.forgetting is None
+    doubt = None
+    if ruled.stop and may_stop and not any_grid.stop:
+        found = examine(won, lost, ruled.leader)
+        if found is not None:
+            arm = found.arm
+            doubt = Doubt(
+                labels(*arm), low + width * float(means[arm]), low + width * ruled.mean,
+                int(counts[arm]), found.speaks,
+            )  # fmt: skip
+    finding = Finding(
+        leader=labels(*ruled.leader) if total else None,
+        lift=_lift(spec, sides, ruled.leader, effects) if counts.size > 1 else None,
+        order_stop=ruled.stop and may_stop,
+        doubt=doubt,
+        confidence=spec.confidence,
+        tolerance=spec.tolerance,
+        drawn=False,
+        no_rule="" if may_stop else "the study forgets, so there is no rule for when to stop",
+    )
     return Best(
         sides=sides,
-        leader=labels(*ruled.leader) if total else None,
+        leader=finding.leader,
         mean=low + width * ruled.mean,
         counts=counts,
         means=low + width * means,
@@ -71,25 +105,105 @@ def best_of(state: StudyState, spec: Spec, now: float) -> Best:
         out=drawn.out,
         any_grid_upper=low + width * drawn_any.upper,
         any_grid_out=drawn_any.out,
-        effects=dict(zip(sides, effects.sides, strict=True)),
+        effects=effects,
         rate=float(low + width * won.sum() / total) if total else math.nan,
         equal_split=low + width * mean_of_all(won, lost),
-        stop=ruled.stop and may_stop,
+        stop=finding.stop,
         reason=reason(ruled),
         any_grid_stop=any_grid.stop and may_stop,
         any_grid_reason=reason(any_grid),
-        cost=width * ruled.cost,
-        any_grid_cost=width * any_grid.cost,
         confidence=spec.confidence,
         tolerance=spec.tolerance,
         recommended=state.recommended(),
         totals=state.counts(),
         pending=state.pending(),
+        statement=finding.statement,
+        next_step=finding.next_step,
+        assumes=_assumed(spec, len(sides)),
+        lift=None if finding.lift is None else finding.lift.to_dict(),
+        verdicts={
+            "one_order": {"stop": finding.order_stop, "reason": reason(ruled)},
+            "any_grid": {"stop": any_grid.stop and may_stop, "reason": reason(any_grid)},
+        },
+        levels=_levels(state, sides, effects, drawn.out),
+        warnings=_warnings(state),
     )
 
 
-def _in_units(verdict: stopping.Verdict, width: float) -> stopping.Verdict:
-    """A verdict whose cost and tolerance are in the units of the rewards."""
-    return dataclasses.replace(
-        verdict, cost=verdict.cost * width, tolerance=verdict.tolerance * width
-    )
+def _lift(
+    spec: Spec, sides: dict[str, list[str]], leader: Sequence[int], effects: dict[str, Floats]
+) -> Lift:
+    """The leader's lift over the control; over the runner-up if it is the control, or none is."""
+    over, control = list(leader), spec.control
+    if control is not None and all(control[side] in sides[side] for side in sides):
+        over = [sides[side].index(control[side]) for side in sides]
+    is_control = over != list(leader)
+    if not is_control:
+        others = {
+            (side, k): effect[0]
+            for side, table in enumerate(effects.values())
+            for k, effect in enumerate(table.tolist())
+            if k != leader[side]
+        }
+        side, k = max(others, key=lambda one: np.nan_to_num(others[one], nan=-1.0))
+        over[side] = k
+    estimate, low, high = 1.0, 1.0, 1.0
+    with np.errstate(divide="ignore"):
+        for table, level, first in zip(effects.values(), over, leader, strict=True):
+            if level != first:
+                at, least, most = table[level]
+                estimate, low, high = estimate / at, low / most, high / least
+    labels = tuple(names[k] for names, k in zip(sides.values(), over, strict=True))
+    return Lift(labels, is_control, float(estimate - 1), float(low - 1), float(high - 1))
+
+
+def _levels(
+    state: StudyState, sides: dict[str, list[str]], effects: dict[str, Floats], out: Any
+) -> dict[str, list[dict[str, Any]]]:
+    """What is known of each level, over the leader's."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for axis, (side, names) in enumerate(state.labels.items()):
+        others = tuple(k for k in range(out.ndim) if k != axis)
+        gone = dict(zip(sides[side], out.all(axis=others).tolist(), strict=True))
+        known = dict(zip(sides[side], effects[side].tolist(), strict=True))
+        found[side] = [
+            {
+                "label": label,
+                "living": label in known and not gone[label],
+                "share": None,
+                "estimate": known[label][0] - 1 if label in known else None,
+                "lift": [end - 1 for end in known[label][1:]] if label in known else None,
+                "gone_at": None,
+                "why": None if label in known else "retired",
+            }
+            for label in names
+        ]
+    return found
+
+
+def _assumed(spec: Spec, sides: int) -> list[str]:
+    found = [f"One order: {ORDER}."] if sides > 1 else []
+    found.append("Means don't change while the study runs.")
+    if spec.on_expiry != "default":
+        found.append("How long a reward takes doesn't depend on what it is.")
+    return found
+
+
+def _warnings(state: StudyState) -> list[str]:
+    """Delays that depend on the reward: they are counted where each report is evidence at once."""
+    n, total, squares = state.book.delays.T
+    if n.min() < LEAST_DELAYS:
+        return []
+    means = total / n
+    spread = np.sqrt(np.maximum(squares / n - means**2, 0.0))
+    apart, error = abs(means[1] - means[0]), math.hypot(*(spread / np.sqrt(n)))
+    if apart <= CLEAR * error or apart <= spread.min() / 2:
+        return []
+    slow, fast = ("High", "low") if means[1] > means[0] else ("Low", "high")
+    return [
+        f"{slow} rewards come {apart:.0f} events later than {fast} ones, on average: the rule for "
+        "when to stop doesn't hold, because arms that were shown lately look "
+        f"{'worse' if slow == 'High' else 'better'} than they are. Create the study with a "
+        "reward_window and on_expiry='default', or with goal='find' and without a policy, whose "
+        "bets withstand it."
+    ]

@@ -11,26 +11,37 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.errors import FormatError, InputError, InputTypeError, UnknownSuggestionError, shown
+from rank1.errors import (
+    FormatError,
+    InputError,
+    InputTypeError,
+    UnknownSuggestionError,
+    shown,
+)
 
 __all__ = [
     "COLUMNS",
+    "EXPOSURES",
+    "HELD_OUT",
+    "REPEAT",
     "Event",
     "Events",
     "Expiry",
     "Kind",
     "as_events",
     "check_text",
+    "check_texts",
     "data_text",
     "new_uid",
     "nonces",
+    "read_data",
     "read_id",
     "suggestion_id",
 ]
@@ -55,8 +66,9 @@ class Kind(IntEnum):
 
     #: The study begins: `data` is its specification (JSON).
     CREATED = 1
-    #: A pull was handed out: arm, tag; `value` is its propensity, where one is known; `data` is
-    #: what the caller wants to know again (JSON).
+    #: A pull was handed out: arm; `tag` is the policy's, or the version that its levels were drawn
+    #: under, `REPEAT` or `HELD_OUT`; `value` is its propensity, where one is known; `data` is what
+    #: the caller wants to know again (JSON).
     SUGGESTED = 2
     #: A reward came back: suggestion, `value` as it was told; `tag` is 1 if it came after expiry.
     REPORTED = 3
@@ -70,10 +82,27 @@ class Kind(IntEnum):
     HISTORY = 7
     #: The study was closed.
     RETIRED = 8
+    #: A version of the design begins: `tag` is its number, `data` its shares, leaders, fit and
+    #: which levels live (JSON).
+    VERSION = 9
+    #: An exposure that was drawn elsewhere: arm, unit, `tag` is the version it was drawn under;
+    #: `value` is its reward, NaN if that comes later, as a report.
+    RECORDED = 10
+    #: A second metric that came with the reward before it: arm, `tag` as there, `metric`, `value`.
+    GUARDRAIL = 11
 
 
 #: Events that say what became of a suggestion; each at most once for each suggestion.
 OUTCOMES = (Kind.REPORTED, Kind.CANCELLED, Kind.EXPIRED)
+#: Events whose `data` is folded.
+WITH_DATA = (Kind.CREATED, Kind.REVISED, Kind.VERSION)
+#: Events that show an arm to somebody: what outcomes speak of.
+EXPOSURES = (Kind.SUGGESTED, Kind.RECORDED)
+
+#: Tags of exposures that are no evidence: a unit that was counted before, ...
+REPEAT = -2
+#: ... and one that is held out, so that it is shown the control.
+HELD_OUT = -3
 
 
 class Expiry(IntEnum):
@@ -88,9 +117,9 @@ class Event(NamedTuple):
     """One event, and the one definition of the columns that a log has.
 
     Tables, statements, what is folded and what is exported derive from these fields. `Kind` says
-    which of them mean something; the storage fills in seq and at. A field that is added here is
-    added to the tables of earlier versions when they are next opened for writing (raise FORMAT of
-    the storages); until then, and in all events before, it reads as its default.
+    which of them mean something; the storage fills in seq, at and checksum. A field that is added
+    here is added to the tables of earlier versions when they are next opened for writing (raise
+    FORMAT of the storages); until then, and in all events before, it reads as its default.
 
     An arm has its number on the *room* of its study: the grid with as many levels on each side as
     the study can ever have (`Spec.room`). So the number stays when levels are added. Version 1 of
@@ -107,8 +136,12 @@ class Event(NamedTuple):
     position: Annotated[int, "int4"] = 0
     unit: Annotated[str | None, "text"] = None
     data: Annotated[str | None, "text"] = None
+    #: Which guardrail an event is of, from 1 on, in the order of `Spec.guardrails`.
+    metric: Annotated[int, "int4"] = 0
     seq: Annotated[int, "int8"] = 0
     at: Annotated[float, "float8"] = 0.0
+    #: See `storage.checksum`; 0 in events from before there were any.
+    checksum: Annotated[int, "int8"] = 0
 
 
 #: The columns of a log, with their types: int2, int4, int8, float8 or text.
@@ -128,6 +161,7 @@ class Events(NamedTuple):
     suggestion: NDArray[np.int64]
     value: NDArray[np.float64]
     nonce: NDArray[np.int32]
+    metric: NDArray[np.int32]
     seq: NDArray[np.int64]
     at: NDArray[np.float64]
 
@@ -138,8 +172,8 @@ class Events(NamedTuple):
 
 
 _TYPES = {"int2": "i2", "int4": "i4", "int8": "i8", "float8": "f8"}
-#: The columns of `Events` as one record.
-RECORD = np.dtype([(name, _TYPES[COLUMNS[name]]) for name in Events._fields])
+#: The columns of `Events` and their checksum, as one record.
+RECORD = np.dtype([(name, _TYPES[COLUMNS[name]]) for name in (*Events._fields, "checksum")])
 
 
 def columns(records: NDArray[Any]) -> Events:
@@ -239,9 +273,36 @@ def check_text(name: str, text: Any) -> str:
         raise InputTypeError(name, text, "text")
     if not 1 <= len(text) <= MAX_TEXT:
         raise InputError(name, text, f"text of 1 to {MAX_TEXT} characters", got=f"{len(text):,}")
-    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+    if not _can_be_kept(text):
         raise InputError(name, text, "text without null characters and halves of surrogate pairs")
     return text
+
+
+def _can_be_kept(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def check_texts(name: str, texts: Iterable[str | None]) -> None:
+    """The same for many, of which some may be None: a third of the time."""
+    given = [text for text in texts if text is not None]
+    if not given:
+        return
+    strings = all(isinstance(text, str) for text in given)
+    if strings and all(given) and max(map(len, given)) <= MAX_TEXT and _can_be_kept("".join(given)):
+        return
+    for text in given:
+        check_text(name, text)
+
+
+def read_data(event: Event, damaged: Callable[[str], Exception]) -> Any:
+    """What `data_text` wrote of an event's data; else what `damaged` makes of a sentence."""
+    try:
+        return None if event.data is None else json.loads(event.data)
+    except ValueError as error:
+        raise damaged(f"the data of event {event.seq} can't be read: {error}") from None
 
 
 def data_text(data: Any) -> str | None:

@@ -19,34 +19,47 @@ from rank1.errors import FileError, InputError
 from rank1.policies import Known, Policy
 from rank1.policies.base import choose, update
 from rank1.settings import parse_policy
-from rank1.studies.events import OUTCOMES, Event, Events, Expiry, Kind, suggestion_id
+from rank1.studies.events import (
+    OUTCOMES,
+    Event,
+    Events,
+    Expiry,
+    Kind,
+    read_data,
+    suggestion_id,
+)
 from rank1.studies.spec import Spec
 from rank1.studies.state import Change, StudyState
 from rank1.studies.storage import Reader, StudyRow
 
-__all__ = ["event_lines", "export_log", "lines_of", "page_lines", "replay_log"]
+__all__ = ["EXPORTED", "event_lines", "export_log", "page_lines", "replay_log"]
 
 PAGE = 10_000
+#: Events of which the export has a line: an arm that was shown, or should be.
+EXPORTED = (Kind.SUGGESTED, Kind.RECORDED)
 
 
-def lines_of(study: StudyRow, state: StudyState, log: Reader) -> Iterator[dict[str, Any]]:
-    """A dict for each suggestion, in order."""
+def lines_of(study: StudyRow, state: StudyState, log: Reader) -> Iterator[list[dict[str, Any]]]:
+    """A dict for each suggestion and each exposure, in order, by pages."""
     after = 0
-    while page := log.page(study.id, after, PAGE, kinds=(Kind.SUGGESTED,)):
+    while page := log.page(study.id, after, PAGE, kinds=EXPORTED):
         after = page[-1].seq
-        yield from page_lines(study, state, log, page)
+        yield list(page_lines(study, state, log, page))
 
 
 def page_lines(
     study: StudyRow, state: StudyState, log: Reader, page: list[Event]
 ) -> Iterator[dict[str, Any]]:
-    """A dict for each of these suggestions."""
+    """A dict for each of these suggestions and exposures."""
     became: dict[int, dict[int, Event]] = {}
     for event in log.outcomes(study.id, [each.seq for each in page]):
         became.setdefault(event.suggestion, {})[event.kind] = event
     for asked in page:
         outcome = became.get(asked.seq, {})
+        drawn_elsewhere = asked.kind == Kind.RECORDED
         told = outcome.get(Kind.REPORTED)
+        if told is None and drawn_elsewhere and not math.isnan(asked.value):
+            told = asked._replace(tag=0)
         what = "reported" if told else "pending"
         if not told and Kind.CANCELLED in outcome:
             what = "cancelled"
@@ -59,10 +72,11 @@ def page_lines(
             "reward": told.value if told else None,
             "asked_at": asked.at,
             "told_at": told.at if told else None,
-            "late": bool(told and told.tag == 1),
-            "propensity": None if math.isnan(asked.value) else asked.value,
+            "late": bool(told and told.tag != 0),
+            "propensity": None if drawn_elsewhere or math.isnan(asked.value) else asked.value,
+            "version": asked.tag if drawn_elsewhere else None,
             "unit": asked.unit,
-            "data": None if asked.data is None else json.loads(asked.data),
+            "data": read_data(asked, log.damaged),
         }
 
 
@@ -77,21 +91,23 @@ def event_lines(
             "seq": event.seq, "at": event.at, "kind": Kind(event.kind).name.lower()
         }  # fmt: skip
         pull = asked.get(event.suggestion, event)
-        if pull.kind == Kind.SUGGESTED:
+        if pull.kind in EXPORTED:
             line["id"] = suggestion_id(study.uid, pull.seq, pull.nonce)
-        if pull.kind in (Kind.SUGGESTED, Kind.HISTORY):
+        if pull.kind in (*EXPORTED, Kind.HISTORY):
             line |= state.document(pull.arm)
-        if event.kind in (Kind.REPORTED, Kind.HISTORY, Kind.EXPIRED):
+        if event.kind in (Kind.REPORTED, Kind.HISTORY, Kind.EXPIRED, Kind.RECORDED):
             line["reward"] = event.value if math.isfinite(event.value) else None
         if event.kind == Kind.HISTORY:
             line["count"] = event.tag
         if event.kind == Kind.REPORTED:
-            line["late"] = event.tag == 1
+            line["late"] = event.tag != 0
+        if event.kind in (Kind.RECORDED, Kind.VERSION):
+            line["version"] = event.tag
         if event.kind == Kind.REVISED:
             line["revision"] = event.tag
             line["change"] = Change.read(event.data).to_dict()
         if event.kind == Kind.SUGGESTED and event.data is not None:
-            line["data"] = json.loads(event.data)
+            line["data"] = read_data(event, log.damaged)
         line |= {name: text for name in ("unit", "key") if (text := getattr(event, name))}
         yield line
 
@@ -99,17 +115,18 @@ def event_lines(
 def export_log(
     study: StudyRow, state: StudyState, log: Reader, path: str | os.PathLike[str]
 ) -> int:
-    """Write a line for each suggestion, as JSONL or Parquet; how many."""
+    """Write a line for each suggestion and each exposure, as JSONL or Parquet; how many."""
     place = Path(path)
     if place.suffix not in (".jsonl", ".parquet"):
         raise FileError(f"{str(place)!r} must end with .jsonl or .parquet", where=str(place))
-    lines = 0
+    pages = lines_of(study, state, log)
     if place.suffix == ".jsonl":
+        count = 0
         with atomic.whole_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-            for line in lines_of(study, state, log):
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-                lines += 1
-        return lines
+            for page in pages:
+                file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in page)
+                count += len(page)
+        return count
     import polars as pl
 
     levels = dict.fromkeys(state.labels, pl.String)
@@ -118,17 +135,17 @@ def export_log(
         **(dict.fromkeys(("row", "column"), pl.String) if len(levels) == 2 else {}),
         "levels": pl.Struct(levels), "state": pl.String, "reward": pl.Float64,
         "asked_at": pl.Float64, "told_at": pl.Float64, "late": pl.Boolean,
-        "propensity": pl.Float64, "unit": pl.String, "data": pl.String,
+        "propensity": pl.Float64, "version": pl.Int64, "unit": pl.String, "data": pl.String,
     }  # fmt: skip
-    # What is free in form can only be a text in a table.
-    rows = [
-        line | {"data": None if line["data"] is None else json.dumps(line["data"])}
-        for line in lines_of(study, state, log)
-    ]
-    frame = pl.DataFrame(rows, schema=schema)
+    frames = [pl.DataFrame(schema=schema)]
+    for page in pages:
+        for line in page:  # what is free in form can only be a text in a table
+            line["data"] = None if line["data"] is None else json.dumps(line["data"])
+        frames.append(pl.DataFrame(page, schema=schema))
+    whole = pl.concat(frames)
     with atomic.whole_file(path) as temporary:
-        frame.write_parquet(temporary)
-    return len(frame)
+        whole.write_parquet(temporary)
+    return len(whole)
 
 
 def _replay(
@@ -156,15 +173,14 @@ def _counted(events: Events) -> NDArray[np.bool_]:
 
 
 def replay_log(
-    known: StudyState, spec: Spec, log: Reader, study: StudyRow, policy: Policy | str, seed: int
+    known: StudyState, spec: Spec, events: Events, study: StudyRow, policy: Policy | str, seed: int
 ) -> Replayed:
-    """Play another policy on the rewards of a log, each arm's in their order.
+    """Play another policy on the rewards of a log's events, each arm's in their order.
 
     A reward says nothing of which policy asked for it, so as long as means stay, these are draws
     like any others. It ends where the log has no more rewards of an arm.
     """
     other = parse_policy(policy) if isinstance(policy, str) else policy
-    events = log.read(study.id)
     _, living = known.places_of(events.arm)
     counted = np.flatnonzero(_counted(events))
     history = events.kind[counted] == Kind.HISTORY

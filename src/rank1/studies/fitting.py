@@ -1,30 +1,38 @@
-"""Is a study's grid of rank one? By replaying its own policy on the fitted grid."""
+"""Is a study's grid of rank one? By playing the study again on the fitted grid."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import generator, kernel_for
 from rank1.documents import to_document
-from rank1.policies.base import choose, update
-from rank1.policies.folding import load_tallies
-from rank1.studies.spec import Spec, started
-from rank1.studies.state import StudyState
+from rank1.grid import Grid
+from rank1.studies.events import Events, Kind
+from rank1.studies.order import Replayer, grids_of, read_order
+from rank1.studies.spec import Spec
+from rank1.studies.state import Change, StudyState
+from rank1.studies.storage import Reader
 
 if TYPE_CHECKING:
-    from rank1.fit import Fit
+    from rank1.fit import Fit, Replay
 
-__all__ = ["Deviation", "StudyFit", "fit_of"]
+__all__ = ["Deviation", "Material", "StudyFit", "fit_of", "read_material"]
 
 Floats = NDArray[np.float64]
 
-#: A p-value below this is taken as a sign against rank one.
+#: A p-value of at most this is taken as a sign against rank one.
 LEVEL = 0.05
+#: The least B with which p can be that small: 1/(1 + B) ≤ LEVEL.
+LEAST_B = round(1 / LEVEL) - 1
+#: An arm has enough pulls if they would show with this probability that it is as good as the
+#: leader.
+ENOUGH = 0.8
 
 
 class Deviation(NamedTuple):
@@ -51,14 +59,44 @@ class StudyFit:
     means: Floats
     deviance: float
     degrees_of_freedom: int
-    #: By replaying the study's policy on the fitted grid; None where nothing is known.
+    #: By playing the study again on the fitted grid; None where nothing is known.
     p_value: float | None
     repetitions: int
+    #: The arm of the largest average; None where nothing is known.
+    leader: tuple[str, ...] | None
+    #: How likely the pulls are to show a second peak, wherever it is: the least of the powers, over
+    #: all arms, of a one-sided 5% test of the fitted mean against the leader's mean. None where
+    #: there is nothing to test.
+    power: float | None
+    #: The arms of which this power is below 80%, the least first: they have too few pulls.
+    hardly_tried: list[tuple[str, ...]]
     #: By side, the factors of its levels relative to the largest.
     effects: dict[str, list[float]]
     #: The arms that deviate most, the worst first.
     deviating: list[Deviation]
     advice: str
+
+    def __str__(self) -> str:
+        """The main facts in about ten lines."""
+        size = " × ".join(f"{len(names)} {side}" for side, names in self.sides.items())
+        rewards = int(self.model.successes.sum() + self.model.failures.sum())
+        lines = [f"Is the grid of rank one? {size}, {rewards:,} rewards"]
+        if self.p_value is not None:
+            lines.append(
+                f"deviance {self.deviance:.1f} on {self.degrees_of_freedom} degrees of freedom, "
+                f"p = {self.p_value:.3g} by {self.repetitions} replays; "
+                f"{self.model.explained:.0%} explained"
+            )
+            lines.append(f"power {self.power:.0%} for a second peak where the pulls say least")
+        for side, factors in self.effects.items():
+            ranked = sorted(zip(self.sides[side], factors, strict=True), key=lambda one: -one[1])
+            shown = ", ".join(f"{name} {factor:.3g}" for name, factor in ranked[:6])
+            lines.append(f"{side}: {shown}" + (", …" if len(ranked) > 6 else ""))
+        lines += [
+            f"{_name(arm)}: mean {rate:.3g}, {fitted:.3g} would fit"
+            for arm, rate, fitted, _ in self.deviating[:2]
+        ]
+        return "\n".join(lines + textwrap.wrap(self.advice, 100))
 
     def to_dict(self) -> dict[str, Any]:
         """The main facts as plain values, for JSON; of two sides, also as rows and columns."""
@@ -80,55 +118,71 @@ class StudyFit:
         return found
 
 
-def _play(
-    state: Any, means: Floats, rng: np.random.Generator, n: int, won: Floats, trials: Floats
-) -> None:
-    for _ in range(n):
-        arm, tag = choose(state, rng)
-        reward = 1.0 if rng.random() < means[arm] else 0.0
-        update(state, arm, tag, reward)
-        won[arm] += reward
-        trials[arm] += 1.0
+class Material(NamedTuple):
+    """What a fit needs of a study: a copy, so that nothing is computed while it is locked."""
+
+    #: The levels that live, by side, and the evidence of their arms.
+    sides: dict[str, list[str]]
+    counts: Floats
+    sums: Floats
+    #: The evidence of all arms that there ever were.
+    all_counts: Floats
+    all_sums: Floats
+    #: The log, and what its revisions changed.
+    events: Events
+    changes: list[Change]
+    now: float
 
 
-def fit_of(known: StudyState, spec: Spec, now: float, B: int, seed: int) -> StudyFit:
-    """The fit of all evidence so far."""
-    from rank1.fit import fit, p_value
-
-    B = checks.integer("B", B, 1)
+def read_material(known: StudyState, log: Reader, study: int) -> Material:
+    """All that a fit needs."""
+    now, events = log.now(study), log.read(study)
     counts, sums = known.evidence(now)
+    revised = events.seq[events.kind == Kind.REVISED].tolist()
+    return Material(
+        sides={side: known.living_labels(side) for side in known.labels},
+        counts=counts,
+        sums=sums,
+        all_counts=known.book.counts.reshape(known.grid.sizes).copy(),
+        all_sums=known.book.sums.reshape(known.grid.sizes).copy(),
+        events=events,
+        changes=[Change.read(event.data) for event in log.events(study, revised)],
+        now=now,
+    )
+
+
+def fit_of(
+    material: Material, spec: Spec, B: int, seed: int, replay: Replay | None = None
+) -> StudyFit:
+    """The fit of all evidence so far.
+
+    `replay` plays the study again on other means; default: the study's policy, in the log's own
+    order of asks and reports. Where arms were drawn by known shares, `fit.fixed_design(counts)`
+    does: given who was shown what, only the rewards are drawn anew.
+    """
+    from rank1.fit import fit, fixed_design, p_value, powers
+    from rank1.stopping.rule import leader_of
+
+    B = checks.integer("B", B, LEAST_B)
+    sides, counts, sums = material.sides, material.counts, material.sums
     won = np.clip(sums, 0, counts)
     found = fit(won, counts - won)
-    imported = known.of_living(known.book.imported)
-    shape = counts.shape
-    own = int(counts.sum() - imported.sum())
-
-    def replay(means: Floats, rng: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
-        """As many rewards as there were: those from elsewhere first, arm by arm."""
-        means = np.clip(means, 0.0, 1.0).ravel()
-        trials = np.floor(imported).ravel()
-        successes = rng.binomial(trials.astype(np.int64), means).astype(np.float64)
-        if own > 0:
-            state = started(spec, shape)
-            kernel_for(load_tallies, state, work=B * trials.size)(state, trials, successes)
-            with generator(np.random.SeedSequence(int(rng.integers(2**63)))) as inner:
-                play = kernel_for(_play, state, work=B * own)
-                play(state, means, inner, own, successes, trials)
-        return successes.reshape(shape), (trials - successes).reshape(shape)
-
+    if replay is None and spec.design:
+        replay = fixed_design(counts)
     reported = bool(counts.sum() > 0)
-    testable = sum(size > 1 for size in shape) > 1
-    p = p_value(found, replay, B, seed) if reported and testable else None
+    testable = sum(size > 1 for size in counts.shape) > 1
+    p, leader, power = None, None, np.ones(0)
+    if reported:
+        leader = Grid(counts.shape).levels(leader_of(won.ravel(), (counts - won).ravel()))
+    if leader is not None and testable:
+        p = p_value(found, replay or _replay(material, spec, found, B), B, seed, double=not replay)
+        power = powers(found, leader).ravel()
     low, high = spec.reward_range
-    sides = {side: known.living_labels(side) for side in known.labels}
-    deviating = [
-        Deviation(
-            tuple(names[level] for names, level in zip(sides.values(), levels, strict=True)),
-            low + (high - low) * rate, low + (high - low) * fitted, residual,
-        )
-        for levels, rate, fitted, residual in found.deviating(5)
-    ]  # fmt: skip
-    return StudyFit(
+
+    def labels(levels: Sequence[int]) -> tuple[str, ...]:
+        return tuple(names[k] for names, k in zip(sides.values(), levels, strict=True))
+
+    made = StudyFit(
         sides=sides,
         model=found,
         means=low + (high - low) * found.means,
@@ -136,30 +190,68 @@ def fit_of(known: StudyState, spec: Spec, now: float, B: int, seed: int) -> Stud
         degrees_of_freedom=found.degrees_of_freedom,
         p_value=p,
         repetitions=B,
+        leader=None if leader is None else labels(leader),
+        power=float(power.min()) if len(power) else None,
+        hardly_tried=[
+            labels(Grid(counts.shape).levels(int(arm)))
+            for arm in np.argsort(power, kind="stable")[: (power < ENOUGH).sum()]
+        ],
         effects=dict(zip(sides, [each[:, 0].tolist() for each in found.effects], strict=True)),
-        deviating=deviating,
-        advice=_advice(p, deviating, reported, testable, found.degrees_of_freedom),
+        deviating=[
+            Deviation(
+                labels(levels), low + (high - low) * rate, low + (high - low) * fitted, residual
+            )
+            for levels, rate, fitted, residual in found.deviating(5)
+        ],
+        advice="",
     )
+    return replace(made, advice=_advice(made, reported, testable))
 
 
-def _advice(
-    p: float | None, deviating: list[Deviation], reported: bool, testable: bool, freedom: int
-) -> str:
+def _replay(material: Material, spec: Spec, found: Fit, B: int) -> Replay:
+    """The study's policy, in the log's own order of asks and reports."""
+    from rank1.fit import fit
+
+    grids = grids_of(spec, material.changes)
+    order = read_order(material.events, spec, grids, material.now)
+    means = found.means
+    if means.shape != grids.sizes:  # what was retired has means only here
+        sums = np.clip(material.all_sums, 0, material.all_counts)
+        means = fit(sums, material.all_counts - sums).means
+    return Replayer(spec, grids, order, means, repetitions=B)
+
+
+def _advice(found: StudyFit, reported: bool, testable: bool) -> str:
+    p, hidden, arms = found.p_value, found.hardly_tried, found.means.size
     if not testable:
         return "A single line is of rank one whatever its means are: there is nothing to test."
-    if not reported or p is None:
+    if not reported or p is None or found.leader is None:
         return "Nothing is reported yet, so there is nothing to fit."
-    if freedom == 0:
+    if found.degrees_of_freedom == 0:
         return "Too few arms have reports: those that have fit any product, so nothing is tested."
-    if p >= LEVEL:
+    if p <= LEVEL:
+        worst = found.deviating[0]
         return (
-            f"No sign against rank one (p = {p:.3g}): what assumes it may be used, the stopping "
-            "rule among it. Arms that were hardly tried can still be off."
+            f"The grid isn't of rank one (p = {p:.3g}): {_name(worst.arm)} has a mean of "
+            f"{worst.rate:.3g} where {worst.fitted:.3g} would fit. Look at the verdict that "
+            "doesn't assume rank one, and use a policy that doesn't, such as kl_ucb or thompson. "
+            "If you look repeatedly, look at doubling numbers of reports and ask for a p below "
+            "0.05/2, 0.05/4, …"
         )
-    worst = deviating[0]
+    if hidden:
+        return (
+            f"No sign against rank one (p = {p:.3g}), but {len(hidden)} of {arms} arms have too "
+            f"few pulls to show that they are as good as {_name(found.leader)}: a second peak "
+            f"could hide there, above all at {_name(hidden[0])} (power {found.power:.0%}). Don't "
+            "rely on rank one for these arms: look at the verdict that doesn't assume it, or give "
+            "them more pulls."
+        )
     return (
-        f"The grid isn't of rank one (p = {p:.3g}): {' × '.join(worst.arm)} has a mean of "
-        f"{worst.rate:.3g} where {worst.fitted:.3g} would fit. Look at the verdict that doesn't "
-        "assume rank one, and take a policy that doesn't, like kl_ucb or thompson. On repeated "
-        "looks, look at doubling numbers of reports and ask for a p below 0.05/2, 0.05/4, …"
+        f"No sign against rank one (p = {p:.3g}), and every arm has enough pulls to show a second "
+        f"peak (power at least {found.power:.0%}): what assumes rank one may be used, such as the "
+        "stopping rule."
     )
+
+
+def _name(arm: Sequence[str]) -> str:
+    return " × ".join(arm)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rank1.errors import FileError, InputError, InputTypeError
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import checks
+from rank1.documents import Imported
+from rank1.errors import InputError, InputTypeError
 from rank1.policies.base import has_counts
-from rank1.studies.events import Event, Kind
-from rank1.studies.suggestions import check_reward, key_used, under_key
+from rank1.studies.events import Event, Kind, check_text
+from rank1.studies.history_file import Line, file_lines
+from rank1.studies.state import StudyState
+from rank1.studies.suggestions import check_reward, key_used
 from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 __all__ = ["History", "history_lines", "import_history"]
@@ -22,109 +28,197 @@ __all__ = ["History", "history_lines", "import_history"]
 #: A file, or lines of one label for each side and the reward.
 History = str | os.PathLike[str] | Iterable[Sequence[Any]]
 
+#: How many events are appended at once: a list of them all would take a gigabyte at a million.
+PART = 5_000
+#: How many are compared at once with those that were imported before.
+COMPARED = 50_000
+#: Lines that an error names.
+NAMED = 5
 
-def import_history(access: StudyAccess, history: History, key: str | None) -> int:
-    """Add rewards of arms to the log, once; how many."""
-    given = list(history_lines(history, list(access.spec.sides)))
-    spec = access.spec
-    if key is None:
-        seal = hashlib.blake2b(repr(given).encode(), digest_size=16)
-        key = f"history {seal.hexdigest()}"
 
-    def work(doing: UnitOfWork) -> int:
-        before = under_key(doing, key, Kind.HISTORY)
-        state = doing.state
-        places = [
-            (side, {name: k for k, name in enumerate(names)})
-            for side, names in state.labels.items()
-        ]
-        counted: Counter[tuple[int, float]] = Counter()
-        for number, (*labels, reward) in enumerate(given, 1):
-            try:
-                levels = []
-                for (side, known), label in zip(places, labels, strict=True):
-                    if label not in known:
-                        raise InputError(side, label, "one of the study's")
-                    levels.append(known[label])
-                counted[state.room.arm(levels), check_reward(spec, reward)] += 1
-            except (InputError, InputTypeError) as error:
-                raise error.within(f"line {number} of the history") from None
-        if not counted:
-            raise InputError("history", history, "one with rewards", got="none")
-        if before:
-            if {(each.arm, each.value): each.tag for each in before} != dict(counted):
-                raise key_used(key)
-            return len(given)
-        if not has_counts(state.state):
-            warnings.warn(
-                f"{spec.policy} can't learn from rewards that it didn't ask for: the history "
-                "counts as evidence only",
-                UserWarning,
-                stacklevel=5,
-            )
-        doing.append(
-            [
-                Event(Kind.HISTORY, arm=arm, tag=count, value=value, key=key, position=k)
-                for k, ((arm, value), count) in enumerate(sorted(counted.items()))
-            ]
-        )
-        return len(given)
+class Tally(NamedTuple):
+    """How often each reward of each arm was seen, sorted by these."""
+
+    arms: NDArray[np.int64]
+    values: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+
+def import_history(
+    access: StudyAccess, history: History, key: str | None, columns: Mapping[str, str] | None = None
+) -> Imported:
+    """Add rewards of arms to the log, once."""
+    with access.turn:
+        state, _ = access.catch_up()
+        tally, skipped, seal = _tallied(state, history, columns)
+    key = f"history {seal}" if key is None else check_text("key", key)
+    rewards = int(tally.counts.sum())
+    if not rewards:
+        got = f"{skipped:,} lines without one" if skipped else "none"
+        raise InputError("history", history, "one with rewards", got=got)
+
+    def work(doing: UnitOfWork) -> Imported:
+        before = _is_there(doing, tally, key)
+        if not before:
+            if not has_counts(doing.state.state):
+                warnings.warn(
+                    f"{doing.spec.policy} can't learn from rewards that it didn't ask for: the "
+                    "history counts as evidence only",
+                    UserWarning,
+                    stacklevel=5,
+                )
+            for begin in range(0, len(tally.arms), PART):
+                part = zip(*(each[begin : begin + PART].tolist() for each in tally), strict=True)
+                doing.append(
+                    [
+                        Event(Kind.HISTORY, arm=arm, tag=count, value=value, key=key, position=k)
+                        for k, (arm, value, count) in enumerate(part, begin)
+                    ]
+                )
+        return Imported(rewards=rewards, skipped=skipped, already_imported=before)
 
     return access.transact(work)
 
 
-def history_lines(history: History, sides: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-    """The labels and the reward of each line."""
+def _is_there(work: UnitOfWork, tally: Tally, key: str) -> bool:
+    """Whether this was imported under this key; ConflictError if something else was."""
+    log, study, size = work.log, work.study.id, len(tally.arms)
+    first = log.with_key(study, key, limit=1)
+    if not first:
+        return False
+    # One import's events follow each other.
+    after = first[0].seq - 1
+    for begin in range(0, size, COMPARED):
+        arms, values, counts = (each[begin : begin + COMPARED] for each in tally)
+        found = log.read(study, after + begin, len(arms))
+        if not (
+            set(found.kind.tolist()) == {Kind.HISTORY}
+            and np.array_equal(found.arm, arms)
+            and np.array_equal(found.value, values)
+            and np.array_equal(found.tag, counts)
+        ):
+            raise key_used(key)
+    if any(event.key == key for event in log.events(study, [after + size + 1])):
+        raise key_used(key)
+    return True
+
+
+def _tallied(
+    state: StudyState, history: History, columns: Mapping[str, str] | None
+) -> tuple[Tally, int, str]:
+    """What a history comes to, how many of its lines have no reward, and its digest."""
+    spec = state.spec
+    low, high = spec.reward_range
+    is_file = isinstance(history, str | os.PathLike)
+    name = repr(str(history)) if is_file else "the history"
+    places = [
+        (side, {label: k * stride for k, label in enumerate(labels)})
+        for (side, labels), stride in zip(state.labels.items(), state.room.strides, strict=True)
+    ]
+    arms, values, counts = array("q"), array("d"), array("q")
+    skipped, wrong, seal = 0, _Wrong(), hashlib.blake2b(b"[", digest_size=16)
+    for line in history_lines(history, list(spec.sides), columns):
+        if is_file and line.reward is None and line.trials is None:  # as the export has them
+            skipped += 1
+            continue
+        try:
+            arm = _arm_of(line, places)
+            if line.trials is None:
+                parts = [(check_reward(spec, line.reward), _whole("count", line.count))]
+            else:
+                trials = _whole("trials", line.trials)
+                won = _whole("successes", line.reward, trials)
+                parts = [(high, won), (low, trials - won)]
+        except (InputError, InputTypeError) as error:
+            wrong.add(line.number, error.within(f"line {line.number} of {name}"))
+            continue
+        # As a list of tuples, whose digest earlier versions took, too.
+        more = () if (line.count, line.trials) == (1, None) else (line.count, line.trials)
+        seal.update(f"{', ' * bool(arms)}{(*line.labels, line.reward, *more)!r}".encode())
+        for value, count in parts:
+            arms.append(arm)
+            values.append(value)
+            counts.append(count)
+    wrong.check()
+    seal.update(b"]")
+    return _summed(arms, values, counts), skipped, seal.hexdigest()
+
+
+class _Wrong:
+    """Lines that can't be used: the first few of them, and how many there are."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[tuple[int, InputError | InputTypeError]] = []
+
+    def add(self, number: int, error: InputError | InputTypeError) -> None:
+        self.count += 1
+        if len(self.first) < NAMED:
+            self.first.append((number, error))
+
+    def check(self) -> None:
+        """Raise the first error, which also names the other lines."""
+        if not self.count:
+            return
+        (_, error), *others = self.first
+        error.hint = "nothing was imported"
+        if others:
+            told = [f"line {number} ({each.argument} {each.got})" for number, each in others]
+            more = self.count - len(self.first)
+            told += [f"{more:,} more"] if more else []
+            error.hint += f"; nor can these be used: {', '.join(told)}"
+        raise error
+
+
+def _arm_of(line: Line, places: Sequence[tuple[str, dict[Any, int]]]) -> int:
+    """The log's number of a line's arm."""
+    arm = 0
+    for (side, known), label in zip(places, line.labels, strict=True):
+        place = known.get(label)
+        if place is None and isinstance(label, str):  # from a sheet, where "=1" is "'=1"
+            place = known.get(label.removeprefix("'"))
+        if place is None:
+            raise InputError(side, label, "one of the study's")
+        arm += place
+    return arm
+
+
+def _whole(name: str, given: Any, most: int = 2**53) -> int:
+    """How many of something, which files may have as 3.0."""
+    if not checks._is_real(given) or not 0 <= given <= most or given != int(given):
+        raise InputError(name, given, f"a whole number from 0 to {most:,}")
+    return int(given)
+
+
+def _summed(arms: array[int], values: array[float], counts: array[int]) -> Tally:
+    """The same rewards of the same arms together."""
+    arm, count = np.array(arms, np.int64), np.array(counts, np.int64)
+    value = np.array(values, np.float64) + 0.0  # no -0.0
+    order = np.lexsort((value, arm))
+    order = order[count[order] > 0]
+    arm, value, count = arm[order], value[order], count[order]
+    begins = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(value, prepend=0.0) != 0))
+    summed = np.add.reduceat(count, begins) if len(begins) else count
+    return Tally(arm[begins], value[begins], summed)
+
+
+def history_lines(
+    history: History, sides: Sequence[str], columns: Mapping[str, str] | None = None
+) -> Iterator[Line]:
+    """The lines of a history."""
     if isinstance(history, str | os.PathLike):
-        yield from _file_lines(Path(history), [*sides, "reward"])
+        yield from file_lines(Path(history), sides, columns)
         return
     expected = f"a file or lines of ({', '.join(sides)}, reward)"
     if not isinstance(history, Iterable) or hasattr(history, "columns"):
         raise InputTypeError("history", history, expected)
-    for line in history:
+    if columns:
+        raise InputError("columns", columns, "None where lines are given, which have no names")
+    for number, line in enumerate(history, 1):
         try:
-            labels = tuple(line)
-        except TypeError:
+            *labels, reward = line
+        except (TypeError, ValueError):
             raise InputError("history", line, expected) from None
-        if len(labels) != len(sides) + 1:
+        if len(labels) != len(sides):
             raise InputError("history", line, expected)
-        yield labels
-
-
-def _file_lines(path: Path, columns: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-    """Those of a file."""
-    import polars as pl
-
-    readers = {
-        # Rewards as text: what they are mustn't be guessed from the first lines.
-        ".csv": lambda: pl.read_csv(path, schema_overrides=dict.fromkeys(columns, pl.String)),
-        ".jsonl": lambda: pl.read_ndjson(path, infer_schema_length=None),
-        ".parquet": lambda: pl.read_parquet(path),
-    }
-    if path.suffix not in readers:
-        raise FileError(f"{str(path)!r} must end with {', '.join(readers)}", where=str(path))
-    try:
-        frame = readers[path.suffix]()
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise FileError(f"{str(path)!r} can't be read: {error}", where=str(path)) from None
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        raise FileError(
-            f"{str(path)!r} must have the columns {', '.join(columns)}; "
-            f"missing: {', '.join(missing)}, there are: {', '.join(frame.columns)}",
-            where=str(path),
-        )
-    for *labels, reward in frame.select(columns).iter_rows():
-        yield (*labels, _reward(reward))
-
-
-def _reward(given: Any) -> Any:
-    """A number where a file has one; else what it has, for the message."""
-    if given is None:
-        return math.nan
-    if not isinstance(given, str):
-        return given
-    try:
-        return float({"true": "1", "false": "0"}.get(given.strip().lower(), given))
-    except ValueError:
-        return given
+        yield Line(number, labels, reward)

@@ -8,15 +8,16 @@ import datetime
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rank1 import checks
 from rank1.errors import DamagedError, FormatError, InputError, InputTypeError, shown
-from rank1.grid import MAX_SIDES, Grid
-from rank1.policies import DEFAULT_POLICY, Known, Policy, State
+from rank1.grid import MAX_KEPT, MAX_SIDES, Grid
+from rank1.policies import DEFAULT_POLICY, BetElim, Known, Policy, State
 from rank1.policies.base import has_counts
 from rank1.settings import find_policy, make_policy, parse_policy
+from rank1.studies.design_options import control_of, design_options, no_design_options
 from rank1.studies.events import Expiry, check_text
 
 __all__ = [
@@ -38,10 +39,14 @@ ROW, COLUMN = "row", "column"
 ON_EXPIRY = {"drop": Expiry.DROPPED, "default": Expiry.DEFAULT, "wait": Expiry.WAITING}
 #: Steps that a policy is told of where no horizon was given.
 HORIZON = 1_000_000
+#: By which part reports grow until a new version of the design begins.
+GROWTH = 0.02
+#: Whether a unit that comes again counts as evidence.
+REPEATS = ("once", "each")
 
 #: To be raised when a specification says something that earlier versions must not pass over. What
 #: they may pass over is simply added to `Spec`: they leave it out, and old logs have its default.
-_FORMAT = 2
+_FORMAT = 3
 
 #: The largest reward there can be.
 LARGEST = 1e100
@@ -68,6 +73,18 @@ class Spec:
     #: How many levels each side can ever have, those included that were retired: the grid on
     #: which the log numbers arms.
     room: tuple[int, ...] = (MAX_LEVELS, MAX_LEVELS)
+    #: Whether levels are drawn by the shares of a design, instead of chosen by the policy.
+    design: bool = False
+    control: dict[str, str] | None = None
+    floor: float = 0.0
+    holdout: float = 0.0
+    min_lift: float = 0.0
+    given: tuple[str, ...] = ()
+    new_levels: str = "refuse"
+    guardrails: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
+    repeat: str = "each"
+    #: What makes this study's assignment of units differ from that of another one.
+    salt: str = dataclasses.field(default="", compare=False)
 
     @property
     def rows(self) -> tuple[str, ...] | None:
@@ -125,7 +142,7 @@ def read_spec(text: str | None) -> Spec:
         if fields["format"] == 1:
             fields["sides"] = {ROW: fields["rows"], COLUMN: fields["columns"]}
         fields["sides"] = {side: tuple(labels) for side, labels in fields["sides"].items()}
-        for name in ("reward_range", "room"):
+        for name in ("reward_range", "room", "given"):
             if name in fields:
                 fields[name] = tuple(fields[name])
         known = {field.name for field in dataclasses.fields(Spec)}
@@ -208,8 +225,14 @@ def make_spec(
     tolerance: float = 0.0,
     forgetting: float | None = None,
     seed: int | None = None,
+    control: Mapping[str, str] | None = None,
+    repeat: str = "once",
+    **told: Any,
 ) -> Spec:
-    """A specification, once it is sure that a study can be run by it."""
+    """A specification, once it is sure that a study can be run by it.
+
+    `told` are the options of `design_options`.
+    """
     checks.one_of("goal", goal, tuple(DEFAULT_POLICY))
     checks.one_of("on_expiry", on_expiry, tuple(ON_EXPIRY))
     low, high = range_of(reward_range)
@@ -231,11 +254,23 @@ def make_spec(
         horizon = checks.integer("horizon", horizon, 1)
     if forgetting is not None:
         forgetting = checks.number("forgetting", forgetting, 1, 1e12)
-    for name, value in (("confidence", confidence), ("tolerance", tolerance)):
-        checks.number(name, value, 0, 1, above=name == "confidence", below=True)
+    checks.number("confidence", confidence, 0, 1, above=True, below=True)
+    checks.number("tolerance", tolerance, 0, high - low, below=True)
+    checks.one_of("repeat", repeat, REPEATS)
     seed = int.from_bytes(os.urandom(6)) if seed is None else checks.integer("seed", seed, 0)
-    chosen, grid = policy_of(policy, goal), sides_of(rows, columns, sides)
+    grid, design = sides_of(rows, columns, sides), goal == "find" and policy is None
     sizes = [len(labels) for labels in grid.values()]
+    told = {name: value for name, value in told.items() if value is not None}
+    if design:
+        told = design_options(grid, control, **told)
+        _check_design(sizes, forgetting, tolerance)
+        policy = BetElim(
+            float(confidence), growth=GROWTH, floor=told["floor"], min_lift=told["min_lift"]
+        )
+    else:
+        no_design_options(**told)
+        told = {}
+    chosen = policy_of(policy, goal)
     spec = Spec(
         sides=grid,
         goal=goal,
@@ -251,14 +286,36 @@ def make_spec(
         forgetting=forgetting,
         seed=seed,
         room=room_for(sizes),
+        design=design,
+        control=control_of(grid, told.get("given", ()), control),
+        repeat=repeat,
+        salt=os.urandom(8).hex(),
+        **told,
     )
-    state = started(spec, sizes)
-    if forgetting is not None and not has_counts(state):
+    if not design and not has_counts(started(spec, sizes)) and forgetting is not None:
         raise InputError(
             "forgetting", forgetting, f"None for {spec.policy}",
             "its state isn't counts and sums, as those of uts, top_two, ucb1 and thompson are",
         )  # fmt: skip
     return spec
+
+
+def _check_design(sizes: Sequence[int], forgetting: float | None, tolerance: float) -> None:
+    """Refuse what a study that draws by shares can't do."""
+    if forgetting is not None:
+        raise InputError(
+            "forgetting", forgetting, 'None for goal="find" without a policy',
+            "its bets hold while means rise and fall, as long as the order of the levels stays",
+        )  # fmt: skip
+    if tolerance:
+        raise InputError(
+            "tolerance", tolerance, '0 for goal="find" without a policy',
+            "min_lift says which differences don't matter",
+        )  # fmt: skip
+    if math.prod(sizes) > MAX_KEPT:
+        raise InputError(
+            "sides", sizes, f"of at most {MAX_KEPT:,} arms", got=f"{math.prod(sizes):,}"
+        )
 
 
 def started(spec: Spec, sizes: Iterable[int]) -> State:

@@ -13,19 +13,26 @@ from numpy.typing import ArrayLike, NDArray
 import rank1
 from rank1.compiled import kernel_for, ready
 from rank1.errors import DamagedError, InputError, Rank1Error, SnapshotError, shown
-from rank1.grid import Grid
-from rank1.policies import Pull, State, restore, snapshot
+from rank1.grid import MAX_KEPT, Grid
+from rank1.policies import Known, Pull, State, restore, snapshot
 from rank1.policies.base import choose
 from rank1.policies.folding import load_tallies
 from rank1.studies import fold
+from rank1.studies.design_options import check_floor
 from rank1.studies.events import Events, Kind
 from rank1.studies.fold import Book
+from rank1.studies.live_design import DrawnState, LiveDesign, renumbered
 from rank1.studies.spec import COLUMN, ON_EXPIRY, ROW, Spec, started
 
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 
 #: To be raised when the book changes its meaning: older snapshots are not read.
-LAYOUT = 2
+LAYOUT = 3
+#: Scalars of a book that two folds of a log agree in.
+COMPARED = (
+    "suggested", "reported", "cancelled", "expired", "retired", "learned", "evidence", "version",
+    "held", "gained", "squares", "held_sum", "held_squares",
+)  # fmt: skip
 #: A study with a half-life of h reports forgets a little after each h/16 of them.
 FADING = 16
 
@@ -70,7 +77,8 @@ class Change(NamedTuple):
         return {"add": self.added, "retire": self.retired}
 
 
-_SUGGESTED = int(Kind.SUGGESTED)  # NumPy takes long to find out that an enum is a number
+# NumPy takes long to find out that an enum is a number.
+_SUGGESTED, _RECORDED = int(Kind.SUGGESTED), int(Kind.RECORDED)
 
 
 def layout_of(spec: Spec) -> str:
@@ -97,7 +105,9 @@ class StudyState:
         #: Numbers of the levels that live, in the order in which the policy has them.
         self.living = {side: list(range(len(names))) for side, names in self.labels.items()}
         self._number()
-        self.state: State = started(spec, self.shape)
+        #: Of a study that draws by shares.
+        self.design = LiveDesign(spec, self.grid.sizes) if spec.design else None
+        self.state: State = self._new_state()
         self.book = fold.new_book(self.grid.arms, _rules(spec))
 
     @property
@@ -185,8 +195,18 @@ class StudyState:
         return self.room.arm(numbers)
 
     def lives(self, arm: int) -> bool:
-        """Whether an arm of the log can be played."""
+        """Whether an arm of the log can be played; of one that is drawn, whether it can be now."""
+        if self.design is not None:
+            levels = self.levels_of(arm)
+            return self.design.propensity(levels) > 0 and self._are_given(levels)
         return bool(self.places_of(arm)[1] >= 0)
+
+    def _are_given(self, levels: Sequence[int]) -> bool:
+        return all(
+            levels[k] in self.living[side]
+            for k, side in enumerate(self.labels)
+            if side in self.spec.given
+        )
 
     def living_labels(self, side: str) -> list[str]:
         """The levels of a side that live."""
@@ -206,25 +226,47 @@ class StudyState:
 
         With `issued`, the policy's state has chosen the suggestions among them, and knows them.
         """
-        self._make_room(int(np.count_nonzero(events.kind == _SUGGESTED)))
+        shown = (events.kind == _SUGGESTED) | (events.kind == _RECORDED)
+        self._make_room(int(np.count_nonzero(shown)))
         place, reason = 0, fold.REVISE
         while place < events.size:
             if reason == fold.REVISE:  # arms have other places from here on
                 tables, living = self.places_of(events.arm)
             loop = kernel_for(fold.fold_events, self.state, self.book, work=events.size)
             place, reason = loop(self.state, self.book, events, tables, living, place, issued)
+            last = int(events.seq[place - 1])
             if reason == fold.FORGET:
                 at = self.book.at[0]
                 self.state = self.state.forget(int(at.arm), int(at.tag))
+            elif reason == fold.FULL:
+                self.settled()
+            elif reason == fold.VERSION:
+                self._begin(int(events.tag[place - 1]), text_of(last))
             elif reason == fold.BAD:
                 raise DamagedError(
                     f"event {events.seq[place]} of the log is of an arm that isn't on the grid",
                     "the storage is damaged; go back to a backup",
                 )
             elif reason == fold.REVISE:
-                self._revise(Change.read(text_of(int(events.seq[place - 1]))))
+                self._revise(Change.read(text_of(last)))
             elif reason == fold.FADE:
                 self._fade()
+
+    @property
+    def live(self) -> LiveDesign:
+        """The design of a study that draws by shares."""
+        if self.design is None:
+            raise DamagedError(f"event {self.seq} is for a study that draws by shares")
+        return self.design
+
+    def settled(self) -> LiveDesign:
+        """The design, once all evidence so far is bet on."""
+        self.live.settle(self.book)
+        return self.live
+
+    def _begin(self, version: int, text: str | None) -> None:
+        at = self.book.at[0]
+        self.settled().install(version, text, self.seq, float(at.time), int(at.evidence))
 
     def choose(self, rng: np.random.Generator, count: int) -> list[Pull]:
         """The next pulls, with arms as the log numbers them."""
@@ -235,8 +277,24 @@ class StudyState:
 
     def recommended(self) -> tuple[str, ...]:
         """The labels of the arm that the policy recommends."""
+        if self.design is not None:
+            return tuple(self.named(self.leading()).values())
         (arm,) = self.arms_of([self.state.best()])
         return tuple(self.named(arm).values())
+
+    def leading(self) -> int:
+        """The arm of a design's leaders; of sides that are given, with their best levels."""
+        found = self.settled()
+        version, leaders = found.current, []
+        counts, sums = self.book.counts, self.book.sums
+        for side, leader in enumerate(version.leaders):
+            if leader < 0:  # given, or nothing is bet yet: levels are drawn alike
+                others = tuple(k for k in range(len(self.grid.sizes)) if k != side)
+                won, tried = (each.reshape(self.grid.sizes).sum(others) for each in (sums, counts))
+                means = np.where(tried > 0, won / np.maximum(tried, 1), -1.0)
+                leader = int(np.where(version.living[side], means, -2.0).argmax())
+            leaders.append(leader)
+        return self.room.arm(leaders)
 
     def _make_room(self, count: int) -> None:
         at, table = self.book.at[0], self.book.table
@@ -317,21 +375,42 @@ class StudyState:
             len(numbers) + len(change.added.get(side, ())) - len(change.retired.get(side, ()))
             for side, numbers in self.living.items()
         ]
-        started(self.spec, sizes)
+        if self.design is None:
+            started(self.spec, sizes)
+        else:
+            self._check_design(change, sizes)
+
+    def _check_design(self, change: Change, sizes: Sequence[int]) -> None:
+        spec, ever = self.spec, 1
+        for side, names in self.labels.items():
+            ever *= len({*names, *change.added.get(side, ())})
+            kept = (spec.control or {}).get(side)
+            if kept in change.retired.get(side, ()):
+                raise InputError(f"retire.{side}", kept, "other levels than the control's")
+        if ever > MAX_KEPT:
+            expected = f"levels of at most {MAX_KEPT:,} arms, with those retired"
+            raise InputError("add", change.added, expected, got=f"{ever:,}")
+        named = dict(zip(self.labels, sizes, strict=True))
+        check_floor(spec.floor, {s: n for s, n in named.items() if s not in spec.given})
 
     def _revise(self, change: Change) -> None:
         before, tables = self.grid, self.book
         open_arms = self.book.table["arm"].copy()
-        for side, names in self.labels.items():
+        added, retired = [], []
+        for place, (side, names) in enumerate(self.labels.items()):
             living = self.living[side]
             for name in change.retired.get(side, ()):
                 living.remove(names.index(name))
+                retired.append((place, names.index(name)))
             for name in change.added.get(side, ()):
                 if name not in names:
                     names.append(name)
                 living.append(names.index(name))
+                added.append((place, names.index(name)))
             living.sort()
         self.revision += 1
+        if self.design is not None:
+            self.settled()  # before arms have other places
         self._number()
         if self.grid.sizes != before.sizes:
             corner = tuple(slice(size) for size in before.sizes)
@@ -341,10 +420,13 @@ class StudyState:
                 whole[corner] = getattr(tables, name).reshape(before.sizes)
                 grown[name] = whole.ravel()
             self.book = tables._replace(**grown)
-        rooms = zip(before.strides, before.sizes, self.room.strides, strict=True)
-        in_log = sum(open_arms // stride % size * outer for stride, size, outer in rooms)
+        in_log = renumbered(open_arms, before, self.room)
         self.book.table["arm"], self.book.table["living"] = self.places_of(in_log)
-        self._start_anew()
+        if self.design is None:
+            self._start_anew()
+        else:
+            time = float(self.book.at[0].time)
+            self.design.revise(before, self.grid, added, retired, self.seq, time)
 
     def _fade(self) -> None:
         assert self.spec.forgetting is not None
@@ -356,17 +438,24 @@ class StudyState:
 
     def _start_anew(self) -> None:
         """A new state that knows what is known; earlier pulls mean nothing to it."""
-        self.state = started(self.spec, self.shape)
+        self.state = self._new_state()
         known, sums = self.of_living(self.book.known), self.of_living(self.book.known_sums)
         load = kernel_for(load_tallies, self.state, work=known.size)
         load(self.state, known.ravel(), sums.ravel())
-        self.book.table["tag"][: self.book.at[0].used] = -1
+        tags = self.book.table["tag"][: self.book.at[0].used]
+        tags[tags >= 0] = -1
+
+    def _new_state(self) -> State:
+        """The policy's state before the first pull."""
+        drawn: Any = DrawnState(Known(n=1, sides=self.room).limits) if self.spec.design else None
+        return drawn or started(self.spec, self.shape)
 
     # Snapshots
 
     def to_bytes(self) -> bytes:
         """All of it, for `from_bytes`."""
         book, file = self.book, io.BytesIO()
+        learned: dict[str, Any] = self._learned()
         some = np.flatnonzero(book.counts + book.known)
         header = json.dumps(
             {"labels": self.labels, "living": self.living, "revision": self.revision}
@@ -377,10 +466,17 @@ class StudyState:
             at=book.at,
             table=self.open_table(),
             arms=some,
-            policy=np.frombuffer(snapshot(self.policy, self.state), np.uint8),
+            delays=book.delays,
+            journal=book.journal[: book.at[0].noted],
+            **learned,
             **{name: getattr(book, name)[some] for name in fold.TABLES},
         )
         return file.getvalue()
+
+    def _learned(self) -> dict[str, NDArray[Any]]:
+        if self.design is not None:
+            return self.design.to_arrays()
+        return {"policy": np.frombuffer(snapshot(self.policy, self.state), np.uint8)}
 
     @classmethod
     def from_bytes(cls, spec: Spec, data: bytes) -> StudyState:
@@ -391,12 +487,18 @@ class StudyState:
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 arrays = dict(file)
             header = json.loads(str(arrays["header"]))
-            policy, made.state = restore(arrays["policy"].tobytes(), [type(made.policy)])
             made.labels, made.living = header["labels"], header["living"]
             made.revision = header["revision"]
             made._number()
+            policy, made.design = made.policy, None
+            if spec.design:
+                made.state = made._new_state()
+                made.design = LiveDesign.from_arrays(spec, made.grid.sizes, arrays)
+            else:
+                policy, made.state = restore(arrays["policy"].tobytes(), [type(made.policy)])
             book = fold.new_book(made.grid.arms, _rules(spec))
-            book.at[...] = arrays["at"]
+            book.at[...], book.delays[...] = arrays["at"], arrays["delays"]
+            book.journal[: len(arrays["journal"])] = arrays["journal"]
             table = arrays["table"].view(fold.OPEN)
             room = np.zeros(max(64, 2 * len(table)), fold.OPEN)
             room[: len(table)] = table
@@ -426,8 +528,12 @@ class StudyState:
             (name, getattr(self.book, name), getattr(other.book, name)) for name in fold.TABLES
         ]
         pairs.append(("pending suggestions", self.open_table(), other.open_table()))
-        for name in ("suggested", "reported", "cancelled", "expired", "retired", "learned"):
+        for name in COMPARED:
             pairs.append((name, self.book.at[name], other.book.at[name]))
+        pairs.append(("delays", self.book.delays, other.book.delays))
+        if self.design is not None and other.design is not None:
+            one, two = self.settled().compared(self.book), other.settled().compared(other.book)
+            pairs += [(name.replace("_", " "), one[name], two[name]) for name in one]
         theirs = other.state._asdict()
         for name, array in self.state._asdict().items():
             if name not in self.state.caches:
@@ -456,7 +562,8 @@ def _rules(spec: Spec) -> NDArray[Any]:
     one.low, one.high = spec.reward_range
     one.default = spec.default_reward
     one.window = np.inf if spec.reward_window is None else spec.reward_window
-    one.by_window = spec.on_expiry == "default"
+    one.design = spec.design
+    one.by_window = spec.on_expiry == "default" and not spec.design
     if spec.forgetting is not None:
         one.forget_every = max(1, round(spec.forgetting / FADING))
     return rules

@@ -10,20 +10,35 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar, overload
 
-from rank1 import checks, notebook
-from rank1.documents import Best, Replayed, Report, Suggestion, Verified
-from rank1.errors import Rank1Error, StorageError
+from rank1 import atomic, checks, notebook
+from rank1.documents import (
+    Best,
+    Forecast,
+    Imported,
+    Personalised,
+    Recorded,
+    Replayed,
+    Report,
+    Suggestion,
+    Verified,
+)
+from rank1.errors import InputError, Rank1Error, StorageError
 from rank1.policies import Policy
 from rank1.policies.base import has_counts
-from rank1.studies import suggestions, verification
+from rank1.studies import revising, suggestions, verification
 from rank1.studies.best import best_of
+from rank1.studies.drawing import shares_of
 from rank1.studies.events import Kind, check_text
-from rank1.studies.export import event_lines, export_log, page_lines, replay_log
-from rank1.studies.fitting import StudyFit, fit_of
+from rank1.studies.export import EXPORTED, event_lines, export_log, page_lines, replay_log
+from rank1.studies.fitting import StudyFit, fit_of, read_material
 from rank1.studies.history import History, import_history
+from rank1.studies.outlook import forecast_of, personalise_of
+from rank1.studies.records import no_shares, take_records, take_rewards
+from rank1.studies.report import report_page
 from rank1.studies.spec import Spec, make_spec
 from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader, Storage, open_storage
+from rank1.studies.timeline import Day, by_day
 from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 __all__ = ["Study"]
@@ -87,6 +102,14 @@ class Study:
         reward_range: tuple[float, float] = (0.0, 1.0),
         forgetting: float | None = None,
         sides: Mapping[str, Sequence[str]] | None = None,
+        control: Mapping[str, str] | None = None,
+        floor: float | None = None,
+        holdout: float | None = None,
+        min_lift: float | None = None,
+        given: Sequence[str] | None = None,
+        new_levels: str | None = None,
+        guardrails: Mapping[str, Mapping[str, float]] | None = None,
+        repeat: str = "once",
     ) -> Self:
         """Create a study.
 
@@ -98,8 +121,9 @@ class Study:
             Names of the levels of two sides, 1 to 4096 each, all different. At most 2²⁰ arms for
             policies that keep something for every arm; `rank1elim` and `rank1elim_kl` take more.
         goal
-            "earn" takes UTS, which plays what pays; "find" takes TopTwo, which plays what tells
-            most about which arm is best.
+            "earn" takes UTS, which plays what pays. "find" draws each side's level by known
+            shares, bets against each level, drops what is refuted, and says when the best arm is
+            found; with a policy, it leaves that to the counts of rewards (`rank1.stopping`).
         policy
             A policy instead, or its name, as in `"linucb:confidence_scale=1/3"`; of another
             package by the name of its entry point, or as `"module:Class"`.
@@ -115,9 +139,11 @@ class Study:
             the policy goes on waiting. What is reported later is stored in any case.
         default_reward
             For `on_expiry="default"`; default: the lowest reward.
-        confidence, tolerance
-            Of the stopping rule: see `rank1.stopping.verdict`. The tolerance is in the units of
-            the rewards.
+        confidence
+            With which the study says that an arm is best.
+        tolerance
+            How far below the best the arm may be that a study with a policy stops at, in the units
+            of the rewards: see `rank1.stopping.verdict`.
         seed
             Of the suggestions; default: random.
         reward_range
@@ -128,14 +154,46 @@ class Study:
         sides
             1 to 16 sides instead of rows and columns: the names of the levels of each, as in
             `{"headline": ["A", "B"], "image": ["x", "y", "z"]}`.
+        control
+            The level of each side that is shown today; lifts are over it.
+        floor
+            The least share of each level that lives. From here on, all options but `repeat` are
+            for goal="find" without a policy.
+        holdout
+            The part of the units that stay on the control for the whole study.
+        min_lift
+            The smallest lift that matters: 0.05 if differences below 5% don't. The study stops
+            sooner, with an arm that is within this of the best, on each side.
+        given
+            Sides whose level comes with the visitor, such as a segment: see `ask`.
+        new_levels
+            What to do about a level of a given side that isn't known: "refuse" it (default) or
+            "add" it.
+        guardrails
+            Second metrics, in [0, 1], that are told with a reward, and by how much each may be
+            worse than the control's: `{"unsubscribed": {"worse_by": 0.02}}`. Levels that are shown
+            to be worse are dropped.
+        repeat
+            "once": a unit counts once, by its first exposure. "each": each visit counts, as if
+            visits of one person were independent. They aren't: with ten visits each, 56 of 200
+            studies stopped at a wrong arm.
         """
         check_text("name", name)
         spec = make_spec(
             rows=rows, columns=columns, sides=sides, goal=goal, policy=policy, horizon=horizon,
             reward_window=reward_window, on_expiry=on_expiry, default_reward=default_reward,
             reward_range=reward_range, confidence=confidence, tolerance=tolerance,
-            forgetting=forgetting, seed=seed,
+            forgetting=forgetting, seed=seed, control=control, floor=floor, holdout=holdout,
+            min_lift=min_lift, given=given, new_levels=new_levels, guardrails=guardrails,
+            repeat=repeat,
         )  # fmt: skip
+        if repeat == "each":
+            warnings.warn(
+                "repeat='each' takes visits of one unit for independent: with ten visits each, 56 "
+                "of 200 studies stopped at a wrong arm where at most 10 should",
+                UserWarning,
+                stacklevel=2,
+            )
         place = _opened(storage)
         return cls(StudyAccess(place, place.create(name, spec.text)))
 
@@ -146,6 +204,18 @@ class Study:
         with place.reading() as log:
             row = log.study(name)
         return cls(StudyAccess(place, row))
+
+    @staticmethod
+    def delete(name: str, storage: Place = "rank1.db", *, confirm: str) -> None:
+        """Delete a study with its whole log, for good; `confirm` is its name once more."""
+        if confirm != name:
+            hint = "what is deleted can't be had back"
+            raise InputError("confirm", confirm, f"the name of the study, {name!r}", hint)
+        place = _opened(storage)
+        with place.reading() as log:
+            study = log.study(name).id
+        with place.transaction(study) as doing:
+            doing.delete(study)
 
     # What it is
 
@@ -172,8 +242,8 @@ class Study:
     @property
     def sides(self) -> dict[str, list[str]]:
         """The levels that live, by side."""
-        return self.look(
-            lambda state, log: {side: state.living_labels(side) for side in state.labels}
+        return self.access.compute(
+            lambda state, now: {side: state.living_labels(side) for side in state.labels}
         )
 
     @property
@@ -197,7 +267,7 @@ class Study:
     @property
     def revision(self) -> int:
         """How often levels were added or retired."""
-        return self.look(lambda state, log: state.revision)
+        return self.access.compute(lambda state, now: state.revision)
 
     def __repr__(self) -> str:
         return f"<Study {self.name!r} in {self.access.storage.where!r}>"
@@ -208,10 +278,10 @@ class Study:
         caption = f"{self.name}: {self.policy.label}, to {self.spec.goal}"
         sides = {side: len(labels) for side, labels in self.sides.items()}
         if math.prod(sides.values()) > MAX_SHOWN:
-            totals = self.look(lambda state, log: state.counts())
+            totals = self.access.compute(lambda state, now: state.counts())
             size = " × ".join(f"{count:,}" for count in sides.values())
             return notebook.facts([(" × ".join(sides), size), *totals.items()], caption)
-        best = self.look(lambda state, log: best_of(state, self.spec, self._now(log)))
+        best = self.access.compute(lambda state, now: best_of(state, self.spec, now))
         return best.html(caption)
 
     # Asking and telling
@@ -223,6 +293,7 @@ class Study:
         key: str | None = None,
         unit: str | None = None,
         data: Mapping[str, Any] | None = None,
+        given: Mapping[str, str] | None = None,
     ) -> Suggestion: ...
 
     @overload
@@ -232,6 +303,7 @@ class Study:
         key: str | None = None,
         unit: str | None = None,
         data: Mapping[str, Any] | None = None,
+        given: Mapping[str, str] | None = None,
     ) -> list[Suggestion]: ...
 
     def ask(
@@ -240,6 +312,7 @@ class Study:
         key: str | None = None,
         unit: str | None = None,
         data: Mapping[str, Any] | None = None,
+        given: Mapping[str, str] | None = None,
     ) -> Suggestion | list[Suggestion]:
         """Ask for the next arm to show; with a `count`, for a list of as many.
 
@@ -253,40 +326,137 @@ class Study:
         unit
             Whom the arm is for: a visitor, say. While its last suggestion waits for a reward,
             the same unit is given the same suggestion; after that, a new one of the same arm, as
-            long as the arm lives.
+            long as the arm lives. Only its first exposure counts. In a study that draws by shares,
+            its levels are those that `rank1.assign` gives.
         data
             A JSON object of at most 4 KB that is kept with each suggestion: its `data`, and in
             the export.
+        given
+            The level of each given side, such as `{"segment": "18-24"}`: the others are drawn.
         """
         whole = 1 if count is None else checks.integer("count", count, 1, suggestions.MAX_COUNT)
-        made = self.access.transact(lambda work: suggestions.suggest(work, whole, key, unit, data))
+        made = self.access.transact(
+            lambda work: suggestions.suggest(work, whole, key, unit, data, given)
+        )
         return made[0] if count is None else made
 
-    def tell(self, id: str, reward: float) -> Report:
-        """The reward of a suggestion has come in.
+    def tell(self, id: str, reward: float, guardrails: Mapping[str, float] | None = None) -> Report:
+        """The reward of a suggestion has come in, and the guardrails that came with it.
 
         The same report again gives the same answer. Another reward for the same id is a
         ConflictError and changes nothing. UnknownSuggestionError, OtherStudyError and
         CancelledError say what else may be wrong with an id.
         """
-        return self.tell_many([(id, reward)])[0]
+        return self.tell_many([(id, reward, guardrails)])[0]
 
-    def tell_many(self, reports: Mapping[str, float] | Iterable[tuple[str, float]]) -> list[Report]:
-        """Many rewards at once: all are stored, or after an error none of them."""
+    def tell_many(self, reports: Mapping[str, float] | Iterable[Sequence[Any]]) -> list[Report]:
+        """Many rewards at once: all are stored, or after an error none of them.
+
+        Each is an id, a reward and, if there are any, guardrails.
+        """
         pairs = list(reports.items() if isinstance(reports, Mapping) else reports)
+        return self._all(lambda work: suggestions.take_reports(work, pairs))
 
-        def work(doing: UnitOfWork) -> list[Report]:
-            answers = suggestions.take_reports(doing, pairs)
-            for answer in answers:
+    def _all(self, job: Callable[[UnitOfWork], Sequence[T | Rank1Error]]) -> list[T]:
+        """What a job has stored, unless something is wrong with a part of it."""
+
+        def work(doing: UnitOfWork) -> list[T]:
+            found: list[T] = []
+            for answer in job(doing):
                 if isinstance(answer, Rank1Error):
                     raise answer
-            return [answer for answer in answers if isinstance(answer, Report)]
+                found.append(answer)
+            return found
 
         return self.access.transact(work)
 
     def cancel(self, id: str) -> None:
         """Note that a suggestion was never shown: it teaches nothing. Twice is the same as once."""
         self.access.transact(lambda work: suggestions.cancel(work, id))
+
+    # Assigning without asking
+
+    def shares(self) -> dict[str, Any]:
+        """The current version of the shares, by which `rank1.assign` draws a unit's levels.
+
+        Examples
+        --------
+        >>> import tempfile, rank1
+        >>> place = tempfile.mkdtemp() + "/rank1.db"
+        >>> study = rank1.Study.create("a", sides={"image": ["x", "y"]}, goal="find", storage=place)
+        >>> shares = study.shares()
+        >>> shares["version"], shares["sides"]
+        (0, {'image': {'x': 0.5, 'y': 0.5}})
+        >>> levels = rank1.assign(shares, "visitor-1")
+        >>> study.record("visitor-1", shares["version"], levels, reward=1.0).reward
+        1.0
+        >>> study.close()
+        """
+        self._needs_shares()
+        if not self.look(lambda state, log: state.design is not None and state.design.versions):
+            self.access.transact(lambda work: None)  # the first version begins
+        return self.look(lambda state, log: shares_of(state))
+
+    def record(
+        self,
+        unit: str,
+        version: int,
+        levels: Mapping[str, str],
+        reward: float | None = None,
+        guardrails: Mapping[str, float] | None = None,
+    ) -> Recorded:
+        """Store an exposure whose levels were drawn elsewhere, by a version of the shares.
+
+        What doesn't fit the version is refused. The same record again gives the same answer; one
+        that contradicts it is a ConflictError.
+
+        Parameters
+        ----------
+        unit
+            Whom it was shown to. A unit is recorded once.
+        version
+            The version of the shares.
+        levels
+            A level of each side.
+        reward
+            None if it comes later: see `reward`.
+        guardrails
+            Second metrics, told with the reward.
+        """
+        answer = self.record_many([(unit, version, levels, reward, guardrails)])[0]
+        if isinstance(answer, Rank1Error):
+            raise answer
+        return answer
+
+    def record_many(self, records: Iterable[Sequence[Any]]) -> list[Recorded | Rank1Error]:
+        """Store many exposures, each as the arguments of `record`.
+
+        An answer for each, or the error with which it was refused; the others are stored.
+        """
+        self._needs_shares()
+        given = list(records)
+        return self.access.transact(lambda work: take_records(work, given))
+
+    def reward(
+        self, unit: str, reward: float, guardrails: Mapping[str, float] | None = None
+    ) -> Report:
+        """The reward of a unit's exposure has come in."""
+        answer = self.reward_many([(unit, reward, guardrails)])[0]
+        if isinstance(answer, Rank1Error):
+            raise answer
+        return answer
+
+    def reward_many(self, rewards: Iterable[Sequence[Any]]) -> list[Report | Rank1Error]:
+        """Store many rewards of units, each as the arguments of `reward`.
+
+        An answer for each, or the error with which it was refused; the others are stored.
+        """
+        given = list(rewards)
+        return self.access.transact(lambda work: take_rewards(work, given))
+
+    def _needs_shares(self) -> None:
+        if not self.spec.design:
+            raise no_shares(self.name, self.spec)
 
     # The grid
 
@@ -318,13 +488,13 @@ class Study:
         {'headline': ['A', 'B'], 'image': ['x'], 'button': ['buy', 'go']}
         >>> study.close()
         """
-        change = suggestions.change_of(
+        change = revising.change_of(
             self.spec.sides, add, retire, add_rows=add_rows, retire_rows=retire_rows,
             add_columns=add_columns, retire_columns=retire_columns,
         )  # fmt: skip
 
         def work(doing: UnitOfWork) -> tuple[int, bool]:
-            return suggestions.revise(doing, change), has_counts(doing.state.state)
+            return revising.revise(doing, change), has_counts(doing.state.state)
 
         number, goes_on = self.access.transact(work)
         if (change.added or change.retired) and not goes_on:
@@ -347,40 +517,104 @@ class Study:
         finally:
             self.access.forget()
 
+    def archive(self) -> None:
+        """Hide the study from lists. It stays as it is, and is opened by its name."""
+        self.access.transact(lambda work: work.log.archive(work.study.id))
+
+    def unarchive(self) -> None:
+        """Show the study in lists again."""
+        self.access.transact(lambda work: work.log.archive(work.study.id, archived=False))
+
+    def forget_unit(self, unit: str) -> int:
+        """Remove a unit's name from the log, and what was stored with it; how many events had it.
+
+        The `data` of its suggestions goes, too, and so do keys in which the name is. What it was
+        shown and what that brought stays, as that of nobody in particular.
+        """
+        return self.access.transact(lambda work: work.log.forget_unit(work.study.id, unit))
+
     # What was found
 
     def best(self) -> Best:
         """What was found: the leader, intervals for arms and effects, whether to stop, and why."""
-        return self._settled(lambda state, log: best_of(state, self.spec, self._now(log)))
+        return self._settled(lambda state, now: best_of(state, self.spec, now))
+
+    def forecast(self, per_day: float | None = None, *, runs: int = 200, seed: int = 1) -> Forecast:
+        """How many more rewards it takes until a verdict, at 10, 50 and 90%, by continuing.
+
+        Parameters
+        ----------
+        per_day
+            Rewards a day, for an answer in days.
+        runs, seed
+            How often the study is continued from what is known, and from which seed.
+        """
+        self._needs_shares()
+        return self._settled(lambda state, log: forecast_of(state, per_day, runs, seed))
+
+    def personalise(self, side: str, by: str) -> Personalised:
+        """Does it pay to choose a side's level by the level of another, such as a segment?"""
+        self._needs_shares()
+        return self._settled(lambda state, log: personalise_of(state, side, by))
 
     def fit(self, B: int = 199, seed: int = 1) -> StudyFit:
-        """Is the grid of rank one? With a p-value by replaying the study's own policy B times.
+        """Is the grid of rank one? With a p-value by playing the study again B times.
 
-        Rewards that aren't 0 or 1 are replayed as if they were; then p is on the safe side.
+        The replay has the log's own order of asks and reports, see `rank1.studies.order`; p is
+        corrected by the fast double bootstrap. Rewards that aren't 0 or 1 are replayed as if they
+        were; then p is on the safe side.
+
+        Parameters
+        ----------
+        B
+            At least 19, so that p can be 0.05.
+        seed
+            Of the replays.
         """
-        return self._settled(lambda state, log: fit_of(state, self.spec, self._now(log), B, seed))
+        study = self.access.study.id
+        self.counts()  # what is overdue is noted
+        material = self.look(lambda state, log: read_material(state, log, study))
+        return fit_of(material, self.spec, B, seed)
+
+    def days(self) -> list[Day]:
+        """The study day by day, in UTC: what was shown and reported, and the average reward."""
+        return by_day(self.look(lambda state, log: log.read(self.access.study.id)))
+
+    def report_text(self) -> str:
+        """What `report` writes."""
+        return report_page(self.name, self.spec, self.best(), self.days())
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page for people who weren't there: one HTML file, which can be printed.
+
+        It says what was tried, what won and by how much, the traffic over time, what the study
+        has earned, what is assumed, and how to verify it.
+        """
+        text = self.report_text()
+        with atomic.whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
     def counts(self) -> dict[str, int]:
         """How many suggestions there are, and what became of them."""
-        return self._settled(lambda state, log: state.counts())
+        return self._settled(lambda state, now: state.counts())
 
-    def _now(self, log: Reader) -> float:
-        return log.now(self.access.study.id)
-
-    def _settled(self, reader: Callable[[StudyState, Reader], T]) -> T:
+    def _settled(self, function: Callable[[StudyState, float], T]) -> T:
         """Look at the study, once what is overdue is noted."""
 
-        def is_overdue(state: StudyState, log: Reader) -> bool:
-            return bool(state.overdue(self._now(log)))
+        def is_overdue(state: StudyState, now: float) -> bool:
+            return bool(state.overdue(now))
 
-        if self.spec.reward_window is not None and self.look(is_overdue):
+        if self.spec.reward_window is not None and self.access.compute(is_overdue):
             # Where the storage is read-only, the look shows what was noted so far.
             with contextlib.suppress(StorageError):
                 self.access.transact(lambda work: None)
-        return self.look(reader)
+        return self.access.compute(function)
 
     def look(self, reader: Callable[[StudyState, Reader], T]) -> T:
-        """What `reader(state, log)` returns, of a state that is up to date; nothing is written."""
+        """What `reader(state, log)` returns, of a state that is up to date; nothing is written.
+
+        The storage is being read until then: `access.compute` is for what takes long.
+        """
         return self.access.look(reader)
 
     # The log
@@ -422,7 +656,7 @@ class Study:
 
         def read(state: StudyState, log: Reader) -> tuple[list[dict[str, Any]], int]:
             study = self.access.study
-            page = log.page(study.id, after, limit, kinds=(Kind.SUGGESTED,))
+            page = log.page(study.id, after, limit, kinds=EXPORTED)
             lines = list(page_lines(study, state, log, page))
             return lines, page[-1].seq if len(page) == limit else 0
 
@@ -430,22 +664,29 @@ class Study:
 
     def last_event(self) -> int:
         """The seq of the last event: it changes with everything that is stored."""
-        return self.look(lambda state, log: state.seq)
+        return self.access.compute(lambda state, now: state.seq)
 
     # In and out
 
-    def import_history(self, history: History, key: str | None = None) -> int:
-        """Add rewards that are known from elsewhere; how many.
+    def import_history(
+        self, history: History, key: str | None = None, columns: Mapping[str, str] | None = None
+    ) -> Imported:
+        """Add rewards that are known from elsewhere; how many, and whether they were there already.
 
         Parameters
         ----------
         history
             A CSV, JSONL or Parquet file with a column for each side (row and column, if these are
-            the sides) and one called reward; or lines of these, in the order of the sides.
+            the sides) and one called reward, or successes and trials in its place, of which the
+            others are failures; a column called count says how often a reward was seen. Or lines of
+            the levels, in the order of the sides, and the reward. A line of a file without a
+            reward, as the export has them, is skipped.
         key
             The same key is imported once. Default: the same history is.
+        columns
+            The file's own names of columns, as in `{"reward": "converted", "headline": "h"}`.
         """
-        return import_history(self.access, history, key)
+        return import_history(self.access, history, key, columns)
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write a line for each suggestion, as JSONL or Parquet; how many."""
@@ -453,8 +694,10 @@ class Study:
 
     def replay(self, policy: Policy | str, seed: int = 1) -> Replayed:
         """How another policy fares on the rewards of the log, each arm's in their order."""
-        return self.look(
-            lambda state, log: replay_log(state, self.spec, log, self.access.study, policy, seed)
+        study = self.access.study
+        events = self.look(lambda state, log: log.read(study.id))
+        return self.access.compute(
+            lambda state, now: replay_log(state, self.spec, events, study, policy, seed)
         )
 
     def verify(self) -> Verified:
@@ -463,7 +706,7 @@ class Study:
 
     def snapshot(self) -> bool:
         """Keep a snapshot, so that the study is opened sooner; whether the storage took it."""
-        self.look(lambda state, log: None)
+        self.access.catch_up()
         return self.access.keep_snapshot()
 
     def backup(self, path: str | os.PathLike[str]) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,31 +18,36 @@ from rank1.errors import (
     InputTypeError,
     OtherStudyError,
     Rank1Error,
+    StorageError,
     UnknownSuggestionError,
     shown,
 )
-from rank1.policies import Pull
 from rank1.studies import fold
+from rank1.studies.drawing import drawn, given_levels
 from rank1.studies.events import (
+    REPEAT,
     Event,
     Kind,
     check_text,
     data_text,
     nonces,
+    read_data,
     read_id,
     suggestion_id,
 )
-from rank1.studies.spec import Spec, labels_of
-from rank1.studies.state import Change
+from rank1.studies.keys import key_used, under_key
+from rank1.studies.spec import Spec
 from rank1.studies.unit_of_work import UnitOfWork
 
 __all__ = [
     "MAX_COUNT",
     "cancel",
-    "change_of",
+    "check_guardrails",
     "check_reward",
+    "exposed",
+    "guardrail_events",
     "key_used",
-    "revise",
+    "store_reports",
     "suggest",
     "take_reports",
     "under_key",
@@ -53,76 +57,65 @@ __all__ = [
 MAX_COUNT = 100_000
 
 
-def under_key(work: UnitOfWork, key: str | None, kind: Kind) -> list[Event]:
-    """What a request with this key has stored; ConflictError if it was one of another kind."""
-    if key is None:
-        return []
-    check_text("key", key)
-    given = work.log.with_key(work.study.id, key)
-    if any(each.kind != kind for each in given):
-        raise key_used(key)
-    return given
-
-
-def key_used(key: str | None) -> ConflictError:
-    """The error for a key that another request has had."""
-    return ConflictError(
-        f"key {shown(key)} was used for something else", "take a new key for another request",
-        key=key,
-    )  # fmt: skip
-
-
 def suggest(
     work: UnitOfWork,
     count: int = 1,
     key: str | None = None,
     unit: str | None = None,
     data: Mapping[str, Any] | None = None,
+    given: Mapping[str, str] | None = None,
 ) -> list[Suggestion]:
     """Hand out pulls; those that were handed out already to the same key or unit."""
     log, study, state = work.log, work.study.id, work.state
     text = data_text(data)
-    given = under_key(work, key, Kind.SUGGESTED)
-    if given and len(given) != count:
+    before = under_key(work, key, Kind.SUGGESTED)
+    if before and len(before) != count:
         raise ConflictError(
-            f"key {shown(key)} was used for {len(given):,} suggestions, not {count:,}",
+            f"key {shown(key)} was used for {len(before):,} suggestions, not {count:,}",
             "take a new key for another request", key=key,
         )  # fmt: skip
-    if given:
-        if any((each.unit, each.data) != (unit, text) for each in given):
+    if before:
+        if any((each.unit, each.data) != (unit, text) for each in before):
             raise key_used(key)
-        return [_suggestion(work, each) for each in given]
+        return [_suggestion(work, each) for each in before]
     if state.book.at["retired"][0]:
         raise ConflictError(
             f"study {work.study.name!r} is retired: it gives no suggestions", study=work.study.name
         )
-    arm = None
+    levels = given_levels(work, given)
+    last = None
     if unit is not None:
         check_text("unit", unit)
         if count != 1:
             raise InputError("count", count, "1 where a unit is given")
         last = log.of_unit(study, unit)
-        if last is not None and state.lives(last.arm):
-            became = {each.kind for each in log.outcomes(study, [last.seq])}
-            if Kind.CANCELLED not in became:
-                if Kind.REPORTED not in became and key is None:
-                    return [_suggestion(work, last)]
-                arm = last.arm
-    if arm is None:
+    if last is not None:
+        became = {each.kind for each in log.outcomes(study, [last.seq])}
+        if last.kind == Kind.SUGGESTED and not became and key is None:
+            return [_suggestion(work, last)]
+        if Kind.CANCELLED in became and last.tag != REPEAT:
+            last = None  # it was never shown
+    chosen = state.design is None and (last is None or not state.lives(last.arm))
+    if state.design is not None:
+        pulls = drawn(work, count, unit, levels, last)
+    elif chosen:
         propensity = state.policy.propensity(math.prod(state.shape))
         work.ahead = True
         with generator(np.random.SeedSequence((work.spec.seed, state.seq))) as rng:
-            pulls = state.choose(rng, count)
+            pulls = [(*pull, propensity) for pull in state.choose(rng, count)]
     else:  # a new visit: the same arm, which wasn't chosen
-        propensity, pulls = math.nan, [Pull(arm, -1)]
+        assert last is not None
+        pulls = [(last.arm, REPEAT if work.spec.repeat == "once" else -1, math.nan)]
     events = [
         Event(
-            Kind.SUGGESTED, arm=pull.arm, tag=pull.tag, value=propensity, nonce=nonce, key=key,
+            Kind.SUGGESTED, arm=arm, tag=tag, value=propensity, nonce=nonce, key=key,
             position=place, unit=unit, data=text,
         )
-        for place, (pull, nonce) in enumerate(zip(pulls, nonces(count), strict=True))
+        for place, ((arm, tag, propensity), nonce) in enumerate(
+            zip(pulls, nonces(count), strict=True)
+        )
     ]  # fmt: skip
-    first = work.append(events, issued=arm is None)
+    first = work.append(events, issued=chosen)
     at = work.now
     return [
         _suggestion(work, each._replace(seq=seq, at=at)) for seq, each in enumerate(events, first)
@@ -139,7 +132,7 @@ def _suggestion(work: UnitOfWork, event: Event) -> Suggestion:
         expires_at=None if window is None else event.at + window,
         unit=event.unit,
         key=event.key,
-        data=None if event.data is None else json.loads(event.data),
+        data=read_data(event, work.log.damaged),
     )
 
 
@@ -156,40 +149,80 @@ def check_reward(spec: Spec, reward: Any) -> float:
     return float(reward)
 
 
+def check_guardrails(spec: Spec, told: Any) -> dict[int, float]:
+    """The values of second metrics that came with a reward, by their numbers."""
+    if told is None:
+        return {}
+    if not isinstance(told, Mapping):
+        raise InputTypeError("guardrails", told, "a mapping from their names to numbers")
+    names, found = list(spec.guardrails), {}
+    for name, value in told.items():
+        if name not in names:
+            known = ", ".join(names) or "none"
+            raise InputError("guardrails", name, f"among the study's ({known})")
+        value = float(value) if isinstance(value, bool | np.bool_) else value
+        found[names.index(name) + 1] = float(checks.number(f"guardrails.{name}", value, 0, 1))
+    return found
+
+
 def take_reports(
-    work: UnitOfWork, reports: Sequence[tuple[str, Any]], key: str | None = None
+    work: UnitOfWork, reports: Sequence[Sequence[Any]], key: str | None = None
 ) -> list[Report | Rank1Error]:
-    """Store what is new of these reports. What is wrong with one is in its place."""
+    """Store what is new of these reports. What is wrong with one is in its place.
+
+    Each is an id, its reward and, if there are any, the guardrails that came with it.
+    """
+    found: list[_Asked | Rank1Error] = []
+    for text, *_ in reports:
+        try:
+            found.append(_asked(work, text))
+        except Rank1Error as error:
+            found.append(error)
+    return store_reports(work, reports, found, key)
+
+
+def store_reports(
+    work: UnitOfWork,
+    reports: Sequence[Sequence[Any]],
+    found: Sequence[_Asked | Rank1Error],
+    key: str | None = None,
+) -> list[Report | Rank1Error]:
+    """The same, of exposures that were found already."""
     before = {each.suggestion for each in under_key(work, key, Kind.REPORTED)}
     answers: list[Report | Rank1Error] = []
     fresh: dict[int, Report] = {}  # by suggestion
     events: list[Event] = []
     named: set[int] = set()
     some, now = nonces(len(reports)), work.now
-    for (text, told), nonce in zip(reports, some, strict=True):
+    for (text, told, *more), asked, nonce in zip(reports, found, some, strict=True):
         try:
             reward = check_reward(work.spec, told)
-            asked = _asked(work, text)
+            metrics = check_guardrails(work.spec, more[0] if more else None)
+            if isinstance(asked, Rank1Error):
+                raise asked
             named.add(asked.seq)
             answer = fresh.get(asked.seq)
             if answer is None:
                 late = _became(work, asked, text)
                 if isinstance(late, Event):
-                    answer = _report(work, asked, late.value, late.at, late.tag == 1)
+                    answer = _report(work, asked, late.value, late.at, late.tag != 0)
                 else:
                     answer = fresh[asked.seq] = _report(work, asked, reward, now, late)
+                    # What is gone from the table is known by its report alone.
+                    tag = min(asked.tag, 1) if late and asked.tag <= REPEAT else int(late)
                     events.append(
                         Event(
-                            Kind.REPORTED, arm=asked.arm, tag=int(late), suggestion=asked.seq,
+                            Kind.REPORTED, arm=asked.arm, tag=tag, suggestion=asked.seq,
                             value=reward, nonce=nonce, key=key, position=len(events),
                         )
                     )  # fmt: skip
+                    events += guardrail_events(asked.arm, asked.tag, metrics)
             if answer.reward != reward:
-                problem = (
-                    f"suggestion {text!r} has the reward {answer.reward:g} already, got {reward:g}"
-                )
-                raise ConflictError(problem, id=text)
+                problem = f"{text!r} has the reward {answer.reward:g} already, got {reward:g}"
+                raise ConflictError(f"suggestion {problem}", id=text)
             answers.append(answer)
+        except StorageError:  # which is none of this report alone
+            raise
         except Rank1Error as error:
             answers.append(error)
     if before and (events or not before <= named):
@@ -199,14 +232,25 @@ def take_reports(
     return answers
 
 
+def guardrail_events(arm: int, tag: int, metrics: Mapping[int, float]) -> list[Event]:
+    """What is stored of the metrics that came with a reward."""
+    return [
+        Event(Kind.GUARDRAIL, arm=arm, tag=tag, value=value, metric=metric)
+        for metric, value in metrics.items()
+    ]
+
+
 class _Asked(NamedTuple):
-    """A suggestion that an id is of."""
+    """A suggestion that an id is of, or an exposure of a unit."""
 
     seq: int
     nonce: int
     arm: int
+    tag: int
     #: As in the table, or GONE where it isn't there.
     status: int
+    #: The event that has its reward, where that is known.
+    report: Event | None = None
 
 
 def _asked(work: UnitOfWork, text: str) -> _Asked:
@@ -222,16 +266,28 @@ def _asked(work: UnitOfWork, text: str) -> _Asked:
     entry = work.state.find(seq)
     found = work.log.events(work.study.id, [seq]) if entry is None else []
     if entry is not None and entry.nonce == nonce:
-        return _Asked(seq, nonce, work.state.in_log(entry.arm), entry.status)
+        return _Asked(seq, nonce, work.state.in_log(entry.arm), entry.tag, entry.status)
     if not found or found[0].kind != Kind.SUGGESTED or found[0].nonce != nonce:
         raise UnknownSuggestionError(
             f"no suggestion of {name!r} has the id {text!r}", id=text, study=name
         )
-    return _Asked(seq, nonce, found[0].arm, fold.GONE)
+    return _Asked(seq, nonce, found[0].arm, found[0].tag, fold.GONE)
+
+
+def exposed(work: UnitOfWork, event: Event) -> _Asked:
+    """An exposure, by its event."""
+    entry = work.state.find(event.seq)
+    status = fold.GONE if entry is None else entry.status
+    report = None
+    if event.kind == Kind.RECORDED and not math.isnan(event.value):
+        report = event._replace(tag=0)
+    return _Asked(event.seq, event.nonce, event.arm, event.tag, status, report)
 
 
 def _became(work: UnitOfWork, asked: _Asked, text: str) -> Event | bool:
     """The report of a suggestion; without one, whether it is expired. CancelledError."""
+    if asked.report is not None:
+        return asked.report
     if asked.status in (fold.PENDING, fold.WAITING):
         return asked.status == fold.WAITING
     became = {each.kind: each for each in work.log.outcomes(work.study.id, [asked.seq])}
@@ -271,44 +327,3 @@ def cancel(work: UnitOfWork, text: str, key: str | None = None) -> None:
         )
     event = Event(Kind.CANCELLED, arm=asked.arm, tag=int(became), suggestion=asked.seq, key=key)
     work.append([event])
-
-
-def change_of(
-    sides: Iterable[str],
-    add: Mapping[str, Iterable[str]] | None = None,
-    retire: Mapping[str, Iterable[str]] | None = None,
-    **two_sided: Iterable[str],
-) -> Change:
-    """Levels to add and to retire, by side; or `add_rows`, `retire_columns` … of two sides."""
-    sides = list(sides)
-    made: dict[str, dict[str, tuple[str, ...]]] = {"add": {}, "retire": {}}
-    for what, given in (("add", add), ("retire", retire)):
-        if given is not None and not isinstance(given, Mapping):
-            raise InputTypeError(what, given, "a mapping from names of sides to names of levels")
-        for side, labels in (given or {}).items():
-            if side not in sides:
-                raise InputError(what, side, f"by sides, which are {', '.join(sides)}")
-            made[what][side] = labels_of(f"{what}.{side}", labels)
-    for name, labels in two_sided.items():
-        what, _, side = name.partition("_")
-        if labels:
-            if len(sides) != 2:
-                raise InputError(
-                    name, labels, "left out: the study hasn't two sides", f"use {what}"
-                )
-            place = sides[("rows", "columns").index(side)]
-            made[what][place] = labels_of(name, labels)
-    return Change(made["add"], made["retire"])
-
-
-def revise(work: UnitOfWork, change: Change, key: str | None = None) -> int:
-    """Add and retire levels; the number of the revision."""
-    for event in under_key(work, key, Kind.REVISED):
-        if Change.read(event.data) != change:
-            raise key_used(key)
-        return event.tag
-    if change.added or change.retired:
-        work.state.check_change(change)
-        number = work.state.revision + 1
-        work.append([Event(Kind.REVISED, tag=number, data=json.dumps(change.to_dict()), key=key)])
-    return work.state.revision

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from rank1.errors import Rank1Error, SnapshotError, StorageError
-from rank1.studies.events import Event, Expiry, Kind, as_events
+from rank1.studies.events import WITH_DATA, Event, Events, Expiry, Kind, as_events
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
 from rank1.studies.state import StudyState, layout_of
 from rank1.studies.storage import Reader, Snapshot, Storage, StudyRow, Transaction
 
-__all__ = ["StudyAccess", "UnitOfWork"]
+__all__ = ["StudyAccess", "UnitOfWork", "fold_log"]
 
 T = TypeVar("T")
 
@@ -22,6 +24,14 @@ TRIES = 3
 SNAPSHOT_EVERY = 2000
 #: Events after which closing a study keeps a snapshot: folding fewer takes no time.
 SNAPSHOT_ON_CLOSE = 100
+#: Events that are folded within a transaction, at most: more would keep others waiting.
+FAR_BEHIND = 200
+
+
+def fold_log(state: StudyState, events: Events, texts: Mapping[int, str | None]) -> StudyState:
+    """A state with the events that follow, of which some have texts."""
+    state.fold(events, texts.__getitem__)
+    return state
 
 
 class StudyAccess:
@@ -34,7 +44,10 @@ class StudyAccess:
     def __init__(self, storage: Storage, study: StudyRow) -> None:
         self.storage, self.study = storage, study
         with storage.reading() as log:
-            self.spec: Spec = read_spec(self._texts(log)(1))
+            created = log.events(study.id, [1])
+            if not created:
+                raise log.damaged(f"event 1 of {study.name!r} is missing")
+            self.spec: Spec = read_spec(created[0].data)
         self._state: StudyState | None = None
         #: The last event of which a snapshot is known to be kept.
         self._snapshot_seq = 0
@@ -58,20 +71,30 @@ class StudyAccess:
         raise AssertionError
 
     def _transact(self, work: Callable[[UnitOfWork], T]) -> T:
-        begun = None
-        if self._state is None:  # so that folding a long log keeps no other process from writing
-            with self.storage.reading() as reader:
-                self._caught_up(reader)
-        try:
-            with self.storage.transaction(self.study.id) as log:
-                begun = self.begin(log)
-                result = work(begun)
-        except BaseException as error:
-            if (begun is not None and begun.ahead) or not isinstance(error, Rank1Error):
-                self._state = None
-            raise
-        self.snapshot_if_due(begun)
-        return result
+        far = self._state is None
+        for left in (2, 1, 0):
+            if far:
+                self.catch_up()
+            begun = None
+            try:
+                with self.storage.transaction(self.study.id) as log:
+                    far = left > 0 and self.is_far_behind(log)
+                    if not far:
+                        begun = self.begin(log)
+                        result = work(begun)
+            except BaseException as error:
+                if (begun is not None and begun.ahead) or not isinstance(error, Rank1Error):
+                    self._state = None
+                raise
+            if begun is not None:
+                self.snapshot_if_due(begun)
+                return result
+        raise AssertionError
+
+    def is_far_behind(self, log: Reader) -> bool:
+        """Whether too much is new for a transaction: `catch_up` first."""
+        known = 0 if self._state is None else self._state.seq
+        return log.last(self.study.id)[0] > known + FAR_BEHIND
 
     def begin(self, log: Transaction) -> UnitOfWork:
         """A unit of work in a transaction of a caller that has the turn.
@@ -81,54 +104,76 @@ class StudyAccess:
         begun = UnitOfWork(self, log, self._caught_up(log))
         try:
             begun.expire()
+            if begun.state.design is not None and begun.state.design.stale:
+                begun.renew()
         except BaseException:
             self._state = None
             raise
         return begun
 
     def look(self, reader: Callable[[StudyState, Reader], T]) -> T:
-        """What `reader` returns, from a state that is up to date; nothing is written."""
-        with self.turn, self.storage.reading() as log:
-            return reader(self._caught_up(log), log)
+        """What `reader` returns, from a state that is up to date, and its log; nothing is written.
+
+        The storage is being read until then; what needs no more than the state should `compute`.
+        """
+        with self.turn:
+            self.catch_up()
+            with self.storage.reading() as log:
+                return reader(self._caught_up(log), log)
+
+    def compute(self, function: Callable[[StudyState, float], T]) -> T:
+        """What `function` makes of a state that is up to date, and of the storage's time.
+
+        However long it takes, no transaction is open meanwhile; nothing is written.
+        """
+        with self.turn:
+            state, now = self.catch_up()
+            return function(state, now)
+
+    def catch_up(self) -> tuple[StudyState, float]:
+        """The state with what is new, which is folded after it was read; and the storage's time."""
+        with self.turn:
+            state, kept = self._state, None
+            with self.storage.reading() as log:
+                now = log.now(self.study.id)
+                if state is None:
+                    kept = log.snapshot(self.study.id, layout_of(self.spec))
+                after = kept.seq if kept else state.seq if state else 0
+                new = self.read(log, after) if log.last(self.study.id)[0] != after else None
+            if state is None:
+                state = StudyState(self.spec) if kept is None else self._restored(kept)
+                if state.seq != after:  # all of it has to be read
+                    with self.storage.reading() as log:
+                        new = self.read(log)
+                self._snapshot_seq = state.seq
+            if new is not None:
+                self._state = None  # until all is folded
+                fold_log(state, *new)
+            self._state = state
+            return state, now
 
     def _caught_up(self, log: Reader) -> StudyState:
-        if self._state is None:
-            self._state = self.from_snapshot(log) or StudyState(self.spec)
-            self._snapshot_seq = self._state.seq
-        state = self._state
+        """The same within a transaction, where little is new."""
+        state = self._state or StudyState(self.spec)
+        self._state = None  # until all is folded
         # One look at the end of the log is cheaper than asking for events that aren't there.
-        last, _ = log.last(self.study.id)
-        if last != state.seq:
-            try:
-                state.fold(log.read(self.study.id, after=state.seq), self._texts(log))
-            except BaseException:
-                self._state = None  # half of them may be folded
-                raise
+        if log.last(self.study.id)[0] != state.seq:
+            fold_log(state, *self.read(log, state.seq))
+        self._state = state
         return state
 
-    def from_snapshot(self, log: Reader) -> StudyState | None:
-        """The newest snapshot that can be read."""
-        kept = log.snapshot(self.study.id, layout_of(self.spec))
-        if kept is None:
-            return None
+    def read(self, log: Reader, after: int = 0) -> tuple[Events, dict[int, str | None]]:
+        """The events after one, and the texts that are folded, by seq: for `fold_log`."""
+        events = log.read(self.study.id, after)
+        told = events.seq[np.isin(events.kind, WITH_DATA)].tolist()
+        return events, {event.seq: event.data for event in log.events(self.study.id, told)}
+
+    def _restored(self, kept: Snapshot) -> StudyState:
+        """The state of a snapshot; the one before the first event, if that can't be read."""
         try:
             return StudyState.from_bytes(self.spec, kept.blob)
         except SnapshotError:
-            return None  # derived data: all of it is in the log
-
-    def from_log(self, log: Reader, state: StudyState | None = None) -> StudyState:
-        """The state that the log gives, without a look at what is known here."""
-        state = state or StudyState(self.spec)
-        state.fold(log.read(self.study.id, after=state.seq), self._texts(log))
-        return state
-
-    def _texts(self, log: Reader) -> Callable[[int], str | None]:
-        def text_of(seq: int) -> str | None:
-            for event in log.events(self.study.id, [seq]):
-                return event.data
-            raise log.damaged(f"event {seq} of {self.study.name!r} is missing")
-
-        return text_of
+            return StudyState(self.spec)  # derived data: all of it is in the log
 
     def snapshot_if_due(self, work: UnitOfWork) -> None:
         """Keep a snapshot when a unit of work has passed a multiple of `SNAPSHOT_EVERY` events."""
@@ -191,18 +236,27 @@ class UnitOfWork:
         self.state.fold(
             as_events(events, first, self.now), lambda seq: events[seq - first].data, issued
         )
+        self.renew()
         return first
+
+    def renew(self) -> None:
+        """Begin the next version of the design, if it is due."""
+        design, book = self.state.design, self.state.book
+        if design is not None and design.is_due(book):
+            text = design.next_text(book)
+            self.append([Event(Kind.VERSION, tag=design.number + 1, data=text)])
 
     def attempt(self, job: Callable[[UnitOfWork], T]) -> T | Rank1Error:
         """What a job returns, or the error with which it was refused before it changed anything.
 
-        An error after that is raised: then the whole transaction has to be undone.
+        An error after that is raised: then the whole transaction has to be undone. So is one of
+        the storage, which is none of this job alone.
         """
         before, was_ahead, self.ahead = self.state.seq, self.ahead, False
         try:
             return job(self)
         except Rank1Error as error:
-            if self.ahead or self.state.seq != before:
+            if self.ahead or self.state.seq != before or isinstance(error, StorageError):
                 raise
             return error
         finally:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from rank1.documents import Verified
-from rank1.errors import Rank1Error
-from rank1.studies.events import OUTCOMES, Kind
-from rank1.studies.state import StudyState
-from rank1.studies.storage import Reader, StudyRow, open_storage
-from rank1.studies.unit_of_work import StudyAccess
+from rank1.errors import DamagedError, Rank1Error, SnapshotError
+from rank1.studies.events import EXPOSURES, OUTCOMES, Events, Kind
+from rank1.studies.state import StudyState, layout_of
+from rank1.studies.storage import Reader, Snapshot, StudyRow, open_storage
+from rank1.studies.unit_of_work import StudyAccess, fold_log
 
 __all__ = ["examine", "verify"]
 
@@ -19,21 +19,34 @@ __all__ = ["examine", "verify"]
 def verify(access: StudyAccess) -> Verified:
     """Recompute a study from its log, and compare with all that is derived from it."""
     problems = list(access.storage.check())
-
-    def look(state: StudyState, log: Reader) -> tuple[StudyState, list[str]]:
-        found = []
-        fresh = access.from_log(log)
-        found += [f"in this process: {text}" for text in fresh.differences(state)]
-        kept = access.from_snapshot(log)
-        if kept is not None:
-            restored = access.from_log(log, kept)
-            found += [f"from the snapshot: {text}" for text in fresh.differences(restored)]
-        found += _recount(fresh, log, access.study.id)
-        return fresh, found
-
-    fresh, found = access.look(look)
-    problems += found
+    fresh = StudyState(access.spec)
+    try:
+        with access.turn:
+            problems += _differences(access, fresh)
+    except DamagedError as error:  # what `check` said of it is more
+        problems = problems or [str(error)]
     return Verified(ok=not problems, problems=problems, **fresh.counts())
+
+
+def _differences(access: StudyAccess, fresh: StudyState) -> list[str]:
+    """What differs from the log, which is folded into a `fresh` state."""
+    layout = layout_of(access.spec)
+
+    def read(state: StudyState, log: Reader) -> tuple[Any, Any, StudyState, Snapshot | None]:
+        return *access.read(log), state, log.snapshot(access.study.id, layout)
+
+    events, texts, state, kept = access.look(read)
+    fold_log(fresh, events, texts)
+    found = [f"in this process: {text}" for text in fresh.differences(state)]
+    if kept is not None:
+        try:
+            restored = StudyState.from_bytes(access.spec, kept.blob)
+            later = Events(*(column[kept.seq :] for column in events))
+            fold_log(restored, later, texts)
+            found += [f"from the snapshot: {text}" for text in fresh.differences(restored)]
+        except SnapshotError as error:
+            found.append(str(error))
+    return found + _recount(fresh, events)
 
 
 def examine(place: str) -> dict[str, Any]:
@@ -73,10 +86,10 @@ def examine(place: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _recount(state: StudyState, log: Reader, study: int) -> list[str]:
+def _recount(state: StudyState, events: Events) -> list[str]:
     """The counts by another way than the fold's."""
-    events = log.read(study)
-    asked, found = events.seq[events.kind == Kind.SUGGESTED], []
+    asked, found = events.seq[np.isin(events.kind, list(map(int, EXPOSURES)))], []
+    at_once = int(np.count_nonzero((events.kind == Kind.RECORDED) & ~np.isnan(events.value)))
     outcome = {kind: events.suggestion[events.kind == kind] for kind in OUTCOMES}
     for kind, seqs in outcome.items():
         if len(np.unique(seqs)) != len(seqs):
@@ -88,8 +101,9 @@ def _recount(state: StudyState, log: Reader, study: int) -> list[str]:
         found.append("a suggestion is both reported and cancelled")
     late = np.setdiff1d(outcome[Kind.EXPIRED], np.concatenate([told, gone]))
     counted = {
-        "suggestions": len(asked), "reports": len(told), "expired": len(late),
-        "cancelled": len(gone), "pending": len(asked) - len(told) - len(late) - len(gone),
+        "suggestions": len(asked), "reports": len(told) + at_once, "expired": len(late),
+        "cancelled": len(gone),
+        "pending": len(asked) - len(told) - at_once - len(late) - len(gone),
     }  # fmt: skip
     if counted != state.counts():
         found.append(f"the log has {counted}, and its fold {state.counts()}")

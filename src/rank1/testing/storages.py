@@ -145,7 +145,7 @@ def check_what_is_unknown(storage: Storage) -> None:
         _equal(log.events(study.id, [2]), [], "an event that isn't there")
         _equal(log.outcomes(study.id, [1, 2]), [], "what became of no suggestion")
         _equal(log.with_key(study.id, "k"), [], "the events of an unknown key")
-        _equal(log.of_unit(study.id, "u"), None, "the suggestion of an unknown unit")
+        _equal(log.of_unit(study.id, "u"), None, "the event of an unknown unit")
         _equal(log.snapshot(study.id, "a"), None, "a snapshot of an unknown layout")
         _equal(log.pending(study.id).tolist(), [], "the pending suggestions of a new study")
         _equal(log.read(study.id, after=1).size, 0, "the number of events after the last")
@@ -187,7 +187,7 @@ def check_events_come_back(storage: Storage) -> None:
         events = reader.read(study.id)
         _equal(reader.last(study.id), (11, at), "the end of the log")
     for k, (event, expected) in enumerate(zip(page, EVERYTHING + BECAME, strict=True), 2):
-        whole = expected._replace(seq=k, at=at)
+        whole = expected._replace(seq=k, at=at, checksum=event.checksum)
         expect(same(event, whole), f"{whole} came back as {event}")
     for read in (events, within):
         _equal(read.seq.tolist(), list(range(1, 12)), "the numbers of the events")
@@ -247,7 +247,10 @@ def check_lookups(storage: Storage) -> None:
         _equal(found, [(2, 0), (3, 1), (4, 2)], "the events of a key, by position")
         _equal([e.seq for e in reader.with_key(other.id, "k")], [2], "those of another study")
         unit = reader.of_unit(study.id, "u")
-        expect(unit is not None and unit.seq == 6, f"the last suggestion of u is 6, got {unit}")
+        expect(unit is not None and unit.seq == 6, f"the last event of u is 6, got {unit}")
+        units = reader.of_units(study.id, ["u", "w", "x"]).items()
+        _equal({unit: e.seq for unit, e in units}, {"u": 6, "w": 7}, "the last of some units")
+        _equal(reader.of_units(study.id, []), {}, "the last events of no units")
         _equal([e.seq for e in reader.events(study.id, [7, 2, 2, 99])], [2, 7], "some events")
         found = [(e.seq, int(e.kind)) for e in reader.outcomes(study.id, [5, 3, 4])]
         _equal(found, [(8, 3), (10, 4), (11, 5)], "what became of some suggestions")
@@ -258,12 +261,15 @@ def check_lookups(storage: Storage) -> None:
 def check_many_lookups(storage: Storage) -> None:
     """Twelve thousand events are looked up at once."""
     study, seqs = storage.create("spring", SPEC), list(range(2, 12_002))
-    append(storage, study, *suggested(len(seqs)))
+    append(storage, study, *[e._replace(unit=f"u{e.tag}") for e in suggested(len(seqs))])
     append(storage, study, *map(reported, seqs))
     with storage.reading() as log:
         expect([e.seq for e in log.events(study.id, seqs)] == seqs, "events must be all there")
         found = [e.suggestion for e in log.outcomes(study.id, seqs)]
         expect(found == seqs, "outcomes must be all there")
+        units = [f"u{k}" for k in range(len(seqs))]
+        found = [event.seq for event in log.of_units(study.id, units).values()]
+        expect(sorted(found) == seqs, "the events of units must be all there")
         _equal(log.pending(study.id).size, 0, "how many are pending")
 
 
@@ -346,6 +352,80 @@ def check_retiring(storage: Storage) -> None:
     with storage.reading() as log:
         _equal(log.study("spring").retired, at, "the time at which it was retired")
         _equal(log.read(study.id).kind.tolist(), [1, 2, 8, 3], "the kinds of its events")
+
+
+def check_forgetting_a_unit(storage: Storage) -> None:
+    """A unit's name goes, with its data and the keys in which it is; all else stays."""
+    study, other = storage.create("spring", SPEC), storage.create("autumn", SPEC)
+    ann = suggested(1, unit="ann", data="{}", key="ask ann")
+    ann += [Event(Kind.RECORDED, arm=1, tag=1, value=0.5, unit="ann", key="batch")]
+    joe = suggested(1, unit="joanna", data="{}", key="joanna_1")
+    joe += suggested(1, unit="jo", key="jo/ann")
+    append(storage, study, *ann, *joe)
+    append(storage, study, reported(2)._replace(key="annie"), reported(4)._replace(key="annie2"))
+    append(storage, other, *ann)
+    with storage.reading() as log:
+        before, folded = log.page(study.id), log.read(study.id)
+    with _refused(InputError, "a unit without a name"), storage.transaction(study.id) as tx:
+        tx.forget_unit(study.id, "")
+    for count in (4, 0):
+        with storage.transaction(study.id) as tx:
+            _equal(tx.forget_unit(study.id, "ann"), count, "how many events had the unit")
+    with storage.reading() as log:
+        after = log.page(study.id)
+        _equal([e.unit for e in after[1:5]], [None, None, "joanna", "jo"], "the units")
+        keys = [e.key for e in after[1:]]
+        _equal(keys, [None, "batch", "joanna_1", None, None, "annie2"], "the keys")
+        _equal([e.data for e in after[1:5]], [None, None, "{}", None], "the data")
+        for e, then in zip(after, before, strict=True):
+            same_else = e._replace(unit=None, key=None, data=None)
+            expect(
+                same(same_else, then._replace(unit=None, key=None, data=None)),
+                f"nothing else must change: {then} became {e}",
+            )
+        expect(repr(log.read(study.id)) == repr(folded), "what is folded must stay")
+        _equal(log.of_unit(study.id, "ann"), None, "the event of a unit that was forgotten")
+        _equal(len(log.with_key(other.id, "ask ann")), 1, "the events of another study")
+    append(storage, study, *suggested(1, unit="ann", key="ask ann"))
+    _equal(storage.check(), [], "what is wrong")
+
+
+def check_archiving(storage: Storage) -> None:
+    """An archived study is marked, and else as it was."""
+    study = storage.create("spring", SPEC)
+    _equal(study.archived, None, "the time at which a new study was archived")
+    with storage.transaction(study.id) as tx:
+        tx.archive(study.id)
+        at = tx.now(study.id)
+    with storage.reading() as log:
+        _equal(log.studies(), [study._replace(archived=at)], "the list of studies")
+    append(storage, study, *suggested())
+    with storage.transaction(study.id) as tx:
+        tx.archive(study.id, archived=False)
+    with storage.reading() as log:
+        _equal(log.study("spring").archived, None, "the time, after it was listed again")
+
+
+def check_deleting(storage: Storage) -> None:
+    """A study that is deleted is gone; its name can be given again, its number can't."""
+    kept, study = storage.create("autumn", SPEC), storage.create("spring", SPEC)
+    append(storage, study, *suggested(3))
+    storage.put_snapshot(study.id, Snapshot(4, "one", b"state"))
+    with storage.transaction(study.id) as tx:
+        tx.delete(study.id)
+    with storage.reading() as log:
+        _equal(log.studies(), [kept], "the studies that are left")
+        with _refused(UnknownStudyError, "a study that was deleted"):
+            log.study("spring")
+    with _refused(UnknownStudyError, "a transaction on it"), storage.transaction(study.id) as tx:
+        tx.append(study.id, suggested())
+    again = storage.create("spring", SPEC)
+    expect(again.id != study.id, f"the number {study.id} must not be given again")
+    expect(again.uid != study.uid, "the uid must be another")
+    with storage.reading() as log:
+        _equal(log.read(again.id).size, 1, "the events of a new study of its name")
+        _equal(log.snapshot(again.id, "one"), None, "the snapshot of a new study of its name")
+    _equal(storage.check(), [], "what is wrong")
 
 
 def check_snapshots(storage: Storage) -> None:

@@ -18,10 +18,11 @@ from hypothesis.stateful import (
 )
 
 import rank1
-from rank1.studies.events import OUTCOMES, Event, Kind
+from rank1.studies.events import OUTCOMES, WITH_DATA, Event, Events, Kind
 from rank1.studies.storage import Snapshot, StudyRow, open_storage
+from rank1.studies.storage.checksum import chained, packed
 
-KEYS = st.sampled_from([None, "a", "b", "ä"])
+KEYS = st.sampled_from([None, "a", "ask ann", "joann", "ä"])
 UNITS = st.sampled_from([None, "ann", "Zoë"])
 NUMBERS = st.integers(0, 10**6)
 
@@ -36,6 +37,7 @@ class Machine(RuleBasedStateMachine):
         self.logs: dict[str, list[Event]] = {}
         self.rows: dict[str, StudyRow] = {}
         self.snapshots: dict[str, dict[int, Snapshot]] = {}
+        self.numbers: set[int] = set()
 
     def teardown(self) -> None:
         self.storage.close()
@@ -47,6 +49,8 @@ class Machine(RuleBasedStateMachine):
                 self.storage.create(name, "{}")
         else:
             row = self.storage.create(name, '{"x": 1}')
+            assert row.id not in self.numbers
+            self.numbers.add(row.id)
             self.rows[name] = row
             with self.storage.reading() as reader:
                 (created,) = self.logs[name] = reader.page(row.id)
@@ -110,6 +114,57 @@ class Machine(RuleBasedStateMachine):
         self.storage.put_snapshot(self.rows[name].id, snapshot)
         self.snapshots[name][snapshot.seq] = snapshot
 
+    @precondition(lambda self: self.logs)
+    @rule(which=NUMBERS, unit=st.sampled_from(["ann", "Zoë"]), fail=st.booleans())
+    def forget(self, which: int, unit: str, fail: bool) -> None:
+        name = self.pick(which)
+        log, study = self.logs[name], self.rows[name].id
+        own = {event.seq for event in log if event.unit == unit}
+        words = {"ann": ("ask ann",)}.get(unit, ())
+        changed = [
+            event._replace(
+                unit=None if event.seq in own else event.unit,
+                data=None if event.seq in own else event.data,
+                key=event.key
+                if event.key is None
+                or not (
+                    event.key in words
+                    or (unit in event.key and own & {event.seq, event.suggestion})
+                )
+                else None,
+            )
+            for event in log
+        ]
+        try:
+            with self.storage.transaction(study) as tx:
+                found = tx.forget_unit(study, unit)
+                if fail:
+                    raise KeyError
+        except KeyError:
+            return
+        assert found == sum(repr(one) != repr(two) for one, two in zip(log, changed, strict=True))
+        self.logs[name] = changed
+
+    @precondition(lambda self: self.logs)
+    @rule(which=NUMBERS, archived=st.booleans())
+    def archive(self, which: int, archived: bool) -> None:
+        name = self.pick(which)
+        with self.storage.transaction(self.rows[name].id) as tx:
+            tx.archive(self.rows[name].id, archived)
+            now = tx.now(self.rows[name].id)
+        self.rows[name] = self.rows[name]._replace(archived=now if archived else None)
+
+    @precondition(lambda self: len(self.logs) > 1)
+    @rule(which=NUMBERS)
+    def delete(self, which: int) -> None:
+        name = self.pick(which)
+        gone = self.rows.pop(name).id
+        with self.storage.transaction(gone) as tx:
+            tx.delete(gone)
+        del self.logs[name], self.snapshots[name]
+        with pytest.raises(rank1.UnknownStudyError), self.storage.transaction(gone) as tx:
+            tx.append(gone, [Event(Kind.SUGGESTED)])
+
     @rule()
     def reopen(self) -> None:
         self.storage.close()
@@ -142,7 +197,7 @@ class Machine(RuleBasedStateMachine):
                 with_outcome = {e.suggestion for e in log}
                 pending = [e.seq for e in log if e.kind == 2 and e.seq not in with_outcome]
                 assert reader.pending(study.id).tolist() == pending
-                for key in ("a", "b", "ä"):
+                for key in ("a", "ask ann", "joann", "ä"):
                     expected = sorted((e for e in log if e.key == key), key=lambda e: e.position)
                     assert same(reader.with_key(study.id, key), expected)
                 for unit in ("ann", "Zoë"):
@@ -152,9 +207,19 @@ class Machine(RuleBasedStateMachine):
                 asked = [e.seq for e in log if e.kind == 2]
                 outcomes = [e for e in log if e.suggestion]
                 assert same(reader.outcomes(study.id, asked), outcomes)
+                checked(reader.page(study.id, limit=1000))
                 last = max(self.snapshots[name], default=None)
                 expected_one = None if last is None else self.snapshots[name][last]
                 assert reader.snapshot(study.id, "l") == expected_one
+
+
+def checked(events: list[Event]) -> None:
+    """Each event's checksum covers the one before."""
+    before = 0
+    for event in events:
+        (piece,) = packed({name: [getattr(event, name)] for name in Events._fields})
+        (before,) = chained([piece + str(event.data).encode() * (event.kind in WITH_DATA)], before)
+        assert event.checksum == before
 
 
 def unique(event: Event) -> list[Any]:
@@ -164,7 +229,9 @@ def unique(event: Event) -> list[Any]:
 
 
 def same(got: list[Event], expected: list[Event]) -> bool:
-    return repr(got) == repr([e._replace(kind=int(e.kind)) for e in expected])
+    return repr([e._replace(checksum=0) for e in got]) == repr(
+        [e._replace(kind=int(e.kind), checksum=0) for e in expected]
+    )
 
 
 def test_a_storage_is_a_list(new_place: Callable[[], str]) -> None:

@@ -66,20 +66,32 @@ def routes() -> APIRouter:
     async def docs() -> Response:
         return HTMLResponse(_page("docs.html"))
 
+    @router.get("/rank1.js")
+    async def client(request: Request) -> Response:
+        """The JavaScript client, for pages of any origin; built from `js/`."""
+        return _sent(
+            request,
+            "rank1.js",
+            {
+                "Cache-Control": "public, max-age=3600",
+                "Cross-Origin-Resource-Policy": "cross-origin",
+            },
+        )
+
     @router.get("/static/{digest}/{name}")
     async def static(request: Request, digest: str, name: str) -> Response:
         if name not in FILES or digest != _digest():
             raise RefusedError(404, f"there is no file {name!r}", "load the page again")
-        data, small = _file(name)
-        headers = {
-            "Cache-Control": "public, max-age=31536000, immutable",
-            "Vary": "Accept-Encoding",
-        }
-        media = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(
-                small, headers={**headers, "Content-Encoding": "gzip"}, media_type=media
-            )
-        return Response(data, headers=headers, media_type=media)
+        return _sent(request, name, {"Cache-Control": "public, max-age=31536000, immutable"})
 
     return router
+
+
+def _sent(request: Request, name: str, headers: dict[str, str]) -> Response:
+    """A file, compressed for those who take it so."""
+    data, small = _file(name)
+    headers = {**headers, "Vary": "Accept-Encoding"}
+    media = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(small, headers={**headers, "Content-Encoding": "gzip"}, media_type=media)
+    return Response(data, headers=headers, media_type=media)

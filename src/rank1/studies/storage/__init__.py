@@ -62,7 +62,23 @@ def open_storage(where: str | os.PathLike[str], patience: float = PATIENCE) -> S
     for entry in entry_points(group="rank1.storages", name=scheme):
         made: Storage = entry.load()(text, patience)
         return made
-    raise InputError("storage", text, "a file, sqlite:///… or postgresql://…")
+    expected = "a file, sqlite:///… or postgresql://…"
+    raise InputError("storage", without_password(text), expected)
+
+
+def without_password(where: str) -> str:
+    """The address of a storage, as logs and messages may show it.
+
+    >>> without_password("postgresql://ann:secret@db.example/shop?sslmode=require&password=secret")
+    'postgresql://ann:***@db.example/shop?sslmode=require&password=***'
+    """
+    scheme, found, rest = where.partition("://")
+    if not found:
+        return where
+    user, at, place = rest.rpartition("@")
+    name, has, _ = user.partition(":")
+    place = re.sub("(?i)([?&][^=&]*pass[^=&]*=)[^&]*", r"\1***", place)
+    return f"{scheme}://{name}{':***' if has else ''}{at}{place}"
 
 
 def _sqlite(path: str, patience: float) -> Storage:

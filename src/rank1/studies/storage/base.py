@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from rank1.studies.events import Event, Events, Kind
 
 __all__ = ["PATIENCE", "Reader", "Snapshot", "Storage", "StudyRow", "Transaction"]
+
+T = TypeVar("T")
 
 #: Seconds that a storage waits for a lock that somebody else holds, or for a server to come back.
 PATIENCE = 30.0
@@ -27,6 +29,7 @@ class StudyRow(NamedTuple):
     uid: str  # with which the ids of its suggestions begin
     created: float
     retired: float | None
+    archived: float | None  # then it isn't listed
     last_seq: int
     last_at: float
 
@@ -81,11 +84,14 @@ class Reader(Protocol):
     def outcomes(self, study: int, suggestions: Sequence[int]) -> list[Event]:
         """What became of suggestions: their reports, cancellations and expiries, in order."""
 
-    def with_key(self, study: int, key: str) -> list[Event]:
-        """The events with this idempotency key, by position."""
+    def with_key(self, study: int, key: str, limit: int | None = None) -> list[Event]:
+        """The events with this idempotency key, by position; all, or the first few of them."""
 
     def of_unit(self, study: int, unit: str) -> Event | None:
-        """The last suggestion that this unit was given."""
+        """The last event of this unit."""
+
+    def of_units(self, study: int, units: Sequence[str]) -> dict[str, Event]:
+        """The last event of each of these units, by unit; those without one are left out."""
 
     def pending(self, study: int) -> NDArray[np.int64]:
         """The suggestions of which nothing became yet, in order."""
@@ -112,6 +118,18 @@ class Transaction(Reader, Protocol):
 
     def retire(self, study: int) -> None:
         """Close the study, once."""
+
+    def forget_unit(self, study: int, unit: str) -> int:
+        """Remove a unit's name, what was stored with it, and keys in which it is; how many events.
+
+        The events stay, and so does all that is folded of them.
+        """
+
+    def archive(self, study: int, archived: bool = True) -> None:
+        """Hide a study from lists, or show it again."""
+
+    def delete(self, study: int) -> None:
+        """Delete a study with its log. Its number is never given to another."""
 
 
 @runtime_checkable
@@ -156,7 +174,7 @@ def seal_of(study: int, snapshot: Snapshot) -> bytes:
     return hashlib.blake2b(head + snapshot.blob, digest_size=16).digest()
 
 
-def several(values: Sequence[int]) -> Iterator[Sequence[int]]:
+def several(values: Sequence[T]) -> Iterator[Sequence[T]]:
     """`values` in portions that a statement can take."""
     for begin in range(0, len(values), 10_000):
         yield values[begin : begin + 10_000]

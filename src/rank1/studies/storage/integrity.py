@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rank1.studies.events import OUTCOMES, Kind
+from rank1.studies.events import EXPOSURES, OUTCOMES, Kind
 from rank1.studies.storage.base import Snapshot, seal_of
 
 __all__ = ["faults"]
@@ -30,7 +30,7 @@ _FAULTS = {
         OR e.suggestion > 0 AND NOT EXISTS (
             SELECT 1 FROM rank1_events AS asked WHERE asked.study = e.study
             AND asked.seq = e.suggestion AND asked.seq < e.seq
-            AND asked.kind = {Kind.SUGGESTED:d})""",
+            AND asked.kind IN ({", ".join(str(int(k)) for k in EXPOSURES)}))""",
     "a suggestion was reported on and cancelled": f"""
         SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE e.kind = {Kind.CANCELLED:d} AND EXISTS (

@@ -9,17 +9,18 @@ import os
 import random
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from rank1.errors import DamagedError, InputError, StorageError, UnknownStudyError
-from rank1.studies.events import COLUMNS, RECORD, Event, Events, columns
+from rank1.studies.events import COLUMNS, RECORD, Event
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
 from rank1.studies.storage.postgres_tables import (
@@ -29,31 +30,28 @@ from rank1.studies.storage.postgres_tables import (
     lost,
     translated,
 )
-from rank1.studies.storage.sql import SqlReader, SqlStorage, SqlTransaction
+from rank1.studies.storage.sql import PORTION, SqlReader, SqlStorage, SqlTransaction
 from rank1.studies.storage.tables import WRITTEN, select_columns
 
 __all__ = ["PostgresStorage"]
 
-#: How many events are fetched at once.
-PORTION = 500_000
-
 TYPES = ["int4", *COLUMNS.values()]
 COPY = f"COPY rank1_events ({', '.join(WRITTEN)}) FROM STDIN (FORMAT BINARY)"
 # The columns of `Events`, one after the other in one long value: a row each would take far longer.
-READ = "SELECT string_agg({sent}, '') FROM ({some} AND seq > ? ORDER BY seq LIMIT ?) AS e".format(
-    sent=" || ".join(f"{COLUMNS[name]}send({name})" for name in Events._fields), some="{some}"
+READ = "SELECT string_agg({sent}, '') FROM ({some} AND seq >= ? ORDER BY seq LIMIT ?) AS e".format(
+    sent=" || ".join(f"{COLUMNS[name]}send({name})" for name in RECORD.names or ()), some="{some}"
 )
 SENT = RECORD.newbyteorder(">")
 # An own statement after that of the lock: it sees what was committed while it waited.
 LOCK = "SELECT id FROM rank1_studies WHERE id = ANY(%s::int4[]) ORDER BY id FOR NO KEY UPDATE"
-#: Of each study the seq and time of its last event, and the time now.
-Ends = dict[int, tuple[int, float, float]]
+#: Of each study the seq, time and checksum of its last event, and the time now.
+Ends = dict[int, tuple[int, float, int, float]]
 
 CLOCK = "extract(epoch FROM clock_timestamp())::float8"
 ENDS = f"""
-    SELECT id, seq, at, {CLOCK}
+    SELECT id, seq, at, checksum, {CLOCK}
     FROM rank1_studies CROSS JOIN LATERAL (
-        SELECT seq, at FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1) AS e
+        SELECT seq, at, checksum FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1) AS e
     WHERE id = ANY(%s::int4[])"""
 OWN = "SELECT at, kind, nonce FROM rank1_events WHERE study = ? AND seq = ?"
 # A study that isn't committed yet has no row that others could see and wait for.
@@ -71,8 +69,9 @@ class PostgresReader(SqlReader):
         cursor = self.connection.execute(_own_marks(sql), parameters, binary=True)
         return cursor.fetchall() if cursor.description else []
 
-    def among(self, values: Sequence[int]) -> tuple[str, Any]:
-        return "= ANY(?::int8[])", list(values)
+    def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
+        of = "text" if isinstance(values[0], str) else "int8"
+        return f"= ANY(?::{of}[])", list(values)
 
     def clock(self) -> float:
         ((now,),) = self.rows(f"SELECT {CLOCK}")
@@ -88,21 +87,16 @@ class PostgresReader(SqlReader):
             if setting == "off"
         ]
 
-    def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
-        raw, at, sql = [], after, READ.format(some=select_columns(self.present))
-        left = 2**62 if limit is None else limit
-        while left > 0:
-            count = min(left, PORTION)
-            ((portion,),) = self.rows(sql, study, at, count)
-            got = len(portion or b"") // SENT.itemsize
+    def records(self, study: int, first: int, count: int) -> NDArray[Any]:
+        raw, sql = [], READ.format(some=select_columns(self.present))
+        first, got, some = max(first, 1), 0, 0
+        while count > 0 and got == some:
+            some = min(count, PORTION)
+            ((portion,),) = self.rows(sql, study, first, some)
             raw.append(portion or b"")
-            at, left = at + got, left - got
-            if got < count:
-                break
-        try:
-            return self.whole(study, after, columns(np.frombuffer(b"".join(raw), SENT)))
-        except ValueError as error:
-            raise self.damaged(str(error)) from None
+            got = len(raw[-1]) // SENT.itemsize
+            first, count = first + got, count - got
+        return np.frombuffer(b"".join(raw), SENT)
 
     def damaged(self, what: str) -> Exception:
         return DamagedError(f"the log is damaged: {what}", "restore a backup of the database")
@@ -111,13 +105,15 @@ class PostgresReader(SqlReader):
 class PostgresTransaction(PostgresReader, SqlTransaction):
     """Reads and writes through one connection, which has the studies locked."""
 
+    new_study = "INSERT INTO rank1_studies (name, uid, created) VALUES (?, ?, ?) RETURNING id"
+
     def __init__(self, connection: Connection, ends: Ends) -> None:
         PostgresReader.__init__(self, connection)
         SqlTransaction.__init__(self, list(ends))
-        for study, (seq, at, now) in ends.items():
-            self._lasts[study], self._ends[study] = (seq, at), (seq, max(at, now))
+        for study, (seq, at, checksum, now) in ends.items():
+            self._lasts[study], self._times[study] = (seq, at, checksum), max(at, now)
 
-    def insert(self, rows: list[tuple[Any, ...]]) -> None:
+    def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
         with self.connection.cursor() as cursor, cursor.copy(COPY) as copy:
             copy.set_types(TYPES)
             for row in rows:
@@ -248,6 +244,11 @@ class PostgresStorage(SqlStorage):
         except psycopg.OperationalError as error:
             if not connection.closed:
                 raise
+            if log.changed:
+                problem = f"the connection to {self.where} was lost in mid-commit ({error})"
+                raise StorageError(
+                    problem, "retry", where=self.where, again=True, waited=False
+                ) from error
             if not self._is_there(log.added):
                 raise lost(self.where, error) from error
         else:
@@ -289,7 +290,7 @@ def _locked(connection: Connection, begin: str, studies: Sequence[int]) -> Ends:
         connection.execute(begin)
         connection.execute(LOCK, [list(studies)])
         cursor = connection.execute(ENDS, [list(studies)], binary=True)
-    ends = {study: (seq, at, now) for study, seq, at, now in cursor}
+    ends = {study: tuple(end) for study, *end in cursor}
     for study in studies:
         if study not in ends:
             raise UnknownStudyError(f"there is no study with the number {study}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import repeat
 from typing import Any, Self
 
 import numpy as np
@@ -17,19 +19,33 @@ from rank1.errors import (
     StudyExistsError,
     UnknownStudyError,
 )
-from rank1.studies.events import OUTCOMES, Event, Events, Kind, check_text, new_uid, nonces
+from rank1.studies.events import (
+    OUTCOMES,
+    WITH_DATA,
+    Event,
+    Events,
+    Kind,
+    check_text,
+    check_texts,
+    columns,
+    new_uid,
+    nonces,
+)
 from rank1.studies.storage.base import Snapshot, StudyRow, seal_of, several
+from rank1.studies.storage.checksum import chained, first_wrong, packed
 from rank1.studies.storage.integrity import faults
-from rank1.studies.storage.tables import select_events
+from rank1.studies.storage.tables import select_events, select_studies
 
 __all__ = ["SqlReader", "SqlStorage", "SqlTransaction"]
 
+#: How many events are read at once.
+PORTION = 500_000
+#: What comes of pages that look like rows, and of events that aren't what was written.
+GARBAGE = (ValueError, TypeError, OverflowError)
+
+NAME = "SELECT name FROM rank1_studies WHERE id = ?"
+TAIL = "SELECT seq, at, checksum FROM rank1_events WHERE study = ? ORDER BY seq DESC LIMIT 1"
 LAST = "SELECT seq, at FROM rank1_events WHERE study = ? ORDER BY seq DESC LIMIT 1"
-STUDIES = """
-    SELECT id, name, uid, created, retired,
-        (SELECT max(seq) FROM rank1_events WHERE study = id),
-        (SELECT at FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1)
-    FROM rank1_studies"""
 PENDING = f"""
     SELECT seq FROM rank1_events AS asked
     WHERE study = ? AND kind = {Kind.SUGGESTED:d} AND NOT EXISTS (
@@ -40,7 +56,15 @@ PENDING = f"""
 SNAPSHOTS = """
     SELECT seq, blob, digest FROM rank1_snapshots
     WHERE study = ? AND layout = ? AND seq <= ? ORDER BY seq DESC"""
-NEW_STUDY = "INSERT INTO rank1_studies (name, uid, created) VALUES (?, ?, ?) RETURNING id"
+OF_UNIT = "SELECT seq FROM rank1_events WHERE study = ? AND unit = ?"
+# What the checksum of an event doesn't cover; by number, for SQLite wouldn't look at its index.
+FORGET = f"""
+    UPDATE rank1_events SET unit = NULL, data = NULL,
+        key = CASE WHEN replace(key, ?, '') = key THEN key END
+    WHERE study = ? AND seq IN ({OF_UNIT})"""
+KEYS = """
+    SELECT seq, suggestion, key FROM rank1_events
+    WHERE study = ? AND key IS NOT NULL AND replace(key, ?, '') <> key"""
 PUT_SNAPSHOT = """
     INSERT INTO rank1_snapshots (study, seq, layout, blob, digest) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (study, seq) DO UPDATE
@@ -60,7 +84,7 @@ class SqlReader:
         """The rows of a statement."""
         raise NotImplementedError
 
-    def among(self, values: Sequence[int]) -> tuple[str, Any]:
+    def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         """The condition of being one of `values`, and its parameter."""
         raise NotImplementedError
 
@@ -84,26 +108,64 @@ class SqlReader:
         """What to raise where the tables say what can't be."""
         raise NotImplementedError
 
-    def whole(self, study: int, after: int, events: Events) -> Events:
-        """`events`, which must follow `after` without gaps; ValueError."""
-        if events.size:
-            expected = np.arange(after + 1, after + 1 + events.size)
-            if not np.array_equal(events.seq, expected):
-                missing = expected[(events.seq != expected).argmax()]
-                raise ValueError(f"event {missing} of the log is missing")
-        elif after and self.end(study)[0] < after:
-            raise ValueError(f"event {after} was read before, but the log ends earlier")
-        return events
+    def records(self, study: int, first: int, count: int) -> NDArray[Any]:
+        """The events from the number `first` on, at most `count`, with the fields of `RECORD`."""
+        raise NotImplementedError
+
+    def check_structure(self) -> None:
+        """Refuse a table of events, or indices, that the database itself finds damaged."""
+
+    def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
+        if not after and limit is None:  # else events at the end may be missing
+            self.check_structure()
+        try:
+            return self._whole(study, after, 2**62 if limit is None else limit)
+        except GARBAGE as error:
+            raise self.damaged(str(error)) from None
+
+    def _whole(self, study: int, after: int, limit: int) -> Events:
+        """What `read` reads; `GARBAGE` if it isn't what was written."""
+        records, before = self.records(study, after, limit + bool(after)), 0
+        if after:
+            if not len(records) or records["seq"][0] != after:
+                raise ValueError(f"event {after} was read before, and isn't there")
+            before, records = int(records["checksum"][0]), records[1:]
+        expected = np.arange(after + 1, after + 1 + len(records))
+        if not np.array_equal(records["seq"], expected):
+            missing = expected[(records["seq"] != expected).argmax()]
+            raise ValueError(f"event {missing} of the log is missing")
+        told = records["seq"][np.isin(records["kind"], WITH_DATA)]
+        texts = {event.seq: event.data for event in self.events(study, told.tolist())}
+        wrong = first_wrong(records, texts, before)
+        if wrong is not None:
+            names = [name for (name,) in self.rows(NAME, study)]
+            raise ValueError(
+                f"event {records['seq'][wrong]} of study {(names or [study])[0]!r} isn't "
+                "what its checksum says"
+            )
+        return columns(records)
+
+    def wrong_checksums(self) -> list[str]:
+        """The first event of each study that isn't what its checksum says, a sentence each."""
+        found = []
+        for (study,) in self.rows("SELECT id FROM rank1_studies ORDER BY name"):
+            last = 0
+            try:
+                while (events := self._whole(study, last, PORTION)).size:
+                    last = int(events.seq[-1])
+            except GARBAGE as error:
+                found.append(str(error))
+        return found
 
     def studies(self) -> list[StudyRow]:
-        found = [StudyRow(*row) for row in self.rows(STUDIES)]
+        found = [StudyRow(*row) for row in self.rows(select_studies(self.present))]
         if not all(isinstance(row.name, str) for row in found):  # rows of another table
             raise self.damaged("the table of studies has something else in it")
         return sorted(found, key=lambda row: row.name)
 
     def study(self, name: str) -> StudyRow:
         check_text("name", name)
-        for row in self.rows(f"{STUDIES} WHERE name = ?", name):
+        for row in self.rows(f"{select_studies(self.present)} WHERE name = ?", name):
             return StudyRow(*row)
         names = [row.name for row in self.studies()]
         if name in names:  # the index doesn't know of it
@@ -151,13 +213,24 @@ class SqlReader:
             found += self._events(f"AND {what} {condition} ORDER BY seq", study, parameter)
         return sorted(found, key=lambda event: event.seq) if len(values) > 1 else found
 
-    def with_key(self, study: int, key: str) -> list[Event]:
-        return self._events("AND key = ? ORDER BY position", study, key)
+    def with_key(self, study: int, key: str, limit: int | None = None) -> list[Event]:
+        some = 2**62 if limit is None else limit
+        return self._events("AND key = ? ORDER BY position LIMIT ?", study, key, some)
 
     def of_unit(self, study: int, unit: str) -> Event | None:
-        for event in self._events("AND unit = ? ORDER BY seq DESC LIMIT 1", study, unit):
-            return event
-        return None
+        return self.of_units(study, [unit]).get(unit)
+
+    def of_units(self, study: int, units: Sequence[str]) -> dict[str, Event]:
+        found: dict[str, Event] = {}
+        for some in several(units):
+            condition, parameter = self.among(some)
+            # By the index of units; for the last one by ORDER BY, SQLite would read the whole log.
+            last = f"SELECT max(seq) FROM rank1_events WHERE study = ? AND unit {condition}"
+            events = self._events(
+                f"AND seq IN ({last} GROUP BY unit) ORDER BY seq", study, study, parameter
+            )
+            found |= {str(event.unit): event for event in events}
+        return found
 
     def pending(self, study: int) -> NDArray[np.int64]:
         return np.array([seq for (seq,) in self.rows(PENDING, study)], np.int64)
@@ -180,16 +253,24 @@ class SqlReader:
 class SqlTransaction(SqlReader):
     """A `Transaction` over `clock` and `insert`, which a database provides."""
 
+    #: The statement that makes a study of a name, a uid and a time; its number is a new one.
+    new_study: str
+
     def __init__(self, studies: Sequence[int]) -> None:
         self._studies = studies
-        self._ends: dict[int, tuple[int, float]] = {}
-        self._lasts: dict[int, tuple[int, float]] = {}
+        #: Of each study the seq, time and checksum of its last event, ...
+        self._lasts: dict[int, tuple[int, float, int]] = {}
+        #: ... and the time of those to come.
+        self._times: dict[int, float] = {}
         self._clock: float | None = None
         #: The study of the last event that was added, and that event.
         self.added: tuple[int, Event] | None = None
+        #: Whether something was changed that has to be changed anew where it is doubtful whether
+        #: the transaction was committed.
+        self.changed = False
         self.failed = False
 
-    def insert(self, rows: list[tuple[Any, ...]]) -> None:
+    def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write rows of events, with the fields of `tables.WRITTEN`."""
         raise NotImplementedError
 
@@ -202,55 +283,70 @@ class SqlTransaction(SqlReader):
         while self.rows("SELECT 1 FROM rank1_studies WHERE uid = ?", uid):
             uid = new_uid()
         now = self.clock()
-        ((study,),) = self.rows(NEW_STUDY, name, uid, now)
-        self._studies, self._ends[study] = [study], (0, now)
+        ((study,),) = self.rows(self.new_study, name, uid, now)
+        self._studies, self._lasts[study], self._times[study] = [study], (0, now, 0), now
         self.append(study, [Event(Kind.CREATED, data=spec)])
         return self.study(name)
 
     def last(self, study: int) -> tuple[int, float]:
         if study not in self._studies:  # somebody else may add to it
             return super().last(study)
+        return self._last(study)[:2]
+
+    def _last(self, study: int) -> tuple[int, float, int]:
         if study not in self._lasts:
-            self._lasts[study] = super().last(study)
+            for seq, at, checksum in self.rows(TAIL, study):
+                self._lasts[study] = seq, at, checksum
+                break
+            else:
+                raise UnknownStudyError(f"there is no study with the number {study}")
         return self._lasts[study]
 
     def end(self, study: int) -> tuple[int, float]:
         """Seq of the last event, and the time of those to come."""
-        if study not in self._ends:
-            if study not in self._studies:
-                raise InputError("study", study, "one that the transaction names")
-            seq, at = self.last(study)
+        if study not in self._studies:
+            raise InputError("study", study, "one that the transaction names")
+        seq, at, _ = self._last(study)
+        if study not in self._times:
             if self._clock is None:
                 self._clock = self.clock()
-            self._ends[study] = seq, max(at, self._clock)
-        return self._ends[study]
+            self._times[study] = max(at, self._clock)
+        return seq, self._times[study]
 
     def append(self, study: int, events: Sequence[Event]) -> int:
         last, at = self.end(study)
-        for event in events:
-            if event.key is not None:
-                check_text("key", event.key)
-            if event.unit is not None:
-                check_text("unit", event.unit)
-            if event.data is not None and not (event.data.isascii() and "\0" not in event.data):
-                raise InputError("data", event.data, "ASCII, as JSON can be")
-            if (event.suggestion > 0) != (event.kind in OUTCOMES) or event.suggestion > last:
-                raise InputError("suggestion", event, "one that was made before")
-        given = [event.nonce for event in events]
-        if not all(given):
-            given = [nonce or new for nonce, new in zip(given, nonces(len(events)), strict=True)]
-        whole = [
-            event._replace(kind=int(event.kind), nonce=nonce, seq=seq, at=at)
-            for seq, (event, nonce) in enumerate(zip(events, given, strict=True), last + 1)
-        ]
+        if not events:
+            return last + 1
+        # By columns: an event at a time would take three times as long.
+        given: dict[str, Any] = dict(zip(Event._fields, zip(*events, strict=True), strict=True))
+        kinds = given["kind"] = list(map(int, given["kind"]))
+        for name in ("key", "unit"):
+            check_texts(name, given[name])
+        for text in given["data"]:
+            if text is not None and not (text.isascii() and "\0" not in text):
+                raise InputError("data", text, "ASCII, as JSON can be")
+        for k, (kind, suggestion) in enumerate(zip(kinds, given["suggestion"], strict=True)):
+            if (suggestion > 0) != (kind in OUTCOMES) or suggestion > last:
+                raise InputError("suggestion", events[k], "one that was made before")
+        if not all(given["nonce"]):
+            some = zip(given["nonce"], nonces(len(events)), strict=True)
+            given["nonce"] = [nonce or new for nonce, new in some]
+        # SQLite keeps neither -0.0 nor the bits of a NaN.
+        given["value"] = [x + 0.0 if x == x else math.nan for x in given["value"]]
+        given["seq"] = range(last + 1, last + 1 + len(events))
+        given["at"] = [at] * len(events)
+        pieces = packed(given)
+        for k, kind in enumerate(kinds):
+            if kind in WITH_DATA:
+                pieces[k] += (given["data"][k] or "").encode()
+        checksums = given["checksum"] = chained(pieces, self._last(study)[2])
         try:
-            self.insert([(study, *event) for event in whole])
+            self.insert(zip(repeat(study), *given.values()))
         except BaseException:
             self.failed = True  # some of the rows may be there
             raise
-        self._ends[study] = self._lasts[study] = last + len(events), at
-        if whole:
-            self.added = study, whole[-1]
+        self._lasts[study] = last + len(events), at, checksums[-1]
+        self.added = study, Event(*(column[-1] for column in given.values()))
         return last + 1
 
     def retire(self, study: int) -> None:
@@ -258,6 +354,39 @@ class SqlTransaction(SqlReader):
             raise ConflictError("the study is retired already")
         self.append(study, [Event(Kind.RETIRED)])
         self.rows("UPDATE rank1_studies SET retired = ? WHERE id = ?", self.now(study), study)
+
+    def forget_unit(self, study: int, unit: str) -> int:
+        self.end(study)  # one that the transaction names
+        self.changed = True
+        own = {seq for (seq,) in self.rows(OF_UNIT, study, check_text("unit", unit))}
+        # In the keys of others as a word of its own: "ann" is in "ask-ann-1", and not in "joanna".
+        word = re.compile(rf"(?<![^\W_]){re.escape(unit)}(?![^\W_])")
+        keys = [
+            seq
+            for seq, suggestion, key in self.rows(KEYS, study, unit)
+            if seq not in own and (suggestion in own or word.search(key))
+        ]
+        self.rows(FORGET, unit, study, study, unit)
+        for some in several(keys):
+            condition, parameter = self.among(some)
+            update = f"UPDATE rank1_events SET key = NULL WHERE study = ? AND seq {condition}"
+            self.rows(update, study, parameter)
+        return len(own) + len(keys)
+
+    def archive(self, study: int, archived: bool = True) -> None:
+        _, now = self.end(study)
+        self.changed = True
+        time = now if archived else None
+        self.rows("UPDATE rank1_studies SET archived = ? WHERE id = ?", time, study)
+
+    def delete(self, study: int) -> None:
+        _, now = self.end(study)
+        self.changed = True
+        for table in ("rank1_snapshots", "rank1_events"):
+            self.rows(f"DELETE FROM {table} WHERE study = ?", study)
+        self.rows("DELETE FROM rank1_studies WHERE id = ?", study)
+        self.rows("INSERT INTO rank1_deleted (study, at) VALUES (?, ?)", study, now)
+        del self._lasts[study]
 
     def check_whole(self) -> None:
         """Refuse to commit half of what an append should have written."""
@@ -303,7 +432,7 @@ class SqlStorage:
     def check(self) -> list[str]:
         try:
             with self.reading() as log:
-                return log.damage() or faults(log.rows)
+                return log.damage() or faults(log.rows) or log.wrong_checksums()
         except StorageError as error:
             return [str(error)]
 

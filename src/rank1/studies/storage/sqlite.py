@@ -8,15 +8,16 @@ import json
 import os
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from rank1.errors import StorageError
-from rank1.studies.events import RECORD, Events, columns
+from rank1.studies.events import RECORD, WITH_DATA
 from rank1.studies.storage import sqlite_file
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
@@ -27,6 +28,20 @@ from rank1.studies.storage.tables import insert_events, select_columns
 __all__ = ["SqliteStorage"]
 
 
+#: SQLite itself would give the largest number anew after a deletion.
+NEW_STUDY = """
+    INSERT INTO rank1_studies (id, name, uid, created)
+    SELECT 1 + coalesce(max(id), 0), ?, ?, ?
+    FROM (SELECT id FROM rank1_studies UNION ALL SELECT study FROM rank1_deleted) RETURNING id"""
+
+
+# Of suggestions: what else there is, checksums cover.
+NO_JSON = f"""
+    SELECT seq, name FROM rank1_events JOIN rank1_studies ON id = study
+    WHERE data IS NOT NULL AND kind NOT IN ({", ".join(str(int(kind)) for kind in WITH_DATA)})
+    AND NOT json_valid(data) LIMIT 3"""
+
+
 class SqliteReader(SqlReader):
     """Reads through one connection."""
 
@@ -34,9 +49,12 @@ class SqliteReader(SqlReader):
         self._connection, self.present = connection, connection.present
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql, parameters).fetchall()
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except UnicodeDecodeError as error:  # text with bytes that can't be
+            raise self.damaged(str(error)) from None
 
-    def among(self, values: Sequence[int]) -> tuple[str, Any]:
+    def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         return "IN (SELECT value FROM json_each(?))", json.dumps(list(values))
 
     def clock(self) -> float:
@@ -45,15 +63,19 @@ class SqliteReader(SqlReader):
     def damage(self) -> list[str]:
         found = [text for (text,) in self.rows("PRAGMA integrity_check(10)") if text != "ok"]
         lost = self.rows("PRAGMA foreign_key_check")
-        return found + [f"a row of {table} refers to nothing" for table, *_ in lost[:3]]
+        found += [f"a row of {table} refers to nothing" for table, *_ in lost[:3]]
+        for seq, name in self.rows(NO_JSON):
+            found.append(f"the data of event {seq} of study {name!r} can't be read")
+        return found
 
-    def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
-        sql = f"{select_columns(self.present)} AND seq > ? ORDER BY seq LIMIT ?"
-        rows = self._connection.execute(sql, (study, after, -1 if limit is None else limit))
-        try:
-            return self.whole(study, after, columns(np.fromiter(rows, RECORD)))
-        except (ValueError, TypeError, OverflowError) as error:  # garbage that looks like rows
-            raise self.damaged(str(error)) from None
+    def check_structure(self) -> None:
+        ((found,), *_) = self.rows("PRAGMA integrity_check(rank1_events)")
+        if found != "ok":
+            raise self.damaged(found)
+
+    def records(self, study: int, first: int, count: int) -> NDArray[Any]:
+        sql = f"{select_columns(self.present)} AND seq >= ? ORDER BY seq LIMIT ?"
+        return np.fromiter(self._connection.execute(sql, (study, first, count)), RECORD)
 
     def damaged(self, what: str) -> Exception:
         return apsw.CorruptError(what)
@@ -62,12 +84,31 @@ class SqliteReader(SqlReader):
 class SqliteTransaction(SqliteReader, SqlTransaction):
     """Reads and writes through one connection, which has the file to itself."""
 
+    new_study = NEW_STUDY
+
     def __init__(self, connection: Connection, studies: Sequence[int]) -> None:
         SqliteReader.__init__(self, connection)
         SqlTransaction.__init__(self, studies)
 
-    def insert(self, rows: list[tuple[Any, ...]]) -> None:
+    def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._connection.executemany(insert_events(self.present), rows)
+
+    def forget_unit(self, study: int, unit: str) -> int:
+        with self._overwriting():
+            return super().forget_unit(study, unit)
+
+    def delete(self, study: int) -> None:
+        with self._overwriting():
+            super().delete(study)
+
+    @contextlib.contextmanager
+    def _overwriting(self) -> Iterator[None]:
+        """What is removed is overwritten in the file, too; that takes longer."""
+        self._connection.pragma("secure_delete", True)
+        try:
+            yield
+        finally:
+            self._connection.pragma("secure_delete", False)
 
 
 class SqliteStorage(SqlStorage):
@@ -135,8 +176,19 @@ class SqliteStorage(SqlStorage):
                 log = SqliteTransaction(connection, studies)
                 yield log
                 log.check_whole()
+            if log.changed:
+                self._empty_wal()
         finally:
             lock.release()
+
+    def _empty_wal(self) -> None:
+        """Move what is in the WAL into the file: what was removed may still be there."""
+        connection = self._connections.take()
+        connection.set_busy_handler(sqlite_file.waiter(min(self.patience, 1.0)))
+        with contextlib.suppress(apsw.Error):  # by and by it is overwritten in any case
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.set_busy_handler(sqlite_file.waiter(self.patience))
+        self._connections.give(connection)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy everything to a new file, while others write; the copy is checked.

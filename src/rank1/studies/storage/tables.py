@@ -7,16 +7,23 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rank1.errors import FormatError
-from rank1.studies.events import COLUMNS, FORMER_ARM, Event, Events
+from rank1.studies.events import COLUMNS, FORMER_ARM, RECORD, Event
 
 __all__ = ["FORMAT", "Dialect", "check_format", "insert_events", "migration", "schema"]
 
-#: The version of the tables: to be raised when they change. Versions differ in columns only, and
-#: `migration` adds those that an older one hasn't got. Version 1 had rows and columns for arms.
-FORMAT = 2
+#: The version of the tables: to be raised when they change. `migration` adds what an older one
+#: hasn't got. Version 1 had rows and columns for arms; up to 2, there were no checksums and no
+#: guardrails, and studies could be neither archived nor deleted.
+FORMAT = 3
 
 #: What is written for each event, in this order.
 WRITTEN = ("study", *Event._fields)
+
+
+#: SQLite can't drop a default.
+REFUSE_OLDER = """
+    CREATE TRIGGER rank1_older BEFORE INSERT ON rank1_events WHEN new.checksum = 0
+    BEGIN SELECT RAISE(ABORT, 'an older version of rank1 is still running'); END"""
 
 
 class Dialect(NamedTuple):
@@ -55,8 +62,10 @@ def schema(dialect: Dialect) -> str:
         name {types["text"]} NOT NULL UNIQUE,
         uid {types["text"]} NOT NULL UNIQUE,
         created {types["float8"]} NOT NULL,
-        retired {types["float8"]}
+        retired {types["float8"]},
+        archived {types["float8"]}
     ){d.options};
+    {_deleted(d)};
     CREATE TABLE rank1_events (
         study {d.study} NOT NULL REFERENCES rank1_studies,
         {columns},
@@ -77,6 +86,12 @@ def schema(dialect: Dialect) -> str:
     """
 
 
+def _deleted(dialect: Dialect) -> str:
+    """Studies that were deleted: their numbers are never given again."""
+    columns = f"study {dialect.study} PRIMARY KEY, at {dialect.types['float8']} NOT NULL"
+    return f"CREATE TABLE rank1_deleted ({columns}){dialect.options}"
+
+
 def check_format(found: int, where: str) -> bool:
     """Whether the tables are of an older version; refuse those of a later one."""
     if found > FORMAT:
@@ -93,10 +108,11 @@ def check_format(found: int, where: str) -> bool:
 
 
 def migration(dialect: Dialect, present: frozenset[str]) -> list[str]:
-    """The statements that bring a table of events with these columns to this version.
+    """The statements that bring the tables to this version, where that of events has `present`.
 
     No row is written anew, so they take no time. A process of an older version that is still
-    running finds no column "row" and fails, before it could misread an event.
+    running fails before it could misread an event, for want of a column "row", or write one
+    without a checksum.
     """
     change, made = "ALTER TABLE rank1_events", []
     if "row" in present:
@@ -107,6 +123,10 @@ def migration(dialect: Dialect, present: frozenset[str]) -> list[str]:
     for name in COLUMNS:
         if name not in present and not (name == "arm" and "row" in present):
             made.append(f"{change} ADD COLUMN {_column(name, dialect)} DEFAULT {_default(name)}")
+    if "checksum" not in present:
+        made.append(f"ALTER TABLE rank1_studies ADD COLUMN archived {dialect.types['float8']}")
+        made.append(_deleted(dialect))
+        made.append(f"{change} ALTER checksum DROP DEFAULT" if dialect.has_nan else REFUSE_OLDER)
     return made
 
 
@@ -128,9 +148,18 @@ def select_events(present: frozenset[str]) -> str:
 
 @functools.cache
 def select_columns(present: frozenset[str]) -> str:
-    """The same for the columns that are folded, named like those of `Events`."""
-    fields = ", ".join(f"{read_as(column, present)} AS {column}" for column in Events._fields)
+    """The same for the columns of `RECORD`, with their names."""
+    fields = ", ".join(f"{read_as(column, present)} AS {column}" for column in RECORD.names or ())
     return f"SELECT {fields} FROM rank1_events WHERE study = ?"
+
+
+@functools.cache
+def select_studies(present: frozenset[str]) -> str:
+    """The beginning of a statement that reads studies, with the fields of `StudyRow`."""
+    last = "FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1"
+    return f"""
+        SELECT id, name, uid, created, retired, {"archived" if "checksum" in present else "NULL"},
+            (SELECT seq {last}), (SELECT at {last}) FROM rank1_studies"""
 
 
 @functools.cache

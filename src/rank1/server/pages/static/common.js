@@ -88,6 +88,7 @@ export function start(begin) {
     $("token").value = "";
     open();
   });
+  addEventListener("hashchange", () => location.reload()); // another token was pasted over this page
   $("leave").addEventListener("click", () => { sessionStorage.removeItem(STORE); enter("The token is forgotten."); });
   if (sessionStorage.getItem(STORE)) open(); else enter("");
 }

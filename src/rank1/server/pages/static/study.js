@@ -1,5 +1,5 @@
 import { $, call, get, guarded, make, number, percent, post, row, say, start, time } from "./common.js";
-import { drawCurve, drawEffects, drawGrid } from "./charts.js";
+import { drawCurve, drawDays, drawEffects, drawGrid } from "./charts.js";
 
 const EVERY = 2000;
 const name = new URLSearchParams(location.search).get("name") ?? "";
@@ -28,12 +28,24 @@ function show() {
   const sizes = `${each((side) => side.name)}: ${each((side) => living(side.levels).length)}`;
   $("about").textContent = `${view.retired ? "Retired" : "Running"} · ${sizes} · goal: ${view.goal} · policy: ${view.policy} · since ${time(view.created)}${window_}`;
   const words = (id, text) => { if ($(id).textContent !== text) $(id).textContent = text; };
-  words("leader", view.leader
-    ? `${arm(view.leader)}: ${number(view.mean)}` + (view.interval[0] === null ? "" : ` (${number(view.interval[0])} to ${number(view.interval[1])})`)
-    : "Nothing is reported yet.");
-  words("stop", sentence(view.reason));
-  $("stop").classList.toggle("yes", view.stop);
-  words("any-grid", `Without assuming rank one: ${view.any_grid_reason}.`);
+  words("leader", view.leader ? view.statement : "Nothing is reported yet.");
+  words("stop", view.next_step);
+  $("verdict").classList.toggle("yes", view.stop);
+  $("verdict").classList.toggle("maybe", view.statement.startsWith("Stop only"));
+  words("one-order", `If one order holds: ${view.reason}.`);
+  words("any-grid", `On any grid: ${view.any_grid_reason}.`);
+  $("assumes").replaceChildren(...view.assumes.map((text) => make("li", text)));
+  $("warnings").replaceChildren(...view.warnings.map((text) => make("li", text)));
+  $("warnings").hidden = !view.warnings.length;
+  $("progress-line").hidden = view.progress === null || view.stop;
+  $("progress").value = view.progress ?? 0;
+  const held = view.holdout;
+  $("earned").hidden = !held?.units;
+  if (held?.units) {
+    words("earned", `What this study has earned: ${number(held.earned)} (${number(held.low)} to ${number(held.high)}). ${number(held.units)} units `
+      + `saw the control and brought ${number(held.rate)} each, the others ${number(held.rest_rate)}.`);
+  }
+  snippet();
   const facts = [["Suggestions", totals.suggestions], ["Reports", totals.reports], ["Pending", totals.pending], ["Expired", totals.expired],
     ["Cancelled", totals.cancelled], ["Reward rate", view.rate], ["Equal split", view.equal_split]];
   $("numbers").replaceChildren(...facts.map(([term, value]) => {
@@ -46,10 +58,46 @@ function show() {
   const now = JSON.stringify(view.sides.map((side) => [side.name, side.levels.map((level) => [level.label, level.retired])]));
   if (now !== shape) { shape = now; showSides(); }
   showArms();
+  showLevels();
   draw();
   $("ask").disabled = $("retire").disabled = Boolean(view.retired);
   // What replays take grows with both.
   if (!looked && totals.reports > 0 && totals.reports <= 20000 && view.size <= 1024) { looked = true; fit(); }
+}
+
+// What to copy into a page or program, while nothing was shown yet.
+function snippet() {
+  $("snippet").hidden = view.totals.suggestions > 0 || view.goal !== "find";
+  if ($("snippet").hidden || $("snippet-html").textContent) return;
+  const here = location.origin, quoted = JSON.stringify(name);
+  $("snippet-html").textContent = `<script src="${here}/rank1.js"></` + `script>
+<script>
+  const study = new rank1.Study(${JSON.stringify(here)}, ${quoted}, "r1_…");
+  study.assign(visitor).then((seen) => {
+    /* show seen.levels: ${view.sides.map((side) => side.name).join(", ")} */
+    study.record(seen);
+    buy.onclick = () => study.reward(visitor, 1);
+  });
+</` + `script>`;
+  $("snippet-python").textContent = `import rank1\n\nstudy = rank1.Client(${JSON.stringify(here)}, "r1_…").open(${quoted})\n`
+    + `seen = study.ask(unit="visitor-17")      # show seen.levels\nstudy.tell(seen.id, reward=1.0)`;
+  $("snippet-curl").textContent = `curl -X POST ${here}${path}/ask -H "Authorization: Bearer r1_…" -H "Content-Type: application/json" -d '{"unit": "visitor-17"}'`;
+}
+
+const lift = ([low, high]) => (low === null && high === null ? "not known yet" : low === 0 && high === 0 ? "–"
+  : `${low === null ? "?" : signed(low)} to ${high === null ? "?" : signed(high)}`);
+const signed = (part) => `${part > 0 ? "+" : ""}${(100 * part).toFixed(Math.abs(part) < 0.1 ? 1 : 0)} %`;
+
+function showLevels() {
+  view.sides.forEach((side, k) => {
+    $(`levels-${k}`).tBodies[0].replaceChildren(...side.levels.map((level) => {
+      const line = row(null, percent(level.share), lift(level.lift), level.state);
+      line.cells[0].append(make("bdi", level.label));
+      line.cells[1].className = "figure";
+      line.classList.toggle("gone", level.retired || level.out);
+      return line;
+    }));
+  });
 }
 
 function showArms() {
@@ -61,7 +109,7 @@ function showArms() {
   const gone = view.out_arms;
   const retired = view.sides.flatMap((side) => side.levels.filter((level) => level.retired).map((level) => level.label));
   $("grid-words").textContent = (view.means && view.leader ? "The star leads. " : "")
-    + (gone ? `${number(gone)} of ${number(view.size)} are out of the running${view.means ? ": they are pale" : ""}. ` : "")
+    + (gone ? `${number(gone)} of ${number(view.size)} are ruled out${view.means ? ": they are hatched" : ""}. ` : "")
     + (retired.length ? `Retired${view.means ? ", and grey" : ""}: ${retired.join(", ")}.` : "");
 }
 
@@ -70,6 +118,8 @@ function draw() {
   if (view.means) drawGrid($("grid"), view, $("quantity").value);
   $("curve").closest("section").hidden = $("effects").hidden = !view.leader;
   if (!view.leader) return;
+  $("by-date").hidden = view.days.length < 2;
+  if (view.days.length > 1) drawDays($("days"), view.days);
   view.sides.forEach((side, k) => drawEffects($(`effects-${k}`), side.levels));
   drawCurve($("curve"), view);
 }
@@ -80,10 +130,19 @@ function showSides() {
   $("arms").tHead.rows[0].replaceChildren(...view.sides.map((side) => head(side.name)),
     ...["Mean", "Reports", "Traffic"].map((text) => head(text, "figure")), head("State"));
   $("log-levels").textContent = view.sides.map((side) => side.name).join(" × ");
+  const levels = (side, k) => {
+    const table = make("table", null, { id: `levels-${k}` }), line = make("tr");
+    line.append(head("Level"), head("Traffic", "figure"), head(`Lift over the ${view.lift?.is_control ? "control" : "leader"}`), head("State"));
+    table.createTHead().append(line);
+    table.append(make("tbody"));
+    const wide = make("div", null, { className: "narrow" });
+    wide.append(table);
+    return wide;
+  };
   $("effects").replaceChildren(...view.sides.map((side, k) => {
     const card = make("section", null, { className: "card" });
     card.append(make("h2", `Effects of ${side.name}`), make("p", "Relative to the leader's level, which is 1; bars are intervals.", { className: "hint" }),
-      make("div", null, { id: `effects-${k}`, className: "chart", role: "img", ariaLabel: `Effects of ${side.name} with intervals` }));
+      make("div", null, { id: `effects-${k}`, className: "chart", role: "img", ariaLabel: `Effects of ${side.name} with intervals` }), levels(side, k));
     return card;
   }));
   const groups = (levels, value) => view.sides.map((side) => {
@@ -100,7 +159,7 @@ function showSides() {
 }
 
 async function fit() {
-  $("fit").textContent = "Replaying the study's policy on a grid of rank one …";
+  $("fit").textContent = "Replaying the study on a grid of rank one …";
   $("fit-now").disabled = true;
   try {
     const found = await get(`${path}/fit?repetitions=99`);
@@ -177,6 +236,12 @@ guarded($("retire"), "click", "lines-why", async () => {
   if (!await sure(`Retire the whole study ${name}? It gives no more suggestions, and this can't be undone.`)) return;
   await post(`${path}/retire`, {});
   await refresh();
+});
+guarded($("report"), "click", "status", async () => {
+  const answer = await call(`${path}/report`);
+  const address = URL.createObjectURL(await answer.blob());
+  make("a", null, { href: address, download: `${name}.html` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
 });
 for (const button of document.querySelectorAll(".export")) {
   guarded(button, "click", "status", async () => {

@@ -1,0 +1,90 @@
+// The same vectors as in Python.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { assign, heldOut, murmur3, Study } from "../dist/index.js";
+
+const vectors = JSON.parse(readFileSync(new URL("../../tests/design/vectors.json", import.meta.url), "utf8"));
+
+test("hashes are those of the vectors", () => {
+  assert.ok(vectors.murmur3.length >= 5);
+  for (const { text, seed, hash } of vectors.murmur3) assert.equal(murmur3(text, seed), hash, text);
+});
+
+test("levels are those of the vectors", () => {
+  assert.ok(vectors.assign.length >= 10);
+  for (const { shares, unit, given, held_out, levels } of vectors.assign) {
+    assert.deepEqual(assign(shares, unit, given ?? {}), levels, unit);
+    assert.equal(heldOut(shares, unit), held_out, unit);
+  }
+});
+
+test("a given side must be named", () => {
+  const shares = { version: 1, salt: "s", sides: { a: { x: 1 } }, given: ["segment"] };
+  assert.throws(() => assign(shares, "u"), /segment/);
+});
+
+/** A storage in memory. */
+const memory = () => {
+  const kept = new Map();
+  return { kept, getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => void kept.set(key, value) };
+};
+
+/** Answers requests by a script, and notes them. */
+const scripted = (t, answers) => {
+  const seen = [];
+  t.mock.method(globalThis, "fetch", async (url, options) => {
+    seen.push({ path: url.replace(/.*\//, ""), body: options.body && JSON.parse(options.body) });
+    const next = answers.shift();
+    if (!next) throw new TypeError("no connection");
+    return new Response(JSON.stringify(next.body), { status: next.status ?? 200 });
+  });
+  return seen;
+};
+const SHARES = { version: 3, salt: "s", max_age: 60, sides: { a: { x: 1 } }, control: { a: "x" } };
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test("shares are fetched once, records are sent and forgotten", async (t) => {
+  const storage = memory();
+  const seen = scripted(t, [{ body: SHARES }, { body: { results: [{ status: 201 }] } }]);
+  const study = new Study("https://h/", "a b", "t", { storage });
+  const found = await study.assign("u1");
+  assert.deepEqual(found, { unit: "u1", levels: { a: "x" }, version: 3 });
+  await study.assign("u2");
+  study.record(found, 1);
+  await settled();
+  await study.flush();
+  assert.deepEqual(seen.map((each) => each.path), ["shares", "records"]);
+  assert.deepEqual(seen[1].body, { records: [{ unit: "u1", levels: { a: "x" }, version: 3, reward: 1 }] });
+  assert.equal(JSON.parse([...storage.kept.values()][0]).queue.length, 0);
+});
+
+test("what can't be sent survives a reload, and is sent in order", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const storage = memory(), errors = [];
+  let seen = scripted(t, [{ body: SHARES }]);
+  const study = new Study("https://h", "s", "t", { storage, onError: (error) => errors.push(error) });
+  study.record(await study.assign("u1"));
+  study.reward("u1", 1);
+  await settled();
+  await study.flush();
+  assert.ok(errors.length > 0);
+  t.mock.restoreAll();
+  seen = scripted(t, [{ body: { results: [{ status: 201 }] } }, { body: { results: [{ status: 200 }] } }]);
+  await new Study("https://h", "s", "t", { storage }).flush();
+  assert.deepEqual(seen.map((each) => each.path), ["records", "rewards"]);
+  assert.deepEqual(seen[1].body, { rewards: [{ unit: "u1", reward: 1 }] });
+});
+
+test("without a service and without shares it is the fallback, which is reported later", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const storage = memory();
+  scripted(t, []);
+  const study = new Study("https://h", "s", "t", { storage, fallback: { a: "y" } });
+  const found = await study.assign("u1");
+  assert.deepEqual(found, { unit: "u1", levels: { a: "y" }, version: null });
+  study.record(found); // it wasn't drawn by shares, so it is no evidence
+  const { queue } = JSON.parse([...storage.kept.values()][0]);
+  assert.deepEqual(queue.map((item) => item.body), [{ unit: "u1", levels: { a: "y" }, fallback: true }]);
+  await settled();
+});

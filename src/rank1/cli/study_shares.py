@@ -1,0 +1,213 @@
+"""rank1 study shares, record, reward, report: studies that draw by shares."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rank1.cli.app import print_json, show
+from rank1.cli.options import Json
+from rank1.cli.study import Name, Out, Storage, _opened, _pairs, _table, study_app
+from rank1.errors import FileError, InputError, Rank1Error
+
+Unit = Annotated[str, typer.Argument(help="The visitor, customer or session it was shown to.")]
+Reward = Annotated[
+    str | None, typer.Option(help="The reward, if it is known already.", metavar="NUMBER")
+]
+
+
+@study_app.command(epilog="Example: rank1 study shares home")
+def shares(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Print the current version of the shares as JSON, from which `rank1.assign` draws."""
+    with _opened(name, storage) as study:
+        print_json(study.shares())
+
+
+@study_app.command(epilog="Example: rank1 study assign home visitor-17")
+def assign(
+    name: Name,
+    unit: Unit,
+    given: Annotated[
+        list[str], typer.Option(help="The level of a given side.", metavar="SIDE=LEVEL")
+    ] = [],  # noqa: B006
+    storage: Storage = "rank1.db",
+    json_: Json = False,
+) -> None:
+    """Print the levels of a unit under the current shares; nothing is stored."""
+    from rank1.assignment import assign as drawn
+
+    with _opened(name, storage) as study:
+        current = study.shares()
+    levels = drawn(current, unit, _pairs("--given", given))
+    if json_:
+        print_json({"unit": unit, "version": current["version"], "levels": levels})
+    else:
+        show(f"{' × '.join(levels.values())} (version {current['version']})")
+
+
+@study_app.command(
+    epilog="Example: rank1 study record home visitor-17 --version 0 --level headline=B --level "
+    "image=x --reward 1"
+)
+def record(
+    name: Name,
+    unit: Annotated[str | None, typer.Argument(help="The visitor it was shown to.")] = None,
+    version: Annotated[int | None, typer.Option(help="Version of the shares.")] = None,
+    level: Annotated[
+        list[str], typer.Option(help="A level of each side.", metavar="SIDE=LEVEL")
+    ] = [],  # noqa: B006
+    reward: Reward = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Many at once: a CSV file with the columns unit, version, one for each side, and "
+            "reward; or JSONL with unit, version, levels, reward."
+        ),
+    ] = None,
+    storage: Storage = "rank1.db",
+    json_: Json = False,
+) -> None:
+    """Store exposures whose levels were drawn elsewhere, by a version of the shares."""
+    from rank1.cli.options import real
+
+    with _opened(name, storage) as study:
+        if file is not None:
+            found = study.record_many(_records(file, list(study.spec.sides)))
+        else:
+            if unit is None or version is None:
+                raise InputError("record", None, "given a unit and --version, or --file")
+            told = None if reward is None else real(reward)
+            found = [study.record(unit, version, _pairs("--level", level), told)]
+    refused = [(k, each) for k, each in enumerate(found, 1) if isinstance(each, Rank1Error)]
+    stored = [each for each in found if not isinstance(each, Rank1Error)]
+    new = sum(each.new for each in stored)
+    if json_:
+        problems = [{"line": k, "problem": str(error)} for k, error in refused]
+        print_json({"stored": new, "known": len(stored) - new, "refused": problems})
+    else:
+        show(f"{new:,} stored, {len(stored) - new:,} known before, {len(refused):,} refused")
+        for k, error in refused[:20]:
+            print(f"line {k}: {error}", file=sys.stderr)
+    if refused:
+        raise typer.Exit(1)
+
+
+def _records(path: Path, sides: list[str]) -> list[tuple[Any, ...]]:
+    """The records of a file."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            if path.suffix == ".jsonl":
+                rows = [json.loads(line) for line in file if line.strip()]
+                return [
+                    (row.get("unit"), row.get("version"), row.get("levels"), row.get("reward"))
+                    for row in rows
+                ]
+            lines = list(csv.DictReader(file))
+    except (OSError, ValueError, AttributeError) as error:
+        raise FileError(f"{str(path)!r} can't be read: {error}", where=str(path)) from None
+    missing = [each for each in ("unit", "version", *sides) if each not in (lines or [{}])[0]]
+    if missing:
+        raise FileError(
+            f"{str(path)!r} must have the columns unit, version, {', '.join(sides)} and reward; "
+            f"missing: {', '.join(missing)}",
+            where=str(path),
+        )
+    return [
+        (
+            line["unit"],
+            _whole(line["version"]),
+            {side: line[side] for side in sides},
+            _number(line.get("reward")),
+        )
+        for line in lines
+    ]
+
+
+def _whole(text: str) -> Any:
+    return int(text) if text.strip().isdigit() else text
+
+
+def _number(text: str | None) -> Any:
+    if text is None or not text.strip():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+@study_app.command(
+    epilog="Example: rank1 study reward home visitor-17 1",
+    context_settings={"ignore_unknown_options": True},
+)
+def reward(
+    name: Name,
+    unit: Unit,
+    amount: Annotated[str, typer.Argument(help="Its reward.", metavar="REWARD")],
+    storage: Storage = "rank1.db",
+    json_: Json = False,
+) -> None:
+    """Store the reward of a unit that was recorded."""
+    from rank1.cli.options import real
+
+    with _opened(name, storage) as study:
+        told = study.reward(unit, real(amount))
+    if json_:
+        print_json(told.to_dict())
+    else:
+        show(f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}")
+
+
+@study_app.command(epilog="Example: rank1 study report home --out home.html")
+def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Write a page for people who weren't there: one HTML file, which can be printed."""
+    with _opened(name, storage) as study:
+        study.report(out)
+    if json_:
+        print_json({"file": str(out)})
+    else:
+        show(f"{out} is written")
+
+
+@study_app.command(epilog="Example: rank1 study forecast home --per-day 4000")
+def forecast(
+    name: Name,
+    per_day: Annotated[
+        float | None, typer.Option(help="Visitors a day; default: the study's own so far.")
+    ] = None,
+    storage: Storage = "rank1.db",
+    json_: Json = False,
+) -> None:
+    """Print how many reports, and days, a verdict will still take."""
+    with _opened(name, storage) as study:
+        found = study.forecast(per_day=per_day)
+    if json_:
+        print_json(found.to_dict())
+    else:
+        show(found.statement)
+
+
+@study_app.command(epilog="Example: rank1 study personalise mail channel --by segment")
+def personalise(
+    name: Name,
+    side: Annotated[str, typer.Argument(help="The side whose level is chosen.")],
+    by: Annotated[str, typer.Option(help="The side by which it could differ.")],
+    storage: Storage = "rank1.db",
+    json_: Json = False,
+) -> None:
+    """Print whether it pays to choose the level of a side by another one's."""
+    with _opened(name, storage) as study:
+        found = study.personalise(side, by=by)
+    if json_:
+        print_json(found.to_dict())
+        return
+    show(found.statement)
+    table = _table(by, "leader", "speaks for it")
+    for segment, leader in found.leaders.items():
+        table.add_row(segment, leader, "yes" if segment in found.segments else "")
+    show(table)

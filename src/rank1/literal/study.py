@@ -1,0 +1,108 @@
+"""What a study's log says, by going through its events once: to be compared with the study's fold.
+
+Nothing of `rank1.studies` is used here. An event is anything with the fields of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["LiteralStudy"]
+
+SUGGESTED, REPORTED, CANCELLED, EXPIRED, REVISED, HISTORY = 2, 3, 4, 5, 6, 7
+RETIRED, VERSION, RECORDED, GUARDRAIL = 8, 9, 10, 11
+REPEAT, HELD_OUT = -2, -3
+#: The tag of a reward that is overdue, where a default is taken for it.
+DEFAULT = 1
+
+
+@dataclass
+class LiteralStudy:
+    """A study without levels that come and go or means that are forgotten.
+
+    Parameters
+    ----------
+    on_expiry, window, low, high
+        As a study is told: `on_expiry`, `reward_window` and `reward_range`.
+    drawn
+        Whether it draws by shares.
+    """
+
+    on_expiry: str = "drop"
+    window: float = math.inf
+    low: float = 0.0
+    high: float = 1.0
+    drawn: bool = False
+    #: Exposures by their seq, and the kinds of events that say what became of them.
+    asked: dict[int, Any] = field(default_factory=dict)
+    became: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    #: What is known by arm: time from which on it is evidence, and the scaled reward of each.
+    evidence: dict[int, list[tuple[float, float]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    imported: Counter[int] = field(default_factory=Counter)
+    #: How often (version, current version, arm, metric, value).
+    rows: Counter[tuple[int, int, int, int, float]] = field(default_factory=Counter)
+    held_out: list[float] = field(default_factory=list)
+    version: int = -1
+    revision: int = 0
+    retired: bool = False
+
+    def take(self, events: Iterable[Any]) -> LiteralStudy:
+        """Go through events that follow."""
+        for event in events:
+            if event.kind in (SUGGESTED, RECORDED):
+                self.asked[event.seq] = event
+                if event.kind == RECORDED and not math.isnan(event.value):
+                    self.became[event.seq].append(REPORTED)
+                    self._credit(event, event.value, event.at, True)
+            elif event.kind in (REPORTED, CANCELLED, EXPIRED):
+                shown, before = self.asked[event.suggestion], self.became[event.suggestion]
+                filled = EXPIRED in before and self.on_expiry == "default"
+                if event.kind == REPORTED and not filled:
+                    waits = self.on_expiry == "default" and not self.drawn
+                    since = shown.at + self.window if waits else event.at
+                    dropped = EXPIRED in before and self.on_expiry == "drop"
+                    self._credit(shown, event.value, since, not dropped)
+                elif event.kind == EXPIRED and event.tag == DEFAULT:
+                    self._credit(shown, event.value, event.at, True)
+                before.append(event.kind)
+            elif event.kind == HISTORY:
+                x = (event.value - self.low) / (self.high - self.low)
+                self.evidence[event.arm] += [(event.at, x)] * event.tag
+                self.imported[event.arm] += event.tag
+            elif event.kind == GUARDRAIL and event.tag >= 0:
+                self.rows[event.tag, self.version, event.arm, event.metric, event.value] += 1
+            self.version = event.tag if event.kind == VERSION else self.version
+            self.revision += event.kind == REVISED
+            self.retired |= event.kind == RETIRED
+        return self
+
+    def _credit(self, shown: Any, value: float, since: float, is_bet_on: bool) -> None:
+        x = (value - self.low) / (self.high - self.low)
+        if shown.tag == HELD_OUT:
+            self.held_out.append(x)
+        elif shown.tag != REPEAT:
+            self.evidence[shown.arm].append((since, x))
+            if self.drawn and is_bet_on:
+                self.rows[shown.tag, self.version, shown.arm, 0, value] += 1
+
+    def totals(self) -> dict[str, int]:
+        """How many exposures there are, and what became of them."""
+        kinds = [self.became[seq] for seq in self.asked]
+        reported, cancelled = (sum(k in each for each in kinds) for k in (REPORTED, CANCELLED))
+        expired = sum(each == [EXPIRED] for each in kinds)
+        pending = len(kinds) - reported - cancelled - expired
+        return {
+            "suggestions": len(kinds), "reports": reported, "pending": pending,
+            "expired": expired, "cancelled": cancelled,
+        }  # fmt: skip
+
+    def pending(self) -> Counter[int]:
+        """Exposures of each arm that wait for a reward, those too that are overdue and may come."""
+        waits = ([], [EXPIRED]) if self.on_expiry == "wait" else ([],)
+        return Counter(e.arm for seq, e in self.asked.items() if self.became[seq] in waits)

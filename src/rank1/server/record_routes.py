@@ -1,0 +1,141 @@
+"""Routes for assignment without a round trip: shares, records and rewards.
+
+They are what a page in a browser needs, and may be called with a browser's token. Bodies are read
+whatever their media type is, because a beacon can't name JSON without asking first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request
+from starlette.responses import Response
+
+from rank1.errors import InputError, InputTypeError, Rank1Error
+from rank1.server import models
+from rank1.server.authorization import AssignableStudy
+from rank1.server.metrics import Metrics
+from rank1.server.problem_details import json_response, problem_of, status_of
+from rank1.server.registry import StudyRegistry
+from rank1.studies.records import take_records, take_rewards
+from rank1.studies.unit_of_work import UnitOfWork
+
+__all__ = ["record_routes"]
+
+_RECORD = ("unit", "version", "levels", "reward", "guardrails")
+_REWARD = ("unit", "reward", "guardrails")
+#: What a client sends when it couldn't reach the service, and showed its fallback.
+_FALLBACK = {"unit", "levels", "fallback"}
+
+
+def _body(model: Any) -> dict[str, Any]:
+    """The schema of a body that isn't parsed by its media type."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/v1/studies", tags=["assignment"])
+
+    @routes.get("/{name}/shares", response_model=models.Shares)
+    async def get_shares(
+        name: AssignableStudy, if_none_match: Annotated[str | None, Header()] = None
+    ) -> Response:
+        """The current version: `rank1.assign` and its twins draw a unit's levels from it."""
+        study = await registry.read(registry.study, name)
+        found = await registry.read(study.shares)
+        tag = f'"{study.uid}-{found["version"]}"'
+        headers = {"ETag": tag, "Cache-Control": f"public, max-age={found['max_age']}"}
+        if if_none_match == tag:
+            return Response(status_code=304, headers=headers)
+        return json_response(found, 200, headers)
+
+    @routes.post(
+        "/{name}/records", response_model=models.RecordResults, openapi_extra=_body(models.Records)
+    )
+    async def add_records(name: AssignableStudy, request: Request) -> Response:
+        """Store exposures that were drawn by a version's shares, each answered by itself.
+
+        A unit is recorded once: the same record again gets the same answer.
+        """
+        items = await _items(request, "records")
+        fallbacks = sum(_is_fallback(each) for each in items)
+        metrics.fallbacks.inc(fallbacks)
+        found = await _stored(registry, name, items, _RECORD, take_records)
+        metrics.records.inc(sum(not isinstance(each, Rank1Error) for each in found) - fallbacks)
+        return json_response({"results": [_result(each) for each in found]})
+
+    @routes.post(
+        "/{name}/rewards", response_model=models.RewardResults, openapi_extra=_body(models.Rewards)
+    )
+    async def add_rewards(name: AssignableStudy, request: Request) -> Response:
+        """Store rewards by unit, each accepted or refused by itself."""
+        items = await _items(request, "rewards")
+        found = await _stored(registry, name, items, _REWARD, take_rewards)
+        metrics.tells.inc(sum(not isinstance(each, Rank1Error) for each in found))
+        return json_response({"results": [_result(each) for each in found]})
+
+    return routes
+
+
+async def _items(request: Request, name: str) -> list[Any]:
+    """The list that a body has under this name."""
+    raw = await request.body()
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise InputError("the body", raw.decode("utf-8", "replace"), "JSON", str(error)) from None
+    if not isinstance(body, dict) or set(body) != {name}:
+        raise InputTypeError("the body", body, f'{{"{name}": […]}}')
+    items = body[name]
+    if not isinstance(items, list) or not 1 <= len(items) <= models.MAX_BATCH:
+        raise InputError(name, items, f"a list of 1 to {models.MAX_BATCH:,} items")
+    return items
+
+
+async def _stored(
+    registry: StudyRegistry,
+    name: str,
+    items: list[Any],
+    fields: tuple[str, ...],
+    take: Callable[[UnitOfWork, Any], list[Any]],
+) -> list[Any]:
+    """An answer for each item, or its error."""
+    checked = [_checked(each, fields) for each in items]
+    valid = [each for each in checked if isinstance(each, tuple)]
+    if not valid:
+        await registry.read(registry.row, name)
+        return checked
+    taken = iter(await registry.write(name, lambda work: take(work, valid)))
+    return [next(taken) if isinstance(each, tuple) else each for each in checked]
+
+
+def _checked(item: Any, fields: tuple[str, ...]) -> Any:
+    """An item's fields in their order; or what is wrong with it; None for a fallback."""
+    if _is_fallback(item):
+        return None
+    if not isinstance(item, dict):
+        return InputTypeError("the item", item, f"an object with {', '.join(fields)}")
+    for name in item:
+        if name not in fields:
+            return InputError("the item", name, f"an object with {', '.join(fields)}")
+    values = tuple(map(item.get, fields))
+    reward = item.get("reward")
+    if isinstance(reward, bool | str):
+        return InputTypeError("reward", reward, "a number")
+    return values
+
+
+def _is_fallback(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("fallback") is True and set(item) <= _FALLBACK
+
+
+def _result(found: Any) -> dict[str, Any]:
+    if found is None:
+        return {"status": 200}
+    if isinstance(found, Rank1Error):
+        return {"status": status_of(found), "problem": problem_of(found)}
+    return {"status": 201 if getattr(found, "new", False) else 200}

@@ -1,0 +1,124 @@
+"""What only studies that draw by shares can be told: control, floor, holdout, given sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rank1 import checks
+from rank1.errors import InputError, InputTypeError
+from rank1.studies.events import check_text
+
+__all__ = ["check_floor", "control_of", "design_options"]
+
+Sides = Mapping[str, tuple[str, ...]]
+
+NEW_LEVELS = ("refuse", "add")
+#: What each of them is where it was left out.
+DEFAULTS: dict[str, Any] = {
+    "floor": 0.0, "holdout": 0.0, "min_lift": 0.0, "given": (), "new_levels": "refuse",
+    "guardrails": {},
+}  # fmt: skip
+
+
+def design_options(sides: Sides, control: Mapping[str, str] | None, **told: Any) -> dict[str, Any]:
+    """The options of a study that draws by shares, once it is sure that they fit its sides.
+
+    >>> design_options({"image": ("x", "y")}, None, holdout=0.1)
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: holdout must be 0 for a study without a control, got 0.1: units that are held out are shown the control
+    """  # noqa: E501
+    given = _given(sides, told["given"]) if "given" in told else ()
+    found = DEFAULTS | told | {"given": given}
+    found["floor"] = checks.number("floor", found["floor"], 0, 1, below=True)
+    found["holdout"] = checks.number("holdout", found["holdout"], 0, 1, below=True)
+    found["min_lift"] = checks.number("min_lift", found["min_lift"], 0, 1)
+    checks.one_of("new_levels", found["new_levels"], NEW_LEVELS)
+    found["guardrails"] = _guardrails(found["guardrails"])
+    check_floor(found["floor"], {side: len(sides[side]) for side in sides if side not in given})
+    if control is None and found["holdout"]:
+        raise InputError(
+            "holdout", found["holdout"], "0 for a study without a control",
+            "units that are held out are shown the control",
+        )  # fmt: skip
+    if control is None and found["guardrails"]:
+        raise InputError(
+            "guardrails", found["guardrails"], "empty for a study without a control",
+            "what harms is compared with the control",
+        )  # fmt: skip
+    return found
+
+
+def no_design_options(**told: Any) -> None:
+    """Refuse these options for a study with a policy.
+
+    >>> no_design_options(floor=0.1)
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: floor must be left out for a study with a policy, got 0.1: it is for goal="find" without a policy, which draws by shares
+    """  # noqa: E501
+    for name, value in told.items():
+        if value is not None and (tuple(value) if name == "given" else value) != DEFAULTS[name]:
+            raise InputError(
+                name, value, "left out for a study with a policy",
+                'it is for goal="find" without a policy, which draws by shares',
+            )  # fmt: skip
+
+
+def check_floor(floor: float, sizes: Mapping[str, int]) -> None:
+    """Refuse a floor that leaves nothing to choose on a side."""
+    for side, size in sizes.items():
+        if size > 1 and floor * size >= 1:
+            expected = f"below 1/{size}, for {size} levels of {side}"
+            raise InputError("floor", floor, expected, "nothing is left to choose")
+
+
+def control_of(sides: Sides, given: Iterable[str], control: Any) -> dict[str, str] | None:
+    """A control: a level of each side that is chosen.
+
+    >>> control_of({"image": ("x", "y"), "button": ("buy", "go")}, (), {"image": "x"})
+    Traceback (most recent call last):
+    ...
+    rank1.InputError: control must be a level of each of image, button, got {'image': 'x'}
+    """
+    if control is None:
+        return None
+    chosen = [side for side in sides if side not in given]
+    expected = f"a level of each of {', '.join(chosen)}"
+    if not isinstance(control, Mapping):
+        raise InputTypeError("control", control, expected)
+    if set(control) != set(chosen):
+        raise InputError("control", dict(control), expected)
+    for side in chosen:
+        if control[side] not in sides[side]:
+            raise InputError(f"control.{side}", control[side], f"among {', '.join(sides[side])}")
+    return {side: control[side] for side in chosen}
+
+
+def _given(sides: Sides, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputTypeError("given", given, "a list of names of sides")
+    found = tuple(given)
+    for side in found:
+        if side not in sides or found.count(side) > 1:
+            raise InputError("given", side, f"sides that differ, among {', '.join(sides)}")
+    if len(found) == len(sides):
+        raise InputError("given", list(found), "fewer sides: one at least has to be chosen")
+    return tuple(side for side in sides if side in found)
+
+
+def _guardrails(guardrails: Any) -> dict[str, dict[str, float]]:
+    expected = 'a mapping such as {"unsubscribed": {"worse_by": 0.02}}'
+    if not isinstance(guardrails, Mapping):
+        raise InputTypeError("guardrails", guardrails, expected)
+    found = {}
+    for name, options in guardrails.items():
+        check_text("guardrails", name)
+        if not isinstance(options, Mapping) or set(options) != {"worse_by"}:
+            raise InputError(f"guardrails.{name}", options, expected)
+        worse_by = checks.number(
+            f"guardrails.{name}.worse_by", options["worse_by"], 0, 1, below=True
+        )
+        found[name] = {"worse_by": float(worse_by)}
+    return found

@@ -1,0 +1,209 @@
+"""Files of rewards that are known from elsewhere, line by line: they may be larger than memory."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rank1.errors import FileError, InputError
+
+__all__ = ["Line", "file_lines"]
+
+#: Encodings that are tried, in this order; the last has a character for each byte.
+ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
+SEPARATORS = ",;\t"
+#: Rows of a Parquet file that are read at once.
+PART = 50_000
+#: What a line can say beside its levels.
+MEASURES = ("reward", "count", "successes", "trials")
+
+
+class Line(NamedTuple):
+    """One line: where it is, the labels of its levels, and what it says of them."""
+
+    number: int
+    labels: Sequence[Any]
+    #: A reward, None where none has come; or how often it was the largest and the lowest.
+    reward: Any
+    count: Any = 1
+    trials: Any = None
+
+
+def file_lines(
+    path: Path, sides: Sequence[str], columns: Mapping[str, str] | None = None
+) -> Iterator[Line]:
+    """The lines of a CSV, JSONL or Parquet file.
+
+    Parameters
+    ----------
+    path
+        The file. What stands between the columns of a CSV file, and its encoding (UTF-8 or
+        Latin-1), is found out.
+    sides
+        The names of the sides.
+    columns
+        The file's own names of columns, where they aren't those of the sides, "reward", "count",
+        "successes" and "trials".
+    """
+    own = {name: name for name in (*sides, *MEASURES)} | dict(columns or {})
+    for name in own:
+        if name not in (*sides, *MEASURES):
+            raise InputError("columns", name, f"of {', '.join((*sides, *MEASURES))}")
+    levels = {side: own[side] for side in sides}
+    measures = {name: own[name] for name in MEASURES if name not in sides}
+    readers = {".csv": _csv_lines, ".jsonl": _json_lines, ".parquet": _parquet_lines}
+    if path.suffix not in readers:
+        raise FileError(f"{str(path)!r} must end with {', '.join(readers)}", where=str(path))
+    try:
+        yield from readers[path.suffix](path, levels, measures)
+    except FileError:
+        raise
+    except (OSError, csv.Error) as error:
+        raise FileError(f"{str(path)!r} can't be read: {error}", where=str(path)) from None
+
+
+#: The file's own names of columns, by the names of sides or measures.
+Names = Mapping[str, str]
+
+
+def _check_columns(path: Path, levels: Names, measures: Names, present: Sequence[str]) -> None:
+    """Refuse a file without the columns that it must have."""
+    there = {name for name, own in measures.items() if own in present}
+    has_measure = "reward" in there or there >= {"successes", "trials"}
+    if has_measure and set(levels.values()) <= set(present):
+        return
+    wanted = [*levels.values(), measures["reward"]]
+    missing = [own for own in wanted if own not in present]
+    raise FileError(
+        f"{str(path)!r} must have the columns {', '.join(wanted)}; missing: {', '.join(missing)}, "
+        f"there are: {', '.join(present)}",
+        "successes and trials may stand for the reward; columns of other names can be named",
+        where=str(path),
+    )
+
+
+def _csv_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
+    with path.open(encoding=_encoding(path), newline="") as file:
+        first = file.readline()
+        known = {*levels.values(), *measures.values()}
+        separator = max(SEPARATORS, key=lambda each: _known(first, each, known))
+        file.seek(0)
+        reader = csv.reader(file, delimiter=separator)
+        header = [name.strip() for name in next(reader, [])]
+        _check_columns(path, levels, measures, header)
+        places = [header.index(own) for own in levels.values()]
+        at = {name: header.index(own) for name, own in measures.items() if own in header}
+        reward, count = at.get("reward", at.get("successes", 0)), at.get("count")
+        trials = None if "reward" in at else at["trials"]
+        for cells in reader:
+            if len(cells) != len(header):
+                if not any(cells):
+                    continue
+                raise FileError(
+                    f"line {reader.line_num} of {str(path)!r} has {len(cells)} columns, not "
+                    f"{len(header)} as the first line has",
+                    where=str(path),
+                )
+            yield Line(
+                reader.line_num,
+                [cells[place] for place in places],
+                _number(cells[reward], separator),
+                1 if count is None else _number(cells[count], separator),
+                None if trials is None else _number(cells[trials], separator),
+            )
+
+
+def _encoding(path: Path) -> str:
+    for encoding in ENCODINGS:
+        try:
+            with path.open(encoding=encoding, newline="") as file:
+                while file.read(1 << 20):
+                    pass
+            return encoding
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError
+
+
+def _known(line: str, separator: str, names: set[str]) -> tuple[int, int]:
+    """How many columns of a header are known, and how many it has."""
+    header = [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
+    return len(names.intersection(header)), len(header)
+
+
+def _number(text: str, separator: str = ",") -> Any:
+    """A number where a file has one; None where it has nothing; else its text, for the message.
+
+    >>> _number("1"), _number("true"), _number(""), _number("0,5", ";"), _number("one")
+    (1.0, 1.0, None, 0.5, 'one')
+    """
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    if not text.strip():
+        return None
+    plain = {"true": "1", "false": "0"}.get(text.strip().lower(), text)
+    try:
+        return float(plain.replace(",", ".") if separator == ";" else plain)
+    except ValueError:
+        return text
+
+
+def _json_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
+    checked = False
+    with path.open(encoding=_encoding(path)) as file:
+        for number, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                line = json.loads(text)
+                inner = line.get("levels") or {}  # as our own export has them
+                line |= {own: inner[side] for side, own in levels.items() if side in inner}
+            except (ValueError, TypeError, AttributeError) as error:
+                problem = f"line {number} of {str(path)!r} can't be read: {error}"
+                raise FileError(problem, where=str(path)) from None
+            if not checked:
+                _check_columns(path, levels, measures, list(line))
+                checked = True
+            labels = [line.get(own) for own in levels.values()]
+            yield _line(number, labels, {name: line.get(own) for name, own in measures.items()})
+
+
+def _parquet_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
+    import polars as pl
+
+    try:
+        scanned = pl.scan_parquet(path)
+        schema = scanned.collect_schema()
+        struct = schema.get("levels")
+        if isinstance(struct, pl.Struct):  # as our own export has them
+            inner = {each.name for each in struct.fields}
+            parts = [pl.col("levels").struct.field(side).alias(own)
+                     for side, own in levels.items() if side in inner]  # fmt: skip
+            scanned = scanned.with_columns(parts)
+            schema = scanned.collect_schema()
+        _check_columns(path, levels, measures, schema.names())
+        there = {name: own for name, own in measures.items() if own in schema}
+        chosen = [pl.col(own).alias(f"{k}") for k, own in enumerate(levels.values())]
+        chosen += [pl.col(own).alias(name) for name, own in there.items()]
+        begin = 0
+        while len(frame := scanned.select(chosen).slice(begin, PART).collect()):
+            for number, row in enumerate(frame.iter_rows(), begin + 1):
+                values = dict(zip(there, row[len(levels) :], strict=True))
+                yield _line(number, row[: len(levels)], values)
+            begin += PART
+    except pl.exceptions.PolarsError as error:
+        raise FileError(f"{str(path)!r} can't be read: {error}", where=str(path)) from None
+
+
+def _line(number: int, labels: Sequence[Any], values: Mapping[str, Any]) -> Line:
+    """A line of values by the names of measures, of which some may be None."""
+    read = {name: _number(each) if isinstance(each, str) else each for name, each in values.items()}
+    reward, count, trials = read.get("reward"), read.get("count"), None
+    if reward is None and read.get("trials") is not None:
+        reward, trials = read.get("successes"), read["trials"]
+    return Line(number, labels, reward, 1 if count is None else count, trials)

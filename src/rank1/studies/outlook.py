@@ -1,0 +1,88 @@
+"""What a study that draws by shares says of segments, and of how long it will still take."""
+
+from __future__ import annotations
+
+import math
+
+from rank1 import checks, design
+from rank1.documents import Forecast, Personalised
+from rank1.errors import InputError
+from rank1.studies.state import StudyState
+from rank1.studies.words import percent
+
+__all__ = ["forecast_of", "personalise_of"]
+
+
+def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
+    """Whether it pays to choose a side's level by the level of another."""
+    sides = list(state.labels)
+    for name, value in (("side", side), ("by", by)):
+        if value not in sides:
+            raise InputError(name, value, f"one of the sides, {', '.join(sides)}")
+    if side in state.spec.given:
+        raise InputError("side", side, "a side that is chosen", "it is given")
+    if side == by:
+        raise InputError("by", by, f"another side than {side}")
+    live, labels, segments = state.settled(), state.labels[side], state.labels[by]
+    told = live.kept_design(), live.versions, live.counts(), sides.index(side), sides.index(by)
+    found, gained = design.personalise(*told), design.gain(*told)
+    common = labels[found.common]
+    leaders = {name: labels[k] for name, k in zip(segments, found.leaders.tolist(), strict=True)}
+    speaking = [segments[k] for k in found.segments]
+    if found.pays:
+        statement = (
+            f"It pays to choose {side} by {by}: no level is best in every {by}. "
+            + "; ".join(f"{leaders[name]} leads in {name}" for name in speaking or leaders)
+            + f". The gain is about {percent(gained.estimate)}."
+        )
+    else:
+        statement = (
+            f"No evidence that it pays to choose {side} by {by}: {common} may be best in all."
+        )
+    return Personalised(
+        side=side,
+        by=by,
+        pays=found.pays,
+        common=common,
+        leaders=leaders,
+        segments=speaking,
+        gain={"estimate": gained.estimate, "low": gained.low, "high": gained.high},
+        method=gained.method,
+        statement=statement,
+    )
+
+
+def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) -> Forecast:
+    """How many more reports it takes until a verdict, and how many days."""
+    if per_day is not None:
+        per_day = checks.number("per_day", per_day, 0, 1e12, above=True)
+    live, at = state.settled(), state.book.at[0]
+    reports = int(at.evidence)
+    if reports == 0:
+        raise InputError("reports", 0, "at least 1 for a forecast", "nothing is reported yet")
+    spread = float(at.squares / at.gained) if at.gained > 0 else 1.0
+    seen = live.totals(state.book)
+    found = design.forecast(
+        live.plan(), {live.number: live.current}, live.wealth, seen, reports, runs, seed,
+        spread=spread,
+    )  # fmt: skip
+    more = dict(zip(("10%", "50%", "90%"), found, strict=True))
+    days = None if per_day is None else {part: n / per_day for part, n in more.items()}
+    return Forecast(reports, more, per_day, days, _words(more, days))
+
+
+def _words(more: dict[str, float], days: dict[str, float] | None) -> str:
+    if more["90%"] == 0:
+        return "The levels of each side are told apart already."
+
+    def ends(values: dict[str, float], digits: int) -> str:
+        shown = [
+            f"{values[part]:,.{digits}f}" if math.isfinite(values[part]) else "no end in sight"
+            for part in ("50%", "10%", "90%")
+        ]
+        return f"about {shown[0]} more {{}} ({shown[1]} to {shown[2]} in 80 of 100 studies)"
+
+    text = ends(more, 0).format("rewards")
+    if days is not None:
+        text += ", " + ends(days, 1).format("days")
+    return f"Until the levels of each side are told apart: {text}."

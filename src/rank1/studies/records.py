@@ -1,0 +1,240 @@
+"""Exposures that were drawn elsewhere, by a version's shares, and their rewards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rank1 import checks
+from rank1.assignment import held_out
+from rank1.documents import Recorded, Report
+from rank1.errors import (
+    ConflictError,
+    InputError,
+    InputTypeError,
+    Rank1Error,
+    UnknownSuggestionError,
+    shown,
+)
+from rank1.studies.drawing import shares_of
+from rank1.studies.events import HELD_OUT, Event, Kind, check_text, nonces
+from rank1.studies.revising import revise
+from rank1.studies.spec import Spec
+from rank1.studies.state import Change, StudyState
+from rank1.studies.suggestions import (
+    check_guardrails,
+    check_reward,
+    exposed,
+    guardrail_events,
+    store_reports,
+)
+from rank1.studies.unit_of_work import UnitOfWork
+
+__all__ = ["no_shares", "take_records", "take_rewards"]
+
+
+def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Recorded | Rank1Error]:
+    """Store what is new of these exposures. What is wrong with one is in its place.
+
+    Each is a unit, a version, its levels and, as far as there are any, a reward and guardrails.
+    """
+    if not work.spec.design:
+        raise no_shares(work.study.name, work.spec)
+    _add_new_levels(work, records)
+    arms, now = _Arms(work.state), work.now
+    shares = shares_of(work.state) if work.spec.holdout else {}
+    found = work.log.of_units(work.study.id, [each[0] for each in records if _is_name(each[0])])
+    rewards = _rewards(work, found)
+    answers: list[Recorded | Rank1Error] = []
+    events: list[Event] = []
+    later: list[tuple[int, tuple[Any, ...]]] = []  # rewards of what was recorded without
+    for (unit, version, levels, *rest), nonce in zip(records, nonces(len(records)), strict=True):
+        try:
+            check_text("unit", unit)
+            held = bool(shares) and held_out(shares, unit)
+            arm = arms.control(unit, levels) if held else arms.drawn(version, levels)
+            tag = HELD_OUT if held else version
+            reward, metrics = math.nan, {}
+            if rest and rest[0] is not None:
+                reward = check_reward(work.spec, rest[0])
+                metrics = check_guardrails(work.spec, rest[1] if len(rest) > 1 else None)
+            one = found.get(unit)
+            if one is None:
+                one = Event(Kind.RECORDED, arm, tag, 0, reward, nonce, None, 0, unit, at=now)
+                found[unit], rewards[unit] = one, reward
+                events.append(one)
+                events += guardrail_events(arm, tag, metrics)
+                answers.append(_recorded(one, levels, reward, True))
+                continue
+            _check_same(work, one, arm, tag)
+            told = rewards[unit]
+            if not math.isnan(reward) and math.isnan(told):
+                later.append((len(answers), (unit, *rest)))
+                told = rewards[unit] = reward
+            if not math.isnan(reward) and told != reward:
+                problem = f"unit {shown(unit)} has the reward {told:g} already, got {reward:g}"
+                raise ConflictError(problem, unit=unit)
+            answers.append(_recorded(one, levels, told, False))
+        except Rank1Error as error:
+            answers.append(error)
+    if events:
+        work.append(events)
+    for (place, _), told_now in zip(
+        later, take_rewards(work, [reward for _, reward in later]), strict=True
+    ):
+        if isinstance(told_now, Rank1Error):
+            answers[place] = told_now
+    return answers
+
+
+def no_shares(name: str, spec: Spec) -> ConflictError:
+    """The error for a study whose policy chooses the arms."""
+    return ConflictError(
+        f"study {name!r} has no shares: {spec.policy} chooses its arms",
+        'create one with goal="find" and without a policy', study=name,
+    )  # fmt: skip
+
+
+def take_rewards(work: UnitOfWork, rewards: Sequence[Sequence[Any]]) -> list[Report | Rank1Error]:
+    """Store what is new of these rewards. What is wrong with one is in its place.
+
+    Each is a unit, its reward and, if there are any, guardrails.
+    """
+    if not rewards:
+        return []
+    found = work.log.of_units(work.study.id, [each[0] for each in rewards if _is_name(each[0])])
+    exposures: list[Any] = []
+    for unit, *_ in rewards:
+        one = found.get(unit) if _is_name(unit) else None
+        if one is None:
+            problem = f"unit {shown(unit)} has no exposure in {work.study.name!r}"
+            exposures.append(UnknownSuggestionError(problem, unit=unit))
+        else:
+            exposures.append(exposed(work, one))
+    return store_reports(work, rewards, exposures)
+
+
+class _Arms:
+    """The arms that versions draw, by their labels."""
+
+    def __init__(self, state: StudyState) -> None:
+        self._state, self._design = state, state.live
+        self._known: dict[int, list[tuple[str, dict[str, int]]]] = {}
+
+    def drawn(self, version: Any, levels: Any) -> int:
+        """The log's number of an arm that a version draws."""
+        try:
+            known, arm = self._known[version], 0
+            for side, numbers in known:
+                arm += numbers[levels[side]]
+            if len(levels) == len(known):
+                return arm
+        except (KeyError, TypeError):
+            pass
+        return self._explained(version, levels)
+
+    def _explained(self, version: Any, levels: Any) -> int:
+        """The same, or what is wrong."""
+        versions, state = self._design.versions, self._state
+        number = checks.integer("version", version, 0)
+        if number not in versions:
+            raise InputError("version", number, f"one of the study's, 0 … {max(versions)}")
+        if number not in self._known:
+            self._known[number] = self._drawn_by(number)
+            return self.drawn(number, levels)
+        sides = ", ".join(state.labels)
+        if not isinstance(levels, Mapping):
+            raise InputTypeError("levels", levels, f"a level of each of {sides}")
+        if set(levels) != set(state.labels):
+            raise InputError("levels", dict(levels), f"a level of each of {sides}")
+        for side, numbers in self._known[number]:
+            if levels[side] not in numbers:
+                expected = f"one that version {number} draws: {', '.join(numbers)}"
+                raise InputError(f"levels.{side}", levels[side], expected)
+        return self.drawn(number, levels)
+
+    def _drawn_by(self, number: int) -> list[tuple[str, dict[str, int]]]:
+        shares, state = self._design.versions[number].shares, self._state
+        found = []
+        for k, (side, labels) in enumerate(state.labels.items()):
+            stride, given = state.room.strides[k], side in state.spec.given
+            numbers = {
+                label: level * stride
+                for level, label in enumerate(labels)
+                if given or shares[k][level] > 0
+            }
+            found.append((side, numbers))
+        return found
+
+    def control(self, unit: str, levels: Any) -> int:
+        """The log's number of the control, which a unit that is held out must show."""
+        control = self._state.spec.control or {}
+        expected = f"the control ({control}) for unit {shown(unit)}, which is held out"
+        if not isinstance(levels, Mapping):
+            raise InputTypeError("levels", levels, expected)
+        given = {side: levels.get(side) for side in self._state.spec.given}
+        for side, label in given.items():
+            if label not in self._state.labels[side]:
+                raise InputError(
+                    f"levels.{side}", label, f"among {shown(self._state.labels[side])}"
+                )
+        if dict(levels) != {**control, **given}:
+            raise InputError("levels", dict(levels), expected)
+        return self._state.arm_of(levels)
+
+
+def _is_name(unit: Any) -> bool:
+    return isinstance(unit, str) and unit != ""
+
+
+def _add_new_levels(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> None:
+    """Add the levels of given sides that aren't known, where the study adds them."""
+    if work.spec.new_levels != "add":
+        return
+    new: dict[str, dict[str, None]] = {}
+    for side in work.spec.given:
+        known = set(work.state.living_labels(side))
+        for _, _, levels, *_ in records:
+            label = levels.get(side) if isinstance(levels, Mapping) else None
+            if isinstance(label, str) and label not in known:
+                check_text(f"levels.{side}", label)
+                new.setdefault(side, {})[label] = None
+    if new:
+        revise(work, Change({side: tuple(labels) for side, labels in new.items()}, {}))
+
+
+def _check_same(work: UnitOfWork, before: Event, arm: int, tag: int) -> None:
+    """ConflictError if a unit is on record with something else."""
+    unit = shown(before.unit)
+    if before.kind != Kind.RECORDED:
+        raise ConflictError(f"unit {unit} was given a suggestion", "report by its id")
+    if (before.arm, before.tag) != (arm, tag):
+        labels = " × ".join(work.state.named(before.arm).values())
+        under = "held out" if before.tag == HELD_OUT else f"under version {before.tag}"
+        raise ConflictError(f"unit {unit} is on record already: {labels}, {under}")
+
+
+def _recorded(event: Event, levels: Mapping[str, str], reward: float, new: bool) -> Recorded:
+    return Recorded(
+        str(event.unit),
+        None if event.tag == HELD_OUT else event.tag,
+        dict(levels),
+        event.at,
+        None if math.isnan(reward) else reward,
+        new,
+    )
+
+
+def _rewards(work: UnitOfWork, found: Mapping[str, Event]) -> dict[str, float]:
+    """The rewards of exposures, NaN where there is none yet."""
+    rewards = {unit: event.value for unit, event in found.items()}
+    units = {
+        event.seq: unit
+        for unit, event in found.items()
+        if event.kind == Kind.RECORDED and math.isnan(event.value)
+    }
+    for outcome in work.log.outcomes(work.study.id, list(units)) if units else ():
+        if outcome.kind == Kind.REPORTED:
+            rewards[units[outcome.suggestion]] = outcome.value
+    return rewards

@@ -1,0 +1,151 @@
+"""A study on one page for people who weren't there: self-contained, and printable."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rank1.studies.timeline import Day
+
+if TYPE_CHECKING:
+    from rank1.documents import Best
+    from rank1.studies.spec import Spec
+
+__all__ = ["report_page"]
+
+#: The picture of the traffic.
+WIDTH, HEIGHT, FOOT = 720, 180, 20
+
+
+def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
+    """The page as HTML."""
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(Path(__file__).with_name("templates"))
+    templates = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    rates = [day.rate for day in days if day.rate is not None]
+    return templates.get_template("report.html").render(
+        name=name,
+        name_in_shell=shlex.quote(name),
+        best=best,
+        sides={side: _levels(best, side, axis) for axis, side in enumerate(best.sides)},
+        period=f"{days[0].date} to {days[-1].date}" if days else "no traffic yet",
+        shown=best.totals["suggestions"],
+        reports=best.totals["reports"],
+        made=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+        days=days,
+        rates=rates,
+        highest=_number(max(rates)) if rates else "",
+        traffic=_traffic(days),
+        earned=_earned(best),
+        over="the control" if (best.lift or {}).get("is_control") else "the leader",
+        confidence=f"{spec.confidence:.0%}",
+    )
+
+
+def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
+    """The rows of a side's table."""
+    others = tuple(k for k in range(best.counts.ndim) if k != axis)
+    counts = best.counts.sum(axis=others)
+    sums = np.where(best.counts > 0, best.counts * best.means, 0.0).sum(axis=others)
+    place = {label: k for k, label in enumerate(best.sides[side])}
+    rows = []
+    for level in best.levels[side]:
+        k = place.get(level["label"])
+        reported = 0 if k is None else int(counts[k])
+        rows.append(
+            {
+                "label": level["label"],
+                "living": level["living"],
+                "reports": f"{reported:,}",
+                "rate": _number(float(sums[k] / counts[k])) if k is not None and reported else "–",
+                "share": "–" if level["share"] is None else f"{level['share']:.0%}",
+                "lift": _lift(level),
+                "state": "in the running" if level["living"] else _gone(level),
+            }
+        )
+    return rows
+
+
+def _lift(level: dict[str, Any]) -> str:
+    low, high = level.get("lift") or (None, None)
+    if low is None and high is None:
+        return "not known yet"
+    if low == high == 0:
+        return "–"
+    ends = ["less" if low is None or low <= -1 else f"{low:+.0%}"]
+    ends.append("more" if high is None or math.isinf(high) else f"{high:+.0%}")
+    return " to ".join(ends)
+
+
+def _gone(level: dict[str, Any]) -> str:
+    """Why and when a level went."""
+    why = level.get("why") or "dropped"
+    at = (level.get("gone_at") or {}).get("at")
+    day = datetime.datetime.fromtimestamp(at, datetime.UTC) if at else None
+    return f"{why}, {day:%Y-%m-%d}" if day else why
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "–"
+
+
+def _earned(best: Best) -> str:
+    """What the study has earned, against the holdout if there is one."""
+    held = best.holdout
+    if held and held.get("units"):
+        return (
+            f"{held['units']:,} visitors were held out and saw the control: {held['rate']:.3g} on "
+            f"average, against {held['rest_rate']:.3g} for the others. So the study has earned "
+            f"{held['earned']:,.0f} ({held['low']:,.0f} to {held['high']:,.0f})."
+        )
+    if best.totals["reports"] and math.isfinite(best.rate) and math.isfinite(best.equal_split):
+        return (
+            f"{best.rate:.3g} on average so far; showing all combinations alike would have given "
+            f"about {best.equal_split:.3g}."
+        )
+    return ""
+
+
+def _traffic(days: list[Day]) -> Any:
+    """Bars of what was shown each day, and a line of the average reward."""
+    import markupsafe
+
+    if not days:
+        return ""
+    most = max(day.shown for day in days) or 1
+    top = max((day.rate for day in days if day.rate is not None), default=0.0)
+    wide = min(WIDTH / len(days), 90)
+    parts = [
+        f'<rect class="bar" x="{k * wide + 0.1 * wide:.1f}" width="{0.8 * wide:.1f}" '
+        f'y="{HEIGHT * (1 - 0.85 * day.shown / most):.1f}" '
+        f'height="{HEIGHT * 0.85 * day.shown / most:.1f}"/>'
+        for k, day in enumerate(days)
+    ]
+    if top > 0:
+        line = " ".join(
+            f"{(k + 0.5) * wide:.1f},{HEIGHT * (1 - 0.85 * day.rate / top):.1f}"
+            for k, day in enumerate(days)
+            if day.rate is not None
+        )
+        parts.append(f'<polyline class="rate" points="{line}"/>')
+    parts.append(f'<line class="axis" x1="0" x2="{WIDTH}" y1="{HEIGHT}" y2="{HEIGHT}"/>')
+    labelled = sorted({0, len(days) // 2, len(days) - 1})
+    for k in labelled:
+        anchor = "start" if k == 0 else "end" if k == len(days) - 1 else "middle"
+        x = 0 if k == 0 else WIDTH if k == len(days) - 1 else (k + 0.5) * wide
+        parts.append(
+            f'<text x="{x:.0f}" y="{HEIGHT + 15}" text-anchor="{anchor}">{days[k].date}</text>'
+        )
+    parts.append(f'<text x="0" y="12">{most:,}</text>')
+    picture = "".join(parts)
+    label = f"Traffic of {len(days)} days, at most {most:,} a day"
+    frame = f'viewBox="0 0 {WIDTH} {HEIGHT + FOOT}" role="img" aria-label="{label}"'
+    return markupsafe.Markup(f"<svg {frame}>{picture}</svg>")  # numbers and dates only

@@ -1,0 +1,143 @@
+"""What a study has found, in words: the statement, what to do next, and what is assumed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Doubt", "Finding", "Lift"]
+
+ORDER = "a level that is best on its side is best whatever the other sides show"
+
+
+@dataclass(frozen=True)
+class Lift:
+    """The lift of the leader over another arm."""
+
+    #: Labels, by which the other arm is called.
+    over: tuple[str, ...]
+    is_control: bool
+    estimate: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        ends = {"estimate": self.estimate, "low": self.low, "high": self.high}
+        return {"over": list(self.over), "is_control": self.is_control, **ends}
+
+    def __str__(self) -> str:
+        called = "the control" if self.is_control else "the runner-up"
+        over = f"over {name(self.over)}, {called}"
+        if not math.isfinite(self.estimate):
+            return f"leads {over}; by how much isn't known yet"
+        ends = f"{percent(self.low)} to {percent(self.high)}"
+        if not math.isfinite(self.high):
+            ends = f"at least {percent(self.low)}"
+        return f"leads by {percent(self.estimate)} ({ends}) {over}"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why the order of the levels isn't to be relied on: an arm that could be better."""
+
+    arm: tuple[str, ...]
+    #: Its own mean, and the leader's; how often it was tried.
+    mean: float
+    leading: float
+    tried: int
+    #: Whether it looks better than it should, or was tried too rarely to tell.
+    speaks: bool
+
+    def __str__(self) -> str:
+        if self.speaks:
+            return (
+                f"{name(self.arm)} speaks against it: its mean is {self.mean:.3g} after "
+                f"{self.tried:,} rewards, and it may reach the leader's {self.leading:.3g}"
+            )
+        times = "never" if self.tried == 0 else f"{self.tried:,} times only"
+        return f"{name(self.arm)} was tried {times}, too rarely to see whether it is as good"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known of the leader: `statement` and `next_step` say it."""
+
+    leader: tuple[str, ...] | None
+    lift: Lift | None
+    #: Whether it is best if one order holds, whether that was examined, and what speaks against it.
+    order_stop: bool
+    doubt: Doubt | None
+    confidence: float
+    #: Relative, of a study that draws by shares; in the units of the rewards, of one with a policy.
+    min_lift: float = 0.0
+    tolerance: float = 0.0
+    drawn: bool = True
+    #: Why there is no rule for when to stop.
+    no_rule: str = ""
+
+    @property
+    def stop(self) -> bool:
+        """Whether to stop."""
+        return self.order_stop and self.doubt is None and not self.no_rule
+
+    @property
+    def statement(self) -> str:
+        """What leads, by how much, and whether to stop."""
+        if self.leader is None:
+            return "Keep going: nothing is reported yet."
+        if self.lift is None:
+            return f"Stop: ship {name(self.leader)}. It is the only arm."
+        leads = f"{name(self.leader)} {self.lift}"
+        if self.stop:
+            return f"Stop: ship {name(self.leader)}. It {self.lift}{self._within}."
+        if self.no_rule:
+            return f"Keep going: {leads}; {self.no_rule}."
+        if self.doubt is not None and self.order_stop:
+            return f"Stop only if {ORDER}: {self.doubt}. {leads}."
+        return f"Keep going: {leads}."
+
+    @property
+    def _within(self) -> str:
+        if self.min_lift:
+            return f", and no level of a side is better by more than {percent(self.min_lift)}"
+        if self.tolerance:
+            return f", and is at most {self.tolerance:g} below the best"
+        return ""
+
+    @property
+    def next_step(self) -> str:
+        """What to do."""
+        if self.leader is None:
+            return "Ask for arms, show them, and report their rewards."
+        if self.stop:
+            return f"Ship {name(self.leader)}, and retire the study."
+        if self.doubt is not None and self.order_stop:
+            if self.drawn:
+                return f"Go on until {name(self.doubt.arm)} is examined: the study shows it."
+            return f"Show {name(self.doubt.arm)} more often, or stop if you trust the order."
+        if not self.drawn:
+            lever = "a tolerance, the difference that doesn't matter to you"
+            return f"Go on. Where traffic is short, create studies with {lever}."
+        if self.min_lift == 0:
+            return (
+                "Go on. Where traffic is short, create the study with "
+                "min_lift=0.05 if differences below 5% don't matter to you."
+            )
+        return "Go on."
+
+
+def name(labels: Sequence[str]) -> str:
+    """An arm as people read it."""
+    return " × ".join(labels)
+
+
+def percent(part: float) -> str:
+    """A part of one, as people read it.
+
+    >>> percent(0.1234), percent(-1.0), percent(0.0042)
+    ('12%', '-100%', '0.4%')
+    """
+    return f"{100 * part:.{0 if abs(part) >= 0.0995 else 1}f}%"

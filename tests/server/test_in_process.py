@@ -1,0 +1,210 @@
+"""Late reports, limits, headers, and a storage that fails, as an answer shows them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rank1
+from rank1.server import write_queue
+from rank1.studies.group_commit import transact_together
+from rank1.studies.storage.sqlite import SqliteReader
+from tests.server.in_process import InProcess, in_process
+from tests.server.support import GRID, PATIENCE, at
+
+SECRET = "/srv/secret/rank1.db"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[InProcess]:
+    with in_process(tmp_path) as service:
+        body = {"name": "spring", **GRID, "seed": 1, "reward_window": 60}
+        assert service.call("/v1/studies", body).status == 201
+        yield service
+
+
+@pytest.mark.parametrize("route", ["/tell", "/tell/batch"])
+def test_a_late_report_is_marked_late(
+    service: InProcess, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    """In the answer, in that to a retry, in the history and in the export; nobody has looked."""
+    now = 2e9
+    monkeypatch.setattr(SqliteReader, "clock", lambda self: now)
+    early, late = (service.call(at("spring", "/ask"), {}).document["id"] for _ in range(2))
+
+    def tell(id: str) -> Any:
+        report = {"id": id, "reward": 1.0}
+        if route == "/tell":
+            return service.call(at("spring", route), report).document
+        (found,) = service.call(at("spring", route), {"reports": [report]}).document["results"]
+        return found["report"]
+
+    now += 59
+    assert not tell(early)["late"]
+    now += 1
+    told = tell(late)
+    assert told["late"] is True
+    assert tell(late) == told
+    assert not tell(early)["late"]
+    _, page, _ = service.call(at("spring", "/history?kind=reported"))
+    assert [each["late"] for each in page["events"]] == [False, True]
+    lines = service.call(at("spring", "/export")).document.splitlines()
+    assert ['"late": true' in line for line in lines] == [False, True]
+    assert service.call(at("spring")).document["totals"]["reports"] == 2
+
+
+#: What a storage may raise, the status, and how the answer begins.
+ERRORS = [
+    (rank1.StorageError, 503, "the storage can't be used now"),
+    (rank1.DamagedError, 500, "the storage is damaged: nothing was stored"),
+    (rank1.FormatError, 500, "the storage can't be used now"),
+    (rank1.FileError, 500, "the service can't read one of its files"),
+]
+
+
+@pytest.mark.parametrize(("kind", "status", "detail"), ERRORS)
+def test_no_answer_names_a_file(
+    service: InProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: type[rank1.Rank1Error],
+    status: int,
+    detail: str,
+) -> None:
+    """Reading, writing and creating; the log of the service has what isn't said."""
+
+    @contextmanager
+    def fails(*_: Any) -> Iterator[None]:
+        raise kind(f"can't use {SECRET!r}", f"look at {SECRET!r}", where=SECRET)
+        yield
+
+    service.call(at("spring", "/ask"), {})
+    for name in ("reading", "transaction", "creation"):
+        monkeypatch.setattr(service.registry.storage, name, fails)
+    with caplog.at_level(logging.ERROR, "rank1.server"):
+        for path, body in (
+            (at("spring", "/ask"), {}),
+            (at("spring", "/tell"), {"id": "k-1-0", "reward": 1}),
+            (at("spring", "/best"), None),
+            (at("spring", "/history"), None),
+            ("/v1/studies", None),
+            ("/v1/studies", {"name": "autumn", **GRID}),
+        ):
+            caplog.clear()
+            found = service.call(path, body)
+            assert found.status == found.document["status"] == status, path
+            assert found.document["detail"].startswith(detail), path
+            assert "secret" not in str(found), path
+            assert ("retry-after" in found.headers) == (status == 503), path
+            assert SECRET in caplog.text, path
+
+
+def test_each_token_has_a_limit_of_its_own(tmp_path: Path) -> None:
+    with in_process(tmp_path, rate=0.001) as service:
+        other = service.tokens.create("reader")
+        assert [service.call("/v1/studies").status for _ in range(3)] == [200, 429, 429]
+        assert [service.call("/v1/studies", token=other).status for _ in range(2)] == [200, 429]
+        found = service.call("/metrics")
+        assert (found.status, found.headers["retry-after"]) == (429, "1")
+        assert service.call("/healthz", token="").status == 200  # which needs no token
+
+
+def test_nothing_of_a_study_is_kept_by_a_browser_or_a_proxy(service: InProcess) -> None:
+    given = service.call(at("spring", "/ask"), {})
+    report = {"id": given.document["id"], "reward": 1.0}
+    answers = [
+        given,
+        service.call(at("spring", "/tell"), report),
+        service.call(at("spring", "/tell"), {**report, "reward": 0.0}),
+        *(service.call(path) for path in ("/v1/studies", at("spring"), at("nowhere"), "/metrics")),
+        *(
+            service.call(at("spring", path))
+            for path in ("/best", "/history", "/revisions", "/export", "/verification")
+        ),
+        service.call("/v1/studies", token="wrong"),
+        service.call("/healthz"),
+    ]
+    assert {each.headers["cache-control"] for each in answers} == {"no-store"}
+    view = service.call(at("spring", "/view"))  # a page's own, which it asks for all the time
+    assert view.headers["cache-control"] == "private, no-cache"
+    assert {each.status for each in answers} == {200, 201, 401, 404, 409}
+
+
+@pytest.mark.parametrize(("kind", "status"), [each[:2] for each in ERRORS[:3]])
+@pytest.mark.parametrize("route", ["/ask/batch", "/tell/batch"])
+def test_a_batch_ends_at_a_failure_of_the_storage(
+    service: InProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[rank1.Rank1Error],
+    status: int,
+    route: str,
+) -> None:
+    """Nothing of it is stored then, so that the whole batch may be sent again."""
+    given = service.call(at("spring", "/ask/batch"), {"count": 3}).document["results"]
+    ids = [each["suggestion"]["id"] for each in given]
+    name, body = {
+        "/ask/batch": ("of_unit", {"asks": [{"unit": unit} for unit in ("u", "", "v", "w")]}),
+        "/tell/batch": ("outcomes", {"reports": [{"id": id, "reward": 1} for id in (*ids, "no")]}),
+    }[route]
+    for id in ids if route == "/tell/batch" else ():  # so that the log has to be looked at
+        service.call(at("spring", "/tell"), {"id": id, "reward": 1})
+    before = service.call(at("spring")).document["totals"]
+    real, calls = getattr(SqliteReader, name), list[Any]()
+
+    def fails(self: Any, study: int, what: Any) -> Any:
+        calls.append(what)
+        if len(calls) >= 2:
+            raise kind("gone")
+        return real(self, study, what)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteReader, name, fails)
+        found = service.call(at("spring", route), body)
+    assert found.status == found.document.get("status") == status
+    assert service.call(at("spring")).document["totals"] == before
+    found = service.call(at("spring", route), body)
+    right = [201, 422, 201, 201] if route == "/ask/batch" else [200, 200, 200, 404]
+    assert [each["status"] for each in found.document["results"]] == right
+
+
+def test_only_so_many_writes_may_wait(service: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More are refused at once; those that wait are stored."""
+    monkeypatch.setattr(write_queue, "MAX_WAITING", 3)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(jobs: Any) -> Any:
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        return transact_together(jobs)
+
+    monkeypatch.setattr(write_queue, "transact_together", slow)
+
+    async def play() -> tuple[list[Any], list[Any]]:
+        def ask() -> Any:
+            return asyncio.ensure_future(service.request(at("spring", "/ask"), {}))
+
+        asked = [ask()]
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        asked += [ask() for _ in range(3)]
+        while service.registry.writes.waiting < 3:
+            await asyncio.sleep(0.001)
+        more = [ask() for _ in range(2)]
+        while not all(each.done() for each in more) and service.registry.writes.waiting == 3:
+            await asyncio.sleep(0.001)
+        go_on.set()
+        return await asyncio.gather(*asked), await asyncio.gather(*more)
+
+    stored, refused = asyncio.run(play())
+    assert [each.status for each in stored] == [201] * 4
+    assert [each.status for each in refused] == [503] * 2
+    assert refused[0].headers["retry-after"] == "1"
+    assert refused[0].document["detail"] == "too many requests wait to be stored"
+    assert service.call(at("spring")).document["totals"]["suggestions"] == 4

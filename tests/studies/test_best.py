@@ -1,0 +1,163 @@
+"""Every field of `best()`, for rewards in [1, 5], against plain counts of what was told."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rank1 import Study, stopping
+from rank1.fit.pooled import mean_of_all
+from tests.studies.test_study import create as create
+
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
+#: How often each pair had each reward; b × y was hardly tried.
+TOLD = {
+    ("a", "x"): {5: 400, 1: 300},
+    ("a", "y"): {5: 340, 3: 20, 1: 340},
+    ("b", "x"): {4: 40, 2: 40, 1: 560},
+    ("b", "y"): {5: 3, 1: 3},
+}
+WORDS = ("statement", "next_step", "assumes", "lift", "verdicts", "levels", "warnings")
+GO_ON = "go on: {}, log E is {} and must reach {}"
+STOP = "stop: a × x is within the tolerance of 0.8 of the best at confidence 90%; closest is a × y"
+#: By tolerance, and whether row b is retired: the verdict under rank one, and on any grid.
+CASES = {
+    (0.0, False): (
+        GO_ON.format("a × y may still be better than a × x", "-3.41", "3.40"),
+        GO_ON.format("b × y may still be better than a × x", "-4.60", "3.40"),
+    ),
+    (0.8, False): (
+        STOP,
+        GO_ON.format("b × y may still be 0.8 better than a × x", "-3.63", "3.40"),
+    ),
+    (0.8, True): (
+        STOP,
+        STOP,
+    ),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    return str(tmp_path / "rank1.db")
+
+
+def assert_best(found: Any, **expected: Any) -> None:
+    """All fields but those in words, which have tests of their own."""
+    for field in dataclasses.fields(found):
+        if field.name in WORDS:
+            continue
+        value: Any = getattr(found, field.name)
+        right: Any = expected.get(field.name)
+        if isinstance(value, dict):
+            assert list(value) == list(right), field.name
+        if isinstance(value, np.ndarray | float):
+            np.testing.assert_allclose(value, right, rtol=1e-12, err_msg=field.name)
+        else:
+            np.testing.assert_equal(value, right, err_msg=field.name)
+
+
+@pytest.mark.parametrize(("tolerance", "revised"), CASES)
+def test_every_field_of_best(create: Callable[..., Study], tolerance: float, revised: bool) -> None:
+    """Means, intervals, costs and the tolerance are in the units of the rewards.
+
+    What waits for the end of its window is known, but not evidence: so the policy recommends
+    another pair than the leader.
+    """
+    study = create(
+        rows=["a", "b"], columns=["x", "y"], policy="uts", reward_range=(1, 5), confidence=0.9,
+        tolerance=tolerance, reward_window=60, on_expiry="default",
+    )  # fmt: skip
+    history = [(*pair, r) for pair, some in TOLD.items() for r in some for _ in range(some[r])]
+    study.import_history(history)
+    given = study.ask(count=400)
+    study.tell_many([(each.id, 1.0) for each in given[:380]])
+    study.cancel(given[380].id)
+    sides = {"row": ["a", "b"], "column": ["x", "y"]}
+    if revised:
+        study.revise(retire_rows=["b"])
+        sides["row"] = ["a"]
+
+    def table(value: Callable[[str, str], float]) -> Any:
+        return np.array([[value(row, column) for column in "xy"] for row in sides["row"]], float)
+
+    def pulls(some: list[Any]) -> Any:
+        return table(lambda row, column: sum((e.row, e.column) == (row, column) for e in some))
+
+    counts = table(lambda *pair: sum(TOLD[pair].values()))
+    won = table(lambda *pair: sum(n * (r - 1) / 4 for r, n in TOLD[pair].items()))
+    lost, level = counts - won, (0.9, tolerance / 4)
+    known = won / (counts + pulls(given[:380]))
+    likely = np.unravel_index(known.argmax(), known.shape)
+    beside, any_beside = (
+        stopping.relative_intervals(won, lost, *level, rank_one=one) for one in (True, False)
+    )
+    lower, upper = stopping.mean_intervals(won, lost, 0.9)
+    reason, any_reason = CASES[tolerance, revised]
+    assert_best(
+        study.best(),
+        sides=sides,
+        leader=("a", "x"),
+        mean=(400 * 5 + 300) / 700,
+        counts=counts,
+        means=1 + 4 * won / counts,
+        mean_lower=1 + 4 * lower,
+        mean_upper=1 + 4 * upper,
+        lower=1 + 4 * beside.lower,
+        upper=1 + 4 * beside.upper,
+        mark=(400 * 5 + 300) / 700 + tolerance,
+        out=beside.out,
+        any_grid_upper=1 + 4 * any_beside.upper,
+        any_grid_out=any_beside.out,
+        effects=dict(zip(sides, stopping.effects(won, lost, 0.9).sides, strict=True)),
+        rate=1 + 4 * won.sum() / counts.sum(),
+        equal_split=1 + 4 * mean_of_all(won, lost),
+        # b × y was tried too rarely to rely on one order alone
+        stop=reason.startswith("stop") and any_reason.startswith("stop"),
+        reason=reason,
+        any_grid_stop=any_reason.startswith("stop"),
+        any_grid_reason=any_reason,
+        confidence=0.9,
+        tolerance=tolerance,
+        recommended=(sides["row"][likely[0]], sides["column"][likely[1]]),
+        totals={
+            "suggestions": 400, "reports": 380, "pending": 19, "expired": 0, "cancelled": 1
+        },
+        pending=pulls(given[381:]),
+    )  # fmt: skip
+    assert likely != (0, 0)
+
+
+def test_a_study_that_forgets_never_says_stop(create: Callable[..., Study]) -> None:
+    """Half of what was told is forgotten after 40 reports, in steps of 40/16 of them, rounded.
+
+    By counts alone the rule would stop.
+    """
+    study = create(
+        rows=["a", "b"], columns=["x"], policy="uniform", reward_range=(1, 5), forgetting=40
+    )
+    counts, sums = np.zeros((2, 1)), np.zeros((2, 1))
+    for number in range(1, 81):
+        shown = study.ask()
+        row = "ab".index(str(shown.row))
+        study.tell(shown.id, 5 if row == 0 else 1)
+        counts[row] += 1
+        sums[row] += row == 0
+        if number % 2 == 0:
+            counts *= 0.5 ** (2 / 40)
+            sums *= 0.5 ** (2 / 40)
+    found = study.best()
+    np.testing.assert_allclose(found.counts, counts, rtol=1e-9)
+    np.testing.assert_allclose(found.means, 1 + 4 * sums / counts, rtol=1e-9)
+    assert found.recommended == found.leader == ("a", "x")
+    for rank_one in (True, False):
+        assert stopping.verdict(sums, counts - sums, rank_one=rank_one).stop
+    assert (found.stop, found.any_grid_stop) == (False, False)
+    reason = "no rule for when to stop: the study forgets, because means may move; a × x leads"
+    assert found.reason == found.any_grid_reason == reason

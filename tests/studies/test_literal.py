@@ -1,0 +1,209 @@
+"""A study's fold beside one that goes through its events in plain Python."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+import rank1
+from rank1 import Study
+from rank1.literal.study import LiteralStudy
+from rank1.studies.state import StudyState
+from rank1.studies.storage.sqlite import SqliteReader
+from rank1.studies.unit_of_work import fold_log
+
+pytestmark = [
+    pytest.mark.usefixtures("uncompiled"),
+    pytest.mark.filterwarnings("ignore:repeat='each'"),
+]
+
+SIDES = {"headline": ["A", "B", "C"], "image": ["x", "y"]}
+CONTROL = {"headline": "A", "image": "x"}
+VALUES = st.sampled_from([1.0, 2.0, 5.0])
+UNITS = st.sampled_from([f"u{k}" for k in range(12)])
+CASES: dict[str, dict[str, Any]] = {
+    "drawn": {"goal": "find"},
+    "held out": {
+        "goal": "find", "control": CONTROL, "holdout": 0.4,
+        "guardrails": {"left": {"worse_by": 0.1}, "slow": {"worse_by": 0.2}},
+    },
+    "each": {"goal": "find", "repeat": "each"},
+    "uts": {"goal": "earn"},
+    "top two": {"goal": "find", "policy": "top_two"},
+}  # fmt: skip
+
+
+def same_as_literal(study: Study) -> None:
+    """Every field of what the process knows, of a fresh fold and of a snapshot."""
+    row, spec = study.access.study, study.spec
+    events = study.look(lambda _, log: log.page(row.id, 0, 10**6))
+    low, high = spec.reward_range
+    window = np.inf if spec.reward_window is None else spec.reward_window
+    literal = LiteralStudy(spec.on_expiry, window, low, high, spec.design).take(events)
+    for state in (
+        study.look(lambda state, log: state),
+        fold_log(StudyState(spec), *study.look(lambda _, log: study.access.read(log))),
+        study.look(lambda state, log: StudyState.from_bytes(spec, state.to_bytes())),
+    ):
+        compare(state, literal, events[-1].at)
+
+
+def compare(state: StudyState, literal: LiteralStudy, now: float) -> None:
+    at, arms = state.book.at[0], [state.in_log(k) for k in range(state.grid.arms)]
+    assert state.counts() == literal.totals()
+    assert (state.revision, bool(at.retired)) == (literal.revision, literal.retired)
+    told = {arm: [x for since, x in literal.evidence[arm] if since <= now] for arm in arms}
+    counts, sums = state.evidence(now)
+    known = {arm: [x for _, x in literal.evidence[arm]] for arm in arms}
+    for table, expected in (
+        (counts, [len(told[arm]) for arm in arms]),
+        (sums, [sum(told[arm]) for arm in arms]),
+        (state.book.known, [len(known[arm]) for arm in arms]),
+        (state.book.known_sums, [sum(known[arm]) for arm in arms]),
+        (state.book.imported, [literal.imported[arm] for arm in arms]),
+        (state.pending(), [literal.pending()[arm] for arm in arms]),
+    ):
+        np.testing.assert_allclose(np.ravel(table), expected, atol=1e-9)
+    held = literal.held_out
+    assert (at.held, at.held_sum) == (len(held), pytest.approx(sum(held)))
+    assert at.held_squares == pytest.approx(sum(x * x for x in held))
+    if state.design is not None:
+        live = state.settled()
+        assert live.number == at.version == literal.version
+        names = ("version", "under", "arm", "metric", "value")
+        rows = {
+            (int(v), int(u), state.in_log(int(arm)), int(metric), float(value)): int(row["count"])
+            for row in live.rows()
+            for v, u, arm, metric, value in [tuple(row[name] for name in names)]
+        }
+        assert rows == dict(literal.rows)
+        own = [x for each in told.values() for x in each]
+        imported = sum(literal.imported.values())
+        assert at.evidence == len(own) - imported
+
+
+class Anything(RuleBasedStateMachine):
+    """Whatever may happen to a study."""
+
+    case: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(prefix="rank1-literal-")
+        self.time = 1e9
+        self.real = SqliteReader.clock
+        SqliteReader.clock = lambda _: self.time  # type: ignore
+        self.ids: list[str] = []
+        self.numbers = itertools.count()
+
+    @initialize(
+        case=st.sampled_from(sorted(CASES)),
+        on_expiry=st.sampled_from(["drop", "default", "wait"]),
+        window=st.sampled_from([None, 100]),
+    )
+    def begin(self, case: str, on_expiry: str, window: float | None) -> None:
+        if window is None:
+            on_expiry = "drop"
+        self.place = str(Path(self.folder.name, "rank1.db"))
+        self.study = Study.create(
+            "s", sides=SIDES, storage=self.place, seed=1, reward_window=window,
+            on_expiry=on_expiry, reward_range=(1, 5), **CASES[case],
+        )  # fmt: skip
+
+    def attempt(self, *calls: Any) -> None:
+        """Some are refused: that is tested elsewhere."""
+        for call in calls:
+            with contextlib.suppress(rank1.ConflictError, rank1.CancelledError):
+                call()
+
+    @rule(count=st.integers(1, 6))
+    def ask(self, count: int) -> None:
+        self.ids += [each.id for each in self.study.ask(count=count)]
+
+    @rule(unit=UNITS)
+    def ask_unit(self, unit: str) -> None:
+        self.ids.append(self.study.ask(unit=unit).id)
+
+    @rule(data=st.data(), reward=VALUES, left=st.sampled_from([None, 0.0, 1.0]))
+    def tell(self, data: st.DataObject, reward: float, left: float | None) -> None:
+        if self.ids:
+            id = data.draw(st.sampled_from(self.ids))
+            guards = None if left is None or not self.study.spec.guardrails else {"left": left}
+            self.attempt(lambda: self.study.tell(id, reward, guards))
+
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        if self.ids:
+            self.attempt(lambda: self.study.cancel(data.draw(st.sampled_from(self.ids))))
+
+    @rule(unit=UNITS, reward=st.one_of(st.none(), VALUES))
+    def record(self, unit: str, reward: float | None) -> None:
+        if self.study.spec.design:
+            shares = self.study.shares()
+            levels = rank1.assign(shares, unit)
+            guards = {"slow": 0.5} if reward and self.study.spec.guardrails else None
+            self.attempt(
+                lambda: self.study.record(unit, shares["version"], levels, reward, guards),
+                lambda: self.study.reward(unit, reward or 1.0),
+            )
+
+    @rule(seed=st.integers(0, 99))
+    def many(self, seed: int) -> None:
+        """Enough for versions to begin."""
+        rewards = np.random.default_rng(seed).choice([1.0, 2.0, 5.0], 150 + seed).tolist()
+        given = self.study.ask(count=len(rewards))
+        reports = list(zip((each.id for each in given), rewards, strict=True))
+        self.study.tell_many(reports[10:])
+        self.ids += [id for id, _ in reports[:10]]
+
+    @rule(seconds=st.sampled_from([1, 60, 100, 101]))
+    def wait(self, seconds: float) -> None:
+        self.time += seconds
+
+    @rule(value=VALUES, count=st.integers(1, 4))
+    def history(self, value: float, count: int) -> None:
+        self.study.import_history([("B", "y", value)] * count, key=f"h{next(self.numbers)}")
+
+    @rule()
+    def open_again(self) -> None:
+        self.study.snapshot()
+        self.study.close()
+        self.study = Study.open("s", self.place)
+
+    @rule()
+    def look(self) -> None:
+        self.study.best()
+
+    def teardown(self) -> None:
+        if hasattr(self, "study"):
+            self.study.counts()
+            same_as_literal(self.study)
+            assert self.study.verify().problems == []
+            self.study.close()
+        SqliteReader.clock = self.real  # type: ignore
+        self.folder.cleanup()
+
+
+Anything.TestCase.settings = settings(
+    max_examples=25, stateful_step_count=20, suppress_health_check=list(HealthCheck)
+)
+TestAnything = Anything.TestCase
+
+
+class Everything(Anything):
+    """The same, longer."""
+
+
+Everything.TestCase.settings = settings(
+    Anything.TestCase.settings, max_examples=300, stateful_step_count=40
+)
+TestEverything = pytest.mark.validate(Everything.TestCase)

@@ -1,0 +1,58 @@
+"""The JavaScript client: built, measured, and tested by Node against Python's vectors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import rank1
+
+JS = Path(__file__).parent.parent / "js"
+MAX_SIZE = 4096
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("node") and shutil.which("npm")),
+    reason="the JavaScript client is left out: there is no Node.js with npm",
+)
+
+
+def run(*command: str) -> str:
+    found = subprocess.run(
+        command, cwd=JS, capture_output=True, text=True, timeout=600, check=False,
+        env={**os.environ, "npm_config_update_notifier": "false"},
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout
+
+
+@pytest.fixture(scope="module")
+def built() -> Path:
+    """The client as `npm pack` has it."""
+    if not (JS / "node_modules").is_dir():
+        run("npm", "ci", "--no-audit", "--no-fund")
+    run("npm", "run", "build")
+    return JS / "dist"
+
+
+def test_it_is_small_and_typed(built: Path) -> None:
+    for name in ("index.js", "rank1.js"):
+        assert (built / name).stat().st_size < MAX_SIZE
+    served = Path(rank1.__file__).parent / "server/pages/static/rank1.js"
+    assert served.read_bytes() == (built / "rank1.js").read_bytes()  # copy it after a change
+    assert "export declare function assign" in (built / "index.d.ts").read_text()
+
+
+def test_it_does_what_it_says(built: Path) -> None:
+    found = run("npm", "test")
+    assert "# fail 0" in found
+    assert "# pass 6" in found
+
+
+def test_it_can_be_packed(built: Path) -> None:
+    listed = run("npm", "pack", "--dry-run", "--json")
+    for name in ("dist/index.js", "dist/index.d.ts", "dist/rank1.js", "example.html"):
+        assert f'"path": "{name}"' in listed
