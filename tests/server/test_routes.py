@@ -549,6 +549,7 @@ def test_slow_reads_are_shared_bounded_and_skipped_when_abandoned(tmp_path: Path
 
 
 async def _slow_reads(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
     registry = StudyRegistry(open_storage(str(tmp_path / "rank1.db")))
     running, release, calls = threading.Event(), threading.Event(), []
 
@@ -580,5 +581,7 @@ async def _slow_reads(tmp_path: Path) -> None:
         "the request was abandoned: send it again",
         *["too many slow requests wait: try again later"] * 2,
     ]
-    assert sum(each.name == "rank1-slow" for each in threading.enumerate()) == 1
+    (thread,) = [each for each in {*threading.enumerate()} - before if each.name == "rank1-slow"]
     registry.close()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()

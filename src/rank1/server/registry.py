@@ -192,6 +192,7 @@ class StudyRegistry:
         ended = self.writes.close()
 
         def finish() -> None:
+            self._slow_thread.shutdown(wait=False)
             for pool in (self._probe, self._pool):
                 pool.shutdown()
             if ended:  # else each would wait for the storage; so would those after one that failed
