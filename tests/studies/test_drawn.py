@@ -286,11 +286,16 @@ def test_what_was_assigned_elsewhere_is_recorded(create: Callable[..., Study]) -
     records += [(unit, 0, rank1.assign(shares, unit)) for unit in units[50:]]
     first = study.record_many(records)
     assert all(isinstance(each, rank1.studies.Recorded) and each.new for each in first)
-    again = study.record_many(records)
+    names = "unit", "version", "levels", "reward"
+    again = study.record_many(dict(zip(names, each, strict=False)) for each in records)
     assert again == first
     assert not any(each.new for each in again)  # type: ignore[union-attr]
     assert study.counts()["pending"] == 50
-    told = study.reward("u50", 0.5)
+    for wrong in (("u0", 0), {"unit": "u0", "level": {}}, "u0"):
+        with pytest.raises(rank1.InputTypeError, match=r"records\[1\] must be unit, version, lev"):
+            study.record_many([records[0], wrong])
+    (told,) = study.reward_many([{"unit": "u50", "reward": 0.5}])
+    assert isinstance(told, rank1.studies.Report)
     assert told.levels == rank1.assign(shares, "u50")
     assert study.reward("u50", 0.5) == told
     with pytest.raises(rank1.ConflictError, match=r"has the reward 0\.5 already, got 1"):
