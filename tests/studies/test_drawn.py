@@ -630,3 +630,14 @@ def test_it_pays_to_personalise(create: Callable[..., Study]) -> None:
         study.personalise("segment", by="channel")
     with pytest.raises(ValueError, match="by must be one of the sides, segment, channel, got 'x'"):
         study.personalise("channel", by="x")
+
+
+def test_the_seed_and_the_sides_decide_what_units_see(tmp_path: Path) -> None:
+    def salt(name: str, seed: int, *levels: str) -> str:
+        place = tmp_path / "rank1.db"
+        with Study.create(name, levels, ["x", "y"], "find", storage=place, seed=seed) as study:
+            return str(study.shares()["salt"])
+
+    same = salt("a", 1, "A", "B")
+    assert salt("b", 1, "A", "B") == same
+    assert len({same, salt("c", 2, "A", "B"), salt("d", 1, "A", "C")}) == 3
