@@ -53,8 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _marked(request: pytest.FixtureRequest) -> None:
-    """Single parameters can't ask for a fixture, but they can have a mark."""
+def _marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single parameters can't ask for a fixture, but they can have a mark.
+
+    Work of several tests doesn't add up until a compiler starts in the background. It would meet
+    what later tests have patched, and put back the filters of warnings of earlier ones.
+    """
+    monkeypatch.setattr(kernels, "in_background", lambda: None)
     if request.node.get_closest_marker("uncompiled"):
         request.getfixturevalue("uncompiled")
 
