@@ -102,7 +102,12 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
     @routes.get("/studies/{name}/summary", tags=["results"], response_model=Summary)
     async def get_summary(name: ReadableStudy) -> Response:
         """The leader and the verdict, in a few fields."""
-        return json_response(await registry.read(lambda: summary(registry.study(name).best())))
+
+        def look() -> dict[str, Any]:
+            study = registry.study(name)
+            return summary(study.best(), study.spec.given)
+
+        return json_response(await registry.read(look))
 
     @routes.get("/studies/{name}/forecast", tags=["results"], response_model=Forecast)
     async def get_forecast(

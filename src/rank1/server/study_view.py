@@ -7,6 +7,7 @@ import json
 import math
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from rank1.server.traffic import Traffic
 from rank1.studies import Study
 from rank1.studies.chances import chances_of
 from rank1.studies.export import event_lines
+from rank1.studies.spec import Spec
 from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader
 from rank1.studies.words import ORDER
@@ -75,13 +77,13 @@ class StudyView:
             {
                 "name": side,
                 "given": side in spec.given,
-                "levels": _levels(state, best, axis, side, chances[side], spec.control),
+                "levels": _levels(state, best, axis, side, chances[side], spec),
             }
             for axis, side in enumerate(state.labels)
         ]
         now, notes = time.time(), log.events(row.id, traffic.notes[-MAX_NOTES:])
         return {
-            **summary(best),
+            **summary(best, spec.given),
             "name": study.name,
             "uid": row.uid,
             "seq": state.seq,
@@ -161,8 +163,11 @@ class StudyView:
         }
 
 
-def summary(best: Best) -> dict[str, Any]:
-    """The verdict in a few fields: "go", "stop", "only" (if one order holds) or "none" yet."""
+def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:
+    """The verdict in a few fields: "go", "stop", "only" (if one order holds) or "none" yet.
+
+    The leader has no levels of sides that are given.
+    """
     kind = "stop" if best.stop else "go"
     if best.leader is None:
         kind = "none"
@@ -172,7 +177,10 @@ def summary(best: Best) -> dict[str, Any]:
     doubt = best.statement.partition(f"{ORDER}: ")[2] if kind == "only" else ""
     return {
         "verdict": kind,
-        "leader": best.leader,
+        "leader": best.leader
+        and [
+            label for side, label in zip(best.sides, best.leader, strict=True) if side not in given
+        ],
         "lift": to_document(best.lift),
         "doubt": doubt,
         "reports": best.totals["reports"],
@@ -185,7 +193,7 @@ def _levels(
     axis: int,
     side: str,
     chances: list[float | None],
-    control: dict[str, str] | None,
+    spec: Spec,
 ) -> list[dict[str, Any]]:
     """The levels of a side, those that are retired too. A level is out when all its arms are."""
     others = tuple(k for k in range(best.out.ndim) if k != axis)
@@ -193,7 +201,7 @@ def _levels(
     out = dict(zip(best.sides[side], all_out.tolist(), strict=True))
     chance = dict(zip(best.sides[side], chances, strict=True))
     living = set(state.living_labels(side))
-    leads = best.leader[axis] if best.leader else None
+    leads = best.leader[axis] if best.leader and side not in spec.given else None
     given = (best.counts + best.pending).sum(axis=others)
     seen = dict(zip(best.sides[side], (given / max(given.sum(), 1)).tolist(), strict=True))
     told = {each["label"]: each for each in best.levels.get(side, ())}
@@ -204,7 +212,7 @@ def _levels(
             "retired": label not in living,
             "out": out.get(label, label not in living),
             "leads": label == leads,
-            "control": (control or {}).get(side) == label,
+            "control": (spec.control or {}).get(side) == label,
             "chance": chance.get(label),
             **_told(told.get(label, nothing), label not in living, seen.get(label, 0.0)),
         }
