@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rank1.errors import Rank1Error
 from rank1.server.metrics import Metrics
 from rank1.server.problem_details import RefusedError, problem_response, status_of
+from rank1.server.registry import StudyRegistry
 from rank1.server.tokens import Tokens
 
 __all__ = ["CSP", "Middleware", "RateLimiter", "log"]
@@ -64,6 +65,7 @@ class Middleware:
     def __init__(
         self,
         app: ASGIApp,
+        registry: StudyRegistry,
         metrics: Metrics,
         tokens: Tokens,
         *,
@@ -72,7 +74,7 @@ class Middleware:
         patience: float,
         access_log: bool,
     ) -> None:
-        self.app, self.metrics, self.tokens = app, metrics, tokens
+        self.app, self.registry, self.metrics, self.tokens = app, registry, metrics, tokens
         self.rates, self.max_body = RateLimiter(rate), max_body
         self.patience, self.access_log = patience, access_log
         #: Whether there are more connections than allowed, in all or of a request's address.
