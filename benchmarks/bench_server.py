@@ -102,7 +102,7 @@ def recorded() -> None:
             middle, high = (1000 * took[int(part * len(took))] for part in (0.5, 0.99))
             print(
                 f"  {what}, {connections} connections: {rate:,.0f} records/s   "
-                f"p50 {middle:.1f} ms   p99 {high:.1f} ms   CPU of the server {cpu:.2f} ms a request"
+                f"p50 {middle:.1f} ms   p99 {high:.1f} ms   server CPU {cpu:.2f} ms a request"
             )
 
 
