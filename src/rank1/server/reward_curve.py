@@ -53,7 +53,8 @@ class RewardCurve:
         if not events.size:
             return
         self.seq = int(events.seq[-1])
-        told = np.flatnonzero(events.kind == int(Kind.REPORTED))
+        some = np.isin(events.kind, (Kind.REPORTED, Kind.RECORDED))
+        told = np.flatnonzero(some & ~np.isnan(events.value))
         if not len(told):
             return
         levels = np.unravel_index(events.arm[told], self._room)

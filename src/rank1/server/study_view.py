@@ -17,10 +17,10 @@ from rank1.documents import Best, to_document
 from rank1.server.reward_curve import RewardCurve
 from rank1.studies import Study
 from rank1.studies.state import StudyState
-from rank1.studies.storage import Reader, StudyRow
-from rank1.studies.timeline import Day, by_day
+from rank1.studies.storage import Reader
+from rank1.studies.timeline import Days
 
-__all__ = ["StudyView"]
+__all__ = ["StudyView", "is_large"]
 
 #: Events that are read at once.
 PART = 100_000
@@ -28,18 +28,25 @@ PART = 100_000
 LISTED = 10
 #: Days that are shown.
 MAX_DAYS = 400
+#: The most arms whose tables fit into an answer; those of larger studies are read by pages.
+MAX_ARMS = 100_000
+
+
+def is_large(study: Study) -> bool:
+    """Whether a study has too many arms for an answer with tables of them."""
+    return math.prod(map(len, study.spec.sides.values())) > MAX_ARMS
 
 
 class StudyView:
     """The document of one study, made once for all who look at the same time."""
 
     def __init__(self, study: Study) -> None:
-        self._study = study
+        self.study = study
         self._curve = RewardCurve(study.spec.room, *study.spec.reward_range)
         self._lock = threading.Lock()
         self._kept: tuple[str, bytes, bytes] | None = None
-        self._next = self._next_days = 0.0
-        self._days_kept: list[Day] = []
+        self._days = Days()
+        self._next = 0.0
 
     def get(self) -> tuple[str, bytes, bytes]:
         """A tag that changes with the study, the document as JSON, and the same compressed."""
@@ -52,22 +59,23 @@ class StudyView:
             return self._kept
 
     def _made(self) -> tuple[str, bytes, bytes]:
-        access = self._study.access
+        access = self.study.access
         last = access.compute(lambda state, now: state.seq)
         tag = f'"{access.study.uid}-{last}"'
-        if self._study.spec.reward_window is None and self._kept and self._kept[0] == tag:
+        if self.study.spec.reward_window is None and self._kept and self._kept[0] == tag:
             return self._kept  # nothing has happened, and nothing becomes overdue
-        best = self._study.best()
+        best = self.study.best()
         document = access.look(lambda state, log: self._document(best, state, log))
         tag = f'"{access.study.uid}-{document["seq"]}"'
         text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
         return tag, text, gzip.compress(text, 1)
 
     def _document(self, best: Best, state: StudyState, log: Reader) -> dict[str, Any]:
-        study, spec = self._study, self._study.spec
+        study, spec = self.study, self.study.spec
         row = log.study(study.name)
         while (events := log.read(row.id, after=self._curve.seq, limit=PART)).size:
             self._curve.take(events)
+            self._days.take(events)
         sides = [
             {"name": side, "levels": _levels(state, best, axis, side)}
             for axis, side in enumerate(state.labels)
@@ -96,7 +104,7 @@ class StudyView:
             "lift": to_document(best.lift),
             "holdout": to_document(best.holdout),
             "progress": _progress(state),
-            "days": [day._asdict() for day in self._days(log, row)],
+            "days": [day._asdict() for day in self._days.list()[-MAX_DAYS:]],
             "reason": best.reason,
             "any_grid_stop": best.any_grid_stop,
             "any_grid_reason": best.any_grid_reason,
@@ -106,20 +114,13 @@ class StudyView:
             "size": best.counts.size,
             "out_arms": int(best.out.sum()),
             "arms": _leading(best),
-            **(self._grid(best, state, sides) if len(sides) == 2 else {}),
+            **(self._grid(best, state, sides) if len(sides) == 2 and not is_large(study) else {}),
             "curve": self._curve.to_dict(),
         }
 
-    def _days(self, log: Reader, row: StudyRow) -> list[Day]:
-        """The last days; counted anew once a minute at most."""
-        if time.monotonic() >= self._next_days:
-            self._days_kept = by_day(log.read(row.id))[-MAX_DAYS:]
-            self._next_days = time.monotonic() + 60.0
-        return self._days_kept
-
     def _grid(self, best: Best, state: StudyState, sides: list[Any]) -> dict[str, Any]:
         """The heat map of two sides, over all levels that ever were."""
-        low, high = self._study.spec.reward_range
+        low, high = self.study.spec.reward_range
         shape = state.grid.sizes
         counts, sums = state.book.counts.reshape(shape), state.book.sums.reshape(shape)
         with np.errstate(invalid="ignore", divide="ignore"):
