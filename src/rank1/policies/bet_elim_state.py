@@ -23,6 +23,8 @@ Ints = NDArray[np.int64]
 #: A pull's tag: the version it was drawn under, then the number of the pull, where it matters.
 VERSION_BITS = 32
 NUMBERS = 2**31 - 1
+#: As many levels are searched one by one: quicker than by halves.
+NEAR = 8
 #: Versions whose late reports still count for the bets, and numbers kept for all of them.
 KEPT, ROOM = 256, 2**18
 
@@ -147,13 +149,16 @@ def draw_arm(state: BetElimState, rng: np.random.Generator) -> int:
 def draw_level(low: int, high: int, up_to: Floats, rng: np.random.Generator) -> int:
     """One of the levels from `low` to `high` by its share."""
     x = rng.random()
-    while low < high:
+    while high - low > NEAR:
         middle = (low + high) >> 1
         if up_to[middle] > x:
             high = middle
         else:
             low = middle + 1
-    return low
+    level = low
+    for k in range(low, high):  # without a branch that nobody can foresee
+        level += up_to[k] <= x
+    return level
 
 
 @inlined
