@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -53,13 +54,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Single parameters can't ask for a fixture, but they can have a mark.
+def _own_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test starts to compile in the background ends with it; none starts by itself.
 
-    Work of several tests doesn't add up until a compiler starts in the background. It would meet
-    what later tests have patched, and put back the filters of warnings of earlier ones.
+    The work of all tests together would start the thread in any of them. It would meet what that
+    test has patched, and take its filters of warnings away (Numba's are the process's).
     """
     monkeypatch.setattr(kernels, "in_background", lambda: None)
+    monkeypatch.setattr(kernels._Background, "current", None)
+    yield
+    if kernels._Background.current is not None:
+        kernels._Background.current.end()
+
+
+@pytest.fixture(autouse=True)
+def _marked(request: pytest.FixtureRequest) -> None:
+    """Single parameters can't ask for a fixture, but they can have a mark."""
     if request.node.get_closest_marker("uncompiled"):
         request.getfixturevalue("uncompiled")
 
