@@ -380,6 +380,19 @@ def test_segments_come_with_the_visitor(create: Callable[..., Study]) -> None:
     assert is_whole(study)
 
 
+@pytest.mark.parametrize(
+    ("channels", "floor", "expected"), [(3, 0.0, 0.05), (3, 0.1, 0.1), (20, 0.0, 0.025)]
+)
+def test_with_segments_a_level_that_lives_is_shown(
+    create: Callable[..., Study], channels: int, floor: float, expected: float
+) -> None:
+    sides = {"segment": ["s", "t"], "channel": [str(k) for k in range(channels)]}
+    study = create(sides, given=["segment"], floor=floor)
+    assert planning.plan(design(study)).floor == expected
+    assert study.best().assumes[0].startswith("One order: a level that is best on its side is best")
+    assert planning.plan(design(create(floor=floor))).floor == floor
+
+
 def test_new_segments_may_be_added(create: Callable[..., Study]) -> None:
     study = create(MAIL, given=["segment"], new_levels="add")
     play(study, 300, given={"segment": "18-24"})

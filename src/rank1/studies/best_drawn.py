@@ -319,7 +319,7 @@ class _Look:
 
     def assumed(self) -> list[str]:
         """What the verdict rests on."""
-        found = [f"One order: {ORDER}."] if self.ordered else []
+        found = [f"One order: {ORDER}."] if self.ordered or self.spec.given else []
         found.append("How long a reward takes doesn't depend on the level that was shown.")
         if self.spec.repeat == "each":
             found.append("Visits of one unit are independent.")

@@ -176,7 +176,9 @@ class Study:
             shares it keeps at least 5% of its side's traffic until the study may stop, even after
             it is refuted, so that the lift becomes known.
         floor
-            The least share of each level that lives. From here on, all options but `repeat` are
+            The least share of each level that lives; at least 5% where a side is given, because a
+            level may be best in some segment only (less where a side has more than 10 levels). From
+            here on, all options but `repeat` are
             for goal="find" without a policy.
         holdout
             The part of the units that stay on the control for the whole study.
