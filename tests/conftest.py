@@ -55,12 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test starts to compile in the background ends with it.
+    """What a test starts to compile in the background ends with it; none starts by itself.
 
-    Work of all tests together would start the thread in any of them, and a thread that compiles
-    while a test begins or ends takes its filters of warnings away (Numba's are the process's).
+    The work of all tests together would start the thread in any of them. It would meet what that
+    test has patched, and take its filters of warnings away (Numba's are the process's).
     """
-    monkeypatch.setattr(kernels, "_spent", {})
+    monkeypatch.setattr(kernels, "in_background", lambda: None)
     monkeypatch.setattr(kernels._Background, "current", None)
     yield
     if kernels._Background.current is not None:
