@@ -18,6 +18,7 @@ from rank1.errors import Rank1Error, StorageError
 from rank1.server import pages
 from rank1.server.authorization import require
 from rank1.server.config import Config
+from rank1.server.manage_routes import manage_routes
 from rank1.server.metrics import Metrics
 from rank1.server.middleware import Middleware, log
 from rank1.server.models import Problem, Records, Rewards
@@ -98,6 +99,7 @@ def make_app(
     app.include_router(write_routes(registry, metrics))
     app.include_router(record_routes(registry, metrics))
     app.include_router(read_routes(registry))
+    app.include_router(manage_routes(registry))
     app.include_router(token_routes(tokens))
     app.include_router(pages.routes())
 

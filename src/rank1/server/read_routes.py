@@ -32,7 +32,7 @@ FORMULA = ("=", "+", "-", "@")
 
 KindName = Literal[
     "created", "suggested", "reported", "cancelled", "expired", "revised", "history", "retired",
-    "version", "recorded", "guardrail",
+    "version", "recorded", "guardrail", "noted",
 ]  # fmt: skip
 
 
@@ -41,9 +41,10 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
     routes = APIRouter(prefix="/v1/studies")
 
     @routes.get("", tags=["studies"], summary="List the studies")
-    async def studies(token: CurrentToken) -> Response:
+    async def studies(token: CurrentToken, archived: bool = False) -> Response:
+        """List the studies: those that are archived, or the others."""
         rows = await registry.read(registry.rows)
-        listed = [row for row in rows if row.archived is None]
+        listed = [row for row in rows if (row.archived is not None) == archived]
         seen = [row for row in listed if token.allows("reader", row.name)]
         return json_response({"studies": [_listed(row) for row in seen]})
 
@@ -129,7 +130,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
             int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        kind: Annotated[list[KindName] | None, Query(max_length=11)] = None,
+        kind: Annotated[list[KindName] | None, Query(max_length=12)] = None,
         side: Annotated[str | None, Query(max_length=256, description="With `level`.")] = None,
         level: Annotated[str | None, Query(max_length=256)] = None,
         row: Annotated[str | None, Query(max_length=256)] = None,
@@ -218,7 +219,7 @@ def _living(study: Study) -> dict[str, Any]:
 def _listed(row: StudyRow) -> dict[str, Any]:
     return {
         "name": row.name, "uid": row.uid, "created": row.created, "retired": row.retired,
-        "events": row.last_seq, "last_at": row.last_at,
+        "archived": row.archived, "events": row.last_seq, "last_at": row.last_at,
     }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from rank1.policies.base import has_counts
 from rank1.studies import revising, suggestions, verification
 from rank1.studies.best import best_of
 from rank1.studies.drawing import shares_of
-from rank1.studies.events import Kind, check_text
+from rank1.studies.events import Event, Kind, check_text, data_text
 from rank1.studies.export import EXPORTED, event_lines, export_log, page_lines, replay_log
 from rank1.studies.fitting import StudyFit, fit_of, read_material
 from rank1.studies.history import History, import_history
@@ -545,6 +545,11 @@ class Study:
     def unarchive(self) -> None:
         """Show the study in lists again."""
         self.access.transact(lambda work: work.log.archive(work.study.id, archived=False))
+
+    def note(self, text: str) -> None:
+        """Add a remark to the log, as of now: "new prices since today". It changes nothing else."""
+        data = data_text({"text": check_text("text", text)})
+        self.access.transact(lambda work: work.append([Event(Kind.NOTED, data=data)]))
 
     def forget_unit(self, unit: str) -> int:
         """Remove a unit's name from the log, and what was stored with it; how many events had it.
