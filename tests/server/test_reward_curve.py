@@ -5,6 +5,7 @@ import numpy as np
 from rank1.fit.pooled import mean_of_all
 from rank1.server.reward_curve import POINTS, RewardCurve
 from rank1.studies.events import Event, Events, Kind, as_events
+from rank1.studies.timeline import Days, by_day
 
 
 def events(first: int, rows: list[int], values: list[float]) -> Events:
@@ -42,3 +43,16 @@ def test_the_points_are_those_of_a_plain_count() -> None:
 
 def test_an_empty_curve() -> None:
     assert RewardCurve((2, 2)).to_dict() == {"reports": [], "at": [], "rate": [], "equal_split": []}
+
+
+def test_days_are_the_same_in_parts() -> None:
+    rng = np.random.default_rng(1)
+    kinds = [Kind.CREATED, *rng.choice([Kind.SUGGESTED, Kind.RECORDED, Kind.REPORTED], 200)]
+    values = np.where(rng.random(201) < 0.3, np.nan, rng.random(201))
+    log = as_events([Event(int(k), value=v) for k, v in zip(kinds, values, strict=True)], 1, 0.0)
+    log = log._replace(at=np.sort(rng.uniform(0, 20 * 86400, 201)))
+    days = Days()
+    for end in range(0, 201, 67):
+        days.take(Events(*(column[end : end + 67] for column in log)))
+    assert days.list() == by_day(log)
+    assert sum(day.shown for day in days.list()) == sum(k != 3 for k in kinds[1:])

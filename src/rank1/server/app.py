@@ -16,12 +16,13 @@ import rank1
 from rank1 import compiled
 from rank1.errors import Rank1Error, StorageError
 from rank1.server import pages
+from rank1.server.answers import Problem
 from rank1.server.authorization import require
 from rank1.server.config import Config
 from rank1.server.direct import Direct
 from rank1.server.metrics import Metrics
 from rank1.server.middleware import Middleware, log
-from rank1.server.models import Problem, Records, Rewards
+from rank1.server.models import Records, Rewards
 from rank1.server.problem_details import (
     RefusedError,
     json_response,
@@ -44,7 +45,7 @@ _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schema
 _WORDS = {
     400: "Not JSON", 401: "No token", 403: "A token for something else", 404: "Not there",
     409: "A conflict with what is on record", 413: "Too large", 422: "A value that can't be",
-    429: "Too often", 503: "Not now",
+    408: "Too slow", 429: "Too often", 500: "The service failed", 503: "Not now",
 }  # fmt: skip
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": _PROBLEM} for status, text in _WORDS.items()
@@ -94,6 +95,8 @@ def make_app(
         redoc_url=None,
         openapi_url="/openapi.json",
         responses=_RESPONSES,
+        servers=[{"url": "/", "description": "this service"}],
+        generate_unique_id_function=lambda route: route.name,
     )
     own = [write_routes(registry, metrics), record_routes(registry, metrics), read_routes(registry)]
     for routes in own:
