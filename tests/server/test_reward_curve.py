@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rank1.fit.pooled import mean_of_all
@@ -53,6 +55,7 @@ def test_days_are_the_same_in_parts() -> None:
     log = log._replace(at=np.sort(rng.uniform(0, 20 * 86400, 201)))
     days = Days()
     for end in range(0, 201, 67):
-        days.take(Events(*(column[end : end + 67] for column in log)))
+        part: Any = [column[end : end + 67] for column in log]
+        days.take(Events(*part))
     assert days.list() == by_day(log)
     assert sum(day.shown for day in days.list()) == sum(k != 3 for k in kinds[1:])

@@ -36,6 +36,7 @@ from rank1.server.record_routes import record_routes
 from rank1.server.registry import StudyRegistry
 from rank1.server.token_routes import token_routes
 from rank1.server.tokens import Tokens
+from rank1.server.webhooks import Webhooks
 from rank1.server.write_routes import write_routes
 from rank1.studies.storage import open_storage
 
@@ -67,7 +68,14 @@ def make_app(
         Called with the registry when the storage is open; what it returns is closed at the end.
     """
     metrics = Metrics()
-    registry = StudyRegistry(open_storage(config.storage), metrics.commits.inc)
+    hooks: Webhooks | None = None
+
+    def committed() -> None:
+        metrics.commits.inc()
+        if hooks is not None:
+            hooks.committed()
+
+    registry = StudyRegistry(open_storage(config.storage), committed)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -76,11 +84,18 @@ def make_app(
         before = sys.getswitchinterval()
         sys.setswitchinterval(0.0005)
         extra = started(registry) if started else None
+        nonlocal hooks
+        if config.webhook:
+            hooks = Webhooks(
+                registry, metrics, config.webhook, config.webhook_secret, config.webhook_state
+            )
         app.state.ready = True
         try:
             yield
         finally:
             app.state.ready = False
+            if hooks is not None:
+                hooks.close()
             if extra is not None:
                 extra.close()
             registry.close()
