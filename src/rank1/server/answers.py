@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from rank1.studies.events import Kind
 
 __all__ = [
-    "Arms", "AskResults", "Best", "Cancelled", "Fit", "History", "Imported", "NewToken", "Problem",
-    "RecordResults", "Replayed", "Report", "Revised", "Revisions", "RewardResults", "Shares",
-    "Study", "StudyList", "Suggestion", "TellResults", "Token", "TokenList", "Verified", "View",
+    "Arms", "AskResults", "Best", "Cancelled", "Fit", "History", "Imported", "Link", "LinkList",
+    "NewLink", "NewToken", "Problem", "RecordResults", "Replayed", "Report", "Revised",
+    "Revisions", "RewardResults", "Shares", "Study", "StudyList", "Suggestion", "TellResults",
+    "Token", "TokenList", "Verified", "View",
 ]  # fmt: skip
 
 #: Nested lists, with a dimension for each side.
@@ -64,6 +65,29 @@ class Token(BaseModel):
     expires: float | None
     origins: list[str]
     rate: float | None
+    link: bool
+
+
+class Link(BaseModel):
+    """A link to a study, without its secret."""
+
+    id: str
+    created: float
+    note: str
+    expires: float | None
+
+
+class NewLink(Link):
+    """A link to a study; its secret is shown once."""
+
+    token: str
+    path: str = Field(description="After the service's address: the page of the study.")
+
+
+class LinkList(BaseModel):
+    """The links to a study, the oldest first."""
+
+    links: list[Link]
 
 
 class NewToken(Token):

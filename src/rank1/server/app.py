@@ -34,7 +34,7 @@ from rank1.server.problem_details import (
 from rank1.server.read_routes import read_routes
 from rank1.server.record_routes import record_routes
 from rank1.server.registry import StudyRegistry
-from rank1.server.token_routes import token_routes
+from rank1.server.token_routes import link_routes, token_routes
 from rank1.server.tokens import Tokens
 from rank1.server.webhooks import Webhooks
 from rank1.server.write_routes import write_routes
@@ -117,6 +117,7 @@ def make_app(
     for routes in own:
         app.include_router(routes)
     app.include_router(token_routes(tokens))
+    app.include_router(link_routes(tokens, registry))
     app.include_router(pages.routes())
 
     @app.get("/healthz", include_in_schema=False)

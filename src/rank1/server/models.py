@@ -216,3 +216,10 @@ class CreateToken(Body):
     days: float | None = Field(None, description="Days until it expires; default: never.")
     origins: list[str] = Field([], description="Pages that may use it (browser).", max_length=100)
     rate: float | None = Field(None, description="Requests a second.")
+
+
+class CreateLink(Body):
+    """A link by which anybody can read a study."""
+
+    note: str = Field("", max_length=MAX_TEXT)
+    days: float | None = Field(None, description="Days until it expires; default: never.")
