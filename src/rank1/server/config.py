@@ -39,6 +39,8 @@ class Config:
     drain: float = 10.0
     #: Connections at once; more are answered with 503.
     connections: int = 2000
+    #: Processes that serve; more than one pays with PostgreSQL and as many cores.
+    workers: int = 1
     #: A line in the log for each request.
     access_log: bool = False
     #: Where to send webhooks; none if it is empty.
@@ -145,7 +147,12 @@ def _checked(values: dict[str, Any]) -> Config:
         if not values.get("webhook_secret"):
             hint = f"set {_PREFIX}WEBHOOK_SECRET, or webhook_secret in the file"
             raise InputError("webhook_secret", "", "given where a webhook is", hint)
-    limits = {"port": (0, 65535), "max_body": (1024, 2**30), "connections": (1, 10**6)}
+    limits = {
+        "port": (0, 65535),
+        "max_body": (1024, 2**30),
+        "connections": (1, 10**6),
+        "workers": (1, 64),
+    }
     for name, (low, high) in limits.items():
         if name in values:
             values[name] = checks.integer(name, values[name], low, high)

@@ -156,14 +156,14 @@ class Tokens:
     True
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], own: Sequence[Token] = ()) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
         self._stamp: tuple[int, ...] | None = None
         self._looked = -1.0
         self._kept: dict[str, Token] = {}
-        #: Tokens of this process alone.
-        self._own: dict[str, Token] = {}
+        #: Tokens of this process, or of those that it serves with, alone.
+        self._own = {token.id: token for token in own}
         #: Why the file can't be read now, while the tokens that were read last stay valid.
         self.problem: FileError | None = None
 
@@ -181,6 +181,10 @@ class Tokens:
         token, text = new_token(role)
         self._own[token.id] = token
         return text
+
+    def own(self) -> list[Token]:
+        """The tokens that aren't in the file."""
+        return list(self._own.values())
 
     def list(self) -> list[Token]:
         """All tokens of the file, the oldest first."""
