@@ -51,7 +51,8 @@ class Days:
                 np.bincount(place[exposed], minlength=days),
                 np.bincount(place[told], minlength=days),
                 np.bincount(place[told], events.value[told], days),
-            ]
+            ],
+            np.float64,
         )
         new[:, : self._counts.shape[1]] += self._counts
         self._counts = new
