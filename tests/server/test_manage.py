@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,8 @@ def test_the_length_of_a_study_that_has_not_begun(tmp_path: Path) -> None:
         ratio = hard["visitors"]["median"] / easy["visitors"]["median"]
         assert 3 < ratio < 12
         assert easy["days"]["median"] == easy["visitors"]["median"] / 100
-        for wrong in ({"levels": [100, 100]}, {"levels": []}, {"rate": 0.9, "lift": 5}):
-            assert service.call("/v1/forecasts", {**plan, **wrong}).status == 422
+        for wrong in ('{"levels": [100, 100]}', '{"levels": []}', '{"rate": 0.9, "lift": 5}'):
+            assert service.call("/v1/forecasts", {**plan, **json.loads(wrong)}).status == 422
 
 
 def test_traffic_by_hour_then_by_day() -> None:

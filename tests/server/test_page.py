@@ -153,8 +153,9 @@ def test_change_a_study_by_keyboard_and_take_the_log_along(page: Page, service: 
     expect(page.locator("#changes")).to_contain_text("b of row was dropped by hand")
     # Results from a file, whose columns are called otherwise.
     file = '\ufeffpaid;where;who\n1;x;a\n0;y;"c"\n'
-    given = {"name": "r.csv", "mimeType": "text/csv", "buffer": file.encode()}
-    page.get_by_label("File").set_input_files([given])
+    page.get_by_label("File").set_input_files(
+        {"name": "r.csv", "mimeType": "text/csv", "buffer": file.encode()}
+    )
     for column, heading in (("row", "who"), ("column", "where"), ("result", "paid")):
         page.get_by_label(f"Column of {column}", exact=True).select_option(heading)
     page.get_by_role("button", name="Import").click()
