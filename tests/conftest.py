@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -50,6 +51,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return found[0] if found else ORDER.index("")
 
     items.sort(key=place)
+
+
+@pytest.fixture(autouse=True)
+def _own_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test starts to compile in the background ends with it; none starts by itself.
+
+    The work of all tests together would start the thread in any of them. It would meet what that
+    test has patched, and take its filters of warnings away (Numba's are the process's).
+    """
+    monkeypatch.setattr(kernels, "in_background", lambda: None)
+    monkeypatch.setattr(kernels._Background, "current", None)
+    yield
+    if kernels._Background.current is not None:
+        kernels._Background.current.end()
 
 
 @pytest.fixture(autouse=True)

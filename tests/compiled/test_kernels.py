@@ -331,6 +331,7 @@ def test_work_that_adds_up_is_compiled_in_the_background(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels._Background, "current", None)
+    monkeypatch.setattr(kernels, "in_background", in_background)
     monkeypatch.setattr(kernels, "_spent", {})
     state = Counted(np.zeros(3, np.int64))
     for _ in range(9):

@@ -161,3 +161,11 @@ def test_a_study_that_forgets_never_says_stop(create: Callable[..., Study]) -> N
     assert (found.stop, found.any_grid_stop) == (False, False)
     reason = "no rule for when to stop: the study forgets, because means may move; a × x leads"
     assert found.reason == found.any_grid_reason == reason
+
+
+def test_it_prints_as_a_few_lines(tmp_path: Path) -> None:
+    with Study.create("s", ["A", "B"], ["x", "y"], storage=tmp_path / "rank1.db") as study:
+        found = study.best()
+    lines = str(found).splitlines()
+    assert lines[:2] == [found.statement, found.next_step]
+    assert [line.removeprefix("Assumes: ") for line in lines[2:]] == found.assumes

@@ -286,11 +286,16 @@ def test_what_was_assigned_elsewhere_is_recorded(create: Callable[..., Study]) -
     records += [(unit, 0, rank1.assign(shares, unit)) for unit in units[50:]]
     first = study.record_many(records)
     assert all(isinstance(each, rank1.studies.Recorded) and each.new for each in first)
-    again = study.record_many(records)
+    names = "unit", "version", "levels", "reward"
+    again = study.record_many(dict(zip(names, each, strict=False)) for each in records)
     assert again == first
     assert not any(each.new for each in again)  # type: ignore[union-attr]
     assert study.counts()["pending"] == 50
-    told = study.reward("u50", 0.5)
+    for wrong in (("u0", 0), {"unit": "u0", "level": {}}, "u0"):
+        with pytest.raises(rank1.InputTypeError, match=r"records\[1\] must be unit, version, lev"):
+            study.record_many([records[0], wrong])
+    (told,) = study.reward_many([{"unit": "u50", "reward": 0.5}])
+    assert isinstance(told, rank1.studies.Report)
     assert told.levels == rank1.assign(shares, "u50")
     assert study.reward("u50", 0.5) == told
     with pytest.raises(rank1.ConflictError, match=r"has the reward 0\.5 already, got 1"):
@@ -625,3 +630,14 @@ def test_it_pays_to_personalise(create: Callable[..., Study]) -> None:
         study.personalise("segment", by="channel")
     with pytest.raises(ValueError, match="by must be one of the sides, segment, channel, got 'x'"):
         study.personalise("channel", by="x")
+
+
+def test_the_seed_and_the_sides_decide_what_units_see(tmp_path: Path) -> None:
+    def salt(name: str, seed: int, *levels: str) -> str:
+        place = tmp_path / "rank1.db"
+        with Study.create(name, levels, ["x", "y"], "find", storage=place, seed=seed) as study:
+            return str(study.shares()["salt"])
+
+    same = salt("a", 1, "A", "B")
+    assert salt("b", 1, "A", "B") == same
+    assert len({same, salt("c", 2, "A", "B"), salt("d", 1, "A", "C")}) == 3

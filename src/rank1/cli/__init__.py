@@ -21,6 +21,7 @@ COMMANDS = {
     "bounds": ("bounds",),
     "grids": ("grids",),
     "identify": ("identify",),
+    "judge": ("judge",),
     "policies": ("listings",),
     "problems": ("listings",),
     "paper": ("paper",),

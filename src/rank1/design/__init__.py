@@ -14,6 +14,8 @@ pure: counts and values in, values out; nothing is kept.
   that of the leaders' arm,
 - `harmful`: which levels are worse than the control on a second metric,
 - `forecast`: how many more reports until a verdict,
+- `judge`: verdict, lifts and the next version from a table of counts, for tests that live in a
+  warehouse; `first_shares` begins one, `counts_sql` is the query that makes the table,
 - `personalise`: whether another level is best in another segment; `gain`: what that may be worth.
 
 `rank1.BetElim` is the policy that plays it, by the same compiled functions.
@@ -26,9 +28,12 @@ from rank1.design.flat import any_grid, flat_arms, flattened
 from rank1.design.forecasting import Forecast, forecast
 from rank1.design.guardrails import harm_threshold, harmful
 from rank1.design.intervals import ArmLift, arm_lift, lifts
+from rank1.design.judging import Judgement, judge
 from rank1.design.personalisation import Gain, Personalised, gain, personalise
+from rank1.design.share_document import first_shares
 from rank1.design.values import Design, Totals, Version, Wealth
 from rank1.design.versions import first_version, is_due, next_version, padded, restarted
+from rank1.design.warehouse import DIALECTS, counts_sql
 from rank1.design.wealth import (
     Verdict,
     fold,
@@ -40,11 +45,13 @@ from rank1.design.wealth import (
 )
 
 __all__ = [
+    "DIALECTS",
     "ArmLift",
     "Counts",
     "Design",
     "Forecast",
     "Gain",
+    "Judgement",
     "Personalised",
     "Totals",
     "Verdict",
@@ -52,6 +59,8 @@ __all__ = [
     "Wealth",
     "any_grid",
     "arm_lift",
+    "counts_sql",
+    "first_shares",
     "first_version",
     "flat_arms",
     "flattened",
@@ -62,6 +71,7 @@ __all__ = [
     "harm_threshold",
     "harmful",
     "is_due",
+    "judge",
     "lifts",
     "next_version",
     "padded",

@@ -121,7 +121,12 @@ def fold(
         prepare(design.sides, leaders, shares, fit, rho, base)
         if len(slots):
             give_slots(design.sides, leaders, slots)
-        work = len(part.arm) * (len(logs) // len(design.sizes))
+        work = sum(  # a report of a leader is bet on against all levels, another against one
+            len(part.arm) + levels * int((part.arm // stride % levels == leader).sum())
+            for levels, stride, leader in zip(
+                design.sizes, design.grid.strides, by.leaders, strict=True
+            )
+        )
         kernel_for(_fold_rows, work=work)(
             design.sides, leaders, rho, base, fit, design.kappas, logs, part.arm,
             design.scaled(part.reward), part.pulls, slots, design.pair_rows, pairs, design.min_lift,

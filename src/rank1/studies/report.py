@@ -16,30 +16,36 @@ if TYPE_CHECKING:
     from rank1.documents import Best
     from rank1.studies.spec import Spec
 
-__all__ = ["report_page"]
+__all__ = ["lift_text", "render", "report_page"]
 
 #: The picture of the traffic.
 WIDTH, HEIGHT, FOOT = 720, 180, 20
 
 
-def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
-    """The page as HTML."""
+def render(**parts: Any) -> str:
+    """The page's template, filled in."""
     import jinja2
 
     loader = jinja2.FileSystemLoader(Path(__file__).with_name("templates"))
     templates = jinja2.Environment(
         loader=loader, autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
+    made = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    return templates.get_template("report.html").render(made=made, **parts)
+
+
+def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
+    """The page as HTML."""
     rates = [day.rate for day in days if day.rate is not None]
-    return templates.get_template("report.html").render(
+    return render(
         name=name,
-        name_in_shell=shlex.quote(name),
+        check="The log is complete, and everything above can be computed again from it:",
+        command=f"rank1 study verify {shlex.quote(name)}",
         best=best,
         sides={side: _levels(best, side, axis) for axis, side in enumerate(best.sides)},
         period=f"{days[0].date} to {days[-1].date}" if days else "no traffic yet",
         shown=best.totals["suggestions"],
         reports=best.totals["reports"],
-        made=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
         days=days,
         rates=rates,
         highest=_number(max(rates)) if rates else "",
@@ -67,14 +73,15 @@ def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
                 "reports": f"{reported:,}",
                 "rate": _number(float(sums[k] / counts[k])) if k is not None and reported else "–",
                 "share": "–" if level["share"] is None else f"{level['share']:.0%}",
-                "lift": _lift(level),
+                "lift": lift_text(level),
                 "state": "in the running" if level["living"] else _gone(level),
             }
         )
     return rows
 
 
-def _lift(level: dict[str, Any]) -> str:
+def lift_text(level: dict[str, Any]) -> str:
+    """The interval of a level's lift."""
     low, high = level.get("lift") or (None, None)
     if low is None and high is None:
         return "not known yet"

@@ -22,7 +22,7 @@ from rank1.documents import (
     Suggestion,
     Verified,
 )
-from rank1.errors import InputError, Rank1Error, StorageError
+from rank1.errors import InputError, InputTypeError, Rank1Error, StorageError
 from rank1.policies import Policy
 from rank1.policies.base import has_counts
 from rank1.studies import revising, suggestions, verification
@@ -47,12 +47,29 @@ T = TypeVar("T")
 
 Place = str | os.PathLike[str] | Storage
 
+#: The arguments of `record` and `reward`.
+RECORD = "unit", "version", "levels", "reward", "guardrails"
+REWARD = "unit", "reward", "guardrails"
 #: Arms of which a notebook shows what was found; of more, only how many rewards there are.
 MAX_SHOWN = 100_000
 
 
 def _opened(storage: Place) -> Storage:
     return storage if isinstance(storage, Storage) else open_storage(storage)
+
+
+def _in_order(
+    argument: str, given: Iterable[Any], names: Sequence[str], required: int
+) -> list[Sequence[Any]]:
+    """Arguments of a method, in its order, from sequences or dicts of them."""
+    found: list[Sequence[Any]] = []
+    for place, each in enumerate(given):
+        if isinstance(each, Mapping) and each.keys() <= set(names):
+            each = [each.get(name) for name in names]
+        if not isinstance(each, tuple | list) or not required <= len(each) <= len(names):
+            raise InputTypeError(f"{argument}[{place}]", each, ", ".join(names))
+        found.append(each)
+    return found
 
 
 class Study:
@@ -428,13 +445,15 @@ class Study:
             raise answer
         return answer
 
-    def record_many(self, records: Iterable[Sequence[Any]]) -> list[Recorded | Rank1Error]:
-        """Store many exposures, each as the arguments of `record`.
+    def record_many(
+        self, records: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> list[Recorded | Rank1Error]:
+        """Store many exposures, each as the arguments of `record`: in order, or by name in a dict.
 
         An answer for each, or the error with which it was refused; the others are stored.
         """
         self._needs_shares()
-        given = list(records)
+        given = _in_order("records", records, RECORD, 3)
         return self.access.transact(lambda work: take_records(work, given))
 
     def reward(
@@ -446,12 +465,14 @@ class Study:
             raise answer
         return answer
 
-    def reward_many(self, rewards: Iterable[Sequence[Any]]) -> list[Report | Rank1Error]:
-        """Store many rewards of units, each as the arguments of `reward`.
+    def reward_many(
+        self, rewards: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> list[Report | Rank1Error]:
+        """Store many rewards of units, each as the arguments of `reward`: in order, or by name.
 
         An answer for each, or the error with which it was refused; the others are stored.
         """
-        given = list(rewards)
+        given = _in_order("rewards", rewards, REWARD, 2)
         return self.access.transact(lambda work: take_rewards(work, given))
 
     def _needs_shares(self) -> None:

@@ -1,0 +1,305 @@
+"""rank1 judge: a test that lives in a warehouse, judged from counts."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rank1.cli.app import app, print_json, show
+from rank1.cli.options import Json, Real, real
+from rank1.cli.study import Sides, _pairs, _sides, _table
+from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error
+
+if TYPE_CHECKING:
+    from rank1.design import Judgement
+
+judge_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Judge a test from counts by version, arm and reward, wherever they come from.",
+    epilog="Example: rank1 judge start shares.json --side headline=A,B --side image=x,y,z",
+)
+app.add_typer(judge_app, name="judge")
+
+Shares = Annotated[Path, typer.Argument(help="The file that clients read.", metavar="SHARES")]
+
+
+@judge_app.command(
+    epilog="Example: rank1 judge start shares.json --side headline=A,B --side image=x,y,z "
+    "--control headline=A,image=x"
+)
+def start(
+    shares: Shares,
+    side: Sides = [],  # noqa: B006
+    given: Annotated[
+        list[str],
+        typer.Option(help="A side whose level comes with the visitor; may be repeated."),
+    ] = [],  # noqa: B006
+    control: Annotated[
+        list[str],
+        typer.Option(help="What you show today: a level of each side.", metavar="SIDE=LEVEL,…"),
+    ] = [],  # noqa: B006
+    confidence: Annotated[float, typer.Option(help="Of the verdict.", **Real)] = 0.95,
+    min_lift: Annotated[float, typer.Option(help="Smallest lift worth having.", **Real)] = 0.0,
+    floor: Annotated[
+        float, typer.Option(help="Least share of every level, refuted or not.", **Real)
+    ] = 0.0,
+    reward_range: Annotated[
+        str, typer.Option(help="The least and the largest reward.", metavar="LOW,HIGH")
+    ] = "0,1",
+    json_: Json = False,
+) -> None:
+    """Write the first version of the shares."""
+    from rank1.atomic import whole_file
+    from rank1.design import first_shares
+    from rank1.design.share_document import SharesDocument
+
+    if not side:
+        raise InputError("--side", None, "given, as headline=A,B, once for each side", got="none")
+    ends = reward_range.split(",")
+    if len(ends) != 2:
+        raise InputError("reward_range", reward_range, "the least and the largest reward, as 0,1")
+    found = first_shares(
+        _sides("--side", side), given=given, confidence=confidence, min_lift=min_lift,
+        floor=floor, control=_pairs("--control", control) if control else None,
+        reward_range=(real(ends[0]), real(ends[1])),
+    )  # fmt: skip
+    if shares.exists():
+        raise FileError(f"{str(shares)!r} exists", "name another file, or remove it first")
+    with whole_file(shares) as temporary:
+        temporary.write_text(SharesDocument.of(found).to_text(), encoding="utf-8")
+    if json_:
+        print_json(found)
+    else:
+        show(f"{shares}: version 1, equal shares of {', '.join(found['sides'])}")
+
+
+@judge_app.command(epilog="Example: rank1 judge update shares.json counts.csv --report page.html")
+def update(
+    shares: Shares,
+    counts: Annotated[
+        str,
+        typer.Argument(
+            help="All counts so far: a .csv or .parquet file, a DuckDB query, or a .sql file with "
+            "one. Columns: version, one for each side, reward, and count; or unit (and time) for "
+            "single exposures.",
+            metavar="COUNTS",
+        ),
+    ],
+    database: Annotated[
+        Path | None, typer.Option(help="The DuckDB database for a query; default: none.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write the verdict as an HTML page.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Print verdict and lifts, and append the next version to the file that clients read.
+
+    The same counts again change nothing. Counts that shrank, or that don't fit, are refused, and
+    nothing is written.
+    """
+    from rank1.atomic import check_writable, whole_file
+    from rank1.design import judge
+
+    before = _read(shares)
+    document = _document(shares, before)
+    table = _table_of(counts, database)
+    if report is not None:
+        check_writable(report)
+    try:
+        found = judge(document, table)
+    except Rank1Error as error:
+        where = shares if (error.context or "").startswith("version") else counts
+        raise error.within(str(where) if len(str(where)) < 80 else "the query") from None
+    if found.new:
+        if _read(shares) != before:
+            problem = f"{str(shares)!r} was changed by somebody else in the meantime"
+            raise FileError(problem, "nothing was written; try again")
+        with whole_file(shares) as temporary:
+            temporary.write_text(found.text, encoding="utf-8")
+    if report is not None:
+        with whole_file(report) as temporary:
+            temporary.write_text(_page(shares, counts, found), encoding="utf-8")
+    if json_:
+        print_json(found.to_dict())
+    else:
+        _print(shares, found)
+
+
+@judge_app.command(
+    epilog="Example: rank1 judge sql shares.json --dialect duckdb --table "
+    "\"read_parquet('exposures/*.parquet')\""
+)
+def sql(
+    shares: Shares,
+    dialect: Annotated[
+        str, typer.Option(help="duckdb, postgres, spark, bigquery or snowflake.")
+    ] = "duckdb",
+    table: Annotated[
+        str, typer.Option(help="The table of exposures, or what else may follow FROM.")
+    ] = "exposures",
+    unit: Annotated[str, typer.Option(help="Its column with the unit.")] = "unit",
+    time: Annotated[str, typer.Option(help="Its column with the time of exposure.")] = "time",
+    where: Annotated[
+        str | None,
+        typer.Option(help="A condition in SQL: exposures whose reward can't change any more."),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Print the query that turns a table of exposures into counts; each unit counts once."""
+    from rank1.design import counts_sql
+
+    text = counts_sql(
+        _document(shares, _read(shares)), dialect, table=table, unit=unit, time=time, where=where
+    )
+    if json_:
+        print_json({"dialect": dialect, "sql": text})
+    else:
+        print(text)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        problem = f"{str(path)!r} can't be read: {error.strerror or error}"
+        raise FileError(problem, "begin with: rank1 judge start", where=str(path)) from None
+
+
+def _document(path: Path, content: bytes) -> Any:
+    """The document, which must be whole."""
+    from rank1.design.share_document import SharesDocument
+
+    try:
+        document = json.loads(content)
+    except ValueError as error:
+        problem = f"{str(path)!r} isn't JSON, or was cut short: {error}"
+        raise FileError(problem, "go back to a copy that is whole", where=str(path)) from None
+    try:
+        SharesDocument.of(document)
+    except Rank1Error as error:
+        raise error.within(str(path)) from None
+    return document
+
+
+def _table_of(counts: str, database: Path | None) -> Any:
+    """The table, from a file or a query."""
+    import polars as pl
+
+    path = Path(counts)
+    try:
+        if database is None and path.suffix.lower() == ".csv":
+            return pl.read_csv(path, infer_schema=False)
+        if database is None and path.suffix.lower() == ".parquet":
+            return pl.read_parquet(counts)
+        query = path.read_text(encoding="utf-8") if path.suffix.lower() == ".sql" else counts
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        first = str(error).splitlines()[0]
+        raise FileError(f"{counts!r} can't be read: {first}", where=counts) from None
+    if len(query.split()) < 2:
+        expected = "a .csv, .parquet or .sql file, or a query that begins with SELECT"
+        raise InputError("counts", counts, expected)
+    return _queried(query, database)
+
+
+def _queried(query: str, database: Path | None) -> Any:
+    """What a query gives; DuckDB can't write to a database that it only reads."""
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingPackageError(
+            "a query needs DuckDB", 'install it with: pip install "rank1[warehouse]"'
+        ) from None
+    try:
+        if database is None:
+            connection = duckdb.connect()
+        else:
+            connection = duckdb.connect(str(database), read_only=True)
+        with connection:
+            result = connection.execute(query)
+            names = [column[0] for column in result.description or ()]
+            columns = zip(*result.fetchall(), strict=True)
+    except duckdb.Error as error:
+        raise FileError(f"the query failed: {str(error).splitlines()[0]}") from None
+    found = list(columns) or [()] * len(names)
+    return {name: list(column) for name, column in zip(names, found, strict=True)}
+
+
+def _name(levels: dict[str, str]) -> str:
+    return " × ".join(levels.values())
+
+
+def _lift_words(found: Judgement) -> str:
+    """The leader's lift, as a sentence."""
+    lift = found.lift
+    if found.leader is None or lift is None:
+        return ""
+    over = f"over {_name(lift['over'])}, the {'control' if lift['is_control'] else 'runner-up'}"
+    high = "more" if lift["high"] is None else f"{lift['high']:+.1%}"
+    ends = f"{lift['low']:+.1%} to {high}"
+    return f"{_name(found.leader)} leads by {lift['estimate']:+.1%} ({ends}) {over}."
+
+
+def _print(shares: Path, found: Judgement) -> None:
+    from rank1.studies.report import lift_text
+
+    show(f"Assuming one order: {found.reason}.")
+    show(f"On any grid: {found.any_grid['reason']}.")
+    if found.lift is not None:
+        show(_lift_words(found))
+    table = _table("side", "level", "reports", "mean", "share", f"lift over the {found.over}", "")
+    for side, levels in found.sides.items():
+        for label, each in levels.items():
+            table.add_row(
+                side, label, f"{each['reports']:,}",
+                "–" if each["mean"] is None else f"{each['mean']:.4g}",
+                "–" if each["share"] is None else f"{each['share']:.1%}",
+                lift_text(each), "" if each["living"] else "refuted",
+            )  # fmt: skip
+    show(table)
+    what = "appended to" if found.new else "unchanged: these are the counts of the last update;"
+    show(f"{found.reports:,} reports; version {found.version} {what} {shares}")
+
+
+def _page(shares: Path, counts: str, found: Judgement) -> str:
+    """The verdict as a page."""
+    from rank1.studies.report import lift_text, render
+
+    sides = {
+        side: [
+            {
+                "label": label,
+                "living": each["living"],
+                "reports": f"{each['reports']:,}",
+                "rate": "–" if each["mean"] is None else f"{each['mean']:.4g}",
+                "share": "–" if each["share"] is None else f"{each['share']:.0%}",
+                "lift": lift_text(each),
+                "state": "in the running" if each["living"] else "refuted",
+            }
+            for label, each in levels.items()
+        ]
+        for side, levels in found.sides.items()
+    }
+    reason = found.reason[0].upper() + found.reason[1:]
+    assumes = ["How long a reward takes doesn't depend on the level that was shown."]
+    if len(found.shares["sides"]) > 1:
+        assumes.insert(0, "One order: a level that is best on its side is best whatever the other "
+                       "sides show.")  # fmt: skip
+        assumes.append(f"Without that assumption: {found.any_grid['reason']}.")
+    best = {
+        "stop": found.stop, "statement": f"{reason}.", "next_step": _lift_words(found),
+        "assumes": assumes, "warnings": [],
+    }  # fmt: skip
+    return render(
+        name=shares.name, best=best, sides=sides, period=f"version {found.version}",
+        shown=found.reports, reports=found.reports, days=[], rates=[], highest="", traffic="",
+        earned="", over=f"the {found.over}", confidence=f"{found.confidence:.0%}",
+        check="The file holds every version; the same counts give the same page:",
+        command=f"rank1 judge update {shlex.quote(str(shares))} {shlex.quote(counts)}",
+    )  # fmt: skip
