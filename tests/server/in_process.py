@@ -29,7 +29,7 @@ class InProcess:
         self.token = self.tokens.create("admin")
         storage = str(folder / "rank1.db")
         self.app = make_app(read_config({"storage": storage, **settings}), self.tokens)
-        self.registry: StudyRegistry = self.app.app.state.registry
+        self.registry: StudyRegistry = self.app.registry
 
     def call(self, path: str, body: Any = None, token: str | None = None, **more: str) -> Answer:
         """The answer to a GET, or with a body to a POST; "" is no token."""

@@ -18,6 +18,7 @@ from rank1.errors import Rank1Error, StorageError
 from rank1.server import pages
 from rank1.server.authorization import require
 from rank1.server.config import Config
+from rank1.server.direct import Direct
 from rank1.server.manage_routes import manage_routes
 from rank1.server.metrics import Metrics
 from rank1.server.middleware import Middleware, log
@@ -95,10 +96,9 @@ def make_app(
         openapi_url="/openapi.json",
         responses=_RESPONSES,
     )
-    app.state.registry = registry
-    app.include_router(write_routes(registry, metrics))
-    app.include_router(record_routes(registry, metrics))
-    app.include_router(read_routes(registry))
+    own = [write_routes(registry, metrics), record_routes(registry, metrics), read_routes(registry)]
+    for routes in own:
+        app.include_router(routes)
     app.include_router(manage_routes(registry))
     app.include_router(token_routes(tokens))
     app.include_router(pages.routes())
@@ -123,8 +123,7 @@ def make_app(
             metrics.text(registry.gauges()), media_type="text/plain; version=0.0.4"
         )
 
-    @app.exception_handler(Rank1Error)
-    async def refused(request: Request, error: Rank1Error) -> Response:
+    def refuse(error: Rank1Error) -> Response:
         if status_of(error) == 409:
             metrics.conflicts.inc()
         if isinstance(error, StorageError):
@@ -133,6 +132,10 @@ def make_app(
         elif status_of(error) == 500:
             log.error("%s: %s", type(error).__name__, error)
         return problem_response(error)
+
+    @app.exception_handler(Rank1Error)
+    async def refused(request: Request, error: Rank1Error) -> Response:
+        return refuse(error)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:
@@ -160,7 +163,8 @@ def make_app(
     schema["components"]["securitySchemes"] = {"token": scheme}
     schema["security"] = [{"token": []}]
     return Middleware(
-        app,
+        Direct(app, [route for routes in own for route in routes.routes], refuse),
+        registry,
         metrics,
         tokens,
         rate=config.rate,

@@ -218,6 +218,23 @@ class Shares(BaseModel):
     control: dict[str, str] | None = None
 
 
+class Arm(BaseModel):
+    """An arm that lives."""
+
+    levels: dict[str, str]
+    reports: float
+    mean: float | None
+    pending: int
+
+
+class Arms(BaseModel):
+    """A page of arms."""
+
+    size: int = Field(description="All arms that live.")
+    arms: list[Arm]
+    next: int | None = Field(description="`after` of the next page; null at the end.")
+
+
 class Token(BaseModel):
     """A token, without its secret."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rank1.errors import BackendError, InputError
 from rank1.server.app import make_app
@@ -20,6 +20,9 @@ from rank1.server.middleware import JsonFormatter, log
 from rank1.server.tokens import Tokens
 
 __all__ = ["serve"]
+
+#: The largest head of a request, in bytes.
+MAX_HEAD = 16 * 1024
 
 
 def serve(
@@ -67,10 +70,10 @@ def serve(
             timeout_keep_alive=30,
             timeout_graceful_shutdown=max(1, round(config.drain)),
             backlog=1024,
-            h11_max_incomplete_event_size=16 * 1024,
+            ws="none",
             lifespan="on",
         )
-        server = _Server(settings, lambda: say(line), app.app.state.registry.cancel_slow)
+        server = _Server(settings, lambda: say(line), app.registry.cancel_slow)
         app.crowded = lambda scope: _is_crowded(server, config.connections, scope)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
@@ -92,10 +95,14 @@ def _is_crowded(server: uvicorn.Server, most: int, scope: Any) -> bool:
 
 
 def _patient(patience: float) -> Any:
-    """A protocol that closes connections whose request head doesn't arrive in time."""
+    """A protocol that closes connections whose request head is too large or doesn't arrive in time.
 
-    class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    Its parser refuses a length together with chunks, and lines that end in a bare line feed.
+    """
+
+    class Patient(HttpToolsProtocol):
         _timer: asyncio.TimerHandle | None = None
+        _head = 0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -105,6 +112,11 @@ def _patient(patience: float) -> Any:
             super().data_received(data)
             if self._busy():
                 self._stop()
+                self._head = 0
+                return
+            self._head += len(data)
+            if self._head > MAX_HEAD and not self.transport.is_closing():
+                self.send_400_response(f"The head of a request has at most {MAX_HEAD} bytes.")
             elif self._timer is None:
                 self._wait()
 
