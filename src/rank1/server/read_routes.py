@@ -16,7 +16,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from rank1.policies import POLICIES
-from rank1.server import models
+from rank1.server import answers
 from rank1.server.authorization import AdministeredStudy, CurrentToken, ReadableStudy, require
 from rank1.server.problem_details import json_response
 from rank1.server.registry import StudyRegistry
@@ -45,10 +45,8 @@ FORMULA = ("=", "+", "-", "@")
 
 T = TypeVar("T")
 
-KindName = Literal[
-    "created", "suggested", "reported", "cancelled", "expired", "revised", "history", "retired",
-    "version", "recorded", "guardrail", "noted",
-]  # fmt: skip
+#: The answer to an ETag that is still that of the document.
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "Not changed"}}
 
 
 def read_routes(registry: StudyRegistry) -> APIRouter:
@@ -64,28 +62,30 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
             (key, name), lambda: function(study), request.is_disconnected
         )
 
-    @routes.get("", tags=["studies"], summary="List the studies")
-    async def studies(token: CurrentToken, archived: bool = False) -> Response:
+    @routes.get("", tags=["studies"], summary="List the studies", response_model=answers.StudyList)
+    async def list_studies(token: CurrentToken, archived: bool = False) -> Response:
         """List the studies: those that are archived, or the others."""
         rows = await registry.read(registry.rows)
         listed = [row for row in rows if (row.archived is not None) == archived]
         seen = [row for row in listed if token.allows("reader", row.name)]
         return json_response({"studies": [_listed(row) for row in seen]})
 
-    @routes.get("/{name}", tags=["studies"], summary="What a study is")
-    async def show(name: ReadableStudy) -> Response:
+    @routes.get(
+        "/{name}", tags=["studies"], summary="What a study is", response_model=answers.Study
+    )
+    async def get_study(name: ReadableStudy) -> Response:
         return json_response(await registry.read(about, registry, name))
 
-    @routes.get("/{name}/best", tags=["results"])
-    async def best(name: ReadableStudy, request: Request) -> Response:
+    @routes.get("/{name}/best", tags=["results"], response_model=answers.Best)
+    async def get_best(name: ReadableStudy, request: Request) -> Response:
         """The leader, intervals for arms and effects, whether the study may stop, and why.
 
         Tables of arms are empty where there are more than 100,000: `…/arms` has them by page.
         """
         return await _looked(name, request, "best", lambda study: json_response(_best(study)))
 
-    @routes.get("/{name}/arms", tags=["results"], response_model=models.Arms)
-    async def arms(
+    @routes.get("/{name}/arms", tags=["results"], response_model=answers.Arms)
+    async def list_arms(
         name: ReadableStudy,
         request: Request,
         after: Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")] = 0,
@@ -98,13 +98,13 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )  # fmt: skip
 
     @routes.get("/{name}/report", tags=["results"], response_class=HTMLResponse)
-    async def report(name: ReadableStudy, request: Request) -> Response:
+    async def get_report(name: ReadableStudy, request: Request) -> Response:
         """A page for people who weren't there: one HTML file, which can be printed."""
         text = await _looked(name, request, "report", lambda study: study.report_text())
         return HTMLResponse(text)
 
-    @routes.get("/{name}/view", tags=["results"])
-    async def view(
+    @routes.get("/{name}/view", tags=["results"], response_model=answers.View, responses=UNCHANGED)
+    async def get_view(
         name: ReadableStudy,
         request: Request,
         if_none_match: Annotated[str | None, Header()] = None,
@@ -122,8 +122,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
             document = small
         return Response(document, headers=headers, media_type="application/json")
 
-    @routes.get("/{name}/fit", tags=["results"])
-    async def fit(
+    @routes.get("/{name}/fit", tags=["results"], response_model=answers.Fit)
+    async def get_fit(
         name: ReadableStudy,
         request: Request,
         repetitions: Annotated[int, Query(ge=19, le=999)] = 199,
@@ -138,8 +138,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
         return json_response(found)
 
-    @routes.get("/{name}/replay", tags=["results"])
-    async def replay(
+    @routes.get("/{name}/replay", tags=["results"], response_model=answers.Replayed)
+    async def get_replay(
         name: ReadableStudy,
         request: Request,
         token: CurrentToken,
@@ -156,8 +156,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
         return json_response(found)
 
-    @routes.get("/{name}/verification", tags=["results"])
-    async def verify(name: AdministeredStudy, request: Request) -> Response:
+    @routes.get("/{name}/verification", tags=["results"], response_model=answers.Verified)
+    async def get_verification(name: AdministeredStudy, request: Request) -> Response:
         """Recompute the study from its log, and compare."""
         found = await registry.read_slowly(
             ("verify", name),
@@ -166,14 +166,14 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
         return json_response(found)
 
-    @routes.get("/{name}/history", tags=["log"])
-    async def history(
+    @routes.get("/{name}/history", tags=["log"], response_model=answers.History)
+    async def get_history(
         name: ReadableStudy,
         after: Annotated[
             int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        kind: Annotated[list[KindName] | None, Query(max_length=12)] = None,
+        kind: Annotated[list[answers.KindName] | None, Query(max_length=12)] = None,
         side: Annotated[str | None, Query(max_length=256, description="With `level`.")] = None,
         level: Annotated[str | None, Query(max_length=256)] = None,
         row: Annotated[str | None, Query(max_length=256)] = None,
@@ -209,8 +209,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
         return json_response(await registry.read(look))
 
-    @routes.get("/{name}/revisions", tags=["log"])
-    async def revisions(name: ReadableStudy) -> Response:
+    @routes.get("/{name}/revisions", tags=["log"], response_model=answers.Revisions)
+    async def list_revisions(name: ReadableStudy) -> Response:
         """List when levels were added and retired."""
 
         def look() -> dict[str, Any]:
