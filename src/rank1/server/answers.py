@@ -205,6 +205,7 @@ class Listed(BaseModel):
     uid: str = Field(description="What the ids of its suggestions begin with.")
     created: float = Field(description="Seconds since 1970, as all times.")
     retired: float | None
+    archived: float | None
     events: int
     last_at: float
 

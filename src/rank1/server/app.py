@@ -114,12 +114,10 @@ def make_app(
         servers=[{"url": "/", "description": "this service"}],
         generate_unique_id_function=lambda route: route.name,
     )
-    own = [
-        write_routes(registry, metrics), record_routes(registry, metrics), read_routes(registry),
-        manage_routes(registry),
-    ]  # fmt: skip
+    own = [write_routes(registry, metrics), record_routes(registry, metrics), read_routes(registry)]
     for routes in own:
         app.include_router(routes)
+    app.include_router(manage_routes(registry))
     app.include_router(token_routes(tokens))
     app.include_router(link_routes(tokens, registry))
     app.include_router(pages.routes())

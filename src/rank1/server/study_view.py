@@ -64,13 +64,14 @@ class StudyView:
 
     def _made(self) -> tuple[str, bytes, bytes]:
         access = self.study.access
-        last = access.compute(lambda state, now: state.seq)
-        tag = f'"{access.study.uid}-{last}"'
+        last, archived = access.look(lambda state, log: (state.seq, _archived(log, self.study)))
+        tag = f'"{access.study.uid}-{last}-{archived:d}"'
         if self.study.spec.reward_window is None and self._kept and self._kept[0] == tag:
             return self._kept  # nothing has happened, and nothing becomes overdue
         best = self.study.best()
         document = access.look(lambda state, log: self._document(best, state, log))
-        tag = f'"{access.study.uid}-{document["seq"]}"'
+        archived = document["archived"] is not None
+        tag = f'"{access.study.uid}-{document["seq"]}-{archived:d}"'
         text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
         return tag, text, gzip.compress(text, 1)
 
@@ -168,6 +169,10 @@ class StudyView:
             "share": _table(given / max(given.sum(), 1)),
             "out": out.tolist(),
         }
+
+
+def _archived(log: Reader, study: Study) -> bool:
+    return log.study(study.name).archived is not None
 
 
 def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:
