@@ -169,3 +169,27 @@ def test_it_prints_as_a_few_lines(tmp_path: Path) -> None:
     lines = str(found).splitlines()
     assert lines[:2] == [found.statement, found.next_step]
     assert [line.removeprefix("Assumes: ") for line in lines[2:]] == found.assumes
+
+
+@pytest.mark.parametrize("late", [0, 5])
+def test_failures_that_come_later_than_successes_are_noticed(
+    create: Callable[..., Study], late: int
+) -> None:
+    study = create(rows=["a", "b"], columns=["x", "y"], policy="top_two", seed=1)
+    waiting: list[Any] = []
+    for turn in range(30):
+        for k, each in enumerate(study.ask(count=20)):
+            reward = float(k % 10 < (9 if each.levels == {"row": "a", "column": "x"} else 2))
+            waiting.append((turn + late * (reward == 0), (each.id, reward)))
+        study.tell_many([told for due, told in waiting if due <= turn])
+        waiting = [one for one in waiting if one[0] > turn]
+    found = study.best()
+    assert found.stop == (late == 0)
+    assert found.verdicts["one_order"]["stop"] == found.stop
+    if late:
+        why = "how long a reward takes depends on what it is"
+        assert found.statement.endswith(f"there is no rule for when to stop, as {why}.")
+        assert found.reason == f"no rule for when to stop: {why}; a × x leads"
+        assert found.warnings[0].startswith("Low rewards come 151 events later than high ones")
+    else:
+        assert found.warnings == []
