@@ -91,7 +91,7 @@ def compare(state: StudyState, literal: LiteralStudy, events: Sequence[Event]) -
         names = ("version", "under", "arm", "metric", "value")
         rows = {
             (int(v), int(u), state.in_log(int(arm)), int(metric), float(value)): int(row["count"])
-            for row in live.rows()
+            for row in live.evidence.rows()
             for v, u, arm, metric, value in [tuple(row[name] for name in names)]
         }
         assert rows == dict(literal.rows)

@@ -23,7 +23,7 @@ from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader
 from rank1.studies.words import ORDER
 
-__all__ = ["StudyView", "summary"]
+__all__ = ["StudyView", "is_large", "summary"]
 
 #: Events that are read at once.
 PART = 100_000
@@ -33,13 +33,20 @@ LISTED = 10
 MAX_VERSIONS, MAX_LEVELS, MAX_NOTES = 200, 24, 200
 #: Arms up to which the heat map comes with intervals.
 WITH_INTERVALS = 2500
+#: The most arms whose tables fit into an answer; those of larger studies are read by pages.
+MAX_ARMS = 100_000
+
+
+def is_large(study: Study) -> bool:
+    """Whether a study has too many arms for an answer with tables of them."""
+    return math.prod(map(len, study.spec.sides.values())) > MAX_ARMS
 
 
 class StudyView:
     """The document of one study, made once for all who look at the same time."""
 
     def __init__(self, study: Study) -> None:
-        self._study = study
+        self.study = study
         self._traffic = Traffic()
         self._lock = threading.Lock()
         self._kept: tuple[str, bytes, bytes] | None = None
@@ -56,19 +63,20 @@ class StudyView:
             return self._kept
 
     def _made(self) -> tuple[str, bytes, bytes]:
-        access = self._study.access
-        last = access.compute(lambda state, now: state.seq)
-        tag = f'"{access.study.uid}-{last}"'
-        if self._study.spec.reward_window is None and self._kept and self._kept[0] == tag:
+        access = self.study.access
+        last, archived = access.look(lambda state, log: (state.seq, _archived(log, self.study)))
+        tag = f'"{access.study.uid}-{last}-{archived:d}"'
+        if self.study.spec.reward_window is None and self._kept and self._kept[0] == tag:
             return self._kept  # nothing has happened, and nothing becomes overdue
-        best = self._study.best()
+        best = self.study.best()
         document = access.look(lambda state, log: self._document(best, state, log))
-        tag = f'"{access.study.uid}-{document["seq"]}"'
+        archived = document["archived"] is not None
+        tag = f'"{access.study.uid}-{document["seq"]}-{archived:d}"'
         text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
         return tag, text, gzip.compress(text, 1)
 
     def _document(self, best: Best, state: StudyState, log: Reader) -> dict[str, Any]:
-        study, spec, traffic = self._study, self._study.spec, self._traffic
+        study, spec, traffic = self.study, self.study.spec, self._traffic
         row = log.study(study.name)
         while (events := log.read(row.id, after=traffic.seq, limit=PART)).size:
             traffic.take(events)
@@ -119,7 +127,7 @@ class StudyView:
             "size": best.counts.size,
             "out_arms": int(best.out.sum()),
             "arms": _leading(best),
-            **(self._grid(best, state, sides) if len(sides) == 2 else {}),
+            **(self._grid(best, state, sides) if len(sides) == 2 and not is_large(study) else {}),
         }
 
     def _versions(self, state: StudyState) -> dict[str, Any] | None:
@@ -138,7 +146,7 @@ class StudyView:
 
     def _grid(self, best: Best, state: StudyState, sides: list[Any]) -> dict[str, Any]:
         """The heat map of two sides, over all levels that ever were."""
-        low, high = self._study.spec.reward_range
+        low, high = self.study.spec.reward_range
         shape = state.grid.sizes
         counts, sums = state.book.counts.reshape(shape), state.book.sums.reshape(shape)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -161,6 +169,10 @@ class StudyView:
             "share": _table(given / max(given.sum(), 1)),
             "out": out.tolist(),
         }
+
+
+def _archived(log: Reader, study: Study) -> bool:
+    return log.study(study.name).archived is not None
 
 
 def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:

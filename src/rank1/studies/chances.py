@@ -14,7 +14,8 @@ __all__ = ["chances_of"]
 
 Floats = NDArray[np.float64]
 
-DRAWS = 4000
+#: Draws of a side, and numbers at most that are drawn for it.
+DRAWS, MOST = 4000, 2**20
 
 
 def chances_of(best: Best, low: float, high: float) -> dict[str, list[float | None]]:
@@ -51,12 +52,13 @@ def _chances(
     if not living.any() or not (counts[living] > 0).all():
         return [None] * len(counts)
     means = (sums + 0.5) / (counts + 1.0)  # neither 0 nor 1
-    centre = np.log(effects) if np.isfinite(effects[living]).all() else np.log(means)
+    factors = effects if (np.isfinite(effects[living]) & (effects[living] > 0)).all() else means
+    centre = np.log(np.where(living, factors, 1.0))
     error = np.sqrt((1 - means) / (means * (counts + 1.0)))
-    rng = np.random.default_rng(1)
-    draws = centre + error * rng.standard_normal((DRAWS, len(counts)))
+    runs = max(1, min(DRAWS, MOST // len(counts)))
+    draws = centre + error * np.random.default_rng(1).standard_normal((runs, len(counts)))
     draws[:, ~living] = -np.inf
-    first = np.bincount(draws.argmax(axis=1), minlength=len(counts)) / DRAWS
+    first = np.bincount(draws.argmax(axis=1), minlength=len(counts)) / runs
     return [
         round(float(part), 3) if lives else None for part, lives in zip(first, living, strict=True)
     ]
