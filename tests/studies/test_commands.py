@@ -235,7 +235,8 @@ def test_guardrails_come_with_a_record_or_a_reward(run: Run) -> None:
     run("record", "home", "bob", *told)
     assert "bob: x brought 0" in run("reward", "home", "bob", "0", "--guardrail", "left=0")
     with Study.open("home") as study:
-        values = [each["value"] for each in study.events(kinds=["guardrail"])]
-    assert values == [1.0, 0.0]
+        told_of = study.events(kinds=["guardrail"])
+    assert [(each["metric"], each["value"]) for each in told_of] == [("left", 1.0), ("left", 0.0)]
+    assert told_of[0]["levels"] == {"image": "x"}
     message = run("reward", "home", "bob", "0", "--guardrail", "slow=1", status=2)
     assert "slow" in message
