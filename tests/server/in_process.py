@@ -36,14 +36,19 @@ class InProcess:
         return asyncio.run(self.request(path, body, token, **more))
 
     async def request(
-        self, path: str, body: Any = None, token: str | None = None, **more: str
+        self,
+        path: str,
+        body: Any = None,
+        token: str | None = None,
+        method: str | None = None,
+        **more: str,
     ) -> Answer:
         token = self.token if token is None else token
         headers = {"content-type": "application/json", "authorization": f"Bearer {token}", **more}
         path, _, query = path.partition("?")
         scope = {
             "type": "http", "http_version": "1.1", "scheme": "http", "path": path,
-            "method": "GET" if body is None else "POST",
+            "method": method or ("GET" if body is None else "POST"),
             "raw_path": path.encode(), "query_string": query.encode(), "client": ("127.0.0.1", 1),
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         }  # fmt: skip

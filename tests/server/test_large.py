@@ -38,7 +38,7 @@ def test_a_large_study_answers_with_summaries_and_pages(
     assert service.call("/v1/studies/large/report").status == 200
     service.registry._views.clear()
     assert set(view) - set(service.call("/v1/studies/large/view").document) == {
-        "rows", "columns", "means", "counts", "share", "out",
+        "means", "counts", "share", "out", "lower", "upper",
     }  # fmt: skip
     pages, after = [], 0
     while after is not None:

@@ -20,7 +20,7 @@ Table = Annotated[list[Any], Field(description="Nested lists, a dimension for ea
 Labels = dict[str, list[str]]
 KindName = Literal[
     "created", "suggested", "reported", "cancelled", "expired", "revised", "history", "retired",
-    "version", "recorded", "guardrail",
+    "version", "recorded", "guardrail", "noted",
 ]  # fmt: skip
 assert [kind.name.lower() for kind in Kind] == list(KindName.__args__)  # type: ignore[attr-defined]
 
@@ -205,6 +205,7 @@ class Listed(BaseModel):
     uid: str = Field(description="What the ids of its suggestions begin with.")
     created: float = Field(description="Seconds since 1970, as all times.")
     retired: float | None
+    archived: float | None
     events: int
     last_at: float
 

@@ -20,6 +20,7 @@ from rank1.server.answers import Problem
 from rank1.server.authorization import require
 from rank1.server.config import Config
 from rank1.server.direct import Direct
+from rank1.server.manage_routes import manage_routes
 from rank1.server.metrics import Metrics
 from rank1.server.middleware import Middleware, log
 from rank1.server.models import Records, Rewards
@@ -116,6 +117,7 @@ def make_app(
     own = [write_routes(registry, metrics), record_routes(registry, metrics), read_routes(registry)]
     for routes in own:
         app.include_router(routes)
+    app.include_router(manage_routes(registry))
     app.include_router(token_routes(tokens))
     app.include_router(link_routes(tokens, registry))
     app.include_router(pages.routes())

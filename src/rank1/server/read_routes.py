@@ -63,9 +63,10 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
 
     @routes.get("", tags=["studies"], summary="List the studies", response_model=answers.StudyList)
-    async def list_studies(token: CurrentToken) -> Response:
+    async def list_studies(token: CurrentToken, archived: bool = False) -> Response:
+        """List the studies: those that are archived, or the others."""
         rows = await registry.read(registry.rows)
-        listed = [row for row in rows if row.archived is None]
+        listed = [row for row in rows if (row.archived is not None) == archived]
         seen = [row for row in listed if token.allows("reader", row.name)]
         return json_response({"studies": [_listed(row) for row in seen]})
 
@@ -172,7 +173,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
             int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        kind: Annotated[list[answers.KindName] | None, Query(max_length=11)] = None,
+        kind: Annotated[list[answers.KindName] | None, Query(max_length=12)] = None,
         side: Annotated[str | None, Query(max_length=256, description="With `level`.")] = None,
         level: Annotated[str | None, Query(max_length=256)] = None,
         row: Annotated[str | None, Query(max_length=256)] = None,
@@ -296,7 +297,7 @@ def _living(study: Study) -> dict[str, Any]:
 def _listed(row: StudyRow) -> dict[str, Any]:
     return {
         "name": row.name, "uid": row.uid, "created": row.created, "retired": row.retired,
-        "events": row.last_seq, "last_at": row.last_at,
+        "archived": row.archived, "events": row.last_seq, "last_at": row.last_at,
     }  # fmt: skip
 
 

@@ -177,6 +177,13 @@ class StudyRegistry:
             _kept(self._reading, name, study)
         return study
 
+    def delete(self, name: str, confirm: str) -> None:
+        """Delete a study for good."""
+        Study.delete(name, self.storage, confirm=confirm)
+        with self._lock:
+            for cache in (self._writing, self._reading, self._views):
+                cache.pop(name, None)
+
     # Counting
 
     def gauges(self) -> dict[str, int]:

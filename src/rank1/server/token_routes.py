@@ -36,6 +36,11 @@ def token_routes(tokens: Tokens) -> APIRouter:
         require(token, "admin")
         return json_response({"tokens": [each.public() for each in tokens.list()]})
 
+    @routes.get("/current", response_model=answers.Token)
+    async def current_token(token: CurrentToken) -> Response:
+        """What the token of this request is for."""
+        return json_response(token.public())
+
     @routes.delete("/{id}", response_model=answers.Token)
     def revoke_token(id: str, token: CurrentToken) -> Response:
         """Revoke a token: it is refused from now on."""

@@ -106,7 +106,7 @@ def event_lines(
         if event.kind == Kind.REVISED:
             line["revision"] = event.tag
             line["change"] = Change.read(event.data).to_dict()
-        if event.kind == Kind.SUGGESTED and event.data is not None:
+        if event.kind in (Kind.SUGGESTED, Kind.NOTED) and event.data is not None:
             line["data"] = read_data(event, log.damaged)
         line |= {name: text for name in ("unit", "key") if (text := getattr(event, name))}
         yield line

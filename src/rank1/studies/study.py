@@ -28,7 +28,7 @@ from rank1.policies.base import has_counts
 from rank1.studies import revising, suggestions, verification
 from rank1.studies.best import best_of
 from rank1.studies.drawing import shares_of
-from rank1.studies.events import Kind, check_text
+from rank1.studies.events import Event, Kind, check_text, data_text
 from rank1.studies.export import EXPORTED, event_lines, export_log, page_lines, replay_log
 from rank1.studies.fitting import StudyFit, fit_of, read_material
 from rank1.studies.history import History, import_history
@@ -172,9 +172,13 @@ class Study:
             1 to 16 sides instead of rows and columns: the names of the levels of each, as in
             `{"headline": ["A", "B"], "image": ["x", "y", "z"]}`.
         control
-            The level of each side that is shown today; lifts are over it.
+            The level of each side that is shown today; lifts are over it. In a study that draws by
+            shares it keeps at least 5% of its side's traffic until the study may stop, even after
+            it is refuted, so that the lift becomes known.
         floor
-            The least share of each level that lives. From here on, all options but `repeat` are
+            The least share of each level that lives; at least 5% where a side is given, because a
+            level may be best in some segment only (less where a side has more than 10 levels). From
+            here on, all options but `repeat` are
             for goal="find" without a policy.
         holdout
             The part of the units that stay on the control for the whole study.
@@ -545,6 +549,11 @@ class Study:
     def unarchive(self) -> None:
         """Show the study in lists again."""
         self.access.transact(lambda work: work.log.archive(work.study.id, archived=False))
+
+    def note(self, text: str) -> None:
+        """Add a remark to the log, as of now: "new prices since today". It changes nothing else."""
+        data = data_text({"text": check_text("text", text)})
+        self.access.transact(lambda work: work.append([Event(Kind.NOTED, data=data)]))
 
     def forget_unit(self, unit: str) -> int:
         """Remove a unit's name from the log, and what was stored with it; how many events had it.

@@ -9,7 +9,7 @@ import numpy as np
 
 from rank1.studies.events import Events, Kind
 
-__all__ = ["Day", "Days", "by_day"]
+__all__ = ["Day", "by_day"]
 
 SECONDS = 86400
 
@@ -25,52 +25,6 @@ class Day(NamedTuple):
     rate: float | None
 
 
-class Days:
-    """Counts of each day, from the events of a log as they come."""
-
-    def __init__(self) -> None:
-        self._first: int | None = None
-        #: Shown, reports, and the sum of the rewards: a column a day.
-        self._counts = np.zeros((3, 0))
-
-    def take(self, events: Events) -> None:
-        """Add the events that follow."""
-        if not events.size:
-            return
-        exposed = np.isin(events.kind, (Kind.SUGGESTED, Kind.RECORDED))
-        number = (events.at // SECONDS).astype(np.int64)
-        if self._first is None:
-            if not exposed.any():
-                return
-            self._first = int(number[exposed.argmax()])
-        told = np.isin(events.kind, (Kind.REPORTED, Kind.RECORDED)) & ~np.isnan(events.value)
-        place = number - self._first
-        days = max(int(place[-1]) + 1, self._counts.shape[1])
-        new = np.array(
-            [
-                np.bincount(place[exposed], minlength=days),
-                np.bincount(place[told], minlength=days),
-                np.bincount(place[told], events.value[told], days),
-            ],
-            np.float64,
-        )
-        new[:, : self._counts.shape[1]] += self._counts
-        self._counts = new
-
-    def list(self) -> list[Day]:
-        """The days from the first exposure to the last event, those without traffic included."""
-        start = datetime.date(1970, 1, 1) + datetime.timedelta(days=self._first or 0)
-        return [
-            Day(
-                (start + datetime.timedelta(days=day)).isoformat(),
-                int(shown),
-                int(reports),
-                float(total / reports) if reports else None,
-            )
-            for day, (shown, reports, total) in enumerate(self._counts.T)
-        ]
-
-
 def by_day(events: Events) -> list[Day]:
     """The days from the first exposure to the last event, those without traffic included.
 
@@ -79,6 +33,23 @@ def by_day(events: Events) -> list[Day]:
     >>> by_day(as_events(log, first=1, at=86400.0))
     [Day(date='1970-01-02', shown=1, reports=1, rate=1.0)]
     """
-    days = Days()
-    days.take(events)
-    return days.list()
+    exposed = np.isin(events.kind, (Kind.SUGGESTED, Kind.RECORDED))
+    if not exposed.any():
+        return []
+    told = np.isin(events.kind, (Kind.REPORTED, Kind.RECORDED)) & ~np.isnan(events.value)
+    number = (events.at // SECONDS).astype(np.int64)
+    first = int(number[exposed.argmax()])
+    place, days = number - first, int(number[-1]) - first + 1
+    shown = np.bincount(place[exposed], minlength=days)
+    reports = np.bincount(place[told], minlength=days)
+    sums = np.bincount(place[told], events.value[told], days)
+    start = datetime.date(1970, 1, 1) + datetime.timedelta(days=first)
+    return [
+        Day(
+            (start + datetime.timedelta(days=day)).isoformat(),
+            int(shown[day]),
+            int(reports[day]),
+            float(sums[day] / reports[day]) if reports[day] else None,
+        )
+        for day in range(days)
+    ]
