@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,10 @@ for profile, examples in (("few", 50), ("many", 300)):
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
+# Processes that a shell starts in the background ignore Ctrl-C, and so would all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
@@ -39,9 +44,9 @@ BROWSER_MISSING = "there is no chromium (apt install chromium)"
 ORDER = (
     "tests/test_docs", "tests/test_advice", "tests/test_grids", "tests/test_gallery",
     "tests/plots/test_regret", "tests/compiled/test_generators", "tests/problems/test_shuffled",
-    "tests/simulation/test_stages", "tests/policies", "tests/simulation",
-    "tests/problems", "tests/compiled", "tests/stopping", "tests/sweeps", "tests/theory",
-    "tests/studies", "", "tests/paper", "tests/test_", "tests/server",
+    "tests/simulation/test_stages", "tests/policies", "tests/compiled/test_twins",
+    "tests/simulation", "tests/problems", "tests/compiled", "tests/stopping", "tests/sweeps",
+    "tests/theory", "tests/studies", "", "tests/paper", "tests/test_", "tests/server",
 )  # fmt: skip
 
 

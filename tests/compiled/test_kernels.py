@@ -12,12 +12,13 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import rank1
-from rank1.compiled import entry, in_background, kernel, kernel_for, kernels, method, ready
+from rank1.compiled import entry, in_background, kernel, kernel_for, kernels, machine, method, ready
 from rank1.compiled.kernels import as_written
 from rank1.errors import FileError
 from tests.compiled.support import Sources
@@ -225,6 +226,21 @@ def test_nowhere_to_write(folder: Path) -> None:
     folder.write_text("a file where a folder should be")
     state = Counted(np.zeros(3, np.int64))
     assert kernel(call, state)(state, 1) == 4
+
+
+def test_helpers_are_optimised_within_their_kernel(folder: Path) -> None:
+    """And kernels themselves in full; what others compile with Numba is left alone."""
+    state = Counted(np.zeros(3, np.int64))
+    made = kernel(call, state)
+    assert made(state, 1) == 4
+    (compiled,) = made.overloads.values()
+    assert isinstance(compiled.library, machine._Library)
+    names = [one.name for one in compiled.library.get_defined_functions()]
+    assert any(name.startswith(machine.FOR_PYTHON) for name in names)
+    theirs = numba.njit(lambda x: x + 1)
+    assert theirs(1) == 2
+    (compiled,) = theirs.overloads.values()
+    assert type(compiled.library) is machine.JITCodeLibrary
 
 
 def test_no_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

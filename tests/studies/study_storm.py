@@ -184,7 +184,7 @@ def killing(place: str, kills: int, workers: int = 2) -> dict[str, Any]:
     stored["forgot"] = {name: [] for name in tried["forgot"] if name not in words}
     stored["created"] = {name: [] for name in tried["created"] if name in rows}
     stored["created"] |= {name: [] for name in tried["deleted"]}
-    gone = {name: [] for name in tried["deleted"] if name not in rows}
+    gone: dict[str, list[str]] = {name: [] for name in tried["deleted"] if name not in rows}
     stored["deleted"] = gone
     stored["archived"] = {k: [] for k, row in rows.items() if row.archived is not None} | gone
     for what in DONE:

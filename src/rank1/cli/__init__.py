@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from typing import Any, NoReturn
 
 from rank1.cli.app import Terminated, app, ending, status, with_flag
@@ -28,7 +29,7 @@ COMMANDS = {
     "plot": ("plot",),
     "serve": ("serve",),
     "simulate": ("simulate",),
-    "study": ("study", "study_best", "study_shares"),
+    "study": ("study", "study_best", "study_shares", "study_log"),
     "sweep": ("sweep",),
     "table": ("table",),
 }
@@ -51,6 +52,7 @@ def main() -> None:
         elif isinstance(stream, io.TextIOWrapper):  # a terminal that can't show Δ shows something
             stream.reconfigure(errors="replace")
     Terminated.came = False
+    warnings.formatwarning = lambda message, *_: f"Warning: {message}\n"
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminated)
     if "" not in sys.path and os.getcwd() not in sys.path:

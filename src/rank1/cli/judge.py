@@ -241,6 +241,8 @@ def _lift_words(found: Judgement) -> str:
     if found.leader is None or lift is None:
         return ""
     over = f"over {_name(lift['over'])}, the {'control' if lift['is_control'] else 'runner-up'}"
+    if lift["high"] is None and lift["low"] <= -1:
+        return f"{_name(found.leader)} leads {over}; by how much isn't known yet."
     high = "more" if lift["high"] is None else f"{lift['high']:+.1%}"
     ends = f"{lift['low']:+.1%} to {high}"
     return f"{_name(found.leader)} leads by {lift['estimate']:+.1%} ({ends}) {over}."

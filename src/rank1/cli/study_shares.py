@@ -12,7 +12,17 @@ import typer
 
 from rank1.cli.app import print_json, show
 from rank1.cli.options import Json
-from rank1.cli.study import Name, Out, Storage, _opened, _pairs, _table, study_app
+from rank1.cli.study import (
+    Metrics,
+    Name,
+    Out,
+    Storage,
+    _metrics,
+    _opened,
+    _pairs,
+    _table,
+    study_app,
+)
 from rank1.errors import FileError, InputError, Rank1Error
 
 Unit = Annotated[str, typer.Argument(help="The visitor, customer or session it was shown to.")]
@@ -62,6 +72,7 @@ def record(
         list[str], typer.Option(help="A level of each side.", metavar="SIDE=LEVEL")
     ] = [],  # noqa: B006
     reward: Reward = None,
+    guardrail: Metrics = [],  # noqa: B006
     file: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +93,8 @@ def record(
             if unit is None or version is None:
                 raise InputError("record", None, "given a unit and --version, or --file")
             told = None if reward is None else real(reward)
-            found = [study.record(unit, version, _pairs("--level", level), told)]
+            levels = _pairs("--level", level)
+            found = [study.record(unit, version, levels, told, _metrics(guardrail))]
     refused = [(k, each) for k, each in enumerate(found, 1) if isinstance(each, Rank1Error)]
     stored = [each for each in found if not isinstance(each, Rank1Error)]
     new = sum(each.new for each in stored)
@@ -109,7 +121,8 @@ def _records(path: Path, sides: list[str]) -> list[tuple[Any, ...]]:
                 ]
             lines = list(csv.DictReader(file))
     except (OSError, ValueError, AttributeError) as error:
-        raise FileError(f"{str(path)!r} can't be read: {error}", where=str(path)) from None
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"{str(path)!r} can't be read: {reason}", where=str(path)) from None
     missing = [each for each in ("unit", "version", *sides) if each not in (lines or [{}])[0]]
     if missing:
         raise FileError(
@@ -149,6 +162,7 @@ def reward(
     name: Name,
     unit: Unit,
     amount: Annotated[str, typer.Argument(help="Its reward.", metavar="REWARD")],
+    guardrail: Metrics = [],  # noqa: B006
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
@@ -156,7 +170,7 @@ def reward(
     from rank1.cli.options import real
 
     with _opened(name, storage) as study:
-        told = study.reward(unit, real(amount))
+        told = study.reward(unit, real(amount), _metrics(guardrail))
     if json_:
         print_json(told.to_dict())
     else:
@@ -178,7 +192,7 @@ def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
 def forecast(
     name: Name,
     per_day: Annotated[
-        float | None, typer.Option(help="Visitors a day; default: the study's own so far.")
+        float | None, typer.Option(help="Rewards a day, for an answer in days.")
     ] = None,
     storage: Storage = "rank1.db",
     json_: Json = False,

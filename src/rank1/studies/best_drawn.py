@@ -187,28 +187,19 @@ class _Look:
 
     # Lifts
 
-    def _base(self) -> tuple[int, ...] | None:
-        """The control's levels, -1 for given sides; None without a control."""
-        if self.spec.control is None:
-            return None
-        return tuple(
-            -1 if side in self.spec.given else names.index(self.spec.control[side])
-            for side, names in self.state.labels.items()
-        )
-
     def _compared(self, over: tuple[int, ...] | None) -> dict[str, Any]:
         """What `lifts` and `arm_lift` are told."""
         live = self.live
         return {
             "design": live.kept_design(),
             "versions": {**live.versions, live.number: live.current},
-            "counts": live.counts(),
+            "counts": live.evidence.counts(),
             "wealth": live.wealth,
             "over": over,
         }
 
     def _lift(self) -> Lift:
-        base = self._base()
+        base = self.live.control()
         chosen = [self.leader[side] for side in self.chosen]
         is_control = base is not None and [base[side] for side in self.chosen] != chosen
         if not self.live.current.bets:
@@ -249,7 +240,7 @@ class _Look:
 
     def levels(self) -> dict[str, list[dict[str, Any]]]:
         """What is known of each level, over the control's or the leader's."""
-        base, live = self._base(), self.live
+        base, live = self.live.control(), self.live
         tables = self._over_leader if base is None else self._lifts(base)
         shares = live.current.shares
         found: dict[str, list[dict[str, Any]]] = {}
@@ -328,7 +319,7 @@ class _Look:
 
     def assumed(self) -> list[str]:
         """What the verdict rests on."""
-        found = [f"One order: {ORDER}."] if self.ordered else []
+        found = [f"One order: {ORDER}."] if self.ordered or self.spec.given else []
         found.append("How long a reward takes doesn't depend on the level that was shown.")
         if self.spec.repeat == "each":
             found.append("Visits of one unit are independent.")

@@ -20,8 +20,9 @@ from rank1.policies.folding import load_tallies
 from rank1.studies import fold
 from rank1.studies.design_options import check_floor
 from rank1.studies.events import Events, Kind
+from rank1.studies.evidence import renumbered
 from rank1.studies.fold import Book
-from rank1.studies.live_design import DrawnState, LiveDesign, renumbered
+from rank1.studies.live_design import DrawnState, LiveDesign
 from rank1.studies.spec import COLUMN, ON_EXPIRY, ROW, Spec, started
 
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]

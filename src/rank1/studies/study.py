@@ -172,9 +172,13 @@ class Study:
             1 to 16 sides instead of rows and columns: the names of the levels of each, as in
             `{"headline": ["A", "B"], "image": ["x", "y", "z"]}`.
         control
-            The level of each side that is shown today; lifts are over it.
+            The level of each side that is shown today; lifts are over it. In a study that draws by
+            shares it keeps at least 5% of its side's traffic until the study may stop, even after
+            it is refuted, so that the lift becomes known.
         floor
-            The least share of each level that lives. From here on, all options but `repeat` are
+            The least share of each level that lives; at least 5% where a side is given, because a
+            level may be best in some segment only (less where a side has more than 10 levels). From
+            here on, all options but `repeat` are
             for goal="find" without a policy.
         holdout
             The part of the units that stay on the control for the whole study.

@@ -10,6 +10,7 @@ import numpy as np
 
 from rank1.errors import Rank1Error, SnapshotError, StorageError
 from rank1.studies.events import WITH_DATA, Event, Events, Expiry, Kind, as_events
+from rank1.studies.planning import is_due, next_text
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
 from rank1.studies.state import StudyState, layout_of
 from rank1.studies.storage import Reader, Snapshot, Storage, StudyRow, Transaction
@@ -242,8 +243,8 @@ class UnitOfWork:
     def renew(self) -> None:
         """Begin the next version of the design, if it is due."""
         design, book = self.state.design, self.state.book
-        if design is not None and design.is_due(book):
-            text = design.next_text(book)
+        if design is not None and is_due(design, book):
+            text = next_text(design, book)
             self.append([Event(Kind.VERSION, tag=design.number + 1, data=text)])
 
     def attempt(self, job: Callable[[UnitOfWork], T]) -> T | Rank1Error:

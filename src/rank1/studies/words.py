@@ -137,7 +137,7 @@ def name(labels: Sequence[str]) -> str:
 def percent(part: float) -> str:
     """A part of one, as people read it.
 
-    >>> percent(0.1234), percent(-1.0), percent(0.0042)
-    ('12%', '-100%', '0.4%')
+    >>> percent(0.1234), percent(-1.0), percent(0.0042), percent(0.05)
+    ('12%', '-100%', '0.4%', '5%')
     """
-    return f"{100 * part:.{0 if abs(part) >= 0.0995 else 1}f}%"
+    return f"{100 * part:,.{0 if abs(part) >= 0.0995 else 1}f}".removesuffix(".0") + "%"
