@@ -44,8 +44,9 @@ def p_of(case: Case, place: Path, seed: int, B: int = 99) -> float:
     factors["a9"] = 0.6
     waiting: list[Any] = []
     told: dict[str, Any] = {"goal": "find"} | ({"policy": case.policy} if case.policy else {})
+    rows, columns = names
     with Study.create(
-        f"s{seed}", *names, storage=place, seed=seed, **told, **case.options
+        f"s{seed}", rows, columns, storage=place, seed=seed, **told, **case.options
     ) as study:
         for done in range(0, case.reports, case.batch):
             waiting += study.ask(count=case.batch)

@@ -65,12 +65,12 @@ def play(
     guarded = bool(case.options.get("guardrails"))
     for asked in range(0, exposures, case.batch):
         now[0] += case.seconds
-        given = {"given": {"segment": str(rng.choice(segments))}} if segments else {}
+        given = {"segment": str(rng.choice(segments))} if segments else None
         if case.visits:
             units = [asked // case.visits + k // case.visits for k in range(case.batch)]
             some = [study.ask(unit=f"u{unit}") for unit in units]
         else:
-            units, some = [-1] * case.batch, study.ask(count=case.batch, **given)
+            units, some = [-1] * case.batch, study.ask(count=case.batch, given=given)
         for unit, each in zip(units, some, strict=True):
             taste = rng.random() if unit < 0 else np.random.default_rng([unit]).random()
             reward = float(taste < math.prod(case.factors[k] for k in each.levels.values()))
@@ -90,7 +90,7 @@ def errs(study: Study, case: Case) -> bool:
         best = max(levels, key=lambda one: case.factors[one["label"]])
         if not best["living"]:
             return True
-        if found.stop and best["label"] not in found.leader:
+        if found.stop and best["label"] not in (found.leader or ()):
             return True
     return False
 

@@ -75,7 +75,7 @@ class _Library(JITCodeLibrary):
             super()._optimize_final_module()  # type: ignore[no-untyped-call]
             return
         codegen = self._codegen
-        passes, builder = codegen._module_pass_manager(
+        passes, builder = codegen._module_pass_manager(  # type: ignore[no-untyped-call]
             loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level,
             cost="cheap",
         )  # fmt: skip
