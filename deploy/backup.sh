@@ -5,6 +5,7 @@ set -eu
 storage=$1 folder=$2 days=${3:-30}
 mkdir -p "$folder"
 copy=$folder/rank1-$(date -u +%Y%m%dT%H%M%SZ)
+trap 'rm -f "$copy.part"' EXIT
 case $storage in
   postgresql://*)
     pg_dump --format=custom --file="$copy.part" "$storage"
