@@ -47,6 +47,7 @@ def test_a_law_is_compiled_once() -> None:
     type to Numba.
     """
     found: dict[type, set[str]] = {}
+    typeof: Any = numba.typeof
     more = [
         rank1.Product([[0.8, 0.6]]), rank1.Product([[0.8, 0.6], [0.9], [0.3, 0.5]]),
         rank1.Means([0.2, 0.5]), rank1.Means([[0.5, 0.1], [0.1, 0.52]]),
@@ -54,7 +55,7 @@ def test_a_law_is_compiled_once() -> None:
     ]  # fmt: skip
     for problem in [*more, *(each for each in PROBLEMS.values() if each.block is None)]:
         for each in (problem, Shuffled(problem, np.random.default_rng(1))):
-            found.setdefault(type(each.law), set()).add(str(numba.typeof(each.law)))
+            found.setdefault(type(each.law), set()).add(str(typeof(each.law)))
     assert len(found) > 4
     assert all(len(types) == 1 for types in found.values()), found
 

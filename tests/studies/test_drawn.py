@@ -466,7 +466,8 @@ def test_the_control_keeps_a_share_until_the_study_may_stop(create: Callable[...
 
 @pytest.mark.validate
 def test_the_lift_over_a_control_that_is_refuted_narrows(create: Callable[..., Study]) -> None:
-    study, widths = create(sides={"image": ["x", "y", "z"]}, control={"image": "x"}), []
+    study = create(sides={"image": ["x", "y", "z"]}, control={"image": "x"})
+    widths: list[float] = []
     for _ in range(2):
         play_tie(study, 600 + 6000 * len(widths))
         lift = study.best().lift
