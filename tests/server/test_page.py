@@ -199,9 +199,28 @@ def test_tokens_and_what_they_allow(page: Page, service: Served) -> None:
     page.get_by_role("link", name="Keys").click()
     page.get_by_label("Note").fill("for reading")
     page.get_by_role("button", name="Make it").click()
+    expect(page.locator("#made-text")).to_contain_text("r1_")
     reader = page.locator("#made-text").text_content() or ""
     line = page.get_by_role("row").filter(has_text="for reading")
     expect(line).to_be_visible()
+    # A link to share is for one study, for reading, until it is revoked.
+    page.goto(f"{service.url}/study?name=seen")
+    page.get_by_role("button", name="Share a link").click()
+    page.get_by_label("Whom it is for").fill("<b>board</b>")
+    page.keyboard.press("Enter")
+    expect(page.locator("#link-text")).to_contain_text(f"{service.url}/study?name=seen#token=r1_")
+    shared = page.locator("#link-text").text_content() or ""
+    expect(page.locator("#links li")).to_contain_text("<b>board</b>")
+    page.goto(shared)
+    expect(page.get_by_text("Change it")).to_be_hidden()
+    expect(page.locator("#leader")).to_contain_text("Keep going")
+    key = shared.partition("#token=")[2]
+    assert service.call(at("seen", "/notes"), {"text": "x"}, token=key)[0] == 403
+    page.goto(f"{service.url}/study?name=seen#token={service.token}")
+    page.get_by_text("Change it").click()
+    page.locator("#links").get_by_role("button").click()
+    expect(page.locator("#links li")).to_have_count(0)
+    assert service.call(at("seen"), token=key)[0] == 401
     page.goto(f"{service.url}/study?name=seen#token={reader}")
     expect(page.locator("#leader")).to_contain_text("Keep going")
     for name in ("Drop a level", "Change it", "Add a note", "New study", "Keys"):

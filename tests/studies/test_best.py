@@ -24,17 +24,17 @@ TOLD = {
     ("b", "y"): {5: 3, 1: 3},
 }
 WORDS = ("statement", "next_step", "assumes", "lift", "verdicts", "levels", "warnings")
-GO_ON = "go on: {}, log E is {} and must reach {}"
+GO_ON = "go on: {}: the evidence against that is {} to 1, and {} to 1 is needed"
 STOP = "stop: a × x is within the tolerance of 0.8 of the best at confidence 90%; closest is a × y"
 #: By tolerance, and whether row b is retired: the verdict under rank one, and on any grid.
 CASES = {
     (0.0, False): (
-        GO_ON.format("a × y may still be better than a × x", "-3.41", "3.40"),
-        GO_ON.format("b × y may still be better than a × x", "-4.60", "3.40"),
+        GO_ON.format("a × y may still be better than a × x", "0.03", "30"),
+        GO_ON.format("b × y may still be better than a × x", "0.01", "30"),
     ),
     (0.8, False): (
         STOP,
-        GO_ON.format("b × y may still be 0.8 better than a × x", "-3.63", "3.40"),
+        GO_ON.format("b × y may still be 0.8 better than a × x", "0.03", "30"),
     ),
     (0.8, True): (
         STOP,

@@ -49,6 +49,11 @@ Metrics = Annotated[
 Id = Annotated[str, typer.Argument(help="Id of a suggestion.")]
 
 
+def answer(json_: bool, document: Any, text: str) -> None:
+    """Print what was done, as a document or as a sentence."""
+    print_json(document) if json_ else show(text)
+
+
 def _opened(name: str, storage: str) -> Any:
     from rank1.studies import Study
 
@@ -198,10 +203,11 @@ def create(
         min_lift=min_lift, control=_pairs("--control", control) if control else None,
         guardrails=_guardrails(guardrail) if guardrail else None, repeat=repeat,
     )  # fmt: skip
-    if json_:
-        print_json({"name": name, "storage": storage, **study.spec.to_dict()})
-    else:
-        show(f"{name!r}: {_size(study.spec.sides)}, policy {study.policy.label}, in {storage}")
+    answer(
+        json_,
+        {"name": name, "storage": storage, **study.spec.to_dict()},
+        f"{name!r}: {_size(study.spec.sides)}, policy {study.policy.label}, in {storage}",
+    )
     study.close()
 
 
@@ -314,10 +320,7 @@ def cancel(name: Name, id: Id, storage: Storage = "rank1.db", json_: Json = Fals
     """Note that a suggestion was never shown."""
     with _opened(name, storage) as study:
         study.cancel(id)
-    if json_:
-        print_json({"id": id, "state": "cancelled"})
-    else:
-        show(f"{id} is cancelled")
+    answer(json_, {"id": id, "state": "cancelled"}, f"{id} is cancelled")
 
 
 @study_app.command(epilog="Example: rank1 study revise spring --add-rows 35+ --retire-columns push")
@@ -357,10 +360,7 @@ def retire(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> No
     """Close a study: it gives no suggestions any more, and still takes reports."""
     with _opened(name, storage) as study:
         study.retire()
-    if json_:
-        print_json({"name": name, "retired": True})
-    else:
-        show(f"{name} gives no suggestions any more")
+    answer(json_, {"name": name, "retired": True}, f"{name} gives no suggestions any more")
 
 
 def _table(*names: str) -> Any:

@@ -10,7 +10,7 @@ import typer
 
 from rank1.cli.app import print_json, show
 from rank1.cli.options import Json, Whole
-from rank1.cli.study import Name, Out, Storage, _opened, _table, study_app
+from rank1.cli.study import Name, Out, Storage, _opened, _table, answer, study_app
 from rank1.errors import InputError
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
@@ -29,10 +29,11 @@ def archive(
             study.unarchive()
         else:
             study.archive()
-    if json_:
-        print_json({"name": name, "archived": not undo})
-    else:
-        show(f"{name} is {'listed again' if undo else 'archived: `rank1 study list --all` has it'}")
+    answer(
+        json_,
+        {"name": name, "archived": not undo},
+        f"{name} is {'listed again' if undo else 'archived: `rank1 study list --all` has it'}",
+    )
 
 
 @study_app.command(epilog="Example: rank1 study delete spring --yes")
@@ -44,10 +45,7 @@ def delete(
 
     _confirm(f"delete {name!r} with its whole log", yes)
     Study.delete(name, storage, confirm=name)
-    if json_:
-        print_json({"name": name, "deleted": True})
-    else:
-        show(f"{name} is deleted")
+    answer(json_, {"name": name, "deleted": True}, f"{name} is deleted")
 
 
 @study_app.command(epilog="Example: rank1 study forget-unit spring visitor-17 --yes")
@@ -62,10 +60,11 @@ def forget_unit(
     _confirm(f"forget the unit {unit!r} in {name!r}", yes)
     with _opened(name, storage) as study:
         changed = study.forget_unit(unit)
-    if json_:
-        print_json({"name": name, "events": changed})
-    else:
-        show(f"{unit!r} is removed from {changed:,} events of {name}")
+    answer(
+        json_,
+        {"name": name, "events": changed},
+        f"{unit!r} is removed from {changed:,} events of {name}",
+    )
 
 
 def _confirm(what: str, yes: bool) -> None:
@@ -112,10 +111,7 @@ def export(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
     """Write a line for each suggestion, as JSONL or Parquet."""
     with _opened(name, storage) as study:
         lines = study.export(out)
-    if json_:
-        print_json({"file": str(out), "suggestions": lines})
-    else:
-        show(f"{lines:,} suggestions in {out}")
+    answer(json_, {"file": str(out), "suggestions": lines}, f"{lines:,} suggestions in {out}")
 
 
 @study_app.command("import", epilog="Example: rank1 study import spring known.csv")
@@ -210,10 +206,7 @@ def backup(
             log.study(name)
     place.backup(out)
     place.close()
-    if json_:
-        print_json({"storage": storage, "backup": str(out)})
-    else:
-        show(f"{storage} is copied to {out}")
+    answer(json_, {"storage": storage, "backup": str(out)}, f"{storage} is copied to {out}")
 
 
 @study_app.command(epilog="Example: rank1 study doctor --json")

@@ -21,6 +21,7 @@ from rank1.cli.study import (
     _opened,
     _pairs,
     _table,
+    answer,
     study_app,
 )
 from rank1.errors import FileError, InputError, Rank1Error
@@ -54,10 +55,11 @@ def assign(
     with _opened(name, storage) as study:
         current = study.shares()
     levels = drawn(current, unit, _pairs("--given", given))
-    if json_:
-        print_json({"unit": unit, "version": current["version"], "levels": levels})
-    else:
-        show(f"{' × '.join(levels.values())} (version {current['version']})")
+    answer(
+        json_,
+        {"unit": unit, "version": current["version"], "levels": levels},
+        f"{' × '.join(levels.values())} (version {current['version']})",
+    )
 
 
 @study_app.command(
@@ -171,10 +173,9 @@ def reward(
 
     with _opened(name, storage) as study:
         told = study.reward(unit, real(amount), _metrics(guardrail))
-    if json_:
-        print_json(told.to_dict())
-    else:
-        show(f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}")
+    answer(
+        json_, told.to_dict(), f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}"
+    )
 
 
 @study_app.command(epilog="Example: rank1 study report home --out home.html")
@@ -182,10 +183,7 @@ def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
     """Write a page for people who weren't there: one HTML file, which can be printed."""
     with _opened(name, storage) as study:
         study.report(out)
-    if json_:
-        print_json({"file": str(out)})
-    else:
-        show(f"{out} is written")
+    answer(json_, {"file": str(out)}, f"{out} is written")
 
 
 @study_app.command(epilog="Example: rank1 study forecast home --per-day 4000")
@@ -200,10 +198,7 @@ def forecast(
     """Print how many reports, and days, a verdict will still take."""
     with _opened(name, storage) as study:
         found = study.forecast(per_day=per_day)
-    if json_:
-        print_json(found.to_dict())
-    else:
-        show(found.statement)
+    answer(json_, found.to_dict(), found.statement)
 
 
 @study_app.command(epilog="Example: rank1 study personalise mail channel --by segment")

@@ -74,8 +74,8 @@ class _Library(JITCodeLibrary):
         if any(one.name.startswith(FOR_PYTHON) for one in self._final_module.functions):
             super()._optimize_final_module()  # type: ignore[no-untyped-call]
             return
-        codegen = self._codegen
-        passes, builder = codegen._module_pass_manager(  # type: ignore[no-untyped-call]
+        codegen: Any = self._codegen
+        passes, builder = codegen._module_pass_manager(
             loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level,
             cost="cheap",
         )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import design
+from rank1.stopping.rule import odds_of
 from rank1.studies.any_grid import MOST_ARMS, AnyGrid
 from rank1.studies.state import StudyState
 from rank1.studies.words import ORDER, Doubt, Finding, Lift, name, percent
@@ -67,7 +68,7 @@ class Look:
         rival = (
             f"{self.names[side][k]} may still be better than {self.names[side][self.leader[side]]}"
         )
-        return f"go on: {rival}, log E is {log_e:.2f} and must reach {live.design.threshold:.2f}"
+        return f"go on: {rival}: {odds_of(log_e, live.design.threshold)}"
 
     def _arms(self) -> dict[str, Any]:
         """The verdict without assuming anything of the grid."""

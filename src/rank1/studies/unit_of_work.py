@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -54,6 +56,8 @@ class StudyAccess:
         self._snapshot_seq = 0
         #: Held by the thread that works on the study.
         self.turn = threading.RLock()
+        #: When a transaction last met events of another process, by `time.monotonic`.
+        self.met_others = -math.inf
 
     @property
     def known(self) -> StudyState | None:
@@ -159,6 +163,7 @@ class StudyAccess:
         self._state = None  # until all is folded
         # One look at the end of the log is cheaper than asking for events that aren't there.
         if log.last(self.study.id)[0] != state.seq:
+            self.met_others = time.monotonic()
             fold_log(state, *self.read(log, state.seq))
         self._state = state
         return state

@@ -21,7 +21,8 @@ from rank1.studies.events import RECORD, WITH_DATA
 from rank1.studies.storage import sqlite_file
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
-from rank1.studies.storage.sql import SqlReader, SqlStorage, SqlTransaction
+from rank1.studies.storage.sql import SqlStorage, SqlTransaction
+from rank1.studies.storage.sql_reader import SqlReader
 from rank1.studies.storage.sqlite_file import Connection, translated
 from rank1.studies.storage.tables import insert_events, select_columns
 

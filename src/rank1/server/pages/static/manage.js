@@ -1,5 +1,5 @@
 // What changes a study: levels, results from a file, its end; and the snippet for one that is empty.
-import { $, arm, download, guarded, here, label, make, number, post, put, remove, say, study, sure } from "./common.js";
+import { $, allows, arm, download, get, guarded, here, label, make, number, post, put, remove, say, study, sure, time } from "./common.js";
 
 let key = "r1_…";
 
@@ -66,7 +66,24 @@ export function manage(name, view, named, refresh) {
     $("reward").focus();
     await refresh();
   });
+  const links = async () => {
+    const found = (await get(`${path}/links`)).links;
+    $("links").replaceChildren(...found.map((each) => {
+      const button = make("button", "Revoke", { type: "button", className: "quiet" });
+      button.setAttribute("aria-label", `Revoke ${each.id}`);
+      guarded(button, "click", "link-why", async () => { await remove(`${path}/links/${each.id}`); await links(); });
+      return make("li", [make("time", time(each.created)), " ", label(each.note || each.id), " ", button]);
+    }));
+  };
+  guarded($("link"), "submit", "link-why", async () => {
+    const made = await post(`${path}/links`, { note: $("link-note").value.trim() });
+    $("link-text").textContent = `${here}/${made.path}`;
+    $("link-made").hidden = false;
+    $("link-note").value = "";
+    await links();
+  });
   $("manage-more").addEventListener("toggle", () => {
+    if ($("manage-more").open && allows("admin", name)) links().catch((error) => say("link-why", error));
     $("given").replaceChildren(...(view()?.sides ?? []).filter((side) => side.given).map((side, k) => {
       const select = make("select", side.levels.map((level) => make("option", level.label, { value: level.label })), { id: `given-${k}` });
       select.dataset.side = side.name;
@@ -96,6 +113,7 @@ export function manage(name, view, named, refresh) {
   });
   const open = (id) => { $("manage-more").open = true; $(id).focus(); };
   $("drop").addEventListener("click", () => open("line"));
+  $("share").addEventListener("click", () => open("link-note"));
   $("extend").addEventListener("click", () => open("new-line"));
 
   const end = async (words, yes) => { if (await sure(words, yes)) { await post(`${path}/retire`, {}); await refresh(); } };
