@@ -205,7 +205,10 @@ def test_from_where_on_the_claims_count_as_true(changes: dict[str, Any], verdict
     }
     given |= changes
     grid: Any = types.SimpleNamespace(
-        rank=given["rank"], singular_values=np.array(given["values"]), label="stand-in data"
+        stand_in=False,
+        rank=given["rank"],
+        singular_values=np.array(given["values"]),
+        label="stand-in data",
     )
     entries = [
         entry("rank1elim", 0.4, given["late"], given["gap"]),

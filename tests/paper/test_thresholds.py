@@ -70,10 +70,10 @@ def test_quadratic_begins_at_a_power_of_one_and_a_half() -> None:
         assert found == holds
 
 
-def test_cells_are_realised_regret_and_z_has_its_sign() -> None:
+def test_cells_are_realised_regret_and_z_has_its_sign(tmp_path: Path) -> None:
     import rank1
 
-    document = table1.compute(Options(runs=3, seed=5))
+    document = table1.compute(Options(runs=3, seed=5, out=tmp_path))
     assert len(document["cells"]) == 27
     signs = set()
     for cell, published in zip(document["cells"], TABLE_1, strict=True):
@@ -98,8 +98,9 @@ def test_both_sides_count_as_far() -> None:
     ]  # fmt: skip
 
 
-def test_z_needs_the_papers_number_of_steps() -> None:
-    assert all(cell["z"] is None for cell in table1.compute(Options(runs=2, n=1000))["cells"])
+def test_z_needs_the_papers_number_of_steps(tmp_path: Path) -> None:
+    document = table1.compute(Options(runs=2, n=1000, out=tmp_path))
+    assert all(cell["z"] is None for cell in document["cells"])
 
 
 # Scaling.

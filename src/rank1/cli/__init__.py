@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from typing import Any, NoReturn
 
 from rank1.cli.app import Terminated, app, ending, status, with_flag
@@ -50,6 +51,7 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):  # a terminal that can't show Δ shows something
             stream.reconfigure(errors="replace")
+    warnings.formatwarning = lambda message, *_, **__: f"Note: {message}\n"
     Terminated.came = False
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminated)
