@@ -114,6 +114,7 @@ def test_elimination_has_ended_and_shows_its_exponent(
     }  # fmt: skip
     monkeypatch.setattr(discussion, "CASES", discussion.CASES[:2])
     monkeypatch.setattr(discussion, "EXPECTED", {"rank1elim": 3, "rank1elim_kl": 3})
+    monkeypatch.setattr(discussion, "SAYS", dict.fromkeys(discussion.EXPECTED, "K³"))
     document = discussion.compute(Options(runs=5, out=tmp_path))
     assert document["fits"]["rank1elim"]["exponent"] == pytest.approx(3, abs=0.25)
     assert document["fits"]["rank1elim_kl"]["exponent"] == pytest.approx(2.1, abs=0.25)
