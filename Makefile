@@ -95,6 +95,7 @@ dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.
 	cp $< $@
 
 release: test validate docs ## all that comes before an upload
+	cd js && npm ci --no-audit --no-fund && npm pack
 	$(BIN)/python tools/release.py
 
 # The tests again, with the lowest version of everything that pyproject.toml allows. That old code

@@ -1,6 +1,6 @@
 """The service under load: single pairs, batches, a million events, many studies, PostgreSQL.
 
-python -m benchmarks.bench_server [single] [million] [studies] [postgres]
+python -m benchmarks.bench_server [single] [records] [million] [studies] [postgres]
 
 One uvicorn process and the client on one machine. On a busy machine a request waits for a processor
 rather than for the disk; root gets the figures of an idle one by
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import shutil
 import sys
 import tempfile
@@ -23,10 +24,11 @@ from typing import Any
 import psutil
 from tests.server.support import Served, at, served
 
-from benchmarks.load import pairs
+from benchmarks.load import pairs, records
 from rank1.server.tokens import Tokens
 
 SECONDS = 5.0
+SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"], "button": ["buy", "go"]}
 LINES = [f"line {k}" for k in range(64)]
 #: A process of its own, as users have it, rather than the one that tests fork.
 PROGRAM = ("-m", "rank1")
@@ -76,6 +78,31 @@ def single() -> None:
         for size in (100, 1000):
             shown(
                 f"batches of {size:,}, 4 connections", load(service, lambda _: at("load"), 4, size)
+            )
+
+
+def recorded() -> None:
+    print("SQLite, 2×3×2, drawn by shares: records of new units with rewards, one process")
+    arms = [dict(zip(SIDES, arm, strict=True)) for arm in itertools.product(*SIDES.values())]
+    with folder() as place, served(place, "--rate", "1e9", program=PROGRAM) as service:
+        body = {"name": "find", "sides": SIDES, "goal": "find", "seed": 1}
+        assert service.call("/v1/studies", body)[0] == 201
+        host, port = service.url.removeprefix("http://").split(":")
+        process = psutil.Process(service.process.pid)
+        for connections, batch in ((4, 1), (16, 1), (4, 1000)):
+            before = sum(process.cpu_times()[:2])
+            rate, took = asyncio.run(
+                records(
+                    host, int(port), service.token, at("find"), arms, connections, SECONDS, batch
+                )
+            )
+            cpu = 1000 * (sum(process.cpu_times()[:2]) - before) / len(took)
+            took.sort()
+            what = "single" if batch == 1 else f"batches of {batch:,}"
+            middle, high = (1000 * took[int(part * len(took))] for part in (0.5, 0.99))
+            print(
+                f"  {what}, {connections} connections: {rate:,.0f} records/s   "
+                f"p50 {middle:.1f} ms   p99 {high:.1f} ms   server CPU {cpu:.2f} ms a request"
             )
 
 
@@ -174,7 +201,13 @@ async def _spread(services: list[Served], many: int) -> tuple[float, list[float]
     return sum(rate for rate, _ in found), [one for _, took in found for one in took]
 
 
-PARTS = {"single": single, "million": million, "studies": studies, "postgres": postgres}
+PARTS = {
+    "single": single,
+    "records": recorded,
+    "million": million,
+    "studies": studies,
+    "postgres": postgres,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PARTS:

@@ -5,6 +5,12 @@ mean, exceeds 3·log(1 + log N_a) + 3·log(1 + log N_b) + 2·C_exp(½·log((arms
 
 Kaufmann, Koolen: Mixture martingales revisited with applications to sequential tests and confidence
 intervals. JMLR 22 (246), 2021. https://arxiv.org/abs/1811.11419 (Theorem 7, Section 5.1.)
+
+The formula and its constants are those of another implementation, `Tconf` and `beta_threshold` in
+https://github.com/rssalessio/OSRL-SC (src/math_func_cython.pyx), but for one: where the two pieces
+of h̃ meet. It is the least of z·(y − log log z) over bases z up to 3/2, so they meet at
+y = h(1/log 1.5) = 1.56, and smoothly. That implementation goes on with the second piece up to
+h⁻¹(1/log 1.5) = 3.80: up to 7% more for few arms, and the same for 64 arms at α = 0.05.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -69,3 +70,36 @@ async def pairs(
 
     await asyncio.gather(*(one(k) for k in range(connections)))
     return done / (time.perf_counter() - began), took
+
+
+async def records(
+    host: str, port: int, token: str, path: str, arms: list[dict[str, str]], connections: int,
+    seconds: float, batch: int = 1,
+) -> tuple[float, list[float]]:  # fmt: skip
+    """Records of new units a second, and how long each request took."""
+    took: list[float] = []
+    numbers = itertools.count()
+    mark = f"{time.time_ns():x}"
+    began = time.perf_counter()
+
+    async def one() -> None:
+        link = Connection(host, port, token)
+        await link.open()
+        while time.perf_counter() - began < seconds:
+            some = [
+                {
+                    "unit": f"{mark}-{k}",
+                    "version": 0,
+                    "levels": arms[k % len(arms)],
+                    "reward": k % 2,
+                }
+                for k in itertools.islice(numbers, batch)
+            ]
+            start = time.perf_counter()
+            found = await link.post(f"{path}/records", {"records": some})
+            took.append(time.perf_counter() - start)
+            assert all(each["status"] == 201 for each in found["results"]), found
+        link.close()
+
+    await asyncio.gather(*(one() for _ in range(connections)))
+    return len(took) * batch / (time.perf_counter() - began), took

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +25,10 @@ for profile, examples in (("few", 50), ("many", 300)):
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
+# Processes that a shell starts in the background ignore Ctrl-C, and so would all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
@@ -38,9 +44,9 @@ BROWSER_MISSING = "there is no chromium (apt install chromium)"
 ORDER = (
     "tests/test_docs", "tests/test_advice", "tests/test_grids", "tests/test_gallery",
     "tests/plots/test_regret", "tests/compiled/test_generators", "tests/problems/test_shuffled",
-    "tests/simulation/test_stages", "tests/policies", "tests/simulation",
-    "tests/problems", "tests/compiled", "tests/stopping", "tests/sweeps", "tests/theory",
-    "tests/studies", "", "tests/paper", "tests/test_", "tests/server",
+    "tests/simulation/test_stages", "tests/policies", "tests/compiled/test_twins",
+    "tests/simulation", "tests/problems", "tests/compiled", "tests/stopping", "tests/sweeps",
+    "tests/theory", "tests/studies", "", "tests/paper", "tests/test_", "tests/server",
 )  # fmt: skip
 
 
@@ -50,6 +56,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return found[0] if found else ORDER.index("")
 
     items.sort(key=place)
+
+
+@pytest.fixture(autouse=True)
+def _own_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test starts to compile in the background ends with it; none starts by itself.
+
+    The work of all tests together would start the thread in any of them. It would meet what that
+    test has patched, and take its filters of warnings away (Numba's are the process's).
+    """
+    monkeypatch.setattr(kernels, "in_background", lambda: None)
+    monkeypatch.setattr(kernels._Background, "current", None)
+    yield
+    if kernels._Background.current is not None:
+        kernels._Background.current.end()
 
 
 @pytest.fixture(autouse=True)

@@ -603,6 +603,7 @@ def test_any_number_of_sides(
     assert str(tuple(best)) in text
 
 
+@pytest.mark.uncompiled
 def test_find_the_best_of_three_sides(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["identify", "--problem", "product", "--set", "factors=[[.9,.3],[.9,.3],[.9,.3]]"]
     ran = Output(capsys, *command, "--policy", "top_two", "--runs", "2", "--json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rank1
+from tests.server.support import served
 
 JS = Path(__file__).parent.parent / "js"
 MAX_SIZE = 4096
@@ -29,11 +31,16 @@ def run(*command: str) -> str:
     return found.stdout
 
 
+def installed() -> None:
+    """Install what the client is built and tested with."""
+    if not (JS / "node_modules/.bin/openapi-typescript").exists():
+        run("npm", "ci", "--no-audit", "--no-fund")
+
+
 @pytest.fixture(scope="module")
 def built() -> Path:
     """The client as `npm pack` has it."""
-    if not (JS / "node_modules").is_dir():
-        run("npm", "ci", "--no-audit", "--no-fund")
+    installed()
     run("npm", "run", "build")
     return JS / "dist"
 
@@ -56,3 +63,23 @@ def test_it_can_be_packed(built: Path) -> None:
     listed = run("npm", "pack", "--dry-run", "--json")
     for name in ("dist/index.js", "dist/index.d.ts", "dist/rank1.js", "example.html"):
         assert f'"path": "{name}"' in listed
+
+
+def test_a_client_generated_from_the_schema_runs_a_study(tmp_path: Path) -> None:
+    installed()
+    with served(tmp_path) as service:
+        (tmp_path / "openapi.json").write_text(json.dumps(service.call("/openapi.json")[1]))
+        for name in ("study.ts", "tsconfig.json"):
+            shutil.copy(JS / "generated" / name, tmp_path)
+        (tmp_path / "package.json").write_text('{"type": "module"}')
+        (tmp_path / "node_modules").symlink_to(JS / "node_modules")
+        tools = JS / "node_modules/.bin"
+        run(str(tools / "openapi-typescript"), str(tmp_path / "openapi.json"),
+            "--default-non-nullable=false", "--output", str(tmp_path / "schema.ts"))  # fmt: skip
+        run(str(tools / "tsc"), "--project", str(tmp_path))
+        found = json.loads(run("node", str(tmp_path / "study.js"), service.url, service.token))
+    assert found == {
+        "goal": "find", "told": 1, "records": [201], "rewards": [200], "reports": 2,
+        "leader": found["leader"], "events": ["reported", "reported"], "refused": 409,
+        "retired": True,
+    }  # fmt: skip

@@ -131,6 +131,33 @@ def test_no_round_has_a_reward_too_many() -> None:
     assert state.awaited[0] == 0
 
 
+@pytest.mark.parametrize("aware", [True, False])
+def test_bets_need_to_know_of_rewards_but_not_of_pulls(aware: bool) -> None:
+    """Of two that choose at once both count; one that hasn't seen the last reward doesn't."""
+    storage = InMemoryStorage()
+    one, two = (study_of(sampler_of("bet_elim", seed), storage) for seed in (1, 2))
+    play(one, 5)
+    for worker in (one, two):
+        read(worker.sampler, worker)
+    if not aware:
+        play(one, 1)
+        read(one.sampler, one)
+    trials = []
+    for worker in (one, two):
+        trial = worker.ask()
+        choice = worker.sampler._trials.choose(trial.number, seed=1)
+        assert choice.ended == (5 if aware or worker is two else 6)
+        storage.set_trial_system_attr(trial._trial_id, KEY, asdict(choice))
+        for name, at in zip(GRID, choice.levels, strict=True):
+            storage.set_trial_param(trial._trial_id, name, at, GRID[name])
+        trials.append(trial)
+    for worker, trial in zip((one, two), trials, strict=True):
+        worker.tell(trial.number, 1.0)
+    state: Any = read(two.sampler, two).memory.state
+    assert state.at[0].reports == 6  # the policy didn't choose the first trial
+    assert len(two.trials) == (7 if aware else 8)
+
+
 def test_pickles_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = sampler_of()
     study = study_of(sampler)
@@ -240,7 +267,7 @@ study.optimize(t.suggest, n_trials=150)
 
 @pytest.mark.validate
 @pytest.mark.parametrize("where", ["sqlite", "journal"])
-@pytest.mark.parametrize("policy", ["rank1elim", "ucb1", "top_two"])
+@pytest.mark.parametrize("policy", ["rank1elim", "ucb1", "top_two", "bet_elim"])
 def test_processes_on_one_study(where: str, policy: str, tmp_path: Path) -> None:
     path = str(tmp_path / "study")
     sampler = sampler_of(policy)
@@ -255,6 +282,7 @@ def test_processes_on_one_study(where: str, policy: str, tmp_path: Path) -> None
     trials = study.trials
     assert len(trials) == 351
     counts = read(sampler, study).memory.book.counts.sum()
-    assert counts == 351 if policy != "rank1elim" else 100 < counts <= 351
+    strict = policy in ("rank1elim", "bet_elim")
+    assert 100 < counts <= 351 if strict else counts == 351
     assert_same(sampler, sampler_of(policy), study)
     assert sampler.best(study)["row"] == "a"

@@ -22,6 +22,8 @@ def problems(root: Path = ROOT) -> list[str]:
         found.append(f'CHANGELOG.md has no heading "## {version}": name "Unreleased" so')
     if f"version: {version}\n" not in (root / "CITATION.cff").read_text():
         found.append(f"CITATION.cff has another version than {version}")
+    if f'"version": "{version}"' not in (root / "js/package.json").read_text():
+        found.append(f"js/package.json has another version than {version}")
     names = {path.name for path in (root / "dist").glob("[!.]*")}
     wanted = {f"rank1-{version}.tar.gz", f"rank1-{version}-py3-none-any.whl"}
     if names != wanted:

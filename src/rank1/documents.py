@@ -270,6 +270,12 @@ class Best:
     #: What may be wrong, a sentence each.
     warnings: list[str] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        """What to know in a few lines: the verdict, what to do, what may be wrong or is assumed."""
+        notes = [f"Note: {each}" for each in self.warnings]
+        assumed = [f"Assumes: {each}" for each in self.assumes]
+        return "\n".join([self.statement, self.next_step, *notes, *assumed])
+
     @property
     def rows(self) -> list[str]:
         """The levels of the first of two sides."""

@@ -12,12 +12,14 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
+from numba.core.codegen import JITCodeLibrary
 from numpy.typing import NDArray
 
 import rank1
-from rank1.compiled import entry, in_background, kernel, kernel_for, kernels, method, ready
+from rank1.compiled import entry, in_background, kernel, kernel_for, kernels, machine, method, ready
 from rank1.compiled.kernels import as_written
 from rank1.errors import FileError
 from tests.compiled.support import Sources
@@ -227,6 +229,20 @@ def test_nowhere_to_write(folder: Path) -> None:
     assert kernel(call, state)(state, 1) == 4
 
 
+def test_helpers_are_optimised_within_their_kernel(folder: Path) -> None:
+    """And kernels themselves in full; what others compile with Numba is left alone."""
+    state = Counted(np.zeros(3, np.int64))
+    made = kernel(call, state)
+    assert made(state, 1) == 4
+    library: Any = next(iter(made.overloads.values())).library
+    assert isinstance(library, machine._Library)
+    names = [one.name for one in library._final_module.functions]
+    assert any(name.startswith(machine.FOR_PYTHON) for name in names)
+    theirs: Any = numba.njit(lambda x: x + 1)
+    assert theirs(1) == 2
+    assert type(next(iter(theirs.overloads.values())).library) is JITCodeLibrary
+
+
 def test_no_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> Path:
         raise FileError("no home")
@@ -331,6 +347,7 @@ def test_work_that_adds_up_is_compiled_in_the_background(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels._Background, "current", None)
+    monkeypatch.setattr(kernels, "in_background", in_background)
     monkeypatch.setattr(kernels, "_spent", {})
     state = Counted(np.zeros(3, np.int64))
     for _ in range(9):

@@ -18,7 +18,8 @@ from rank1.simulation.loop import play, room_for_curve
 from rank1.testing.policies import _same
 from tests.support import start
 
-PROBLEM = rank1.spike(4, 3, 0.4, 0.4, 0.5, 0.5)
+# Of the law that `tests/policies/test_contract.py` has, since each law is compiled anew.
+PROBLEM = rank1.Means(rank1.spike(4, 3, 0.4, 0.4, 0.5, 0.5).means)
 N = 2000
 
 

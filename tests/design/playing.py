@@ -63,9 +63,13 @@ def studied(
             given = side in plan.given and traffic is not None
             weights = traffic[plan.given.index(side)] if given else own
             shares = np.multiply.outer(shares, weights).ravel()
-        n = 1
+        low, n = 0, 1
         while began + n < most and not design.is_due(plan, version, began, began + n, gained):
-            n += 1
+            low, n = n, 2 * n
+        while n - low > 1:  # the first number at which it is due
+            middle = (low + n) // 2
+            due = design.is_due(plan, version, began, began + middle, gained)
+            low, n = (low, middle) if due or began + middle >= most else (middle, n)
         pulls = rng.multinomial(n, shares / shares.sum())
         ones = rng.binomial(pulls, flat)
         at = np.concatenate([np.nonzero(ones)[0], np.nonzero(pulls - ones)[0]])

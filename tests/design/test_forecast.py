@@ -15,7 +15,7 @@ from rank1.design import Design, Forecast
 from tests.design.playing import Played, play, studied
 
 MODULE = sys.modules["rank1.design.forecasting"]
-MOST = 60_000
+MOST = 5_000_000
 
 
 def means_of(factors: list[Any]) -> Any:
@@ -37,6 +37,7 @@ def ahead(plan: Design, found: Played, **settings: Any) -> Forecast:
         ([[0.7, 0.5, 0.5, 0.5], [0.7, 0.5, 0.5]], {}),
         ([[0.5, 0.4, 0.3]], {"floor": 0.1, "fixed": {(0, 1): 0.3}}),
         ([[0.4, 0.38, 0.2]], {"min_lift": 0.3}),
+        ([[0.9, 0.3], [0.7, 0.5, 0.5]], {"given": [0]}),
     ],
 )
 def test_the_simulation_is_the_design(
@@ -50,8 +51,14 @@ def test_the_simulation_is_the_design(
     plan = Design([len(side) for side in factors], growth=0.05, **settings)
     means = means_of(factors)
     ends = [play(plan, means, 50_000, seed).reports for seed in range(40)]
-    chosen = iter([np.array(factors[side]) for side in plan.chosen])
     begun = play(plan, means, 201, 99)
+    scale = 1.0  # the fit's factors of given sides may be larger, and those of the others smaller
+    for side in plan.given:
+        seen = begun.seen.counts.reshape(plan.sizes).sum(1 - side)
+        scale *= float(seen @ factors[side]) / float(
+            seen @ begun.versions[max(begun.versions)].fit[side]
+        )
+    chosen = iter([scale * np.array(factors[side]) for side in plan.chosen])
     monkeypatch.setattr(MODULE, "_drawn", lambda *given: np.tile(next(chosen), (given[-2], 1)))
     found = ahead(plan, begun, seed=3)
     assert abs(math.log((begun.reports + found.median) / np.median(ends))) < 3 * 0.14
@@ -59,17 +66,19 @@ def test_the_simulation_is_the_design(
 
 @pytest.mark.uncompiled
 def test_a_band_that_narrows_and_ends() -> None:
-    plan, widths = Design([4], growth=0.05), []
-    for found in studied(plan, [0.5, 0.4, 0.4, 0.4], 20_000, 5):
-        if found.verdict.stop:
-            assert ahead(plan, found) == (0, 0, 0)
-            break
-        if len(found.versions) % 20 == 0:
-            low, median, high = ahead(plan, found, runs=100)
-            assert 0 < low <= median <= high
-            widths.append(high - low)
-    assert widths[-1] < 0.7 * widths[0]
-    assert ahead(plan, found) == (0, 0, 0)
+    plan, narrower = Design([4], growth=0.05), []
+    for seed in (5, 6, 7):
+        widths = []
+        for found in studied(plan, [0.5, 0.4, 0.4, 0.4], 20_000, seed):
+            if found.verdict.stop:
+                break
+            if len(found.versions) % 10 == 0:
+                low, median, high = ahead(plan, found, runs=100, most=10**5)
+                assert 0 < low <= median <= high
+                widths.append(min(high, 10**5) - low)
+        assert ahead(plan, found) == (0, 0, 0)
+        narrower.append(widths[-1] / widths[0])
+    assert np.median(narrower) < 0.5
 
 
 @pytest.mark.uncompiled
@@ -101,8 +110,9 @@ def covered(studies: int) -> tuple[int, int]:
     """How many verdicts came within the band, and of how many forecasts.
 
     A third of the grids each: one best level on each side; factors at random; an A/B/n test. Looks
-    are after 600 and 2,000 reports. Where there is no verdict within 60,000 reports, the band must
-    reach beyond.
+    are after 600 and 2,000 reports. Studies are played to their end, because of one that is cut off
+    nobody can say that its verdict came after the band. Only near ties go on for more than
+    5,000,000 reports: then the band must reach beyond.
     """
     inside = number = 0
     for seed in range(studies):
@@ -118,7 +128,7 @@ def covered(studies: int) -> tuple[int, int]:
             if found.verdict.stop:
                 break
             if looks and found.reports >= looks[0]:
-                band = ahead(plan, found, most=10 * MOST)
+                band = ahead(plan, found, most=MOST)
                 bands.append((found.reports + band.low, found.reports + band.high))
                 looks.pop(0)
         end = found.reports if found.verdict.stop else math.inf
@@ -137,9 +147,9 @@ def test_the_band_has_what_it_promises_roughly() -> None:
 
 @pytest.mark.validate
 def test_the_band_has_what_it_promises() -> None:
-    """200 studies: at least 74% of the verdicts come within the band from 10% to 90%.
+    """200 studies: 80% of the verdicts, give or take 6%, come within the band from 10% to 90%.
 
-    It is on the wide side (87% of 364), because levels that tie in a run take very long.
+    Of 368 forecasts one standard error is 2.1%.
     """
     inside, number = covered(200)
-    assert 0.74 <= inside / number <= 0.92
+    assert 0.74 <= inside / number <= 0.86

@@ -14,7 +14,7 @@ from rank1.testing import play_plain
 from tests.policies.late import assert_same_choices
 from tests.policies.test_thompson import PlainThompson
 from tests.policies.test_uts import PlainUTS
-from tests.support import literal_of, play_policy
+from tests.support import few, literal_of, play_policy
 
 PROBLEMS = [
     rank1.Product([[0.9, 0.5], [0.6, 0.7, 0.95], [0.8, 0.4]]),
@@ -43,10 +43,10 @@ EVERY_PROBLEM = pytest.mark.parametrize(
 
 
 @pytest.mark.uncompiled
+@pytest.mark.parametrize("n", few([300, 800], 1))
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.label)
 @EVERY_PROBLEM
-def test_makes_the_literal_choices(problem: rank1.Problem, policy: Policy) -> None:
-    n = 800
+def test_makes_the_literal_choices(problem: rank1.Problem, policy: Policy, n: int) -> None:
     literal = literal_of(policy, problem, n)
     expected, rewards = play_plain(literal, problem, n, seed=3)
     arms, got, state = play_policy(policy, problem, n, seed=3)
@@ -57,12 +57,13 @@ def test_makes_the_literal_choices(problem: rank1.Problem, policy: Policy) -> No
 
 
 @pytest.mark.uncompiled
+@pytest.mark.parametrize("n", few([300, 800], 1))
 @pytest.mark.parametrize("policy", [rank1.IMEDUB(), rank1.TopTwo()], ids=lambda p: p.name)
 @EVERY_PROBLEM
 def test_makes_the_literal_choices_with_late_and_missing_rewards(
-    problem: rank1.Problem, policy: Policy
+    problem: rank1.Problem, policy: Policy, n: int
 ) -> None:
-    assert_same_choices(policy, problem, 800, seed=5)
+    assert_same_choices(policy, problem, n, seed=5)
 
 
 @pytest.mark.parametrize("sizes", [(1,), (5,), (3, 4), (1, 3, 1), (2, 3, 4), (2, 1, 3, 2)])

@@ -33,7 +33,7 @@ class PlainUTS(rank1.UTS):
         return state
 
 
-@pytest.mark.parametrize("n", few([1500, 5000], 1))
+@pytest.mark.parametrize("n", few([600, 1500, 5000], 1))
 @pytest.mark.parametrize("first_round", [True, False])
 @pytest.mark.parametrize("gamma", [2, 5, math.inf])
 @EVERY_PROBLEM

@@ -12,6 +12,7 @@ from collections import Counter
 from itertools import product
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ from scipy import stats
 import rank1
 from rank1.problems.base import twins
 from rank1.problems.laws import Frozen
+from rank1.problems.shuffled import Shuffled
 from tests.problems.support import assert_moments, draws, moments, tallies
 from tests.problems.test_contract import TRIED
 
@@ -38,6 +40,26 @@ PROBLEMS = TRIED | {
     ),
 }
 EVERY = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+
+
+def test_a_law_is_compiled_once() -> None:
+    """Whatever the grid, and whether it is shuffled: an array that may not be written to is another
+    type to Numba.
+    """
+    found: dict[type, set[str]] = {}
+    typeof: Any = numba.typeof
+    more = [
+        rank1.Product([[0.8, 0.6]]), rank1.Product([[0.8, 0.6], [0.9], [0.3, 0.5]]),
+        rank1.Means([0.2, 0.5]), rank1.Means([[0.5, 0.1], [0.1, 0.52]]),
+        rank1.Gaussian(factors=[[0.2, 0.9]]), rank1.Gaussian(factors=[[0.2, 0.9], [0.1], [0.3]]),
+    ]  # fmt: skip
+    for problem in [*more, *(each for each in PROBLEMS.values() if each.block is None)]:
+        for each in (problem, Shuffled(problem, np.random.default_rng(1))):
+            found.setdefault(type(each.law), set()).add(str(typeof(each.law)))
+    assert len(found) > 4
+    assert all(len(types) == 1 for types in found.values()), found
+
+
 SUMS = {name: problem for name, problem in PROBLEMS.items() if problem.has_tallies}
 WITH_SUMS = pytest.mark.parametrize("problem", SUMS.values(), ids=SUMS)
 

@@ -29,21 +29,26 @@ class InProcess:
         self.token = self.tokens.create("admin")
         storage = str(folder / "rank1.db")
         self.app = make_app(read_config({"storage": storage, **settings}), self.tokens)
-        self.registry: StudyRegistry = self.app.app.state.registry
+        self.registry: StudyRegistry = self.app.registry
 
     def call(self, path: str, body: Any = None, token: str | None = None, **more: str) -> Answer:
         """The answer to a GET, or with a body to a POST; "" is no token."""
         return asyncio.run(self.request(path, body, token, **more))
 
     async def request(
-        self, path: str, body: Any = None, token: str | None = None, **more: str
+        self,
+        path: str,
+        body: Any = None,
+        token: str | None = None,
+        method: str | None = None,
+        **more: str,
     ) -> Answer:
         token = self.token if token is None else token
         headers = {"content-type": "application/json", "authorization": f"Bearer {token}", **more}
         path, _, query = path.partition("?")
         scope = {
             "type": "http", "http_version": "1.1", "scheme": "http", "path": path,
-            "method": "GET" if body is None else "POST",
+            "method": method or ("GET" if body is None else "POST"),
             "raw_path": path.encode(), "query_string": query.encode(), "client": ("127.0.0.1", 1),
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         }  # fmt: skip

@@ -269,3 +269,33 @@ def test_admins_create_list_and_revoke_tokens_over_http(service: Served) -> None
         "/v1/tokens", {"role": "browser", "origins": ["https://a.example"]}
     )
     assert (status, found["field"]) == (422, "studies")
+
+
+def test_a_link_reads_one_study_until_it_is_revoked(service: Served) -> None:
+    for name in ("shared / one", "other"):
+        assert service.call("/v1/studies", {"name": name, **GRID})[0] == 201
+    links = at("shared / one", "/links")
+    status, made = service.call(links, {"note": "for the board", "days": 30})
+    assert status == 201
+    assert made["path"] == f"study?name=shared%20%2F%20one#token={made['token']}"
+    _, listed = service.call(links)
+    assert [each["note"] for each in listed["links"]] == ["for the board"]
+    assert "token" not in listed["links"][0]
+    assert service.call(at("other", "/links"))[1] == {"links": []}
+    own = {"token": made["token"]}
+    assert service.call(at("shared / one", "/view"), **own)[0] == 200
+    assert [each["name"] for each in service.call("/v1/studies", **own)[1]["studies"]] == [
+        "shared / one"
+    ]
+    assert service.call(at("other", "/view"), **own)[0] == 403
+    assert service.call(at("shared / one", "/ask"), {}, **own)[0] == 403
+    assert service.call(links, {}, **own)[0] == 403  # a link makes no links
+    assert service.call(at("nowhere", "/links"), {})[0] == 404
+    # It is one of this study's links, and no other token can be revoked here.
+    one = f"{links}/{made['id']}"
+    assert service.call(at("other", f"/links/{made['id']}"), method="DELETE")[0] == 422
+    _, token = service.call("/v1/tokens", {"role": "reader", "studies": ["shared / one"]})
+    assert service.call(f"{links}/{token['id']}", method="DELETE")[0] == 422
+    assert service.call(one, method="DELETE") == (200, listed["links"][0])
+    assert service.call(at("shared / one", "/view"), **own)[0] == 401
+    assert service.call(one, method="DELETE")[0] == 422

@@ -131,6 +131,12 @@ def test_a_file_that_is_damaged_while_it_is_served(tmp_path: Path, whole: bytes)
         assert service.call(at("spring", "/ask"), {})[0] == 201
         os.truncate(path, len(whole) - PAGE)  # the same file: the service has it open
         refused(at("spring", "/ask"), {})
+        refused(at("spring", "/ask"), {})
+        assert path.stat().st_size == len(whole) - PAGE  # nothing was written into it
+        with path.open("ab") as end:
+            end.write(whole[-PAGE:])
+        assert service.call(at("spring", "/ask"), {})[0] == 201
+        assert service.call(at("spring", "/verification"))[1]["ok"]
         with path.open("r+b") as file:
             file.seek(5 * PAGE)
             file.write(random.Random(1).randbytes(len(whole) - 5 * PAGE))

@@ -156,6 +156,38 @@ def test_headers_are_not_split(service: Served) -> None:
     link.close()
 
 
+_HEAD = "POST /v1/studies/strict/ask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
+        "Content-Length: 2\nX-Other: 1\r\n\r\n{}",
+        "Content-Length: 2\r\n\n{}",
+        "Transfer-Encoding: chunked\r\n\r\n2\n{}\r\n0\r\n\r\n",
+        "Content-Length : 2\r\n\r\n{}",
+        "X-Long: " + 20_000 * "x",
+        500 * f"X-Many: {40 * 'x'}\r\n",
+    ],
+)
+def test_what_a_proxy_could_read_otherwise_closes_the_connection(
+    service: Served, rest: str
+) -> None:
+    service.call("/v1/studies", {"name": "strict", **GRID, "seed": 1})
+    host, port = service.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), PATIENCE) as link:
+        link.sendall(f"{_HEAD}Authorization: Bearer {service.token}\r\n{rest}".encode())
+        answer = b""
+        while got := link.recv(2**16):  # until it is closed
+            answer += got
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1") == 1
+    assert service.call(at("strict"))[1]["totals"]["suggestions"] == 0
+
+
 def test_a_batch_has_a_limit(service: Served) -> None:
     service.call("/v1/studies", {"name": "limits", **GRID})
     assert service.call(at("limits", "/ask/batch"), {"count": 10_001})[0] == 422

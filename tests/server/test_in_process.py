@@ -208,3 +208,42 @@ def test_only_so_many_writes_may_wait(service: InProcess, monkeypatch: pytest.Mo
     assert refused[0].headers["retry-after"] == "1"
     assert refused[0].document["detail"] == "too many requests wait to be stored"
     assert service.call(at("spring")).document["totals"]["suggestions"] == 4
+
+
+def test_the_framework_sees_only_what_is_unusual(
+    service: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.call("/v1/studies", {"name": "hot", **GRID, "seed": 1})
+    sides = {"headline": ["A", "B"]}
+    service.call("/v1/studies", {"name": "hot find", "sides": sides, "goal": "find", "seed": 1})
+    framework, seen = service.app.app._app, []
+
+    async def spy(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["path"].rpartition("/")[2])
+        await framework(scope, receive, send)
+
+    monkeypatch.setattr(service.app.app, "_app", spy)
+    asked = service.call("/v1/studies/hot/ask", {"unit": "u"})
+    odd = {"content-type": "application/json; charset=utf-8"}
+    assert service.call("/v1/studies/hot/ask", {"unit": "u"}, **odd).document == asked.document
+    assert seen == ["ask"]
+    tell = {"id": asked.document["id"], "reward": 1}
+    key = {"idempotency-key": "k"}
+    assert service.call("/v1/studies/hot/tell", tell, **key).status == 200
+    assert service.call("/v1/studies/hot/tell", {**tell, "reward": 0}).status == 409
+    record = {"unit": "u", "version": 0, "levels": {"headline": "A"}}
+    assert service.call("/v1/studies/hot%20find/records", {"records": [record]}).status == 200
+    reward = {"unit": "u", "reward": 1}
+    assert service.call("/v1/studies/hot%20find/rewards", {"rewards": [reward]}).status == 200
+    assert seen == ["ask"]
+    assert service.call("/v1/studies/hot/tell", {**tell, "reward": True}).status == 422
+    assert service.call("/v1/studies/hot/ask", {}, **{"idempotency-key": ""}).status == 422
+    reader = service.tokens.create("reader")
+    assert service.call("/v1/studies/hot/ask", {}, reader).status == 403
+    assert seen == ["ask", "tell", "ask", "ask"]
+    text = service.call("/metrics").document
+    assert (
+        'rank1_requests_total{method="POST",route="/v1/studies/{name}/tell",status="409"} 1.0'
+        in text
+    )
+    assert "rank1_conflicts_total 1.0" in text

@@ -6,11 +6,12 @@ import http.server
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 import rank1
@@ -61,11 +62,17 @@ def _elsewhere(url: str, home: str) -> list[str]:
 
 def open_study(page: Page, service: Served, name: str) -> None:
     page.goto(f"{service.url}/study?name={quote(name, safe='')}")
-    expect(page.locator("#about")).to_contain_text("row × column")
+    expect(page.locator("#about")).to_contain_text("Running since")
+
+
+def unfold(page: Page) -> None:
+    """Open everything that is folded."""
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
 
 def make(service: Served, name: str, reports: int = 0, **fields: Any) -> None:
-    assert service.call("/v1/studies", {"name": name, **GRID, "seed": 1, **fields})[0] == 201
+    grid = {} if "sides" in fields else GRID
+    assert service.call("/v1/studies", {"name": name, **grid, "seed": 1, **fields})[0] == 201
     if reports:
         given = service.call(at(name, "/ask/batch"), {"count": reports})[1]["results"]
         told = [
@@ -75,45 +82,86 @@ def make(service: Served, name: str, reports: int = 0, **fields: Any) -> None:
         assert service.call(at(name, "/tell/batch"), {"reports": told})[0] == 200
 
 
-def test_create_ask_tell_and_see_the_number_change(page: Page, service: Served) -> None:
+def test_start_a_study_ask_tell_and_see_the_number_change(page: Page, service: Served) -> None:
     expect(page).not_to_have_url(re.compile("token"))  # it doesn't stay in the address
-    page.get_by_label("Name").fill("by hand")
-    page.get_by_label("Rows, one a line").fill("a\nb\n\nc")
-    page.get_by_label("Columns, one a line").fill("x\ny")
+    page.get_by_role("link", name="New study").first.click()
+    page.get_by_label("Name of the study", exact=True).fill("by hand")
+    page.get_by_label("Side 1", exact=True).fill("headline")
+    page.locator("#levels-0").fill("A\nB\n\n C ")
+    page.get_by_label("Side 2", exact=True).fill("headline")
+    page.locator("#levels-1").fill("x\ny")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#create-why")).to_have_text("Each side must have a name of its own.")
+    page.get_by_label("Side 2", exact=True).fill("image")
+    page.get_by_role("button", name="Add a side").click()
+    page.get_by_label("Side 3", exact=True).fill("age")
+    page.locator("#levels-2").fill("young\nold")
+    page.get_by_label("It comes with the visitor").nth(2).check()
+    expect(page.locator("#size")).to_have_text("3 × 2 × 2 = 12 combinations")
+    page.get_by_role("button", name="Estimate").click()
+    expect(page.locator("#long")).to_contain_text(
+        re.compile(r"About [\d,]+ visitors, [\d,.]+ days")
+    )
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("by hand")
     expect(page.locator("#leader")).to_have_text("Nothing is reported yet.")
-    expect(page.locator("#n-reports")).to_have_text("0")
-    page.get_by_role("button", name="Ask for a suggestion").click()
-    expect(page.locator("#asked")).to_have_text("a × x")
+    assert service.call(at("by hand"))[1]["control"] == {"headline": "A", "image": "x"}
+    # The snippets have its own address, and a key that was made for the shop's page.
+    expect(page.locator("#snippet-curl")).to_contain_text(f"{service.url}/v1/studies/by%20hand/ask")
+    page.get_by_label("The address of your page").fill("https://shop.example/home")
+    page.get_by_role("button", name="Make a key").click()
+    expect(page.locator("#snippet-html")).to_contain_text(re.compile(r"r1_\w+_.*"))
+    keys = service.call("/v1/tokens")[1]["tokens"]
+    assert [each["origins"] for each in keys] == [["https://shop.example"]]
+
+    unfold(page)
+    page.locator("#given select").select_option("old")
+    page.get_by_role("button", name="What would the next visitor see?").click()
+    expect(page.locator("#asked")).to_contain_text("× old")
     expect(page.locator("#n-pending")).to_have_text("1")
-    page.get_by_label("Its reward").fill("1")
+    expect(page.locator("#snippet")).to_be_hidden()
+    page.get_by_label("Its result").fill("1")
     page.keyboard.press("Enter")
     expect(page.locator("#n-reports")).to_have_text("1")
     expect(page.locator("#n-pending")).to_have_text("0")
-    expect(page.locator("#leader")).to_contain_text("Keep going: a × x leads")
-    expect(page.locator("#try-status")).to_have_text("a × x brought 1.")
-    expect(page.locator("#log tbody tr").first).to_contain_text("reported")
-    assert service.call(at("by hand"))[1]["totals"]["reports"] == 1
-    # It updates while one looks.
-    service.call(at("by hand", "/ask/batch"), {"count": 7})
+    expect(page.locator("#leader")).to_contain_text("Keep going:")
+    expect(page.locator("#try-status")).to_contain_text("brought 1.")
+    # Numbers and log update while somebody looks.
+    service.call(at("by hand", "/ask/batch"), {"count": 7, "given": {"age": "young"}})
     expect(page.locator("#n-suggestions")).to_have_text("8")
+    expect(page.locator("#log tbody tr").first).to_contain_text("young")
 
 
-def test_retire_a_row_by_keyboard_and_take_the_log_along(page: Page, service: Served) -> None:
+def test_change_a_study_by_keyboard_and_take_the_log_along(page: Page, service: Served) -> None:
     make(service, "rows", 30)
     open_study(page, service, "rows")
-    page.get_by_label("Retire a level").select_option(label="b")
-    page.get_by_role("button", name="Retire", exact=True).first.focus()
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog")).to_contain_text("Retire b?")
+    page.get_by_role("button", name="Drop a level").click()
+    page.get_by_label("Drop a level").select_option(label="b")
+    drop = page.get_by_role("button", name="Drop", exact=True)
+    drop.first.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("Drop b of row?")
     page.keyboard.press("Escape")
     assert service.call(at("rows"))[1]["rows"] == ["a", "b", "c"]
-    page.get_by_role("button", name="Retire", exact=True).first.press("Enter")
-    page.get_by_role("dialog").get_by_role("button", name="Retire").press("Enter")
-    expect(page.locator("#grid-words")).to_contain_text("Retired, and grey: b.")
-    expect(page.locator("#grid")).to_contain_text("b (retired)")
+    drop.first.press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Drop").press("Enter")
+    expect(page.locator("#levels-0 tbody tr").nth(1)).to_contain_text("dropped by hand")
+    expect(page.locator("#grid")).to_contain_text("b (dropped)")
     assert service.call(at("rows"))[1]["rows"] == ["a", "c"]
+    page.get_by_label("Add a note").fill("new prices")
+    page.keyboard.press("Enter")
+    expect(page.locator("#changes li").first).to_contain_text("Note: new prices")
+    expect(page.locator("#changes")).to_contain_text("b of row was dropped by hand")
+    # Results from a file, whose columns are called otherwise.
+    file = '\ufeffpaid;where;who\n1;x;a\n0;y;"c"\n'
+    page.get_by_label("File").set_input_files(
+        {"name": "r.csv", "mimeType": "text/csv", "buffer": file.encode()}
+    )
+    for column, heading in (("row", "who"), ("column", "where"), ("result", "paid")):
+        page.get_by_label(f"Column of {column}", exact=True).select_option(heading)
+    page.get_by_role("button", name="Import").click()
+    expect(page.locator("#import-status")).to_have_text("2 results are imported.")
+    page.get_by_text("Log and export").click()
+    expect(page.locator("#log tbody tr").first).to_contain_text("history")
     page.get_by_label("Kind").select_option("revised")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator("#log tbody tr")).to_have_count(1)
@@ -122,47 +170,67 @@ def test_retire_a_row_by_keyboard_and_take_the_log_along(page: Page, service: Se
         page.get_by_role("button", name="CSV").click()
     assert waiting.value.suggested_filename == "rank1-rows.csv"
     assert len(waiting.value.path().read_text().splitlines()) == 31
+    # Archived, it is found among those; deleted, it is gone.
+    page.get_by_role("button", name="Archive it").click()
+    page.get_by_label("archived ones").check()
+    page.get_by_label("Search").fill("ROW")
+    page.get_by_role("link", name="rows").click()
+    expect(page.locator("#about")).to_contain_text("archived")
+    page.get_by_text("Change it").click()
+    page.get_by_role("button", name="Delete it").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.locator("#lines-why")).to_have_text("Nothing was deleted.")
+    page.get_by_role("button", name="Delete it").click()
+    page.get_by_label("type the name of the study").fill("rows")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Studies")
+    assert service.call(at("rows"))[0] == 404
 
 
-def test_three_sides(page: Page, service: Served) -> None:
-    page.get_by_label("Name").fill("three")
-    page.get_by_text("More settings").click()
-    page.get_by_label("Any number of sides").fill("headline: A, B\nimage: x, y, z\nbutton: buy")
-    page.get_by_role("button", name="Create").click()
-    expect(page.locator("#about")).to_contain_text("headline × image × button: 2 × 3 × 1")
-    page.get_by_role("button", name="Ask for a suggestion").click()
-    expect(page.locator("#asked")).to_have_text("A × x × buy")
-    page.get_by_role("button", name="Tell").click()
-    expect(page.locator("#leader")).to_contain_text("A × x × buy leads")
-    expect(page.locator("#arms thead")).to_contain_text("image")
-    expect(page.locator("#effects .main-svg").first).to_be_visible()
-    expect(page.locator("#effects h2")).to_have_count(3)
-    expect(page.locator("#heat-map")).to_be_hidden()
-    page.get_by_label("Side", exact=True).select_option("image")
-    page.get_by_label("Add one").fill("w")
-    page.get_by_role("button", name="Add").click()
-    expect(page.locator("#log tbody tr").first).to_contain_text("add image: w")
-    expect(page.locator("#about")).to_contain_text("2 × 4 × 1")
-
-
-def test_a_wrong_token(page: Page, service: Served) -> None:
+def test_tokens_and_what_they_allow(page: Page, service: Served) -> None:
+    make(service, "seen", 5)
     page.get_by_role("button", name="Forget token").click()
     page.get_by_label("A token for this service").fill("r1_wrong_token")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert").first).to_have_text("This token isn't known here.")
     expect(page.locator("main")).to_be_hidden()
-    page.get_by_label("A token for this service").fill(service.token)
+    # Pasting the address with the token over an open page works.
+    page.goto(f"{service.url}/#token={service.token}")
+    page.get_by_role("link", name="Keys").click()
+    page.get_by_label("Note").fill("for reading")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.locator("#made-text")).to_contain_text("r1_")
+    reader = page.locator("#made-text").text_content() or ""
+    line = page.get_by_role("row").filter(has_text="for reading")
+    expect(line).to_be_visible()
+    # A link to share is for one study, for reading, until it is revoked.
+    page.goto(f"{service.url}/study?name=seen")
+    page.get_by_role("button", name="Share a link").click()
+    page.get_by_label("Whom it is for").fill("<b>board</b>")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-
-
-def test_what_is_wrong_is_said(page: Page, service: Served) -> None:
-    make(service, "twice")
-    page.get_by_label("Name").fill("twice")
-    page.get_by_label("Rows, one a line").fill("a")
-    page.get_by_label("Columns, one a line").fill("x")
-    page.get_by_role("button", name="Create").click()
-    expect(page.locator("#create-why")).to_contain_text("there is a study 'twice'")
+    expect(page.locator("#link-text")).to_contain_text(f"{service.url}/study?name=seen#token=r1_")
+    shared = page.locator("#link-text").text_content() or ""
+    expect(page.locator("#links li")).to_contain_text("<b>board</b>")
+    page.goto(shared)
+    expect(page.get_by_text("Change it")).to_be_hidden()
+    expect(page.locator("#leader")).to_contain_text("Keep going")
+    key = shared.partition("#token=")[2]
+    assert service.call(at("seen", "/notes"), {"text": "x"}, token=key)[0] == 403
+    page.goto(f"{service.url}/study?name=seen#token={service.token}")
+    page.get_by_text("Change it").click()
+    page.locator("#links").get_by_role("button").click()
+    expect(page.locator("#links li")).to_have_count(0)
+    assert service.call(at("seen"), token=key)[0] == 401
+    page.goto(f"{service.url}/study?name=seen#token={reader}")
+    expect(page.locator("#leader")).to_contain_text("Keep going")
+    for name in ("Drop a level", "Change it", "Add a note", "New study", "Keys"):
+        expect(page.get_by_text(name, exact=True).first).to_be_hidden()
+    expect(page.get_by_role("button", name="Download the report")).to_be_visible()
+    page.goto(f"{service.url}/tokens#token={service.token}")
+    line.get_by_role("button").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(line).to_have_count(0)
+    assert service.call("/v1/studies", token=reader)[0] == 401
     page.goto(f"{service.url}/study?name=nowhere")
     expect(page.locator("#status")).to_contain_text("there is no study 'nowhere'")
 
@@ -186,72 +254,88 @@ def test_a_study_of_128_rows_and_columns(page: Page, service: Served) -> None:
     expect(page.locator("#arms tbody tr")).to_have_count(10)
 
 
-def test_hostile_labels_are_only_text(page: Page, service: Served) -> None:
-    evil = "<img src=x onerror=alert(1)>"
-    link = "<a href='javascript:alert(1)'>x</a>"
-    make(service, evil, 30, rows=[evil, "<script>alert(1)</script>"], columns=[link, "=1+1"])
-    page.goto(f"{service.url}/")
-    page.get_by_role("link", name=evil).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(evil)
-    expect(page.locator("#leader")).to_contain_text("×")
-    expect(page.locator("#grid .main-svg").first).to_be_visible()
-    assert page.locator("main img, main a, main script").count() == 0
+EVIL = "<img src=x onerror=alert(1)>\u202e"
+LINK = "<a href='javascript:alert(1)'>x</a>"
 
 
 @pytest.mark.parametrize("scheme", few(["dark", "light"], 1))
-def test_phone_width(browser: Browser, service: Served, scheme: Any) -> None:
-    name = f"phone {scheme}"
-    make(service, name, 40)
+def test_every_view_is_for_everybody_and_labels_are_only_text(
+    browser: Browser, service: Served, scheme: Any
+) -> None:
+    width = {"dark": 390, "light": 1280}[scheme]
+    name = f"{EVIL} {width}"
+    sides = {EVIL: [EVIL, "<script>alert(1)</script>"], "=1": [LINK, "👩‍👩‍👧‍👦" * 20]}
+    make(service, name, 30, sides=sides, goal="find")
+    make(service, f"{name} empty", sides=sides, goal="find", given=[EVIL])
+    service.call(at(name, "/notes"), {"text": EVIL})
+    service.call("/v1/tokens", {"role": "reader", "studies": [name], "note": EVIL})
+    # The checker is injected, which the policy of the page forbids.
     context = browser.new_context(
-        viewport={"width": 400, "height": 800}, color_scheme=scheme, has_touch=True
+        viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True
     )
     page = context.new_page()
     page.set_default_timeout(1000 * PATIENCE)
+    alerts: list[str] = []
+    page.on("dialog", lambda dialog: alerts.append(dialog.message))
     page.goto(f"{service.url}/#token={service.token}")
-    expect(page.get_by_role("link", name=name)).to_be_visible()
-    open_study(page, service, name)
-    expect(page.locator("#curve .main-svg").first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    shown = {
+        "/": "#studies .mark:has-text('Keep going')",
+        "/new": "#sides textarea",
+        "/tokens": "#tokens tbody tr",
+        "/docs": "#routes details",
+        f"/study?name={quote(name, safe='')}": "#shares .main-svg",
+        f"/study?name={quote(f'{name} empty', safe='')}": "#snippet-html",
+    }
+    for address, sign in shown.items():
+        page.goto(service.url + address)
+        expect(page.locator(sign).first).to_be_visible()
+        unfold(page)
+        found = Axe().run(page).response["violations"]
+        assert not [(each["id"], each["nodes"][0]["html"]) for each in found], address
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert page.locator("main img, main script, main [href^=javascript]").count() == 0
+    expect(page.locator("#title")).to_have_text(f"{name} empty")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == {"light": "rgb(247, 248, 250)", "dark": "rgb(20, 23, 28)"}[scheme]
+    assert not alerts
     context.close()
 
 
-def test_every_control_has_a_name(page: Page, service: Served) -> None:
-    make(service, "named", 10)
-    for address in ("/", "/study?name=named", "/docs"):
-        page.goto(service.url + address)
-        page.wait_for_load_state("networkidle") if address == "/docs" else None
-        nameless = page.evaluate(
-            """() => [...document.querySelectorAll("input, select, textarea, button")]
-              .filter((e) => !(e.labels?.length || e.textContent.trim() || e.ariaLabel))
-              .map((e) => e.outerHTML)"""
-        )
-        assert nameless == []
-        assert page.locator("h1").count() == 1
-
-
-def test_a_study_that_finds_shows_verdict_levels_and_snippet(page: Page, service: Served) -> None:
-    make(service, "finds", goal="find")
+def test_a_study_that_finds_says_when_to_stop(page: Page, service: Served) -> None:
+    make(service, "finds", goal="find", control={"row": "b", "column": "x"})
     open_study(page, service, "finds")
-    expect(page.locator("#snippet-html")).to_contain_text(f"{service.url}/rank1.js")
-    expect(page.locator("#snippet-curl")).to_contain_text("/v1/studies/finds/ask")
-    given = service.call(at("finds", "/ask/batch"), {"count": 400})[1]["results"]
-    told = [
-        {"id": each["suggestion"]["id"], "reward": float(each["suggestion"]["row"] == "a")}
-        for each in given
-    ]
-    assert service.call(at("finds", "/tell/batch"), {"reports": told})[0] == 200
-    expect(page.locator("#snippet")).to_be_hidden()
-    expect(page.locator("#leader")).to_contain_text("a × ")
+
+    def play(count: int, reward: Callable[[dict[str, str]], bool]) -> None:
+        given = service.call(at("finds", "/ask/batch"), {"count": count})[1]["results"]
+        told = [
+            {"id": each["suggestion"]["id"], "reward": float(reward(each["suggestion"]["levels"]))}
+            for each in given
+        ]
+        assert service.call(at("finds", "/tell/batch"), {"reports": told})[0] == 200
+
+    play(120, lambda levels: levels["row"] == "a")
+    expect(page.locator("#leader")).to_contain_text("Keep going: a × ")
     expect(page.locator("#progress")).to_be_visible()
+    expect(page.locator("#forecast")).to_contain_text("more visitors")
     expect(page.locator("#levels-0 tbody tr")).to_have_count(3)
-    expect(page.locator("#levels-0")).to_contain_text("in the running")
+    expect(page.locator("#levels-0 tbody tr").nth(1)).to_contain_text("today")
+    for _ in range(4):
+        play(500, lambda levels: levels == {"row": "a", "column": "y"})
+    expect(page.locator("#leader")).to_have_text("Stop: ship a × y")
+    expect(page.locator("#by")).to_contain_text("over b × x, which you show today")
+    expect(page.locator("#levels-0")).to_contain_text("another is better")
+    expect(page.locator("#changes")).to_contain_text("c of row was dropped")
+    said = page.locator("main").inner_text()
+    assert not re.search(r"log E|p =|K \+ L|bet_elim|rank.one", said)  # outside a fold
     page.get_by_text("What this rests on").click()
     expect(page.locator("#assumes")).to_contain_text("One order")
     with page.expect_download() as waiting:
-        page.get_by_role("button", name="Report").click()
+        page.get_by_role("button", name="Download the report").click()
     assert "What was tried" in waiting.value.path().read_text()
+    page.get_by_role("button", name="Ship a × y").click()
+    page.get_by_role("dialog").get_by_role("button", name="End the study").click()
+    expect(page.locator("#about")).to_contain_text("Ended since")
+    assert service.call(at("finds"))[1]["retired"]
 
 
 class _Shop(http.server.BaseHTTPRequestHandler):

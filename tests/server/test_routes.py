@@ -117,7 +117,7 @@ def test_one_side(service: Served) -> None:
     assert (best["leader"], len(best["means"])) == (["B"], 3)
     _, view = service.call(at("one", "/view"))
     assert view["arms"][0]["levels"] == ["B"]
-    assert [level["effect"][0] for level in view["sides"][0]["levels"]][1] == 1.0
+    assert view["sides"][0]["levels"][1]["lift"] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -388,9 +388,9 @@ def test_view_and_fit_and_verification(service: Served) -> None:
     _, view = service.call(at("view", "/view"))
     assert sum(map(sum, view["counts"])) == 50
     assert abs(sum(map(sum, view["share"])) - 1) < 1e-3
-    assert view["curve"]["reports"][-1] == 50
-    assert abs(view["curve"]["rate"][-1] - view["rate"]) < 1e-4
-    assert abs(view["curve"]["equal_split"][-1] - view["equal_split"]) < 1e-4
+    assert sum(each["shown"] for each in view["traffic"]) == 60
+    assert sum(each["reports"] for each in view["traffic"]) == 50
+    assert sum((each["rate"] or 0) * each["reports"] for each in view["traffic"]) == 17
     assert view["totals"]["pending"] == 10
     _, fit = service.call(at("view", "/fit?repetitions=19"))
     assert 0 < fit["p_value"] <= 1
@@ -410,11 +410,13 @@ def test_lines_that_are_out_or_retired_are_shown_as_such(service: Served) -> Non
         service.call(at("out", "/tell/batch"), {"reports": reports})
     service.call(at("out", "/revisions"), {"retire_columns": ["y"]})
     _, view = service.call(at("out", "/view"))
-    assert view["stop"]
-    assert [(line["label"], line["out"], line["retired"]) for line in view["rows"]] == [
-        ("a", False, False), ("b", True, False), ("c", True, False)
+    assert view["verdict"] == "stop"
+    rows, columns = (side["levels"] for side in view["sides"])
+    assert [(line["label"], line["why"]) for line in rows] == [
+        ("a", None), ("b", "refuted"), ("c", "refuted")
     ]  # fmt: skip
-    assert [line["retired"] for line in view["columns"]] == [False, True]
+    assert [line["why"] for line in columns] == [None, "retired"]
+    assert view["notes"][0]["change"]["retire"] == {"column": ["y"]}
     assert view["out"] == [[0, 0], [1, 0], [1, 0]]
 
 

@@ -103,10 +103,10 @@ def main(place: str, kills: int, workers: int = 2) -> dict[str, int]:
     return result
 
 
-def told_more(reader: int) -> bytes:
-    """What processes say until one more report is acknowledged."""
+def told_more(reader: int, word: bytes = b"told") -> bytes:
+    """What processes say until one more operation of a kind is acknowledged."""
     said = b""
-    while b"told" not in said:
+    while word not in said:
         readable, _, _ = select.select([reader], [], [], 300)
         assert readable, "no process says anything"
         said += drained(reader)

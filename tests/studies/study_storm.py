@@ -8,27 +8,43 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import random
 import re
 import signal
 import sys
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import rank1
 from rank1 import Study
-from rank1.studies.events import Kind, read_id
+from rank1.documents import Recorded
+from rank1.studies.events import Event, Kind, read_id, suggestion_id
 from tests.studies.storm import drained, told_more
 
 GRID = ["a", "b", "c", "d"], ["e", "f", "g"]
+SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"]}
+#: What processes do, each on a line of its own before and after: the name says to what.
+DONE = ("asked", "told", "recorded", "rewarded", "forgot", "created", "archived", "deleted")
+
+
+#: What a kill waits for: each in turn.
+OFTEN = DONE[:5]
 
 
 def prepared(place: str) -> None:
-    """Create the study, and compile what processes need, so that a forked one needn't."""
+    """Create the studies, and compile what processes need, so that a forked one needn't."""
     with Study.create("storm", *GRID, storage=place, policy="uts") as study:
-        given = study.ask(count=2)
+        given = study.ask(count=2, key="first")
         study.tell_many([(each.id, 1.0) for each in given])
         study.verify()
+    with Study.create(
+        "drawn", sides=SIDES, goal="find", storage=place, seed=1,
+        control={"headline": "A", "image": "x"}, guardrails={"left": {"worse_by": 0.1}},
+    ) as drawn:  # fmt: skip
+        drawn.shares()
 
 
 def fork(work: object, *arguments: object) -> int:
@@ -41,50 +57,107 @@ def fork(work: object, *arguments: object) -> int:
     return pid
 
 
+class Worker:
+    """Does whatever can be done until it is killed; the pipe has what it tries and what it did."""
+
+    def __init__(self, place: str, pipe: int, number: int) -> None:
+        self.study, self.pipe, self.number = Study.open("storm", place), pipe, number
+        self.drawn = Study.open("drawn", place)
+        self.rng, self.shares = random.Random(number), self.drawn.shares()
+
+    def say(self, *words: object) -> None:
+        os.write(self.pipe, f"{' '.join(map(str, words))}\n".encode())
+
+    def run(self) -> None:
+        pending: list[str] = []
+        open_units: list[str] = []
+        for turn in itertools.count():
+            name = f"unit-{self.number}-{turn}"
+            pending += self.ask(name)
+            self.tell(pending.pop(0))
+            open_units += self.record(name)
+            self.reward(open_units.pop(0))
+            if self.rng.random() < 0.3:
+                self.forget(name)
+            if self.rng.random() < 0.1:
+                self.shelve(name)
+
+    def ask(self, name: str) -> list[str]:
+        self.say("try", "asked", name)
+        given = self.study.ask(count=2, key=name)
+        self.say("did", "asked", name, *(each.id for each in given))
+        return [each.id for each in given]
+
+    def tell(self, id: str) -> None:
+        reward = float(self.rng.random() < 0.5)
+        self.say("try", "told", id, reward)
+        self.study.tell(id, reward)
+        self.say("did", "told", id, reward)
+
+    def record(self, name: str) -> list[str]:
+        """Twenty units, all in one transaction; the last ones are rewarded later."""
+        if self.rng.random() < 0.1:
+            self.shares = self.drawn.shares()
+        records: list[tuple[Any, ...]] = []
+        for k in range(20):
+            unit, later = f"{name}-{k}", k >= 18
+            told = [] if later else [float(self.rng.random() < 0.5), {"left": float(k % 2)}]
+            levels = rank1.assign(self.shares, unit)
+            records.append((unit, self.shares["version"], levels, *told))
+        self.say("try", "recorded", name)
+        answers = self.drawn.record_many(records)
+        assert all(isinstance(each, Recorded) and each.new for each in answers)
+        rewards = ",".join(str(int(told[0])) for _, _, _, *told in records if told)
+        arms = ",".join("".join(levels.values()) for _, _, levels, *_ in records)
+        self.say("did", "recorded", name, self.shares["version"], arms, rewards)
+        return [unit for unit, *_ in records[18:]]
+
+    def reward(self, unit: str) -> None:
+        reward = float(self.rng.random() < 0.5)
+        self.say("try", "rewarded", unit, reward)
+        self.drawn.reward(unit, reward, {"left": 1.0})
+        self.say("did", "rewarded", unit, reward)
+
+    def forget(self, name: str) -> None:
+        """A unit that was asked for, and one that was recorded."""
+        unit = f"{name}-ann"
+        self.study.ask(unit=unit, key=f"ask {unit}", data={"name": unit})
+        for study, each in ((self.study, unit), (self.drawn, f"{name}-0")):
+            self.say("try", "forgot", each)
+            assert study.forget_unit(each) >= 1
+            self.say("did", "forgot", each)
+
+    def shelve(self, name: str) -> None:
+        """Create a study beside, and archive and delete it, or leave it at that."""
+        storage = self.study.access.storage
+        self.say("try", "created", name)
+        other = Study.create(name, ["a"], ["b"], storage=storage, policy="uniform")
+        self.say("did", "created", name)
+        self.say("try", "archived", name)
+        other.archive()
+        self.say("did", "archived", name)
+        if int(name[-1]) % 2:
+            self.say("try", "deleted", name)
+            Study.delete(name, storage, confirm=name)
+            self.say("did", "deleted", name)
+
+
 def work(place: str, pipe: int, number: int) -> None:
-    """Ask and tell until killed; what is acknowledged goes into the pipe."""
-    study = Study.open("storm", place)
-    rng = random.Random(number)
-    pending = []
-    for turn in itertools.count():
-        for each in study.ask(count=2, key=f"{number} {rng.random()}"):
-            os.write(pipe, f"asked {each.id}\n".encode())
-            pending.append(each.id)
-        name, reward = pending.pop(0), float(rng.random() < 0.5)
-        study.tell(name, reward)
-        os.write(pipe, f"told {name} {reward}\n".encode())
-        unit = f"unit-{number}-{turn}"
-        if rng.random() < 0.3:
-            study.ask(unit=unit, key=f"ask {unit}", data={"name": unit})
-            study.forget_unit(unit)
-            os.write(pipe, f"forgot {unit}\n".encode())
-        if rng.random() < 0.1:
-            shelve(study, pipe, unit)
+    Worker(place, pipe, number).run()
 
 
-def shelve(study: Study, pipe: int, name: str) -> None:
-    """Create a study beside, and archive and delete it, or leave it at that."""
-    other = Study.create(name, ["a"], ["b"], storage=study.access.storage, policy="uniform")
-    os.write(pipe, f"created {name}\n".encode())
-    other.archive()
-    os.write(pipe, f"archived {name}\n".encode())
-    if int(name[-1]) % 2:
-        os.write(pipe, f"deleting {name}\n".encode())
-        Study.delete(name, study.access.storage, confirm=name)
-        os.write(pipe, f"deleted {name}\n".encode())
-
-
-def killing(place: str, kills: int, workers: int = 2) -> dict[str, object]:
+def killing(place: str, kills: int, workers: int = 2) -> dict[str, Any]:
+    """What was tried, acknowledged and stored, by operation, and what is wrong with it."""
     prepared(place)
     rng = random.Random(1)
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     running: list[int] = []
     said = b""
-    for number in range(kills + workers):
+    for number in range(kills):
         while len(running) < workers:
             running.append(fork(work, place, writer, 1000 * number + len(running)))
-        said += told_more(reader)
+        said += told_more(reader, f"did {OFTEN[number % len(OFTEN)]} ".encode())
         time.sleep(rng.uniform(0, 0.05))  # anywhere in what comes next
         pid = running.pop(rng.randrange(len(running)))
         os.kill(pid, signal.SIGKILL)
@@ -94,48 +167,122 @@ def killing(place: str, kills: int, workers: int = 2) -> dict[str, object]:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     said += drained(reader)
-    lines = [line.split() for line in said.decode().splitlines()]
-    asked = [line[1] for line in lines if line[0] == "asked"]
-    told = {line[1]: float(line[2]) for line in lines if line[0] == "told"}
-    said_of: dict[str, set[str]] = {}
-    for what, name, *_ in lines:
-        said_of.setdefault(what, set()).add(name)
-    study = Study.open("storm", place)
+    tried: dict[str, dict[str, list[str]]] = {what: {} for what in DONE}
+    did: dict[str, dict[str, list[str]]] = {what: {} for what in DONE}
+    for line in said.decode().splitlines():
+        when, what, name, *rest = line.split()
+        (tried if when == "try" else did)[what][name] = rest
+    study, drawn = Study.open("storm", place), Study.open("drawn", place)
     with study.access.storage.reading() as log:
-        events = log.read(study.access.study.id)
-        page = log.page(study.access.study.id, limit=10**6)
+        page = log.page(study.access.study.id, limit=10**7)
+        drawn_page = log.page(drawn.access.study.id, limit=10**7)
         rows = {row.name: row for row in log.studies()}
-    texts = " ".join(f"{each.unit} {each.key} {each.data}" for each in page)
-    words = set(re.findall(r"unit-[0-9]+-[0-9]+", texts))
-    wanted = said_of.get("created", set()) - said_of.get("deleting", set())
-    stored = {
-        (int(seq), int(nonce))
-        for seq, nonce, kind in zip(events.seq, events.nonce, events.kind, strict=True)
-        if kind == Kind.SUGGESTED
-    }
-    report = events.kind == Kind.REPORTED
-    rewards = dict(
-        zip(events.suggestion[report].tolist(), events.value[report].tolist(), strict=True)
-    )
-    found = study.verify()
+    stored: dict[str, dict[str, list[str]]] = {what: {} for what in DONE}
+    wrong = checked(study.uid, page, stored) + checked_records(drawn, drawn_page, did, stored)
+    names = " ".join(f"{each.unit} {each.key} {each.data}" for each in (*page, *drawn_page))
+    words = set(re.findall(r"unit-[0-9]+-[0-9]+-(?:ann|0)\b", names))
+    stored["forgot"] = {name: [] for name in tried["forgot"] if name not in words}
+    stored["created"] = {name: [] for name in tried["created"] if name in rows}
+    stored["created"] |= {name: [] for name in tried["deleted"]}
+    gone: dict[str, list[str]] = {name: [] for name in tried["deleted"] if name not in rows}
+    stored["deleted"] = gone
+    stored["archived"] = {k: [] for k, row in rows.items() if row.archived is not None} | gone
+    for what in DONE:
+        lost = [name for name, rest in did[what].items() if differs(stored[what].get(name), rest)]
+        wrong += [f"{what} and lost: {name}" for name in lost]
+        wrong += [f"{what} by nobody: {name}" for name in stored[what].keys() - tried[what].keys()]
+    for each, log_of in ((study, page), (drawn, drawn_page)):
+        wrong += each.verify().problems
+        rewards = sum(
+            event.kind == Kind.REPORTED
+            or (event.kind == Kind.RECORDED and not math.isnan(event.value))
+            for event in log_of
+        )
+        counted = each.look(lambda state, log: state.evidence(1e99)[0].sum())
+        if not rewards == counted == each.counts()["reports"]:
+            wrong.append(f"{rewards} rewards of {each.name} count {counted} times")
+    versions = [event.tag for event in drawn_page if event.kind == Kind.VERSION]
+    if versions != list(range(len(versions))):
+        wrong.append(f"versions are {versions}")
     return {
-        "asked": len(asked),
-        "asked twice": len(asked) - len(set(asked)),
-        "asked and lost": len({read_id(each)[1:] for each in asked} - stored),
-        "told": len(told),
-        "told and lost": sum(rewards.get(read_id(k)[1]) != v for k, v in told.items()),
-        "told twice": int(report.sum()) - len(rewards),
-        "counted wrongly": int(study.best().counts.sum() - report.sum()),
-        "forgot": len(said_of.get("forgot", ())),
-        "forgotten and there": len(words & said_of.get("forgot", set())),
-        "created and lost": len(wanted - set(rows)),
-        "archived and listed": sum(
-            rows[name].archived is None for name in said_of.get("archived", set()) & set(rows)
-        ),
-        "deleted": len(said_of.get("deleted", ())),
-        "deleted and there": len(said_of.get("deleted", set()) & set(rows)),
-        "problems": found.problems,
+        "wrong": wrong,
+        "versions": len(versions),
+        "events": len(page) + len(drawn_page),
+        **{what: [len(each[what]) for each in (tried, did, stored)] for what in DONE},
     }
+
+
+def differs(stored: list[str] | None, did: list[str]) -> bool:
+    return stored is None or (bool(stored) and stored != did)
+
+
+def checked(uid: str, page: Sequence[Event], stored: dict[str, dict[str, list[str]]]) -> list[str]:
+    """What is stored of asks and tells; what is there twice, or in part."""
+    wrong, ids = [], {}
+    for event in page:
+        if event.kind == Kind.SUGGESTED:
+            ids[event.seq] = suggestion_id(uid, event.seq, event.nonce)
+            if event.key and re.fullmatch("unit-[0-9]+-[0-9]+", event.key):
+                stored["asked"].setdefault(event.key, []).append(ids[event.seq])
+        elif event.kind == Kind.REPORTED:
+            if ids[event.suggestion] in stored["told"]:
+                wrong.append(f"told twice: {ids[event.suggestion]}")
+            stored["told"][ids[event.suggestion]] = [str(event.value)]
+    first = [event for event in page if event.key == "first"]
+    for event in first:
+        del stored["told"][ids[event.seq]]
+    wrong += [f"{len(i)} of 2 asked: {key}" for key, i in stored["asked"].items() if len(i) != 2]
+    return wrong
+
+
+def checked_records(
+    drawn: Study,
+    page: Sequence[Event],
+    did: dict[str, dict[str, list[str]]],
+    stored: dict[str, dict[str, list[str]]],
+) -> list[str]:
+    """The same of records, rewards of units, and the guardrails behind each."""
+    wrong: list[str] = []
+    of_unit: dict[str, Event] = {}
+    rewards: dict[int, float] = {}
+    state = drawn.look(lambda state, log: state)
+    for event, after in zip(page, [*page[1:], None], strict=True):
+        told = event.kind == Kind.REPORTED or not math.isnan(event.value)
+        if event.kind in (Kind.RECORDED, Kind.REPORTED) and told:
+            if after is None or after.kind != Kind.GUARDRAIL:
+                wrong.append(f"no guardrail behind {event.seq}")
+        elif event.kind == Kind.GUARDRAIL:
+            continue
+        if event.kind == Kind.RECORDED:
+            if event.unit in of_unit:
+                wrong.append(f"recorded twice: {event.unit}")
+            if event.unit is not None:
+                of_unit[event.unit] = event
+        elif event.kind == Kind.REPORTED:
+            if event.suggestion in rewards:
+                wrong.append(f"rewarded twice: {event.suggestion}")
+            rewards[event.suggestion] = event.value
+    batches = {unit.rpartition("-")[0] for unit in of_unit}
+    for name in batches:
+        units = [of_unit.get(f"{name}-{k}") for k in range(20)]
+        if None in units[1:]:  # the first may be forgotten
+            wrong.append(f"recorded in part: {name}")
+            continue
+        arms = ["".join(state.named(each.arm).values()) if each else "" for each in units]
+        values = [str(int(each.value)) if each else "" for each in units[:18]]
+        version, arms_did, values_did = did["recorded"].get(name, ["", "", ""])
+        if version:  # acknowledged: all as it was told
+            for k, (arm, at) in enumerate(zip(arms_did.split(","), arms, strict=True)):
+                if at and (at, units[k].tag) != (arm, int(version)):  # type: ignore[union-attr]
+                    wrong.append(f"recorded otherwise: {name}-{k}")
+            for k, (value, at) in enumerate(zip(values_did.split(","), values, strict=True)):
+                if at and at != value:
+                    wrong.append(f"rewarded otherwise: {name}-{k}")
+        stored["recorded"][name] = []
+    for unit, event in of_unit.items():
+        if event.seq in rewards:
+            stored["rewarded"][unit] = [str(rewards[event.seq])]
+    return wrong
 
 
 def tell(place: str, pipe: int, reward: float, ids: list[str]) -> None:

@@ -24,17 +24,17 @@ TOLD = {
     ("b", "y"): {5: 3, 1: 3},
 }
 WORDS = ("statement", "next_step", "assumes", "lift", "verdicts", "levels", "warnings")
-GO_ON = "go on: {}, log E is {} and must reach {}"
+GO_ON = "go on: {}: the evidence against that is {} to 1, and {} to 1 is needed"
 STOP = "stop: a × x is within the tolerance of 0.8 of the best at confidence 90%; closest is a × y"
 #: By tolerance, and whether row b is retired: the verdict under rank one, and on any grid.
 CASES = {
     (0.0, False): (
-        GO_ON.format("a × y may still be better than a × x", "-3.41", "3.40"),
-        GO_ON.format("b × y may still be better than a × x", "-4.60", "3.40"),
+        GO_ON.format("a × y may still be better than a × x", "0.03", "30"),
+        GO_ON.format("b × y may still be better than a × x", "0.01", "30"),
     ),
     (0.8, False): (
         STOP,
-        GO_ON.format("b × y may still be 0.8 better than a × x", "-3.63", "3.40"),
+        GO_ON.format("b × y may still be 0.8 better than a × x", "0.03", "30"),
     ),
     (0.8, True): (
         STOP,
@@ -161,3 +161,35 @@ def test_a_study_that_forgets_never_says_stop(create: Callable[..., Study]) -> N
     assert (found.stop, found.any_grid_stop) == (False, False)
     reason = "no rule for when to stop: the study forgets, because means may move; a × x leads"
     assert found.reason == found.any_grid_reason == reason
+
+
+def test_it_prints_as_a_few_lines(tmp_path: Path) -> None:
+    with Study.create("s", ["A", "B"], ["x", "y"], storage=tmp_path / "rank1.db") as study:
+        found = study.best()
+    lines = str(found).splitlines()
+    assert lines[:2] == [found.statement, found.next_step]
+    assert [line.removeprefix("Assumes: ") for line in lines[2:]] == found.assumes
+
+
+@pytest.mark.parametrize("late", [0, 5])
+def test_failures_that_come_later_than_successes_are_noticed(
+    create: Callable[..., Study], late: int
+) -> None:
+    study = create(rows=["a", "b"], columns=["x", "y"], policy="top_two", seed=1)
+    waiting: list[Any] = []
+    for turn in range(30):
+        for k, each in enumerate(study.ask(count=20)):
+            reward = float(k % 10 < (9 if each.levels == {"row": "a", "column": "x"} else 2))
+            waiting.append((turn + late * (reward == 0), (each.id, reward)))
+        study.tell_many([told for due, told in waiting if due <= turn])
+        waiting = [one for one in waiting if one[0] > turn]
+    found = study.best()
+    assert found.stop == (late == 0)
+    assert found.verdicts["one_order"]["stop"] == found.stop
+    if late:
+        why = "how long a reward takes depends on what it is"
+        assert found.statement.endswith(f"there is no rule for when to stop, as {why}.")
+        assert found.reason == f"no rule for when to stop: {why}; a × x leads"
+        assert found.warnings[0].startswith("Low rewards come 151 events later than high ones")
+    else:
+        assert found.warnings == []

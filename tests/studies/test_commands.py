@@ -123,6 +123,7 @@ def test_the_examples_work(run: Run) -> None:
         (["ask", "spring"], "no studies|there is no"),
         (["create", "x", "--rows", "a,a", "--columns", "b"], "rows must be names that differ"),
         (["create", "x", "--rows", "@nowhere", "--columns", "b"], "--rows @nowhere can't be read"),
+        (["create", "x", "--rows", "a", "--columns", "b", "--side", "c=d"], "--side must be left"),
         (["tell", "spring", "id"], "an id and its reward"),
         (["verify", "spring", "--storage", "."], "director"),
     ],
@@ -223,3 +224,19 @@ def test_what_cannot_be_undone_is_asked(
     said = run("delete", "spring", status=0 if answer == "y" else 1)
     assert "delete 'spring' with its whole log? It can't be undone." in said
     assert len(run("list", "--all", "--json")["studies"]) == (answer == "n")
+
+
+@pytest.mark.uncompiled
+def test_guardrails_come_with_a_record_or_a_reward(run: Run) -> None:
+    sides = ("--side", "image=x,y", "--goal", "find", "--control", "image=x")
+    run("create", "home", *sides, "--guardrail", "left=0.1", "--seed", "1")
+    told = "--version", "0", "--level", "image=x"
+    run("record", "home", "ann", *told, "--reward", "1", "--guardrail", "left=1")
+    run("record", "home", "bob", *told)
+    assert "bob: x brought 0" in run("reward", "home", "bob", "0", "--guardrail", "left=0")
+    with Study.open("home") as study:
+        told_of = study.events(kinds=["guardrail"])
+    assert [(each["metric"], each["value"]) for each in told_of] == [("left", 1.0), ("left", 0.0)]
+    assert told_of[0]["levels"] == {"image": "x"}
+    message = run("reward", "home", "bob", "0", "--guardrail", "slow=1", status=2)
+    assert "slow" in message

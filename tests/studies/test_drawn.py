@@ -14,7 +14,7 @@ import pytest
 import rank1
 from rank1 import Study
 from rank1.compiled import kernel
-from rank1.studies import any_grid, live_design, state
+from rank1.studies import any_grid, live_design, planning, state
 from rank1.studies.events import HELD_OUT, REPEAT, Kind
 from rank1.studies.state import StudyState
 from rank1.studies.storage.sqlite import SqliteReader
@@ -91,7 +91,7 @@ def test_versions_are_in_the_log(create: Callable[..., Study]) -> None:
     assert len(numbers) > 5
     found = design(study)
     assert sorted(found.versions) == numbers
-    assert found.counts().pulls.sum() == 600
+    assert found.evidence.counts().pulls.sum() == 600
     # Every suggestion names the version that was current, and its propensity.
     version = -1
     for event in study.look(lambda _, log: log.page(study.access.study.id, 0, 10**6)):
@@ -266,7 +266,7 @@ def test_what_is_held_out_plays_the_control(create: Callable[..., Study]) -> Non
     assert found.held == len(held)
     assert found.held_sum == pytest.approx(0.25 * len(held))
     assert found.evidence == 400 - len(held)
-    assert design(study).counts().pulls.sum() == 400 - len(held)
+    assert design(study).evidence.counts().pulls.sum() == 400 - len(held)
     study.tell(study.ask(unit=held[0]).id, 1.0)
     assert known(study).book.at[0].held == len(held)
     without = study.ask(count=1000)
@@ -286,11 +286,16 @@ def test_what_was_assigned_elsewhere_is_recorded(create: Callable[..., Study]) -
     records += [(unit, 0, rank1.assign(shares, unit)) for unit in units[50:]]
     first = study.record_many(records)
     assert all(isinstance(each, rank1.studies.Recorded) and each.new for each in first)
-    again = study.record_many(records)
+    names = "unit", "version", "levels", "reward"
+    again = study.record_many(dict(zip(names, each, strict=False)) for each in records)
     assert again == first
     assert not any(each.new for each in again)  # type: ignore[union-attr]
     assert study.counts()["pending"] == 50
-    told = study.reward("u50", 0.5)
+    for wrong in (("u0", 0), {"unit": "u0", "level": {}}, "u0"):
+        with pytest.raises(rank1.InputTypeError, match=r"records\[1\] must be unit, version, lev"):
+            study.record_many([records[0], wrong])
+    (told,) = study.reward_many([{"unit": "u50", "reward": 0.5}])
+    assert isinstance(told, rank1.studies.Report)
     assert told.levels == rank1.assign(shares, "u50")
     assert study.reward("u50", 0.5) == told
     with pytest.raises(rank1.ConflictError, match=r"has the reward 0\.5 already, got 1"):
@@ -375,6 +380,19 @@ def test_segments_come_with_the_visitor(create: Callable[..., Study]) -> None:
     assert is_whole(study)
 
 
+@pytest.mark.parametrize(
+    ("channels", "floor", "expected"), [(3, 0.0, 0.05), (3, 0.1, 0.1), (20, 0.0, 0.025)]
+)
+def test_with_segments_a_level_that_lives_is_shown(
+    create: Callable[..., Study], channels: int, floor: float, expected: float
+) -> None:
+    sides = {"segment": ["s", "t"], "channel": [str(k) for k in range(channels)]}
+    study = create(sides, given=["segment"], floor=floor)
+    assert planning.plan(design(study)).floor == expected
+    assert study.best().assumes[0].startswith("One order: a level that is best on its side is best")
+    assert planning.plan(design(create(floor=floor))).floor == floor
+
+
 def test_new_segments_may_be_added(create: Callable[..., Study]) -> None:
     study = create(MAIL, given=["segment"], new_levels="add")
     play(study, 300, given={"segment": "18-24"})
@@ -405,7 +423,7 @@ def test_levels_come_and_go(create: Callable[..., Study]) -> None:
     play(study, 400)
     seen = {each.levels["headline"] for each in study.ask(count=100)}
     assert "A" not in seen
-    assert design(study).counts().pulls.sum() == 490
+    assert design(study).evidence.counts().pulls.sum() == 490
     study.revise(add={"headline": ["A"]})
     play(study, 200)
     assert is_whole(study)
@@ -424,6 +442,42 @@ def test_retiring_the_winner_revives_the_others(create: Callable[..., Study]) ->
     assert is_whole(study)
 
 
+def play_tie(study: Study, steps: int) -> None:
+    """y and z tie, and x is worse."""
+    rng = np.random.default_rng(1)
+    for _ in range(0, steps, 100):
+        chances = [(s.id, 0.2 if s.levels["image"] == "x" else 0.6) for s in study.ask(count=100)]
+        study.tell_many([(id_, float(rng.random() < chance)) for id_, chance in chances])
+
+
+def test_the_control_keeps_a_share_until_the_study_may_stop(create: Callable[..., Study]) -> None:
+    study = create(sides={"image": ["x", "y", "z"]}, control={"image": "x"})
+    play_tie(study, 600)
+    levels = study.best().levels["image"]
+    assert [level["living"] for level in levels] == [False, True, True]
+    assert study.shares()["sides"]["image"]["x"] == pytest.approx(0.05)
+    assert is_whole(study)
+    # Without a rival the study may stop, and everybody sees the leader.
+    study = create(sides={"image": ["x", "y"]}, control={"image": "x"})
+    play_tie(study, 600)
+    assert study.best().stop
+    assert study.shares()["sides"]["image"] == {"x": 0.0, "y": 1.0}
+
+
+@pytest.mark.validate
+def test_the_lift_over_a_control_that_is_refuted_narrows(create: Callable[..., Study]) -> None:
+    study = create(sides={"image": ["x", "y", "z"]}, control={"image": "x"})
+    widths: list[float] = []
+    for _ in range(2):
+        play_tie(study, 600 + 6000 * len(widths))
+        lift = study.best().lift
+        assert lift is not None
+        assert lift["is_control"]
+        widths.append(lift["high"] - lift["low"])
+    assert not study.best().levels["image"][0]["living"]
+    assert widths[1] < 0.5 * widths[0]
+
+
 def test_a_floor_is_for_what_lives(create: Callable[..., Study]) -> None:
     study = create(floor=0.1, control=CONTROL)
     play(study, 200)
@@ -436,7 +490,10 @@ def test_a_floor_is_for_what_lives(create: Callable[..., Study]) -> None:
         }
         for side, own in shares.items():
             assert all(own[label] >= 0.1 for label in living[side])
-            assert all(share == 0 for label, share in own.items() if label not in living[side])
+            gone = {label: share for label, share in own.items() if label not in living[side]}
+            assert all(
+                share in (0, 0.05 * (label == CONTROL[side])) for label, share in gone.items()
+            )
     assert living == {"headline": {"B"}, "image": {"y"}}
     with pytest.raises(ValueError, match=r"retire\.headline must be other levels than the control"):
         study.revise(retire={"headline": ["A"]})
@@ -458,11 +515,11 @@ def test_only_matured_rewards_are_fitted(create: Callable[..., Study], time: lis
     assert 0.1 < fit[0][1] * fit[1][1] < 0.3
     early = found.versions[1].fit
     assert 0.02 < max(early[0]) * max(early[1]) < 0.4
-    assert len(found._unripe) > 0
+    assert len(found.evidence.unripe) > 0
     assert is_whole(study)
     time[0] += 1001
     study.counts()  # the last failures are noted, and a version begins
-    assert len(found._unripe) == 0
+    assert len(found.evidence.unripe) == 0
     assert is_whole(study)
 
 
@@ -504,7 +561,7 @@ def test_bets_against_arms_are_those_of_the_design(
         told, waiting = waiting[:18], waiting[18:]
         study.tell_many([(each.id, float(rng.random() < mean(each.levels))) for each in told])
     live = design(study)
-    counts = live.counts()
+    counts = live.evidence.counts()
     assert counts.under is not None
     assert (counts.under > counts.version).sum() > 100
     plan = rank1.design.any_grid(live.design)
@@ -529,7 +586,7 @@ def test_bets_against_arms_are_those_of_the_design(
         np.testing.assert_allclose(middle.verdict(live).out, said.out)
     now = any_grid.AnyGrid(live)
     now.verdict(live)
-    rows = live.rows()
+    rows = live.evidence.rows()
     now._take(live, live.number, rows[rows["under"] == live.number])
     np.testing.assert_allclose(now._logs, wealth.logs, rtol=1e-9)
     assert wealth.logs.max() > 1
@@ -587,8 +644,8 @@ def test_what_does_not_harm_stays(create: Callable[..., Study]) -> None:
     for k in range(800):
         unit = f"u{k}"
         study.record(unit, 0, rank1.assign(shares, unit), 0.0, {"left": rng.random() < 0.1})
-    assert design(study).counts(metric=1).pulls.sum() == 800
-    assert not design(study)._harmed()
+    assert design(study).evidence.counts(metric=1).pulls.sum() == 800
+    assert not planning._harmed(design(study))
     assert not design(study).gone
     assert is_whole(study)
 
@@ -625,3 +682,14 @@ def test_it_pays_to_personalise(create: Callable[..., Study]) -> None:
         study.personalise("segment", by="channel")
     with pytest.raises(ValueError, match="by must be one of the sides, segment, channel, got 'x'"):
         study.personalise("channel", by="x")
+
+
+def test_the_seed_and_the_sides_decide_what_units_see(tmp_path: Path) -> None:
+    def salt(name: str, seed: int, *levels: str) -> str:
+        place = tmp_path / "rank1.db"
+        with Study.create(name, levels, ["x", "y"], "find", storage=place, seed=seed) as study:
+            return str(study.shares()["salt"])
+
+    same = salt("a", 1, "A", "B")
+    assert salt("b", 1, "A", "B") == same
+    assert len({same, salt("c", 2, "A", "B"), salt("d", 1, "A", "C")}) == 3

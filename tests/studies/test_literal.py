@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 import rank1
 from rank1 import Study
 from rank1.literal.study import LiteralStudy
+from rank1.studies.events import Event
 from rank1.studies.state import StudyState
 from rank1.studies.storage.sqlite import SqliteReader
 from rank1.studies.unit_of_work import fold_log
@@ -54,10 +56,11 @@ def same_as_literal(study: Study) -> None:
         fold_log(StudyState(spec), *study.look(lambda _, log: study.access.read(log))),
         study.look(lambda state, log: StudyState.from_bytes(spec, state.to_bytes())),
     ):
-        compare(state, literal, events[-1].at)
+        compare(state, literal, events)
 
 
-def compare(state: StudyState, literal: LiteralStudy, now: float) -> None:
+def compare(state: StudyState, literal: LiteralStudy, events: Sequence[Event]) -> None:
+    now = events[-1].at
     at, arms = state.book.at[0], [state.in_log(k) for k in range(state.grid.arms)]
     assert state.counts() == literal.totals()
     assert (state.revision, bool(at.retired)) == (literal.revision, literal.retired)
@@ -69,26 +72,29 @@ def compare(state: StudyState, literal: LiteralStudy, now: float) -> None:
         (sums, [sum(told[arm]) for arm in arms]),
         (state.book.known, [len(known[arm]) for arm in arms]),
         (state.book.known_sums, [sum(known[arm]) for arm in arms]),
-        (state.book.imported, [literal.imported[arm] for arm in arms]),
+        (state.book.imported, [len(literal.imported[arm]) for arm in arms]),
         (state.pending(), [literal.pending()[arm] for arm in arms]),
     ):
         np.testing.assert_allclose(np.ravel(table), expected, atol=1e-9)
     held = literal.held_out
     assert (at.held, at.held_sum) == (len(held), pytest.approx(sum(held)))
     assert at.held_squares == pytest.approx(sum(x * x for x in held))
+    own = literal.own(now)
+    assert (at.seq, at.time) == (events[-1].seq, now)
+    assert at.evidence == len(own)
+    assert (at.gained, at.squares) == pytest.approx((sum(own), sum(x * x for x in own)))
+    delays = [(len(d), sum(d), sum(k * k for k in d)) for d in literal.delays.values()]
+    assert state.book.delays.tolist() == [list(map(float, each)) for each in delays]
     if state.design is not None:
         live = state.settled()
         assert live.number == at.version == literal.version
         names = ("version", "under", "arm", "metric", "value")
         rows = {
             (int(v), int(u), state.in_log(int(arm)), int(metric), float(value)): int(row["count"])
-            for row in live.rows()
+            for row in live.evidence.rows()
             for v, u, arm, metric, value in [tuple(row[name] for name in names)]
         }
         assert rows == dict(literal.rows)
-        own = [x for each in told.values() for x in each]
-        imported = sum(literal.imported.values())
-        assert at.evidence == len(own) - imported
 
 
 class Anything(RuleBasedStateMachine):
@@ -172,6 +178,17 @@ class Anything(RuleBasedStateMachine):
     @rule(value=VALUES, count=st.integers(1, 4))
     def history(self, value: float, count: int) -> None:
         self.study.import_history([("B", "y", value)] * count, key=f"h{next(self.numbers)}")
+
+    @rule(unit=UNITS)
+    def forget(self, unit: str) -> None:
+        """What it was shown and what that brought stays; the name is nobody's from here on."""
+        self.study.forget_unit(unit)
+        assert self.study.look(lambda _, log: log.of_unit(self.study.access.study.id, unit)) is None
+
+    @rule()
+    def add_a_level(self) -> None:
+        if self.study.revision < 2:
+            self.study.revise(add={"image": [f"new {self.study.revision}"]})
 
     @rule()
     def open_again(self) -> None:

@@ -177,7 +177,7 @@ def stopped(folder: Path, number: signal.Signals, when: Callable[[int], Any], *m
             os.killpg(process.pid, number)  # as a terminal does: to the workers, too
         else:
             process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert out == ""
     assert "Traceback" not in err
     assert "Warning" not in err

@@ -61,6 +61,13 @@ def serve(
     access_log: Annotated[
         bool | None, typer.Option(help="A line in the log for each request.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that serve, with PostgreSQL.", **Whole)
+    ] = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option(help="Where to send webhooks; RANK1_SERVE_WEBHOOK_SECRET signs them."),
+    ] = None,
     config: ConfigFile = None,
     demo: Annotated[
         bool,
@@ -81,7 +88,7 @@ def serve(
 
     names = (
         "host", "port", "storage", "tokens", "max_body", "rate", "patience", "drain",
-        "connections", "access_log",
+        "connections", "access_log", "workers", "webhook",
     )  # fmt: skip
     given = {name: context.params[name] for name in names}
     if show_config:

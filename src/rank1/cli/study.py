@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,8 +43,16 @@ Levels = Annotated[
     typer.Option(help="Levels of a side, as image=x,y; may be repeated.", metavar="SIDE=LEVELS"),
 ]
 Out = Annotated[Path, typer.Option(help="The file to write.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+Metrics = Annotated[
+    list[str],
+    typer.Option(help="A second metric that came with the reward.", metavar="METRIC=NUMBER"),
+]
 Id = Annotated[str, typer.Argument(help="Id of a suggestion.")]
+
+
+def answer(json_: bool, document: Any, text: str) -> None:
+    """Print what was done, as a document or as a sentence."""
+    print_json(document) if json_ else show(text)
 
 
 def _opened(name: str, storage: str) -> Any:
@@ -100,10 +107,15 @@ def _guardrails(texts: list[str]) -> dict[str, dict[str, float]]:
     }
 
 
+def _metrics(texts: list[str]) -> dict[str, float] | None:
+    from rank1.cli.options import real
+
+    return {name: real(text) for name, text in _pairs("--guardrail", texts).items()} or None
+
+
 def _size(sides: dict[str, Any]) -> str:
-    """How large a grid is, in words."""
-    words = [f"{len(labels)} {side}{'s' * (len(labels) != 1)}" for side, labels in sides.items()]
-    return " × ".join(words)
+    """How large a grid is: headline (2) × image (3)."""
+    return " × ".join(f"{side} ({len(labels)})" for side, labels in sides.items())
 
 
 @study_app.command(
@@ -180,6 +192,8 @@ def create(
 
     if not (rows and columns) and not side:
         raise InputError("--side", None, "given, or --rows and --columns", got="neither")
+    if side and (rows or columns):
+        raise InputError("--side", side, "left out where --rows or --columns are given")
     study = Study.create(
         name, _labels("--rows", rows) if rows else None,
         _labels("--columns", columns) if columns else None, goal, policy, storage,
@@ -190,10 +204,11 @@ def create(
         min_lift=min_lift, control=_pairs("--control", control) if control else None,
         guardrails=_guardrails(guardrail) if guardrail else None, repeat=repeat,
     )  # fmt: skip
-    if json_:
-        print_json({"name": name, "storage": storage, **study.spec.to_dict()})
-    else:
-        show(f"{name!r}: {_size(study.spec.sides)}, policy {study.policy.label}, in {storage}")
+    answer(
+        json_,
+        {"name": name, "storage": storage, **study.spec.to_dict()},
+        f"{name!r}: {_size(study.spec.sides)}, policy {study.policy.label}, in {storage}",
+    )
     study.close()
 
 
@@ -278,10 +293,7 @@ def tell(
         typer.Argument(help="An id and its reward, and more of them.", metavar="ID REWARD"),
     ],
     storage: Storage = "rank1.db",
-    guardrail: Annotated[
-        list[str],
-        typer.Option(help="A second metric of each report.", metavar="METRIC=NUMBER"),
-    ] = [],  # noqa: B006
+    guardrail: Metrics = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
     """Report rewards: all of them are stored, or none."""
@@ -292,8 +304,8 @@ def tell(
             raise InputError("tell", each, "given ids and rewards", "there is no such option")
     if len(reports) % 2:
         raise InputError("tell", reports, "given an id and its reward, and more of such pairs")
-    metrics = {each: real(text) for each, text in _pairs("--guardrail", guardrail).items()}
-    pairs = [(reports[k], real(reports[k + 1]), metrics or None) for k in range(0, len(reports), 2)]
+    metrics = _metrics(guardrail)
+    pairs = [(reports[k], real(reports[k + 1]), metrics) for k in range(0, len(reports), 2)]
     with _opened(name, storage) as study:
         told = study.tell_many(pairs)
     if json_:
@@ -309,10 +321,7 @@ def cancel(name: Name, id: Id, storage: Storage = "rank1.db", json_: Json = Fals
     """Note that a suggestion was never shown."""
     with _opened(name, storage) as study:
         study.cancel(id)
-    if json_:
-        print_json({"id": id, "state": "cancelled"})
-    else:
-        show(f"{id} is cancelled")
+    answer(json_, {"id": id, "state": "cancelled"}, f"{id} is cancelled")
 
 
 @study_app.command(epilog="Example: rank1 study revise spring --add-rows 35+ --retire-columns push")
@@ -352,230 +361,7 @@ def retire(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> No
     """Close a study: it gives no suggestions any more, and still takes reports."""
     with _opened(name, storage) as study:
         study.retire()
-    if json_:
-        print_json({"name": name, "retired": True})
-    else:
-        show(f"{name} gives no suggestions any more")
-
-
-@study_app.command(epilog="Example: rank1 study archive spring")
-def archive(
-    name: Name,
-    storage: Storage = "rank1.db",
-    undo: Annotated[bool, typer.Option("--undo", help="Show it in lists again.")] = False,
-    json_: Json = False,
-) -> None:
-    """Hide a study from lists; it stays as it is, and can be read."""
-    with _opened(name, storage) as study:
-        if undo:
-            study.unarchive()
-        else:
-            study.archive()
-    if json_:
-        print_json({"name": name, "archived": not undo})
-    else:
-        show(f"{name} is {'listed again' if undo else 'archived: `rank1 study list --all` has it'}")
-
-
-@study_app.command(epilog="Example: rank1 study delete spring --yes")
-def delete(
-    name: Name, storage: Storage = "rank1.db", yes: Yes = False, json_: Json = False
-) -> None:
-    """Delete a study with its whole log, for good."""
-    from rank1.studies import Study
-
-    _confirm(f"delete {name!r} with its whole log", yes)
-    Study.delete(name, storage, confirm=name)
-    if json_:
-        print_json({"name": name, "deleted": True})
-    else:
-        show(f"{name} is deleted")
-
-
-@study_app.command(epilog="Example: rank1 study forget-unit spring visitor-17 --yes")
-def forget_unit(
-    name: Name,
-    unit: Annotated[str, typer.Argument(help="Whose name to remove.")],
-    storage: Storage = "rank1.db",
-    yes: Yes = False,
-    json_: Json = False,
-) -> None:
-    """Remove a unit's name from the log, and the data of its suggestions; its counts stay."""
-    _confirm(f"forget the unit {unit!r} in {name!r}", yes)
-    with _opened(name, storage) as study:
-        changed = study.forget_unit(unit)
-    if json_:
-        print_json({"name": name, "events": changed})
-    else:
-        show(f"{changed:,} events of {name} had it, and have it no more")
-
-
-def _confirm(what: str, yes: bool) -> None:
-    """Ask whether to do what can't be undone; where nobody can answer, --yes is needed."""
-    if not yes and not sys.stdin.isatty():
-        raise InputError("--yes", False, f"given to {what}", "it can't be undone")
-    if not yes:
-        typer.confirm(f"{what}? It can't be undone.", abort=True)
-
-
-@study_app.command(epilog="Example: rank1 study fit spring --repetitions 99")
-def fit(
-    name: Name,
-    storage: Storage = "rank1.db",
-    repetitions: Annotated[
-        int, typer.Option(help="Replays of the study for the p-value; at least 19.", **Whole)
-    ] = 199,
-    json_: Json = False,
-) -> None:
-    """Is the grid of rank one?"""
-    from rank1 import checks
-    from rank1.studies.fitting import LEAST_B
-
-    repetitions = checks.integer("repetitions", repetitions, LEAST_B)
-    with _opened(name, storage) as study:
-        found = study.fit(B=repetitions)
-    if json_:
-        print_json(found.to_dict())
-        return
-    if found.p_value is not None:
-        show(
-            f"deviance {found.deviance:.1f} on {found.degrees_of_freedom} degrees of freedom, "
-            f"p = {found.p_value:.3g}; power {found.power:.0%} for a second peak"
-        )
-        table = _table(*found.sides, "mean", "fitted", "residual")
-        for arm, rate, fitted, residual in found.deviating:
-            table.add_row(*arm, f"{rate:.4g}", f"{fitted:.4g}", f"{residual:+.2f}")
-        show(table)
-    show(found.advice)
-
-
-@study_app.command(epilog="Example: rank1 study export spring --out log.jsonl")
-def export(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Write a line for each suggestion, as JSONL or Parquet."""
-    with _opened(name, storage) as study:
-        lines = study.export(out)
-    if json_:
-        print_json({"file": str(out), "suggestions": lines})
-    else:
-        show(f"{lines:,} suggestions in {out}")
-
-
-@study_app.command("import", epilog="Example: rank1 study import spring known.csv")
-def import_(
-    name: Name,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="CSV, JSONL or Parquet: a column for each side (row, column), and reward, or "
-            "successes and trials; and count, if there is one."
-        ),
-    ],
-    storage: Storage = "rank1.db",
-    column: Annotated[
-        list[str],
-        typer.Option(
-            help="Which column is which, where they have other names, as reward=converted; may be "
-            "repeated.",
-            metavar="NAME=COLUMN",
-        ),
-    ] = [],  # noqa: B006
-    json_: Json = False,
-) -> None:
-    """Add rewards that are known from elsewhere; the same file counts once."""
-    columns = {}
-    for text in column:
-        meaning, equals, own = text.partition("=")
-        if not (equals and meaning and own):
-            raise InputError("--column", text, "written as reward=converted")
-        columns[meaning] = own
-    with _opened(name, storage) as study:
-        found = study.import_history(file, columns=columns)
-    if json_:
-        print_json({"file": str(file), **found.to_dict()})
-        return
-    already = "already imported: " if found.already_imported else ""
-    skipped = f"; {found.skipped:,} lines without one were skipped" if found.skipped else ""
-    show(f"{already}{found.rewards:,} rewards from {file}{skipped}")
-
-
-@study_app.command(epilog="Example: rank1 study replay spring --policy ucb1")
-def replay(
-    name: Name,
-    policy: Annotated[str, typer.Option(help="See `rank1 policies`.")],
-    storage: Storage = "rank1.db",
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)] = 1,
-    json_: Json = False,
-) -> None:
-    """Play another policy on the rewards of the log, each arm's in their order."""
-    with _opened(name, storage) as study:
-        found = study.replay(policy, seed)
-    if json_:
-        print_json(found.to_dict())
-        return
-    end = f"then {' × '.join(found.exhausted)} had none left" if found.exhausted else "all of them"
-    show(
-        f"{found.policy}: {found.rate:.4g} a reward over {found.steps:,} of {found.rewards:,} "
-        f"rewards ({end}); the log has {found.logged_rate:.4g} a reward. "
-        f"It ends on {' × '.join(found.best)}."
-    )
-
-
-@study_app.command(epilog="Example: rank1 study verify spring --json")
-def verify(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Recompute the study from its log, and compare; status 1 if something is wrong."""
-    with _opened(name, storage) as study:
-        found = study.verify()
-    if json_:
-        print_json(found.to_dict())
-    else:
-        words = [f"{value:,} {key}" for key, value in found.to_dict().items() if key[0] in "srpec"]
-        show(f"{'ok' if found.ok else 'not ok'}: {', '.join(words)}" if found.ok else "not ok:")
-        for text in found.problems:
-            show(f"- {text}")
-    if not found.ok:
-        raise typer.Exit(1)
-
-
-@study_app.command(epilog="Example: rank1 study backup --out copy.db")
-def backup(
-    out: Out,
-    name: Annotated[str | None, typer.Argument(help="A study that must be there.")] = None,
-    storage: Storage = "rank1.db",
-    json_: Json = False,
-) -> None:
-    """Copy the whole storage to a new file, while others write; the copy is checked."""
-    from rank1.studies.storage import open_storage
-
-    place = open_storage(storage)
-    if name is not None:
-        with place.reading() as log:
-            log.study(name)
-    place.backup(out)
-    place.close()
-    if json_:
-        print_json({"storage": storage, "backup": str(out)})
-    else:
-        show(f"{storage} is copied to {out}")
-
-
-@study_app.command(epilog="Example: rank1 study doctor --json")
-def doctor(storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Look at a storage and all its studies; status 1 if something is wrong."""
-    from rank1.studies.verification import examine
-
-    found = examine(storage)
-    if json_:
-        print_json(found)
-    else:
-        for key, value in found["versions"].items():
-            show(f"{key} {value}")
-        for each in found["studies"]:
-            show(f"{each['name']}: {'ok' if each['ok'] else 'NOT OK'}, {each['reports']:,} reports")
-        for text in found["problems"]:
-            show(f"- {text}")
-        show("all is well" if found["ok"] else "something is wrong")
-    if not found["ok"]:
-        raise typer.Exit(1)
+    answer(json_, {"name": name, "retired": True}, f"{name} gives no suggestions any more")
 
 
 def _table(*names: str) -> Any:

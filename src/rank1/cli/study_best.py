@@ -66,8 +66,8 @@ def _verdicts(found: Any) -> None:
     show(f"On any grid: {found.any_grid_reason}.")
     if found.leader is not None:
         show(
-            f"{found.rate:.4g} a reward so far, where an equal split would have brought about "
-            f"{found.equal_split:.4g}"
+            f"The average reward is {found.rate:.4g} so far; an equal split would have brought "
+            f"about {found.equal_split:.4g}."
         )
 
 

@@ -12,7 +12,18 @@ import typer
 
 from rank1.cli.app import print_json, show
 from rank1.cli.options import Json
-from rank1.cli.study import Name, Out, Storage, _opened, _pairs, _table, study_app
+from rank1.cli.study import (
+    Metrics,
+    Name,
+    Out,
+    Storage,
+    _metrics,
+    _opened,
+    _pairs,
+    _table,
+    answer,
+    study_app,
+)
 from rank1.errors import FileError, InputError, Rank1Error
 
 Unit = Annotated[str, typer.Argument(help="The visitor, customer or session it was shown to.")]
@@ -44,10 +55,11 @@ def assign(
     with _opened(name, storage) as study:
         current = study.shares()
     levels = drawn(current, unit, _pairs("--given", given))
-    if json_:
-        print_json({"unit": unit, "version": current["version"], "levels": levels})
-    else:
-        show(f"{' × '.join(levels.values())} (version {current['version']})")
+    answer(
+        json_,
+        {"unit": unit, "version": current["version"], "levels": levels},
+        f"{' × '.join(levels.values())} (version {current['version']})",
+    )
 
 
 @study_app.command(
@@ -62,6 +74,7 @@ def record(
         list[str], typer.Option(help="A level of each side.", metavar="SIDE=LEVEL")
     ] = [],  # noqa: B006
     reward: Reward = None,
+    guardrail: Metrics = [],  # noqa: B006
     file: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +95,8 @@ def record(
             if unit is None or version is None:
                 raise InputError("record", None, "given a unit and --version, or --file")
             told = None if reward is None else real(reward)
-            found = [study.record(unit, version, _pairs("--level", level), told)]
+            levels = _pairs("--level", level)
+            found = [study.record(unit, version, levels, told, _metrics(guardrail))]
     refused = [(k, each) for k, each in enumerate(found, 1) if isinstance(each, Rank1Error)]
     stored = [each for each in found if not isinstance(each, Rank1Error)]
     new = sum(each.new for each in stored)
@@ -109,7 +123,8 @@ def _records(path: Path, sides: list[str]) -> list[tuple[Any, ...]]:
                 ]
             lines = list(csv.DictReader(file))
     except (OSError, ValueError, AttributeError) as error:
-        raise FileError(f"{str(path)!r} can't be read: {error}", where=str(path)) from None
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"{str(path)!r} can't be read: {reason}", where=str(path)) from None
     missing = [each for each in ("unit", "version", *sides) if each not in (lines or [{}])[0]]
     if missing:
         raise FileError(
@@ -149,6 +164,7 @@ def reward(
     name: Name,
     unit: Unit,
     amount: Annotated[str, typer.Argument(help="Its reward.", metavar="REWARD")],
+    guardrail: Metrics = [],  # noqa: B006
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
@@ -156,11 +172,10 @@ def reward(
     from rank1.cli.options import real
 
     with _opened(name, storage) as study:
-        told = study.reward(unit, real(amount))
-    if json_:
-        print_json(told.to_dict())
-    else:
-        show(f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}")
+        told = study.reward(unit, real(amount), _metrics(guardrail))
+    answer(
+        json_, told.to_dict(), f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}"
+    )
 
 
 @study_app.command(epilog="Example: rank1 study report home --out home.html")
@@ -168,17 +183,14 @@ def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
     """Write a page for people who weren't there: one HTML file, which can be printed."""
     with _opened(name, storage) as study:
         study.report(out)
-    if json_:
-        print_json({"file": str(out)})
-    else:
-        show(f"{out} is written")
+    answer(json_, {"file": str(out)}, f"{out} is written")
 
 
 @study_app.command(epilog="Example: rank1 study forecast home --per-day 4000")
 def forecast(
     name: Name,
     per_day: Annotated[
-        float | None, typer.Option(help="Visitors a day; default: the study's own so far.")
+        float | None, typer.Option(help="Rewards a day, for an answer in days.")
     ] = None,
     storage: Storage = "rank1.db",
     json_: Json = False,
@@ -186,10 +198,7 @@ def forecast(
     """Print how many reports, and days, a verdict will still take."""
     with _opened(name, storage) as study:
         found = study.forecast(per_day=per_day)
-    if json_:
-        print_json(found.to_dict())
-    else:
-        show(found.statement)
+    answer(json_, found.to_dict(), found.statement)
 
 
 @study_app.command(epilog="Example: rank1 study personalise mail channel --by segment")

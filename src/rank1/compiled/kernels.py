@@ -178,7 +178,8 @@ class _Background:
     def __init__(self) -> None:
         self.asked: set[Any] = set()
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name="rank1-compiler", daemon=True).start()
+        self._thread = threading.Thread(target=self._work, name="rank1-compiler", daemon=True)
+        self._thread.start()
 
     def ask(self, key: Any, *what: Any) -> None:
         """Compile a function for the arguments of a call, if nobody has asked for it yet."""
@@ -186,9 +187,14 @@ class _Background:
             self.asked.add(key)
             self._queue.put((key, *what))
 
+    def end(self) -> None:
+        """Compile what was asked for, and nothing more."""
+        self._queue.put(None)
+        self._thread.join()
+
     def _work(self) -> None:
-        while True:
-            self._compile(*self._queue.get())
+        while (job := self._queue.get()) is not None:
+            self._compile(*job)
 
     def _compile(self, key: Any, function: Any, arguments: Any, given: Any) -> None:
         try:

@@ -9,14 +9,16 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
+from numba.core.registry import cpu_target
 from numba.extending import overload
 
 from rank1.compiled.dispatch import OPTIONS, noted
@@ -40,7 +42,8 @@ def dispatcher(
         """Compile for arguments like these, which nothing is done with."""
         _register()
         try:
-            return compile_for_args(*given)
+            with _quick_helpers():
+                return compile_for_args(*given)
         except NumbaError as error:
             if not arguments:
                 raise
@@ -58,6 +61,41 @@ def _register() -> None:
             function, chooser, options = noted.popleft()
             more: Any = {"strict": False, "jit_options": dict(options)}
             overload(function, **more)(chooser)
+
+
+class _Library(JITCodeLibrary):
+    """What only compiled code calls is optimised in full as a part of its kernel, and not before.
+
+    Numba would do it for each function and again for all that it calls, level by level: that took
+    a third of the time, and the kernel is no faster for it.
+    """
+
+    def _optimize_final_module(self) -> None:
+        if any(one.name.startswith(FOR_PYTHON) for one in self._final_module.functions):
+            super()._optimize_final_module()  # type: ignore[no-untyped-call]
+            return
+        codegen: Any = self._codegen
+        passes, builder = codegen._module_pass_manager(
+            loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level,
+            cost="cheap",
+        )  # fmt: skip
+        passes.run(self._final_module, builder)
+
+
+#: How the function begins through which Python calls a kernel.
+FOR_PYTHON = "_ZN7cpython"
+
+
+@contextlib.contextmanager
+def _quick_helpers() -> Iterator[None]:
+    """For what is compiled here; no other thread compiles meanwhile."""
+    with global_compiler_lock:
+        codegen: Any = cpu_target.target_context.codegen()
+        codegen._library_class = _Library
+        try:
+            yield
+        finally:
+            del codegen._library_class
 
 
 def _after_fork() -> None:

@@ -17,6 +17,7 @@ import hashlib
 import importlib.util
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
@@ -40,6 +41,8 @@ class _Source(NamedTuple):
 # Both are for as long as no module in them is imported again.
 _sources: dict[str, _Source] = {}
 _digests: dict[str, str] = {}
+#: In Python 3.11, of two threads that parse at the same time one may get a SystemError.
+_parsing = threading.Lock()
 
 
 class _Imports:
@@ -115,7 +118,8 @@ def _read(name: str) -> _Source:
         )
     token = hashlib.sha256(data).hexdigest()
     try:
-        tree = ast.parse(data) if spec.origin.endswith(".py") else ast.Module([], [])
+        with _parsing:
+            tree = ast.parse(data) if spec.origin.endswith(".py") else ast.Module([], [])
     except (SyntaxError, ValueError):
         return _Source(token)
     package = name if spec.submodule_search_locations is not None else name.rpartition(".")[0]

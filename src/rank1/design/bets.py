@@ -17,7 +17,7 @@ Levels of all sides stand in one row: level k of side d is at `sides[d].begin + 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +30,15 @@ __all__ = [
     "LEADERS",
     "LONGER",
     "SIDE",
+    "Book",
     "clipped",
-    "fold_many",
-    "fold_pairs",
-    "fold_report",
+    "fold_reports",
     "give_slots",
-    "log_means",
+    "log_mean",
     "prepare",
+    "show",
     "sides_of",
-    "stake",
     "take_logs",
-    "total_of",
 ]
 
 Floats = NDArray[np.float64]
@@ -57,11 +55,32 @@ MOST = 0.95
 LEAST_MEAN, LARGEST_MEAN = 1e-4, 0.99
 #: A product of this number of factors neither overflows nor vanishes: each is in [0.05, 1000].
 FACTORS = 64
+#: As many equal factors are multiplied one by one; the logarithm of more is quicker.
+FEW = 4
 
 #: Levels that may lead a side, one after another, with a process of their own.
 LEADERS = 64
 
 SIDE = record("levels", "stride", "begin")
+
+
+class Book(NamedTuple):
+    """What is bet on, and what was won.
+
+    Beyond the levels there are rows for the bets against "l exceeds the leader by at least the
+    smallest lift": for level l of side d, row `rows[d] + slot·levels + l`, where `slots` has the
+    number of each level among those that have led, −1 for none. Both are empty without such a lift.
+    """
+
+    sides: Records
+    kappas: Floats
+    leaders: Ints
+    fit: Floats
+    logs: Floats  # the wealth of each row and κ is exp(logs)·wealth ...
+    wealth: Floats
+    factors: Ints  # ... and this is how many factors are in `wealth`
+    slots: Ints
+    rows: Ints
 
 
 def sides_of(grid: Grid) -> Records:
@@ -72,19 +91,6 @@ def sides_of(grid: Grid) -> Records:
     """
     begins = np.cumsum([0, *grid.sizes[:-1]])
     return np.array(list(zip(grid.sizes, grid.strides, begins, strict=True)), SIDE)
-
-
-@inlined
-def stake(kappa: float, rho: float, m: float, top: float) -> float:
-    """How much is bet: c, for rewards of at most `top` where l is shown."""
-    c = kappa / (1.0 - m)
-    lost = c * rho * m
-    if lost > MOST:
-        c *= MOST / lost
-    lost = c * (1.0 - rho) * (top - m)
-    if lost > MOST:
-        c *= MOST / lost
-    return c
 
 
 @inlined
@@ -115,68 +121,70 @@ def prepare(
 
 
 @inlined
-def total_of(sides: Records, fit: Floats, arm: int) -> float:
-    """The product of all factors of an arm."""
+def show(sides: Records, arm: int, shown: Ints) -> None:
+    """Where the levels of an arm stand in the row of all levels."""
+    for d in range(len(sides)):
+        level = arm // sides[d].stride
+        arm -= level * sides[d].stride
+        shown[d] = sides[d].begin + level
+
+
+@inlined
+def fold_reports(
+    book: Any, rho: Floats, base: Floats, shown: Ints, x: float, count: float, ones: int,
+    lift: float,
+) -> None:  # fmt: skip
+    """Fold reports of the arm with these levels: `count` with the reward x, `ones` with 1.
+
+    `book` is a `Book`, or any other tuple with its fields.
+    """
     product = 1.0
-    for d in range(len(sides)):
-        product *= fit[sides[d].begin + arm // sides[d].stride % sides[d].levels]
-    return product
+    for d in range(len(shown)):
+        product *= book.fit[shown[d]]
+    for d in range(len(shown)):
+        begin, levels, leader = book.sides[d].begin, book.sides[d].levels, book.leaders[d]
+        a = begin + leader
+        if leader < 0 or rho[a] == 0.0:
+            continue
+        first, last, ahead = shown[d], shown[d] + 1, shown[d] == a
+        others = product / book.fit[first]
+        if ahead:
+            first, last = begin, begin + levels
+        for k in range(first, last):
+            r = rho[k]
+            if r == 0.0 or k == a:
+                continue
+            m, part = clipped(base[k] * others), r if ahead else r - 1.0
+            scale, most = 1.0 / (1.0 - m), MOST / max(r * m, (1.0 - r) * (1.0 - m))
+            multiply(book, k, scale, most, part * (x - m), count)
+            multiply(book, k, scale, most, part * (1.0 - m), ones)
+            if lift > 0.0 and book.slots[a] >= 0:
+                row = book.rows[d] + book.slots[a] * levels + k - begin
+                more = 1.0 + lift if ahead else 1.0
+                m = clipped((base[k] + (1.0 - r) * lift * book.fit[a]) * others)
+                scale, most = 1.0 / (1.0 - m), MOST / max(r * m, (1.0 - r) * (1.0 - m))
+                multiply(book, row, scale, most, part * (more * x - m), count)
+                multiply(book, row, scale, most, part * (more - m), ones)
 
 
 @inlined
-def multiply(
-    k: int, sign: float, rho: float, m: float, x: float, kappas: Floats, wealth: Floats
-) -> None:
-    """Multiply the wealths of a level; `sign` is 1 where a was shown, −1 where l was."""
-    part = (rho if sign > 0.0 else rho - 1.0) * (x - m)
-    # As `stake`, with the divisions done once.
-    scale = 1.0 / (1.0 - m)
-    most = MOST / max(rho * m, (1.0 - rho) * (1.0 - m))
-    for j in range(len(kappas)):
-        wealth[k, j] *= 1.0 + min(kappas[j] * scale, most) * part
-
-
-@inlined
-def fold_report(
-    sides: Records,
-    leaders: Ints,
-    rho: Floats,
-    base: Floats,
-    fit: Floats,
-    kappas: Floats,
-    logs: Floats,
-    wealth: Floats,
-    factors: Ints,
-    arm: int,
-    x: float,
-) -> None:
-    """Fold one report. The wealth is exp(logs)·wealth; `factors` counts those in `wealth`."""
-    product = total_of(sides, fit, arm)
-    for d in range(len(sides)):
-        leader, begin = leaders[d], sides[d].begin
-        if leader < 0 or rho[begin + leader] == 0.0:
-            continue
-        shown = begin + arm // sides[d].stride % sides[d].levels
-        others = product / fit[shown]
-        if shown != begin + leader:
-            if rho[shown] > 0.0:
-                m = clipped(base[shown] * others)
-                multiply(shown, -1.0, rho[shown], m, x, kappas, wealth)
-                factors[shown] += 1
-                if factors[shown] >= FACTORS:
-                    take_logs(shown, logs, wealth, factors)
-            continue
-        for k in range(begin, begin + sides[d].levels):
-            if rho[k] > 0.0 and k != shown:
-                multiply(k, 1.0, rho[k], clipped(base[k] * others), x, kappas, wealth)
-                factors[k] += 1
-                if factors[k] >= FACTORS:
-                    take_logs(k, logs, wealth, factors)
+def multiply(book: Any, k: int, scale: float, most: float, part: float, count: float) -> None:
+    """Multiply the wealths of a row by 1 + c·part, `count` times."""
+    if count <= FEW and count == int(count):
+        for _ in range(int(count)):
+            for j in range(len(book.kappas)):
+                book.wealth[k, j] *= 1.0 + min(book.kappas[j] * scale, most) * part
+        book.factors[k] += int(count)
+        if book.factors[k] >= FACTORS:
+            take_logs(book.logs, book.wealth, book.factors, k)
+    else:
+        for j in range(len(book.kappas)):
+            book.logs[k, j] += count * math.log1p(min(book.kappas[j] * scale, most) * part)
 
 
 @jit
-def take_logs(k: int, logs: Floats, wealth: Floats, factors: Ints) -> None:
-    """Move a level's products into its logarithms."""
+def take_logs(logs: Floats, wealth: Floats, factors: Ints, k: int) -> None:
+    """Move a row's products into its logarithms."""
     for j in range(logs.shape[1]):
         logs[k, j] += math.log(wealth[k, j])
         wealth[k, j] = 1.0
@@ -184,82 +192,14 @@ def take_logs(k: int, logs: Floats, wealth: Floats, factors: Ints) -> None:
 
 
 @jit
-def fold_many(
-    sides: Records,
-    leaders: Ints,
-    rho: Floats,
-    base: Floats,
-    fit: Floats,
-    kappas: Floats,
-    logs: Floats,
-    arm: int,
-    x: float,
-    count: float,
-) -> None:
-    """Fold `count` reports of one arm, all with the reward x, straight into the logarithms."""
-    product = total_of(sides, fit, arm)
-    for d in range(len(sides)):
-        leader, begin = leaders[d], sides[d].begin
-        if leader < 0 or rho[begin + leader] == 0.0:
-            continue
-        shown = begin + arm // sides[d].stride % sides[d].levels
-        others = product / fit[shown]
-        first, last, ahead = shown, shown + 1, False
-        if shown == begin + leader:
-            first, last, ahead = begin, begin + sides[d].levels, True
-        for k in range(first, last):
-            r = rho[k]
-            if r == 0.0 or k == begin + leader:
-                continue
-            m = clipped(base[k] * others)
-            part = (r if ahead else r - 1.0) * (x - m)
-            scale, most = 1.0 / (1.0 - m), MOST / max(r * m, (1.0 - r) * (1.0 - m))
-            for j in range(len(kappas)):
-                logs[k, j] += count * math.log1p(min(kappas[j] * scale, most) * part)
-
-
-@jit
-def fold_pairs(
-    sides: Records,
-    leaders: Ints,
-    rho: Floats,
-    base: Floats,
-    fit: Floats,
-    kappas: Floats,
-    slots: Ints,
-    rows: Ints,
-    pairs: Floats,
-    lift: float,
-    arm: int,
-    x: float,
-    count: float,
-) -> None:
-    """Fold `count` equal reports into the bets against "l exceeds the leader by the lift".
-
-    `slots` has the number of each level among those that have led, −1 for none; row
-    `rows[d] + slot·levels + l` of `pairs` has what was won against l.
-    """
-    product = total_of(sides, fit, arm)
-    for d in range(len(sides)):
-        leader, begin, levels = leaders[d], sides[d].begin, sides[d].levels
-        if leader < 0 or slots[begin + leader] < 0:
-            continue
-        a = begin + leader
-        shown = begin + arm // sides[d].stride % levels
-        others = product / fit[shown]
-        first, last = shown, shown + 1
-        if shown == a:
-            first, last = begin, begin + levels
-        for k in range(first, last):
-            if rho[k] > 0.0 and k != a:
-                m = clipped((base[k] + (1.0 - rho[k]) * lift * fit[a]) * others)
-                part = (rho[k] - 1.0) * (x - m)
-                if shown == a:
-                    part = rho[k] * ((1.0 + lift) * x - m)
-                row = rows[d] + slots[a] * levels + k - begin
-                for j in range(len(kappas)):
-                    c = stake(kappas[j], rho[k], m, 1.0)
-                    pairs[row, j] += count * math.log1p(c * part)
+def log_mean(logs: Floats, wealth: Floats, k: int) -> float:
+    """The logarithm of a row's average wealth."""
+    most, total = logs[k, 0], 0.0
+    for j in range(1, logs.shape[1]):
+        most = max(most, logs[k, j])
+    for j in range(logs.shape[1]):
+        total += math.exp(logs[k, j] - most) * wealth[k, j]
+    return most + math.log(total / logs.shape[1])
 
 
 @jit
@@ -274,16 +214,3 @@ def give_slots(sides: Records, leaders: Ints, slots: Ints) -> None:
                     given += 1
             if given < LEADERS:
                 slots[begin + leaders[d]] = given
-
-
-@jit
-def log_means(logs: Floats, found: Floats) -> None:
-    """The logarithm of each row's average wealth."""
-    for k in range(len(logs)):
-        most = logs[k, 0]
-        for j in range(1, logs.shape[1]):
-            most = max(most, logs[k, j])
-        total = 0.0
-        for j in range(logs.shape[1]):
-            total += math.exp(logs[k, j] - most)
-        found[k] = most + math.log(total / logs.shape[1])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rank1.compiled import kernel_for
-from rank1.design.bets import fold_many, fold_pairs, give_slots, prepare
+from rank1.design.bets import Book, fold_reports, give_slots, prepare, show
 from rank1.design.counts import Counts, checked_counts, runs, tally
 from rank1.design.shares import drop
 from rank1.design.values import (
@@ -110,45 +110,45 @@ def fold(
     rows = checked_counts(design, versions, counts)
     for number in {*rows.version.tolist(), *([] if rows.under is None else rows.under.tolist())}:
         checked_version(design, versions[number])
-    logs, slots, pairs = wealth.logs.copy(), wealth.slots.copy(), wealth.pairs.copy()
+    levels, slots = len(wealth.logs), wealth.slots.copy()
+    logs = np.concatenate([wealth.logs, wealth.pairs])
+    products, factors = np.ones_like(logs), np.zeros(len(logs), np.int64)
     for own, current, part in runs(rows):
         by = under or versions[current]
         if not by.bets:
             continue
         shares, fit = np.concatenate(versions[own].shares), np.concatenate(by.fit)
         leaders = np.array(by.leaders)
-        rho, base = np.zeros((2, len(shares)))
+        rho, base = np.zeros((2, levels))
         prepare(design.sides, leaders, shares, fit, rho, base)
         if len(slots):
             give_slots(design.sides, leaders, slots)
+        book = Book(
+            design.sides, design.kappas, leaders, fit, logs, products, factors, slots,
+            levels + design.pair_rows,
+        )  # fmt: skip
         work = sum(  # a report of a leader is bet on against all levels, another against one
-            len(part.arm) + levels * int((part.arm // stride % levels == leader).sum())
-            for levels, stride, leader in zip(
+            len(part.arm) + size * int((part.arm // stride % size == leader).sum())
+            for size, stride, leader in zip(
                 design.sizes, design.grid.strides, by.leaders, strict=True
             )
         )
         kernel_for(_fold_rows, work=work)(
-            design.sides, leaders, rho, base, fit, design.kappas, logs, part.arm,
-            design.scaled(part.reward), part.pulls, slots, design.pair_rows, pairs, design.min_lift,
+            book, rho, base, np.zeros_like(leaders), part.arm, design.scaled(part.reward),
+            part.pulls, design.min_lift,
         )  # fmt: skip
-    return Wealth(logs, slots, pairs)
+    logs += np.log(products)
+    return Wealth(logs[:levels], slots, logs[levels:])
 
 
 def _fold_rows(
-    sides: Any, leaders: Ints, rho: Floats, base: Floats, fit: Floats, kappas: Floats, logs: Floats,
-    arms: Ints, x: Floats, count: Floats, slots: Ints, rows: Ints,
-    pairs: Floats, lift: float,
+    book: Any, rho: Floats, base: Floats, shown: Ints, arms: Ints, x: Floats, count: Floats,
+    lift: float,
 ) -> None:  # fmt: skip
     """Reports under one version."""
     for row in range(len(arms)):
-        fold_many(
-            sides, leaders, rho, base, fit, kappas, logs, arms[row], x[row], count[row],
-        )  # fmt: skip
-        if lift > 0.0:
-            fold_pairs(
-                sides, leaders, rho, base, fit, kappas, slots, rows, pairs, lift, arms[row],
-                x[row], count[row],
-            )  # fmt: skip
+        show(book.sides, arms[row], shown)
+        fold_reports(book, rho, base, shown, x[row], count[row], 0, lift)
 
 
 def verdict(design: Design, version: Version, wealth: Wealth) -> Verdict:

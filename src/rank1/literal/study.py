@@ -22,7 +22,7 @@ DEFAULT = 1
 
 @dataclass
 class LiteralStudy:
-    """A study without levels that come and go or means that are forgotten.
+    """A study without levels that are retired or means that are forgotten.
 
     Parameters
     ----------
@@ -44,9 +44,15 @@ class LiteralStudy:
     evidence: dict[int, list[tuple[float, float]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    imported: Counter[int] = field(default_factory=Counter)
+    #: What of it came from elsewhere.
+    imported: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    #: Delays of rewards, in events, by whether the reward was above the average so far.
+    delays: dict[bool, list[int]] = field(default_factory=lambda: {False: [], True: []})
     #: How often (version, current version, arm, metric, value).
     rows: Counter[tuple[int, int, int, int, float]] = field(default_factory=Counter)
+    #: Rewards so far, without those from elsewhere, and their sum.
+    credited: int = 0
+    gained: float = 0.0
     held_out: list[float] = field(default_factory=list)
     version: int = -1
     revision: int = 0
@@ -68,13 +74,16 @@ class LiteralStudy:
                     since = shown.at + self.window if waits else event.at
                     dropped = EXPIRED in before and self.on_expiry == "drop"
                     self._credit(shown, event.value, since, not dropped)
+                    if shown.tag != REPEAT and not waits and not dropped:
+                        high = self.credited * self._scaled(event.value) > self.gained
+                        self.delays[high].append(event.seq - shown.seq)
                 elif event.kind == EXPIRED and event.tag == DEFAULT:
                     self._credit(shown, event.value, event.at, True)
                 before.append(event.kind)
             elif event.kind == HISTORY:
-                x = (event.value - self.low) / (self.high - self.low)
+                x = self._scaled(event.value)
                 self.evidence[event.arm] += [(event.at, x)] * event.tag
-                self.imported[event.arm] += event.tag
+                self.imported[event.arm] += [x] * event.tag
             elif event.kind == GUARDRAIL and event.tag >= 0:
                 self.rows[event.tag, self.version, event.arm, event.metric, event.value] += 1
             self.version = event.tag if event.kind == VERSION else self.version
@@ -83,13 +92,24 @@ class LiteralStudy:
         return self
 
     def _credit(self, shown: Any, value: float, since: float, is_bet_on: bool) -> None:
-        x = (value - self.low) / (self.high - self.low)
+        x = self._scaled(value)
         if shown.tag == HELD_OUT:
             self.held_out.append(x)
         elif shown.tag != REPEAT:
             self.evidence[shown.arm].append((since, x))
+            self.credited += 1
+            self.gained += x
             if self.drawn and is_bet_on:
                 self.rows[shown.tag, self.version, shown.arm, 0, value] += 1
+
+    def _scaled(self, value: float) -> float:
+        return (value - self.low) / (self.high - self.low)
+
+    def own(self, now: float = math.inf) -> list[float]:
+        """What is evidence by now, without what came from elsewhere."""
+        found = Counter(x for each in self.evidence.values() for at, x in each if at <= now)
+        found -= Counter(x for each in self.imported.values() for x in each)
+        return list(found.elements())
 
     def totals(self) -> dict[str, int]:
         """How many exposures there are, and what became of them."""

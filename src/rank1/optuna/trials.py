@@ -83,8 +83,9 @@ class Choice:
     tag: int
     #: When it was chosen, in seconds since 1970; later than all that its chooser knew of.
     at: float
-    #: How many pulls its chooser knew of.
+    #: How many pulls its chooser knew of, and how many that had ended.
     after: int
+    ended: int = 0
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> Choice:
@@ -131,9 +132,6 @@ class Trials:
         self.settings = settings
         self.by = [*settings.names, settings.policy.label, settings.horizon]
         self.maximise = study.direction == StudyDirection.MAXIMIZE
-        #: Whether the policy can't use a pull that was chosen without knowing of all before it,
-        #: because it plays in stages or rounds, with as many rewards of every line.
-        self.strict = settings.policy.leaps is not None
         self.grid: tuple[CategoricalDistribution, ...] = ()
         self.entries: list[Entry] = []
         self.begin = 0  # all trials before this one have ended
@@ -188,7 +186,7 @@ class Trials:
         if self.entries:  # the clock of another worker may be ahead
             at = max(at, float(np.nextafter(self.entries[-1].at, np.inf)))
         levels = list(self.memory.levels_of(pull.arm))
-        choice = Choice(self.by, number, levels, pull.tag, at, self.pulls)
+        choice = Choice(self.by, number, levels, pull.tag, at, self.pulls, self.endings)
         self.entries.append(self._suggested(choice))
         self.issued.add(number)
         self._fold(self.entries[-1:], chosen=True)
@@ -205,7 +203,13 @@ class Trials:
     def _start(self) -> None:
         self._memory = self.settings.started([len(it.choices) for it in self.grid])
         self.seq = 1  # of the next event
-        self.pulls = 0
+        self.pulls = self.endings = 0
+        # Some policies can't use a pull that was chosen without knowing of all before it: those in
+        # stages or rounds need as many rewards of every line. Shares depend on the rewards that
+        # are in; on pulls only where a reward must be old enough to count.
+        policy, drawn = self.settings.policy, hasattr(self._memory.state, "shares")
+        self.needs_endings = policy.leaps is not None and drawn
+        self.needs_pulls = policy.leaps is not None and (not drawn or policy.settings["window"] > 0)
         self.seq_of: dict[int, int] = {}  # of pulls that wait for their reward, by trial
 
     def _news(self, trial: FrozenTrial) -> list[Entry]:
@@ -234,7 +238,12 @@ class Trials:
     def _suggested(self, choice: Choice) -> Entry:
         arm = self._arm(choice.levels)
         at = choice.at, False, choice.number
-        return Entry(*at, Kind.SUGGESTED, arm, choice.tag, choice.after)
+        knew = self._known(choice.after, choice.ended)
+        return Entry(*at, Kind.SUGGESTED, arm, choice.tag, knew)
+
+    def _known(self, pulls: int, endings: int) -> int:
+        """How much a chooser knew of what the policy needs."""
+        return self.needs_pulls * pulls + self.needs_endings * endings
 
     def _end_of(self, trial: FrozenTrial, choice: Choice | None) -> float:
         """When a trial ended, in seconds since 1970; the same for readers in all time zones."""
@@ -286,12 +295,13 @@ class Trials:
         """The entry as the log of a live study would have it; None if nothing is to be learned."""
         kind, arm = entry.kind, entry.arm
         if kind == Kind.SUGGESTED:
-            unaware = entry.value < self.pulls
+            unaware = entry.value < self._known(self.pulls, self.endings)
             self.pulls += 1
-            if self.strict and unaware:
+            if unaware:
                 return None
             self.seq_of[entry.number] = self.seq
             return Event(kind, arm, entry.tag)
+        self.endings += 1
         if kind == Kind.HISTORY:
             return Event(kind, arm, entry.tag, value=entry.value)
         if entry.number not in self.seq_of:

@@ -273,17 +273,16 @@ class Averages(Simple):
 class Leaps(NamedTuple):
     """How a policy's runs are played many pulls at a time, equal in law to playing each.
 
-    `play(state, law, rng, splitter, n, checkpoints, curve, totals, *room)` plays n steps from the
-    first one and is compiled for the state and the law; it returns the step it reached and the arm
-    at which it stopped, as the loop does. `room(law, grid, checkpoints)` allocates the arrays it
-    works in. `until_done` takes the same arguments and also stops as soon as the state is done;
-    for policies with a stopping rule of their own. `suits(policy, problem)` is whether this policy
-    can be played so on this problem, whose law has the methods it takes.
+    `play(state, law, rng, splitter, n, until_done, checkpoints, curve, totals, *room)` plays n
+    steps from the first one and is compiled for the state and the law; it returns the step it
+    reached and the arm at which it stopped, as the loop does. With `until_done`, which only a
+    policy with a stopping rule of its own is given, it ends as soon as the state is done.
+    `room(law, grid, checkpoints)` allocates the arrays it works in. `suits(policy, problem)` is
+    whether this policy can be played so on this problem, whose law has the methods it takes.
     """
 
     play: Callable[..., tuple[int, int]]
     room: Callable[..., tuple[Any, ...]]
-    until_done: Callable[..., tuple[int, int]] | None = None
     suits: Callable[[Any, Any], bool] = lambda policy, problem: True
 
 

@@ -59,8 +59,8 @@ class BetElim(Policy):
     A report is bet on with the shares of the version that its pull was drawn under, which the
     pull's tag names, and with the leaders and the fit of the current version. Versions depend on
     reports, never on which pulls are pending, so rewards may come late, in any order or never, as
-    long as the delay doesn't depend on the level. Where the version is no longer kept, a report
-    counts for the fit but not for the bets.
+    long as the delay doesn't depend on the level, nor on the reward unless that is 0 or 1. Where
+    the version is no longer kept, a report counts for the fit but not for the bets.
 
     Examples
     --------

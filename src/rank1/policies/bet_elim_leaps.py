@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit
-from rank1.design.bets import fold_many, fold_pairs
+from rank1.design.bets import fold_reports
 from rank1.grid import Grid
 from rank1.policies.base import Leaps, Records
-from rank1.policies.bet_elim_state import next_version
+from rank1.policies.bet_elim_state import add, draw_level
+from rank1.policies.bet_elim_versions import next_version
 from rank1.policies.stages import PIECE, add_up, cut, place
 from rank1.policies.step import gap, note, split, step, tally
 
@@ -28,6 +29,8 @@ Floats = NDArray[np.float64]
 
 #: A version of fewer pulls than this number for each arm is played pull by pull.
 WORTH = 1
+#: Fewer pulls than this number for each level are spread one by one.
+FEW = 2
 
 
 def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
@@ -49,59 +52,20 @@ def leap_versions(
     rng: np.random.Generator,
     splitter: np.random.Generator,
     n: int,
-    checkpoints: Ints,
-    curve: Floats,
-    totals: Floats,
-    tallied: Floats,
-    counts: Ints,
-    places: Ints,
-    plan: Records,
-) -> tuple[int, int]:
-    """As the loop from step 0 to n, and equal to it in law."""
-    return leap(
-        state, law, rng, splitter, n, checkpoints, curve, totals, tallied, counts, places, plan,
-        False,
-    )  # fmt: skip
-
-
-def leap_until_done(
-    state: Any,
-    law: Any,
-    rng: np.random.Generator,
-    splitter: np.random.Generator,
-    n: int,
-    checkpoints: Ints,
-    curve: Floats,
-    totals: Floats,
-    tallied: Floats,
-    counts: Ints,
-    places: Ints,
-    plan: Records,
-) -> tuple[int, int]:
-    """The same, up to the version at whose end the state is done."""
-    return leap(
-        state, law, rng, splitter, n, checkpoints, curve, totals, tallied, counts, places, plan,
-        True,
-    )  # fmt: skip
-
-
-@inlined
-def leap(
-    state: Any,
-    law: Any,
-    rng: np.random.Generator,
-    splitter: np.random.Generator,
-    n: int,
-    checkpoints: Ints,
-    curve: Floats,
-    totals: Floats,
-    tallied: Floats,
-    counts: Ints,
-    places: Ints,
-    plan: Records,
     until_done: bool,
+    checkpoints: Ints,
+    curve: Floats,
+    totals: Floats,
+    tallied: Floats,
+    counts: Ints,
+    places: Ints,
+    plan: Records,
 ) -> tuple[int, int]:
-    """`rng` decides what happens, `splitter` only when, between the checkpoints of a version."""
+    """As the loop from step 0 to n, or to the end of the version in which the state is done.
+
+    It is equal to the loop in law. `rng` decides what happens, `splitter` only when, between the
+    checkpoints of a version.
+    """
     at = state.at[0]
     arms = state.limits[0].arms
     t = mark = 0
@@ -136,10 +100,10 @@ def suits(policy: Any, problem: Any) -> bool:
     return bool(problem.binary) and policy.window == 0
 
 
-LEAPS = Leaps(leap_versions, room_for, leap_until_done, suits)
+LEAPS = Leaps(leap_versions, room_for, suits)
 
 
-@jit
+@inlined
 def play_version(
     state: Any,
     law: Any,
@@ -162,7 +126,7 @@ def play_version(
         plan[k].free = plan[k].rounds
     without = pulls  # those that have no arm yet
     d = arm = 0
-    spread(sides[0].begin, sides[0].levels, state.shares, pulls, counts, rng)
+    spread(sides[0].begin, sides[0].levels, state.shares, state.up_to, pulls, counts, rng)
     places[0] = -1
     while d >= 0:
         places[d] += 1
@@ -172,13 +136,14 @@ def play_version(
             if d >= 0:
                 arm -= places[d] * sides[d].stride
             continue
-        count = counts[sides[d].begin + level]
+        state.shown[d] = sides[d].begin + level
+        count = counts[state.shown[d]]
         if count == 0:
             continue
         if d < deepest:
             arm += level * stride
             d += 1
-            spread(sides[d].begin, sides[d].levels, state.shares, count, counts, rng)
+            spread(sides[d].begin, sides[d].levels, state.shares, state.up_to, count, counts, rng)
             places[d] = -1
             continue
         pulled = arm + level * stride
@@ -201,14 +166,19 @@ def play_version(
 
 @jit
 def spread(
-    begin: int, levels: int, shares: Floats, pulls: int, counts: Ints, rng: np.random.Generator
-) -> None:
+    begin: int, levels: int, shares: Floats, up_to: Floats, pulls: int, counts: Ints,
+    rng: np.random.Generator,
+) -> None:  # fmt: skip
     """How many of the pulls show each level: a multinomial, as binomials one after another."""
     left, last = 1.0, begin
     for k in range(begin, begin + levels):
         counts[k] = 0
         if shares[k] > 0.0:
             last = k
+    if pulls <= FEW * levels:
+        for _ in range(pulls):
+            counts[draw_level(begin, last, up_to, rng)] += 1
+        return
     for k in range(begin, last):
         if pulls > 0 and shares[k] > 0.0:
             counts[k] = rng.binomial(pulls, min(shares[k] / left, 1.0))
@@ -217,27 +187,9 @@ def spread(
     counts[last] = pulls
 
 
-@jit
+@inlined
 def fold(state: Any, arm: int, count: int, ones: int) -> None:
     """An arm was pulled `count` times and gave 1 as often as `ones` says, else 0."""
-    at = state.at[0]
-    if at.version > 0:
-        for x in range(2):
-            times = ones if x == 1 else count - ones
-            if times > 0:
-                fold_many(
-                    state.sides, state.leaders, state.rho[0], state.base[0], state.fit,
-                    state.kappas, state.logs, arm, float(x), times,
-                )  # fmt: skip
-                if at.lift > 0.0:
-                    fold_pairs(
-                        state.sides, state.leaders, state.rho[0], state.base[0], state.fit,
-                        state.kappas, state.slots, state.rows, state.pairs, at.lift, arm, float(x),
-                        times,
-                    )  # fmt: skip
-    at.matured += count
-    at.gained += ones
-    state.counts[arm] += count
-    for d in range(len(state.sides)):
-        side = state.sides[d]
-        state.sums[side.begin + arm // side.stride % side.levels] += ones
+    lift, shown = state.at[0].lift, state.shown
+    fold_reports(state, state.rho[0], state.base[0], shown, 0.0, count - ones, ones, lift)
+    add(state, arm, ones, count)

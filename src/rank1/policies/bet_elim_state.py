@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,21 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit, record
-from rank1.design.bets import (
-    LEADERS,
-    fold_pairs,
-    fold_report,
-    give_slots,
-    log_means,
-    prepare,
-    sides_of,
-    take_logs,
-)
-from rank1.design.shares import PRIOR, drop, find_leaders, fit_factors, set_shares
+from rank1.design.bets import LEADERS, fold_reports, prepare, show, sides_of
+from rank1.design.shares import find_leaders, fit_factors
 from rank1.grid import Grid
 from rank1.policies.base import Known, Records, Simple
+from rank1.policies.bet_elim_versions import FIRST_PASSES, add_up, next_version
 
-__all__ = ["BetElimState", "draw_arm", "next_version", "start_bets"]
+__all__ = ["BetElimState", "add", "draw_level", "start_bets"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,12 +23,10 @@ Ints = NDArray[np.int64]
 #: A pull's tag: the version it was drawn under, then the number of the pull, where it matters.
 VERSION_BITS = 32
 NUMBERS = 2**31 - 1
+#: As many levels are searched one by one: quicker than by halves.
+NEAR = 8
 #: Versions whose late reports still count for the bets, and numbers kept for all of them.
 KEPT, ROOM = 256, 2**18
-#: The part of all rewards that must have matured before they alone make the fit.
-MATURE = 0.5
-#: Passes of the first fit; each later one starts from the one before.
-FIRST_PASSES = 8
 
 AT = record(
     "version",  # the number of the current one
@@ -80,17 +69,16 @@ class _Arrays(NamedTuple):
     drawn_by: Floats  # its shares
     rho: Floats  # see `prepare`: with the shares of the current version, and of one that is kept
     base: Floats
-    logs: Floats  # the wealth of each level and κ is exp(logs)·wealth
+    logs: Floats  # these five as in `rank1.design.bets.Book`
     wealth: Floats
     factors: Ints
-    slots: Ints  # see `fold_pairs`; these four are empty where there is no lift
+    slots: Ints
     rows: Ints
-    pairs: Floats
-    pair_log_e: Floats
     early_sums: Floats  # see `fit_early`
     early_shares: Floats
     held_arm: Ints  # reports of the last pulls, as many as the window has
     held: Floats
+    shown: Ints  # the levels of the arm at hand
 
 
 class BetElimState(_Arrays, Simple):
@@ -110,28 +98,21 @@ class BetElimState(_Arrays, Simple):
         x = (reward - at.low) * at.scale
         version = tag & (2**VERSION_BITS - 1)
         slot = version % len(self.number)
+        show(self.sides, arm, self.shown)
         if at.version > 0 and self.number[slot] == version:
             row = 0 if version == at.version else prepare_late(self, version, slot)
-            fold_report(
-                self.sides, self.leaders, self.rho[row], self.base[row], self.fit, self.kappas,
-                self.logs, self.wealth, self.factors, arm, x,
-            )  # fmt: skip
-            if at.lift > 0.0:
-                fold_pairs(
-                    self.sides, self.leaders, self.rho[row], self.base[row], self.fit, self.kappas,
-                    self.slots, self.rows, self.pairs, at.lift, arm, x, 1,
-                )  # fmt: skip
+            fold_reports(self, self.rho[row], self.base[row], self.shown, x, 1, 0, at.lift)
         window = len(self.held)
         age = 0
         if at.early == 1 and self.number[slot] == version:
-            note_early(self, slot, arm, x)
+            note_early(self, slot, x)
         if window > 0:
             age = (at.pulls - (tag >> VERSION_BITS)) & NUMBERS
         if 0 < age <= window and age <= at.pulls and self.held_arm[(at.pulls - age) % window] < 0:
             place = (at.pulls - age) % window
             self.held_arm[place], self.held[place] = arm, x
         else:
-            add(self, arm, x)
+            add(self, arm, x, 1)
         at.reports += 1
         if at.reports >= at.next_at and is_due(self):
             next_version(self)
@@ -158,17 +139,26 @@ def draw_arm(state: BetElimState, rng: np.random.Generator) -> int:
     """A level of each side by its share, independently of the others."""
     arm = 0
     for d in range(len(state.sides)):
-        low = state.sides[d].begin
-        begin, high = low, low + state.sides[d].levels - 1
-        x = rng.random()
-        while low < high:
-            middle = (low + high) >> 1
-            if state.up_to[middle] > x:
-                high = middle
-            else:
-                low = middle + 1
-        arm += (low - begin) * state.sides[d].stride
+        begin = state.sides[d].begin
+        level = draw_level(begin, begin + state.sides[d].levels - 1, state.up_to, rng)
+        arm += (level - begin) * state.sides[d].stride
     return arm
+
+
+@inlined
+def draw_level(low: int, high: int, up_to: Floats, rng: np.random.Generator) -> int:
+    """One of the levels from `low` to `high` by its share."""
+    x = rng.random()
+    while high - low > NEAR:
+        middle = (low + high) >> 1
+        if up_to[middle] > x:
+            high = middle
+        else:
+            low = middle + 1
+    level = low
+    for k in range(low, high):  # without a branch that nobody can foresee
+        level += up_to[k] <= x
+    return level
 
 
 @inlined
@@ -179,7 +169,8 @@ def hand_out(state: BetElimState) -> int:
         return at.version
     place = at.pulls % window
     if state.held_arm[place] >= 0:
-        add(state, state.held_arm[place], state.held[place])
+        show(state.sides, state.held_arm[place], state.shown)
+        add(state, state.held_arm[place], state.held[place], 1)
         state.held_arm[place] = -1
     tag = at.version + ((at.pulls & NUMBERS) << VERSION_BITS)
     at.pulls += 1
@@ -187,14 +178,13 @@ def hand_out(state: BetElimState) -> int:
 
 
 @inlined
-def add(state: BetElimState, arm: int, x: float) -> None:
-    """A report counts for the fit."""
-    state.at[0].matured += 1
-    state.at[0].gained += x
-    state.counts[arm] += 1.0
-    for d in range(len(state.sides)):
-        side = state.sides[d]
-        state.sums[side.begin + arm // side.stride % side.levels] += x
+def add(state: Any, arm: int, gained: float, count: int) -> None:
+    """Reports of the arm whose levels are `shown` count for the fit."""
+    state.at[0].matured += count
+    state.at[0].gained += gained
+    state.counts[arm] += count
+    for d in range(len(state.shown)):
+        state.sums[state.shown[d]] += gained
 
 
 @inlined
@@ -219,94 +209,13 @@ def prepare_late(state: BetElimState, version: int, slot: int) -> int:
 
 
 @jit
-def next_version(state: BetElimState) -> None:
-    """Drop the levels that are refuted, and begin a version from the reports that are in."""
-    at, sides = state.at[0], state.sides
-    for k in range(len(state.factors)):
-        if state.factors[k] > 0:
-            take_logs(k, state.logs, state.wealth, state.factors)
-    log_means(state.logs, state.log_e)
-    drop(sides, state.log_e, at.threshold, state.living)
-    if at.early == 1 and at.gained < MATURE * at.hoped:
-        fit_early(state)
-    else:
-        first = at.version == 0 or at.early == 1
-        for _ in range(FIRST_PASSES if first else 1):
-            fit_factors(sides, state.counts, state.sums, state.fit, state.room)
-        at.early = 0
-    at.version += 1
-    slot = at.version % len(state.number)
-    leaders = state.leaders
-    find_leaders(sides, state.fit, state.living, leaders)
-    set_shares(sides, leaders, state.log_e, state.living, at.floor, state.shares)
-    state.number[slot], at.prepared = at.version, -1
-    prepare(sides, leaders, state.shares, state.fit, state.rho[0], state.base[0])
-    for k in range(len(state.shares)):
-        state.drawn_by[slot, k] = state.shares[k]
-    add_up(sides, state.shares, state.up_to)
-    if at.lift > 0.0:
-        give_slots(sides, leaders, state.slots)
-        log_means(state.pairs, state.pair_log_e)
-    at.next_at = at.reports + max(at.shortest, int(at.growth * at.reports))
-    at.done = 1 if is_done(state, leaders) else 0
-
-
-@jit
-def note_early(state: BetElimState, slot: int, arm: int, x: float) -> None:
+def note_early(state: BetElimState, slot: int, x: float) -> None:
     """A reward counts for `fit_early`."""
-    sides = state.sides
     state.at[0].hoped += x
-    for d in range(len(sides)):
-        state.early_sums[sides[d].begin + arm // sides[d].stride % sides[d].levels] += x
+    for d in range(len(state.shown)):
+        state.early_sums[state.shown[d]] += x
     for k in range(len(state.early_shares)):
         state.early_shares[k] += x * state.drawn_by[slot, k]
-
-
-@jit
-def fit_early(state: BetElimState) -> None:
-    """A fit from the rewards so far, for the time in which too few reports have matured.
-
-    Where successes come before failures, averages tell nothing. But levels are drawn by their
-    shares, independently of the other sides: what a level has gained, relative to its share of
-    what all have gained, says how good it is. The mean is at least what was gained by all pulls
-    that were handed out.
-    """
-    mean = max(state.at[0].hoped, 0.5) / max(state.at[0].pulls, 1)
-    for k in range(len(state.fit)):
-        state.fit[k] = (state.early_sums[k] + PRIOR) / (state.early_shares[k] + PRIOR)
-        if k < state.sides[0].levels:
-            state.fit[k] *= mean
-
-
-@jit
-def add_up(sides: Any, shares: Floats, up_to: Floats) -> None:
-    """Shares added up. It is 1 from the last level on that has a share, so none other is drawn."""
-    for d in range(len(sides)):
-        begin, end = sides[d].begin, sides[d].begin + sides[d].levels
-        total, last = 0.0, begin
-        for k in range(begin, end):
-            total += shares[k]
-            up_to[k] = total
-            if shares[k] > 0.0:
-                last = k
-        for k in range(last, end):
-            up_to[k] = 1.0
-
-
-@jit
-def is_done(state: BetElimState, leaders: Ints) -> bool:
-    """Whether each level beside the leaders has gone, or can't exceed its leader by the lift."""
-    lift, threshold = state.at[0].lift, state.at[0].threshold
-    for d in range(len(state.sides)):
-        begin, levels, leader = state.sides[d].begin, state.sides[d].levels, leaders[d]
-        for k in range(begin, begin + levels):
-            if state.living[k] and k != begin + leader:
-                if lift == 0.0 or state.slots[begin + leader] < 0:
-                    return False
-                row = state.rows[d] + state.slots[begin + leader] * levels + k - begin
-                if state.pair_log_e[row] < threshold + math.log(levels - 1.0):
-                    return False
-    return True
 
 
 def start_bets(
@@ -350,15 +259,14 @@ def start_bets(
         drawn_by=np.concatenate([shares[None], np.zeros((kept - 1, levels))]),
         rho=np.zeros((2, levels)),
         base=np.zeros((2, levels)),
-        logs=np.zeros((levels, len(kappas))),
-        wealth=np.ones((levels, len(kappas))),
-        factors=np.zeros(levels, np.int64),
+        logs=np.zeros((levels + pairs, len(kappas))),
+        wealth=np.ones((levels + pairs, len(kappas))),
+        factors=np.zeros(levels + pairs, np.int64),
         slots=np.full(levels if pairs else 0, -1),
-        rows=np.cumsum([0, *led[:-1]]) if pairs else np.zeros(0, np.int64),
-        pairs=np.zeros((pairs, len(kappas))),
-        pair_log_e=np.zeros(pairs),
+        rows=np.cumsum([levels, *led[:-1]]) if pairs else np.zeros(0, np.int64),
         early_sums=np.zeros(levels),
         early_shares=np.zeros(levels),
         held_arm=np.full(window, -1),
         held=np.zeros(window),
+        shown=np.zeros(len(sides), np.int64),
     )

@@ -49,6 +49,7 @@ def leap_rounds(
     rng: np.random.Generator,
     splitter: np.random.Generator,
     n: int,
+    until_done: bool,
     checkpoints: Ints,
     curve: Floats,
     totals: Floats,

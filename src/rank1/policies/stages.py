@@ -58,6 +58,7 @@ def leap_stages(
     rng: np.random.Generator,
     splitter: np.random.Generator,
     n: int,
+    until_done: bool,
     checkpoints: Ints,
     curve: Floats,
     totals: Floats,
@@ -68,7 +69,7 @@ def leap_stages(
     """As the loop from step 0 to n, and equal to it in law, for an elimination state.
 
     `rng` decides what happens, `splitter` only when, between the checkpoints of a stage. `curve`
-    must be zero; the last three arguments are from `room_for`.
+    must be zero; the last three arguments are from `room_for`. These policies are never done.
     """
     at, limits = state.at[0], state.limits
     t = mark = 0

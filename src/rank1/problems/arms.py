@@ -128,7 +128,7 @@ class ArmsLaw(NamedTuple):
 def arms_law(means: Floats, joint: Floats, best: int) -> ArmsLaw:
     """The law of a grid, from arrays with an axis for each side."""
     lines = [np.arange(size) for size in means.shape] if means.ndim == 2 else [_NONE, _NONE]
-    return ArmsLaw(means.ravel(), joint.ravel(), best, *lines)
+    return ArmsLaw(means.flatten(), joint.ravel(), best, *lines)
 
 
 _NONE = np.empty(0, np.int64)

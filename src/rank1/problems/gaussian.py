@@ -210,7 +210,7 @@ class Gaussian(RankOne):
         """The compiled side of the problem."""
         if len(self.factors) != 2:
             none = np.empty(0, np.int64)
-            return GaussianArmsLaw(self.means.ravel(), self.sigma, self.best_arm, none, none)
+            return GaussianArmsLaw(self.means.flatten(), self.sigma, self.best_arm, none, none)
         row, column = self.best_pair
         lines = twins(self.u, row), twins(self.v, column)
         magic = row_magic(self.K, self.L)

@@ -16,11 +16,14 @@ import rank1
 from rank1 import compiled
 from rank1.errors import Rank1Error, StorageError
 from rank1.server import pages
+from rank1.server.answers import Problem
 from rank1.server.authorization import require
 from rank1.server.config import Config
+from rank1.server.direct import Direct
+from rank1.server.manage_routes import manage_routes
 from rank1.server.metrics import Metrics
 from rank1.server.middleware import Middleware, log
-from rank1.server.models import Problem, Records, Rewards
+from rank1.server.models import Records, Rewards
 from rank1.server.problem_details import (
     RefusedError,
     json_response,
@@ -32,8 +35,9 @@ from rank1.server.problem_details import (
 from rank1.server.read_routes import read_routes
 from rank1.server.record_routes import record_routes
 from rank1.server.registry import StudyRegistry
-from rank1.server.token_routes import token_routes
+from rank1.server.token_routes import link_routes, token_routes
 from rank1.server.tokens import Tokens
+from rank1.server.webhooks import Webhooks
 from rank1.server.write_routes import write_routes
 from rank1.studies.storage import open_storage
 
@@ -43,7 +47,7 @@ _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schema
 _WORDS = {
     400: "Not JSON", 401: "No token", 403: "A token for something else", 404: "Not there",
     409: "A conflict with what is on record", 413: "Too large", 422: "A value that can't be",
-    429: "Too often", 503: "Not now",
+    408: "Too slow", 429: "Too often", 500: "The service failed", 503: "Not now",
 }  # fmt: skip
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": _PROBLEM} for status, text in _WORDS.items()
@@ -65,7 +69,14 @@ def make_app(
         Called with the registry when the storage is open; what it returns is closed at the end.
     """
     metrics = Metrics()
-    registry = StudyRegistry(open_storage(config.storage), metrics.commits.inc)
+    hooks: Webhooks | None = None
+
+    def committed() -> None:
+        metrics.commits.inc()
+        if hooks is not None:
+            hooks.committed()
+
+    registry = StudyRegistry(open_storage(config.storage), committed)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -74,11 +85,18 @@ def make_app(
         before = sys.getswitchinterval()
         sys.setswitchinterval(0.0005)
         extra = started(registry) if started else None
+        nonlocal hooks
+        if config.webhook:
+            hooks = Webhooks(
+                registry, metrics, config.webhook, config.webhook_secret, config.webhook_state
+            )
         app.state.ready = True
         try:
             yield
         finally:
             app.state.ready = False
+            if hooks is not None:
+                hooks.close()
             if extra is not None:
                 extra.close()
             registry.close()
@@ -93,12 +111,15 @@ def make_app(
         redoc_url=None,
         openapi_url="/openapi.json",
         responses=_RESPONSES,
+        servers=[{"url": "/", "description": "this service"}],
+        generate_unique_id_function=lambda route: route.name,
     )
-    app.state.registry = registry
-    app.include_router(write_routes(registry, metrics))
-    app.include_router(record_routes(registry, metrics))
-    app.include_router(read_routes(registry))
+    own = [write_routes(registry, metrics), record_routes(registry, metrics), read_routes(registry)]
+    for routes in own:
+        app.include_router(routes)
+    app.include_router(manage_routes(registry))
     app.include_router(token_routes(tokens))
+    app.include_router(link_routes(tokens, registry))
     app.include_router(pages.routes())
 
     @app.get("/healthz", include_in_schema=False)
@@ -121,8 +142,7 @@ def make_app(
             metrics.text(registry.gauges()), media_type="text/plain; version=0.0.4"
         )
 
-    @app.exception_handler(Rank1Error)
-    async def refused(request: Request, error: Rank1Error) -> Response:
+    def refuse(error: Rank1Error) -> Response:
         if status_of(error) == 409:
             metrics.conflicts.inc()
         if isinstance(error, StorageError):
@@ -131,6 +151,10 @@ def make_app(
         elif status_of(error) == 500:
             log.error("%s: %s", type(error).__name__, error)
         return problem_response(error)
+
+    @app.exception_handler(Rank1Error)
+    async def refused(request: Request, error: Rank1Error) -> Response:
+        return refuse(error)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:
@@ -158,7 +182,8 @@ def make_app(
     schema["components"]["securitySchemes"] = {"token": scheme}
     schema["security"] = [{"token": []}]
     return Middleware(
-        app,
+        Direct(app, [route for routes in own for route in routes.routes], refuse),
+        registry,
         metrics,
         tokens,
         rate=config.rate,

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rank1 import checks
 from rank1.errors import FileError, InputError, InputTypeError
@@ -38,12 +39,25 @@ class Config:
     drain: float = 10.0
     #: Connections at once; more are answered with 503.
     connections: int = 2000
+    #: Processes that serve; more than one pays with PostgreSQL and as many cores.
+    workers: int = 1
     #: A line in the log for each request.
     access_log: bool = False
+    #: Where to send webhooks; none if it is empty.
+    webhook: str = ""
+    #: The secret they are signed with.
+    webhook_secret: str = dataclasses.field(default="", repr=False)
+    #: The file of webhooks that wait.
+    webhook_state: str = "rank1-webhooks.json"
 
     def shown(self) -> dict[str, Any]:
-        """All of it, without the password of a database."""
-        return {**dataclasses.asdict(self), "storage": without_password(self.storage)}
+        """All of it, without secrets: the password of a database, and that of webhooks."""
+        secret = "***" if self.webhook_secret else ""
+        return {
+            **dataclasses.asdict(self),
+            "storage": without_password(self.storage),
+            "webhook_secret": secret,
+        }
 
 
 _FIELDS = {field.name: field for field in dataclasses.fields(Config)}
@@ -123,10 +137,22 @@ def _from_text(name: str, text: str) -> Any:
 
 
 def _checked(values: dict[str, Any]) -> Config:
-    for name in ("host", "storage", "tokens"):
+    for name in ("host", "storage", "tokens", "webhook", "webhook_secret", "webhook_state"):
         if not isinstance(values.get(name, ""), str):
             raise InputTypeError(name, values[name], "text")
-    limits = {"port": (0, 65535), "max_body": (1024, 2**30), "connections": (1, 10**6)}
+    if values.get("webhook"):
+        parts = urlsplit(values["webhook"])
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+            raise InputError("webhook", values["webhook"], "an address like https://shop.example/x")
+        if not values.get("webhook_secret"):
+            hint = f"set {_PREFIX}WEBHOOK_SECRET, or webhook_secret in the file"
+            raise InputError("webhook_secret", "", "given where a webhook is", hint)
+    limits = {
+        "port": (0, 65535),
+        "max_body": (1024, 2**30),
+        "connections": (1, 10**6),
+        "workers": (1, 64),
+    }
     for name, (low, high) in limits.items():
         if name in values:
             values[name] = checks.integer(name, values[name], low, high)

@@ -52,6 +52,7 @@ class Metrics:
         self.tells = self._counter("tells", "Reports stored, or answered again.")
         self.conflicts = self._counter("conflicts", "Contradictions of what is on record.")
         self.storage_errors = self._counter("storage_errors", "Requests that failed in storage.")
+        self.webhooks = self._counter("webhooks", "Tries to send a webhook.", "result")
         self._requests = self._counter(
             "requests", "Requests answered.", "route", "method", "status"
         )

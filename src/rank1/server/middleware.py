@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rank1.errors import Rank1Error
 from rank1.server.metrics import Metrics
 from rank1.server.problem_details import RefusedError, problem_response, status_of
+from rank1.server.registry import StudyRegistry
 from rank1.server.tokens import Tokens
 
 __all__ = ["CSP", "Middleware", "RateLimiter", "log"]
@@ -49,6 +50,8 @@ _SHARED = ("/shares", "/records", "/rewards")
 #: Answered however many connections there are.
 _ALWAYS = ("/healthz", "/metrics")
 
+#: The most bytes of bodies that are being worked on, unless two of the largest are more.
+MAX_HELD = 64 * 2**20
 #: A body up to this many times too large is read to its end and discarded.
 MAX_DISCARDED = 16
 
@@ -64,6 +67,7 @@ class Middleware:
     def __init__(
         self,
         app: ASGIApp,
+        registry: StudyRegistry,
         metrics: Metrics,
         tokens: Tokens,
         *,
@@ -72,9 +76,11 @@ class Middleware:
         patience: float,
         access_log: bool,
     ) -> None:
-        self.app, self.metrics, self.tokens = app, metrics, tokens
+        self.app, self.registry, self.metrics, self.tokens = app, registry, metrics, tokens
         self.rates, self.max_body = RateLimiter(rate), max_body
         self.patience, self.access_log = patience, access_log
+        #: Bytes of the bodies of all requests that haven't been answered.
+        self.held = 0
         #: Whether there are more connections than allowed, in all or of a request's address.
         self.crowded: Callable[[Scope], bool] = lambda scope: False
 
@@ -146,6 +152,7 @@ class Middleware:
                 failed = Rank1Error("the service failed; its log says more")
                 await problem_response(failed)(scope, receive, answer)
         finally:
+            limit.release()
             self._note(scope, status, time.perf_counter() - began)
 
     def _is_preflight(self, scope: Scope) -> bool:
@@ -212,15 +219,12 @@ class _BodyLimit:
     """A `receive` that refuses a body that is too large or too slow."""
 
     def __init__(self, middleware: Middleware, scope: Scope, receive: Receive) -> None:
-        self._receive, self._most, self._patience = (
-            receive,
-            middleware.max_body,
-            middleware.patience,
-        )
+        self._receive, self._middleware = receive, middleware
+        self._most, self._patience = middleware.max_body, middleware.patience
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         self._declared = int(length) if length.isdigit() else 0
         self._waits = any(name == b"expect" for name, _ in scope["headers"])
-        self._size, self._done, self._end = 0, False, 0.0
+        self._size, self._held, self._done, self._end = 0, 0, False, 0.0
         self.refused: RefusedError | None = None
 
     async def receive(self) -> Message:
@@ -239,10 +243,24 @@ class _BodyLimit:
                 Connection="close",
             )  # fmt: skip
             raise self.refused from None
-        self._size += len(message.get("body", b""))
+        size = len(message.get("body", b""))
+        self._size += size
+        self._held += size
+        self._middleware.held += size
         self._done = not message.get("more_body", False)
         self._check(self._size)
+        if self._middleware.held > max(MAX_HELD, 2 * self._most):
+            self.refused = RefusedError(
+                503, "too many large requests at once", "try again", Retry_After="1",
+                Connection="close",
+            )  # fmt: skip
+            raise self.refused
         return message
+
+    def release(self) -> None:
+        """The request is answered: its body is held no more."""
+        self._middleware.held -= self._held
+        self._held = 0
 
     async def discard(self) -> None:
         """Read the rest of a body that was refused, up to a limit.

@@ -1,4 +1,4 @@
-"""Schemas of requests and answers."""
+"""Schemas of requests."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ Labels = Annotated[list[str], Field(max_length=MAX_LEVELS)]
 Sides = Annotated[dict[str, Labels], Field(max_length=MAX_SIDES)]
 
 
+def _one_of(*names: str) -> dict[str, Any]:
+    """What a schema says of a field that the study checks."""
+    return {"enum": list(names)}
+
+
 class Create(Body):
     """A new study; see `rank1.Study.create`."""
 
@@ -76,11 +81,14 @@ class Create(Body):
     sides: Sides | None = Field(
         None, description="Levels by side, for any number of sides; instead of rows and columns."
     )
-    goal: str = Field("earn", description="earn: play what pays. find: find the best arm soon.")
+    goal: str = Field(
+        "earn", description="earn: play what pays. find: find the best arm soon.",
+        json_schema_extra=_one_of("earn", "find"),
+    )  # fmt: skip
     policy: str | None = Field(None, max_length=1000, description="Default: the goal's policy.")
     horizon: int | None = None
     reward_window: float | None = Field(None, description="Seconds until a reward is overdue.")
-    on_expiry: str = Field("drop", description="drop, default or wait")
+    on_expiry: str = Field("drop", json_schema_extra=_one_of("drop", "default", "wait"))
     default_reward: float | None = None
     confidence: float = 0.95
     tolerance: float = 0.0
@@ -88,13 +96,20 @@ class Create(Body):
     reward_range: tuple[float, float] = (0.0, 1.0)
     forgetting: float | None = None
     given: list[str] | None = Field(None, description="Sides whose level comes with the visitor.")
-    new_levels: str = Field("refuse", description="Unknown levels of given sides: refuse or add.")
+    new_levels: str = Field(
+        "refuse", description="What to do about unknown levels of given sides.",
+        json_schema_extra=_one_of("refuse", "add"),
+    )  # fmt: skip
     control: dict[str, str] | None = Field(None, description="A level of each side.")
     floor: float = Field(0.0, description="The least share of each living level (find).")
     holdout: float = Field(0.0, description="The part of units that stay on the control (find).")
     min_lift: float = Field(0.0, description="The smallest lift worth having (find).")
     guardrails: dict[str, dict[str, float]] | None = None
-    repeat: str = Field("once", description="Visits of a unit that count: once, or each.")
+    repeat: str = Field(
+        "once",
+        description="Visits of a unit that count.",
+        json_schema_extra=_one_of("once", "each"),
+    )
 
 
 class Ask(Body):
@@ -167,8 +182,8 @@ class Record(Body):
     unit: str = Field(max_length=MAX_TEXT)
     version: int | None = None
     levels: dict[str, str]
-    reward: float | None = None
-    guardrails: dict[str, float] | None = None
+    reward: Number | None = None
+    guardrails: dict[str, Number] | None = None
     fallback: bool = False
 
 
@@ -182,8 +197,8 @@ class Reward(Body):
     """The reward of a unit."""
 
     unit: str = Field(max_length=MAX_TEXT)
-    reward: float
-    guardrails: dict[str, float] | None = None
+    reward: Number
+    guardrails: dict[str, Number] | None = None
 
 
 class Rewards(Body):
@@ -203,131 +218,8 @@ class CreateToken(Body):
     rate: float | None = Field(None, description="Requests a second.")
 
 
-# Answers
+class CreateLink(Body):
+    """A link by which anybody can read a study."""
 
-
-class Shares(BaseModel):
-    """The current version of a study's shares; see `rank1.assign`."""
-
-    version: int
-    salt: str
-    max_age: int = Field(description="Seconds for which it may be cached.")
-    sides: dict[str, dict[str, float]]
-    given: dict[str, list[str]] | None = None
-    holdout: float | None = None
-    control: dict[str, str] | None = None
-
-
-class Token(BaseModel):
-    """A token, without its secret."""
-
-    id: str
-    role: Literal["browser", "reader", "writer", "admin"]
-    studies: list[str] | None
-    created: float
-    note: str
-    expires: float | None
-    origins: list[str]
-    rate: float | None
-
-
-class NewToken(Token):
-    """A token, with the text that requests carry; it is shown once."""
-
-    token: str
-
-
-class TokenList(BaseModel):
-    """All tokens of the service's file, the oldest first."""
-
-    tokens: list[Token]
-
-
-class Suggestion(BaseModel):
-    """An arm to be shown."""
-
-    id: str
-    levels: dict[str, str]
-    row: str | None = None
-    column: str | None = None
-    asked_at: float
-    expires_at: float | None
-    unit: str | None
-    key: str | None
-    data: dict[str, Any] | None
-
-
-class Report(BaseModel):
-    """A report that is stored."""
-
-    id: str
-    levels: dict[str, str]
-    row: str | None = None
-    column: str | None = None
-    reward: float
-    told_at: float
-    late: bool
-
-
-class Problem(BaseModel):
-    """Problem details (RFC 9457)."""
-
-    model_config = ConfigDict(extra="allow")
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    field: str | None = None
-    value: Any = None
-    remedy: str | None = None
-    expected: str | None = None
-    hint: str | None = None
-    context: str | None = None
-
-
-class AskResult(BaseModel):
-    """The answer to one of many asks."""
-
-    status: int
-    suggestion: Suggestion | None = None
-    problem: Problem | None = None
-
-
-class TellResult(BaseModel):
-    """The answer to one of many reports."""
-
-    status: int
-    report: Report | None = None
-    problem: Problem | None = None
-
-
-class RecordResult(BaseModel):
-    """201: stored; 200: stored before, or a fallback; else what is wrong."""
-
-    status: int
-    problem: Problem | None = None
-
-
-class RecordResults(BaseModel):
-    """The answers, in the order of the records."""
-
-    results: list[RecordResult]
-
-
-class RewardResults(BaseModel):
-    """The answers, in the order of the rewards."""
-
-    results: list[RecordResult]
-
-
-class AskResults(BaseModel):
-    """The answers, in the order of the asks."""
-
-    results: list[AskResult]
-
-
-class TellResults(BaseModel):
-    """The answers, in the order of the reports."""
-
-    results: list[TellResult]
+    note: str = Field("", max_length=MAX_TEXT)
+    days: float | None = Field(None, description="Days until it expires; default: never.")

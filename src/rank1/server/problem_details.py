@@ -164,11 +164,14 @@ def validation_problem(found: list[Mapping[str, Any]], body: Any) -> dict[str, A
     return problem_document(422, "Input", detail, **first, errors=faults)
 
 
+_encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
 def json_response(
     document: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """A JSON answer; problem details have a media type of their own."""
-    body = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+    body = _encoded(document).encode()
     media = "application/problem+json" if status >= 400 else "application/json"
     return Response(body, status, headers, media_type=media)
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import unicodedata
-from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncIterator, Callable
+from operator import getitem
+from typing import Annotated, Any, Literal, TypeVar
 
+import numpy as np
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from rank1.policies import POLICIES
+from rank1.server import answers
 from rank1.server.authorization import AdministeredStudy, CurrentToken, ReadableStudy, require
 from rank1.server.problem_details import json_response
 from rank1.server.registry import StudyRegistry
+from rank1.server.study_view import is_large
 from rank1.studies import Study
+from rank1.studies.state import StudyState
 from rank1.studies.storage import StudyRow
 
 __all__ = ["about", "read_routes"]
@@ -27,49 +33,87 @@ PART = 2000
 MAX_SEEN = 20_000
 #: The most revisions of an answer.
 MAX_REVISIONS = 100_000
+#: The most arms of a page.
+MAX_PAGE = 10_000
+#: Fields of `best` that have a value for each arm.
+_TABLES = (
+    "counts", "means", "mean_lower", "mean_upper", "lower", "upper", "out", "any_grid_upper",
+    "any_grid_out", "pending",
+)  # fmt: skip
 #: Cells that a spreadsheet would take for a formula begin with one of these.
 FORMULA = ("=", "+", "-", "@")
 
-KindName = Literal[
-    "created", "suggested", "reported", "cancelled", "expired", "revised", "history", "retired",
-    "version", "recorded", "guardrail",
-]  # fmt: skip
+T = TypeVar("T")
+
+#: The answer to an ETag that is still that of the document.
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "Not changed"}}
 
 
 def read_routes(registry: StudyRegistry) -> APIRouter:
     """The routes."""
     routes = APIRouter(prefix="/v1/studies")
 
-    @routes.get("", tags=["studies"], summary="List the studies")
-    async def studies(token: CurrentToken) -> Response:
+    async def _looked(name: str, request: Request, key: Any, function: Callable[[Study], T]) -> T:
+        """What a function makes of a study; of large ones, one at a time."""
+        study = await registry.read(registry.study, name)
+        if not is_large(study):
+            return await registry.read(function, study)
+        return await registry.read_slowly(
+            (key, name), lambda: function(study), request.is_disconnected
+        )
+
+    @routes.get("", tags=["studies"], summary="List the studies", response_model=answers.StudyList)
+    async def list_studies(token: CurrentToken, archived: bool = False) -> Response:
+        """List the studies: those that are archived, or the others."""
         rows = await registry.read(registry.rows)
-        listed = [row for row in rows if row.archived is None]
+        listed = [row for row in rows if (row.archived is not None) == archived]
         seen = [row for row in listed if token.allows("reader", row.name)]
         return json_response({"studies": [_listed(row) for row in seen]})
 
-    @routes.get("/{name}", tags=["studies"], summary="What a study is")
-    async def show(name: ReadableStudy) -> Response:
+    @routes.get(
+        "/{name}", tags=["studies"], summary="What a study is", response_model=answers.Study
+    )
+    async def get_study(name: ReadableStudy) -> Response:
         return json_response(await registry.read(about, registry, name))
 
-    @routes.get("/{name}/best", tags=["results"])
-    async def best(name: ReadableStudy) -> Response:
-        """The leader, intervals for arms and effects, whether the study may stop, and why."""
-        found = await registry.read(lambda: registry.study(name).best().to_dict())
-        return json_response(found)
+    @routes.get("/{name}/best", tags=["results"], response_model=answers.Best)
+    async def get_best(name: ReadableStudy, request: Request) -> Response:
+        """The leader, intervals for arms and effects, whether the study may stop, and why.
+
+        Tables of arms are empty where there are more than 100,000: `…/arms` has them by page.
+        """
+        return await _looked(name, request, "best", lambda study: json_response(_best(study)))
+
+    @routes.get("/{name}/arms", tags=["results"], response_model=answers.Arms)
+    async def list_arms(
+        name: ReadableStudy,
+        request: Request,
+        after: Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 1000,
+    ) -> Response:
+        """List the arms page by page: rewards so far, their mean, and what waits."""
+        return await _looked(
+            name, request, ("arms", after, limit),
+            lambda study: json_response(_page_of_arms(study, after, limit)),
+        )  # fmt: skip
 
     @routes.get("/{name}/report", tags=["results"], response_class=HTMLResponse)
-    async def report(name: ReadableStudy) -> Response:
+    async def get_report(name: ReadableStudy, request: Request) -> Response:
         """A page for people who weren't there: one HTML file, which can be printed."""
-        return HTMLResponse(await registry.read(lambda: registry.study(name).report_text()))
+        text = await _looked(name, request, "report", lambda study: study.report_text())
+        return HTMLResponse(text)
 
-    @routes.get("/{name}/view", tags=["results"])
-    async def view(
+    @routes.get("/{name}/view", tags=["results"], response_model=answers.View, responses=UNCHANGED)
+    async def get_view(
         name: ReadableStudy,
+        request: Request,
         if_none_match: Annotated[str | None, Header()] = None,
         accept_encoding: Annotated[str, Header(include_in_schema=False)] = "",
     ) -> Response:
         """What the page shows, in one document; 304 while nothing has changed."""
-        tag, document, small = await registry.read(lambda: registry.view(name).get())
+        tag, document, small = await _looked(
+            name, request, "view", lambda study: registry.view(name).get()
+        )
         headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
         if if_none_match == tag:
             return Response(status_code=304, headers=headers)
@@ -78,8 +122,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
             document = small
         return Response(document, headers=headers, media_type="application/json")
 
-    @routes.get("/{name}/fit", tags=["results"])
-    async def fit(
+    @routes.get("/{name}/fit", tags=["results"], response_model=answers.Fit)
+    async def get_fit(
         name: ReadableStudy,
         request: Request,
         repetitions: Annotated[int, Query(ge=19, le=999)] = 199,
@@ -94,8 +138,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
         return json_response(found)
 
-    @routes.get("/{name}/replay", tags=["results"])
-    async def replay(
+    @routes.get("/{name}/replay", tags=["results"], response_model=answers.Replayed)
+    async def get_replay(
         name: ReadableStudy,
         request: Request,
         token: CurrentToken,
@@ -112,8 +156,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
         return json_response(found)
 
-    @routes.get("/{name}/verification", tags=["results"])
-    async def verify(name: AdministeredStudy, request: Request) -> Response:
+    @routes.get("/{name}/verification", tags=["results"], response_model=answers.Verified)
+    async def get_verification(name: AdministeredStudy, request: Request) -> Response:
         """Recompute the study from its log, and compare."""
         found = await registry.read_slowly(
             ("verify", name),
@@ -122,14 +166,14 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
         return json_response(found)
 
-    @routes.get("/{name}/history", tags=["log"])
-    async def history(
+    @routes.get("/{name}/history", tags=["log"], response_model=answers.History)
+    async def get_history(
         name: ReadableStudy,
         after: Annotated[
             int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        kind: Annotated[list[KindName] | None, Query(max_length=11)] = None,
+        kind: Annotated[list[answers.KindName] | None, Query(max_length=12)] = None,
         side: Annotated[str | None, Query(max_length=256, description="With `level`.")] = None,
         level: Annotated[str | None, Query(max_length=256)] = None,
         row: Annotated[str | None, Query(max_length=256)] = None,
@@ -165,8 +209,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
         return json_response(await registry.read(look))
 
-    @routes.get("/{name}/revisions", tags=["log"])
-    async def revisions(name: ReadableStudy) -> Response:
+    @routes.get("/{name}/revisions", tags=["log"], response_model=answers.Revisions)
+    async def list_revisions(name: ReadableStudy) -> Response:
         """List when levels were added and retired."""
 
         def look() -> dict[str, Any]:
@@ -196,6 +240,41 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
     return routes
 
 
+def _best(study: Study) -> dict[str, Any]:
+    best = study.best()
+    if is_large(study):
+        empty: Any = np.zeros(0)
+        best = dataclasses.replace(best, **dict.fromkeys(_TABLES, empty))
+    return best.to_dict()
+
+
+def _page_of_arms(study: Study, after: int, limit: int) -> dict[str, Any]:
+    """The arms after a number, in the order of the sides, the last one first to change."""
+
+    def page(state: StudyState, now: float) -> dict[str, Any]:
+        counts, sums = state.evidence(now)
+        pending, (low, high) = state.pending().ravel(), study.spec.reward_range
+        names = [state.living_labels(side) for side in state.labels]
+        some = np.arange(after, min(after + limit, counts.size))
+        levels = np.stack(np.unravel_index(some, counts.shape), axis=1)
+        found = [
+            {
+                "levels": dict(zip(state.labels, map(getitem, names, place), strict=True)),
+                "reports": count,
+                "mean": low + (high - low) * total / count if count else None,
+                "pending": waiting,
+            }
+            for place, count, total, waiting in zip(
+                levels.tolist(), counts.ravel()[some].tolist(), sums.ravel()[some].tolist(),
+                pending[some].tolist(), strict=True,
+            )
+        ]  # fmt: skip
+        end = after + limit
+        return {"size": counts.size, "arms": found, "next": end if end < counts.size else None}
+
+    return study.access.compute(page)
+
+
 def about(registry: StudyRegistry, name: str) -> dict[str, Any]:
     """What a study is and how far it has come."""
     row, study = registry.row(name), registry.study(name)
@@ -218,7 +297,7 @@ def _living(study: Study) -> dict[str, Any]:
 def _listed(row: StudyRow) -> dict[str, Any]:
     return {
         "name": row.name, "uid": row.uid, "created": row.created, "retired": row.retired,
-        "events": row.last_seq, "last_at": row.last_at,
+        "archived": row.archived, "events": row.last_seq, "last_at": row.last_at,
     }  # fmt: skip
 
 

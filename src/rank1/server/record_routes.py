@@ -14,10 +14,11 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from rank1.errors import InputError, InputTypeError, Rank1Error
-from rank1.server import models
+from rank1.server import answers, models
 from rank1.server.authorization import AssignableStudy
 from rank1.server.metrics import Metrics
 from rank1.server.problem_details import json_response, problem_of, status_of
+from rank1.server.read_routes import UNCHANGED
 from rank1.server.registry import StudyRegistry
 from rank1.studies.records import take_records, take_rewards
 from rank1.studies.unit_of_work import UnitOfWork
@@ -40,7 +41,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     """The routes."""
     routes = APIRouter(prefix="/v1/studies", tags=["assignment"])
 
-    @routes.get("/{name}/shares", response_model=models.Shares)
+    @routes.get("/{name}/shares", response_model=answers.Shares, responses=UNCHANGED)
     async def get_shares(
         name: AssignableStudy, if_none_match: Annotated[str | None, Header()] = None
     ) -> Response:
@@ -54,7 +55,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response(found, 200, headers)
 
     @routes.post(
-        "/{name}/records", response_model=models.RecordResults, openapi_extra=_body(models.Records)
+        "/{name}/records", response_model=answers.RecordResults, openapi_extra=_body(models.Records)
     )
     async def add_records(name: AssignableStudy, request: Request) -> Response:
         """Store exposures that were drawn by a version's shares, each answered by itself.
@@ -69,7 +70,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response({"results": [_result(each) for each in found]})
 
     @routes.post(
-        "/{name}/rewards", response_model=models.RewardResults, openapi_extra=_body(models.Rewards)
+        "/{name}/rewards", response_model=answers.RewardResults, openapi_extra=_body(models.Rewards)
     )
     async def add_rewards(name: AssignableStudy, request: Request) -> Response:
         """Store rewards by unit, each accepted or refused by itself."""

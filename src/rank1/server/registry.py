@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import queue
 import threading
 from collections import OrderedDict
@@ -24,6 +25,8 @@ T = TypeVar("T")
 
 #: Studies kept in memory, for writing and for reading; others are folded again when needed.
 MAX_OPEN = 256
+#: Arms of the studies kept in memory, of each kind: 40 to 80 bytes each.
+MAX_ARMS = 4 * 2**20
 #: Threads that read.
 READERS = 3
 #: Slow reads that may wait; more are refused.
@@ -174,6 +177,13 @@ class StudyRegistry:
             _kept(self._reading, name, study)
         return study
 
+    def delete(self, name: str, confirm: str) -> None:
+        """Delete a study for good."""
+        Study.delete(name, self.storage, confirm=confirm)
+        with self._lock:
+            for cache in (self._writing, self._reading, self._views):
+                cache.pop(name, None)
+
     # Counting
 
     def gauges(self) -> dict[str, int]:
@@ -244,9 +254,18 @@ class _Threads(Executor):
 
 
 def _kept(cache: OrderedDict[str, T], name: str, value: T) -> T:
-    """The value under this name; if there is none yet, this one."""
+    """The value under this name; if there is none yet, this one.
+
+    What was used longest ago makes room: there are limits to the number and to the memory.
+    """
     value = cache.setdefault(name, value)
     cache.move_to_end(name)
-    if len(cache) > MAX_OPEN:
+    while len(cache) > MAX_OPEN or (len(cache) > 1 and sum(map(_arms, cache.values())) > MAX_ARMS):
         cache.popitem(last=False)
     return value
+
+
+def _arms(kept: Any) -> int:
+    return math.prod(
+        map(len, (kept.spec if isinstance(kept, Study) else kept.study.spec).sides.values())
+    )

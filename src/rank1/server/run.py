@@ -11,15 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rank1.errors import BackendError, InputError
 from rank1.server.app import make_app
 from rank1.server.config import Config, is_loopback
 from rank1.server.middleware import JsonFormatter, log
 from rank1.server.tokens import Tokens
+from rank1.server.workers import supervise
 
-__all__ = ["serve"]
+__all__ = ["serve", "serve_on", "set_up_log"]
+
+#: The largest head of a request, in bytes.
+MAX_HEAD = 16 * 1024
 
 
 def serve(
@@ -48,33 +52,47 @@ def serve(
             f"create one in {config.tokens!r} first",
         )
     temporary = None if kept else tokens.create_temporary()
-    _set_up_log()
+    set_up_log()
     with _bound(config) as listener:
-        app = make_app(config, tokens, started)
         host = f"[{config.host}]" if ":" in config.host else config.host
         address = f"http://{host}:{listener.getsockname()[1]}/"
         if temporary is None:
             line = f"rank1 serves {config.shown()['storage']} on {address} ({len(kept)} tokens)"
         else:
             line = f"rank1 serves on {address}#token={temporary} until it ends"
-        settings = uvicorn.Config(
-            app,
-            http=_patient(config.patience),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=max(1, round(config.drain)),
-            backlog=1024,
-            h11_max_incomplete_event_size=16 * 1024,
-            lifespan="on",
-        )
-        server = _Server(settings, lambda: say(line), app.app.state.registry.cancel_slow)
-        app.crowded = lambda scope: _is_crowded(server, config.connections, scope)
-        with contextlib.suppress(KeyboardInterrupt):
-            server.run(sockets=[listener])
+        if config.workers > 1 and started is None:
+            supervise(config, listener, tokens.own(), lambda: say(line))
+        else:
+            serve_on(config, listener, tokens, lambda: say(line), started)
         log.info("ended")
+
+
+def serve_on(
+    config: Config,
+    listener: socket.socket,
+    tokens: Tokens,
+    ready: Callable[[], Any],
+    started: Callable[[Any], Any] | None = None,
+) -> None:
+    """Serve on a socket, in this process."""
+    app = make_app(config, tokens, started)
+    settings = uvicorn.Config(
+        app,
+        http=_patient(config.patience),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=max(1, round(config.drain)),
+        backlog=1024,
+        lifespan="on",
+    )
+    server = _Server(settings, ready, app.registry.cancel_slow)
+    app.crowded = lambda scope: _is_crowded(server, config.connections, scope)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
 
 
 def _is_crowded(server: uvicorn.Server, most: int, scope: Any) -> bool:
@@ -92,10 +110,14 @@ def _is_crowded(server: uvicorn.Server, most: int, scope: Any) -> bool:
 
 
 def _patient(patience: float) -> Any:
-    """A protocol that closes connections whose request head doesn't arrive in time."""
+    """A protocol that closes connections whose request head is too large or doesn't arrive in time.
 
-    class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    Its parser refuses a length together with chunks, and lines that end in a bare line feed.
+    """
+
+    class Patient(HttpToolsProtocol):
         _timer: asyncio.TimerHandle | None = None
+        _head = 0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -105,6 +127,11 @@ def _patient(patience: float) -> Any:
             super().data_received(data)
             if self._busy():
                 self._stop()
+                self._head = 0
+                return
+            self._head += len(data)
+            if self._head > MAX_HEAD and not self.transport.is_closing():
+                self.send_400_response(f"The head of a request has at most {MAX_HEAD} bytes.")
             elif self._timer is None:
                 self._wait()
 
@@ -171,7 +198,8 @@ def _bound(config: Config) -> socket.socket:
     return listener
 
 
-def _set_up_log() -> None:
+def set_up_log() -> None:
+    """Write the log to standard error, as lines of JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     for name in ("rank1.server", "uvicorn", "uvicorn.error"):

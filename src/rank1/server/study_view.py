@@ -2,44 +2,55 @@
 
 from __future__ import annotations
 
-import datetime
 import gzip
 import json
 import math
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1.documents import Best, to_document
-from rank1.server.reward_curve import RewardCurve
+from rank1.server.traffic import Traffic
 from rank1.studies import Study
+from rank1.studies.chances import chances_of
+from rank1.studies.export import event_lines
+from rank1.studies.spec import Spec
 from rank1.studies.state import StudyState
-from rank1.studies.storage import Reader, StudyRow
-from rank1.studies.timeline import Day, by_day
+from rank1.studies.storage import Reader
+from rank1.studies.words import ORDER
 
-__all__ = ["StudyView"]
+__all__ = ["StudyView", "is_large", "summary"]
 
 #: Events that are read at once.
 PART = 100_000
 #: Arms that are listed, those with the largest means.
 LISTED = 10
-#: Days that are shown.
-MAX_DAYS = 400
+#: Versions whose shares are shown, sides with more levels aside; notes and revisions likewise.
+MAX_VERSIONS, MAX_LEVELS, MAX_NOTES = 200, 24, 200
+#: Arms up to which the heat map comes with intervals.
+WITH_INTERVALS = 2500
+#: The most arms whose tables fit into an answer; those of larger studies are read by pages.
+MAX_ARMS = 100_000
+
+
+def is_large(study: Study) -> bool:
+    """Whether a study has too many arms for an answer with tables of them."""
+    return math.prod(map(len, study.spec.sides.values())) > MAX_ARMS
 
 
 class StudyView:
     """The document of one study, made once for all who look at the same time."""
 
     def __init__(self, study: Study) -> None:
-        self._study = study
-        self._curve = RewardCurve(study.spec.room, *study.spec.reward_range)
+        self.study = study
+        self._traffic = Traffic()
         self._lock = threading.Lock()
         self._kept: tuple[str, bytes, bytes] | None = None
-        self._next = self._next_days = 0.0
-        self._days_kept: list[Day] = []
+        self._next = 0.0
 
     def get(self) -> tuple[str, bytes, bytes]:
         """A tag that changes with the study, the document as JSON, and the same compressed."""
@@ -52,51 +63,61 @@ class StudyView:
             return self._kept
 
     def _made(self) -> tuple[str, bytes, bytes]:
-        access = self._study.access
-        last = access.compute(lambda state, now: state.seq)
-        tag = f'"{access.study.uid}-{last}"'
-        if self._study.spec.reward_window is None and self._kept and self._kept[0] == tag:
+        access = self.study.access
+        last, archived = access.look(lambda state, log: (state.seq, _archived(log, self.study)))
+        tag = f'"{access.study.uid}-{last}-{archived:d}"'
+        if self.study.spec.reward_window is None and self._kept and self._kept[0] == tag:
             return self._kept  # nothing has happened, and nothing becomes overdue
-        best = self._study.best()
+        best = self.study.best()
         document = access.look(lambda state, log: self._document(best, state, log))
-        tag = f'"{access.study.uid}-{document["seq"]}"'
+        archived = document["archived"] is not None
+        tag = f'"{access.study.uid}-{document["seq"]}-{archived:d}"'
         text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
         return tag, text, gzip.compress(text, 1)
 
     def _document(self, best: Best, state: StudyState, log: Reader) -> dict[str, Any]:
-        study, spec = self._study, self._study.spec
+        study, spec, traffic = self.study, self.study.spec, self._traffic
         row = log.study(study.name)
-        while (events := log.read(row.id, after=self._curve.seq, limit=PART)).size:
-            self._curve.take(events)
+        while (events := log.read(row.id, after=traffic.seq, limit=PART)).size:
+            traffic.take(events)
+        chances = chances_of(best, *spec.reward_range)
         sides = [
-            {"name": side, "levels": _levels(state, best, axis, side)}
+            {
+                "name": side,
+                "given": side in spec.given,
+                "levels": _levels(state, best, axis, side, chances[side], spec),
+            }
             for axis, side in enumerate(state.labels)
         ]
+        now, notes = time.time(), log.events(row.id, traffic.notes[-MAX_NOTES:])
         return {
+            **summary(best, spec.given),
             "name": study.name,
             "uid": row.uid,
             "seq": state.seq,
             "created": row.created,
             "retired": row.retired,
+            "archived": row.archived,
             "revision": state.revision,
             "goal": spec.goal,
             "policy": study.policy.label,
             "reward_range": list(spec.reward_range),
             "reward_window": spec.reward_window,
             "confidence": spec.confidence,
+            "control": spec.control,
             "sides": sides,
-            "leader": best.leader,
             "mean": _number(best.mean),
             "interval": _interval(best),
-            "stop": best.stop,
             "statement": best.statement,
             "next_step": best.next_step,
             "assumes": best.assumes,
             "warnings": best.warnings,
-            "lift": to_document(best.lift),
             "holdout": to_document(best.holdout),
             "progress": _progress(state),
-            "days": [day._asdict() for day in self._days(log, row)],
+            "per_day": traffic.per_day(now),
+            "traffic": traffic.bins(now),
+            "versions": self._versions(state),
+            "notes": list(event_lines(row, state, log, notes)),
             "reason": best.reason,
             "any_grid_stop": best.any_grid_stop,
             "any_grid_reason": best.any_grid_reason,
@@ -106,32 +127,43 @@ class StudyView:
             "size": best.counts.size,
             "out_arms": int(best.out.sum()),
             "arms": _leading(best),
-            **(self._grid(best, state, sides) if len(sides) == 2 else {}),
-            "curve": self._curve.to_dict(),
+            **(self._grid(best, state, sides) if len(sides) == 2 and not is_large(study) else {}),
         }
 
-    def _days(self, log: Reader, row: StudyRow) -> list[Day]:
-        """The last days; counted anew once a minute at most."""
-        if time.monotonic() >= self._next_days:
-            self._days_kept = by_day(log.read(row.id))[-MAX_DAYS:]
-            self._next_days = time.monotonic() + 60.0
-        return self._days_kept
+    def _versions(self, state: StudyState) -> dict[str, Any] | None:
+        """When versions began, and the shares of each side; None where a policy chooses."""
+        if state.design is None:
+            return None
+        known = state.design.versions
+        begun = [(number, at) for number, at in self._traffic.versions if number in known]
+        begun = begun[:: -(-len(begun) // MAX_VERSIONS) or 1]
+        sides = {
+            side: [[round(float(x), 4) for x in known[number].shares[axis]] for number, _ in begun]
+            for axis, (side, labels) in enumerate(state.labels.items())
+            if axis in state.design.design.chosen and len(labels) <= MAX_LEVELS
+        }
+        return {"at": [at for _, at in begun], "shares": sides}
 
     def _grid(self, best: Best, state: StudyState, sides: list[Any]) -> dict[str, Any]:
         """The heat map of two sides, over all levels that ever were."""
-        low, high = self._study.spec.reward_range
+        low, high = self.study.spec.reward_range
         shape = state.grid.sizes
         counts, sums = state.book.counts.reshape(shape), state.book.sums.reshape(shape)
         with np.errstate(invalid="ignore", divide="ignore"):
             means = low + (high - low) * (sums / counts)
         out, given = np.zeros(shape, np.int64), counts.copy()
+        living = np.ix_(*state.living.values())
         if best.out.shape == state.shape:  # else a revision came in between
-            living = np.ix_(*state.living.values())
             out[living] = best.out
             given[living] += best.pending
+        ends = {}
+        if best.out.size <= WITH_INTERVALS and best.out.shape == state.shape:
+            for name, values in (("lower", best.mean_lower), ("upper", best.mean_upper)):
+                whole = np.full(shape, np.nan)
+                whole[living] = values
+                ends[name] = _table(whole)
         return {
-            "rows": sides[0]["levels"],
-            "columns": sides[1]["levels"],
+            **ends,
             "means": _table(means),
             "counts": counts.astype(np.int64).tolist(),
             "share": _table(given / max(given.sum(), 1)),
@@ -139,41 +171,77 @@ class StudyView:
         }
 
 
-def _levels(state: StudyState, best: Best, axis: int, side: str) -> list[dict[str, Any]]:
-    """The levels of a side, those that are retired too.
+def _archived(log: Reader, study: Study) -> bool:
+    return log.study(study.name).archived is not None
 
-    A level is out when all its arms are; its effect is an estimate with a lower and an upper end.
+
+def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:
+    """The verdict in a few fields: "go", "stop", "only" (if one order holds) or "none" yet.
+
+    The leader has no levels of sides that are given.
     """
+    kind = "stop" if best.stop else "go"
+    if best.leader is None:
+        kind = "none"
+    elif not best.stop and best.verdicts.get("one_order", {}).get("stop"):
+        kind = "only"
+    # What is said against the order, and by how much the leader leads.
+    doubt = best.statement.partition(f"{ORDER}: ")[2] if kind == "only" else ""
+    return {
+        "verdict": kind,
+        "leader": best.leader
+        and [
+            label for side, label in zip(best.sides, best.leader, strict=True) if side not in given
+        ],
+        "lift": to_document(best.lift),
+        "doubt": doubt,
+        "reports": best.totals["reports"],
+    }
+
+
+def _levels(
+    state: StudyState,
+    best: Best,
+    axis: int,
+    side: str,
+    chances: list[float | None],
+    spec: Spec,
+) -> list[dict[str, Any]]:
+    """The levels of a side, those that are retired too. A level is out when all its arms are."""
     others = tuple(k for k in range(best.out.ndim) if k != axis)
     all_out: Any = best.out.all(axis=others)
     out = dict(zip(best.sides[side], all_out.tolist(), strict=True))
-    effects = dict(zip(best.sides[side], best.effects[side].tolist(), strict=True))
+    chance = dict(zip(best.sides[side], chances, strict=True))
     living = set(state.living_labels(side))
+    leads = best.leader[axis] if best.leader and side not in spec.given else None
+    given = (best.counts + best.pending).sum(axis=others)
+    seen = dict(zip(best.sides[side], (given / max(given.sum(), 1)).tolist(), strict=True))
     told = {each["label"]: each for each in best.levels.get(side, ())}
-    nothing: dict[str, Any] = {"share": None, "lift": [None, None], "living": True, "why": None}
+    nothing: dict[str, Any] = {"share": None, "lift": None, "living": True, "why": None}
     return [
         {
             "label": label,
             "retired": label not in living,
             "out": out.get(label, label not in living),
-            "effect": [_number(value) for value in effects.get(label, [math.nan] * 3)],
-            **_told(told.get(label, nothing), label not in living),
+            "leads": label == leads,
+            "control": (spec.control or {}).get(side) == label,
+            "chance": chance.get(label),
+            **_told(told.get(label, nothing), label not in living, seen.get(label, 0.0)),
         }
         for label in state.labels[side]
     ]
 
 
-def _told(level: dict[str, Any], retired: bool) -> dict[str, Any]:
-    """A level's share of the traffic, its lift and whether it is in the running."""
-    gone = "retired" if retired else level["why"] or "dropped"
+def _told(level: dict[str, Any], retired: bool, seen: float) -> dict[str, Any]:
+    """A level's share of the traffic, its lift, and when and why it went."""
     at = (level.get("gone_at") or {}).get("at")
-    day = datetime.datetime.fromtimestamp(at, datetime.UTC) if at else None
+    why = "retired" if retired else None if level["living"] else level["why"] or "dropped"
+    ends = (level.get("estimate"), *(level["lift"] or (None, None)))
     return {
-        "share": level["share"],
-        "lift": [None if end is None else _number(end) for end in level["lift"] or [None, None]],
-        "state": "in the running"
-        if level["living"] and not retired
-        else gone + (f", {day:%Y-%m-%d}" if day else ""),
+        "share": _number(seen if level["share"] is None else level["share"]),
+        "lift": [None if end is None else _number(end) for end in ends],
+        "why": why,
+        "gone_at": at if why else None,
     }
 
 
@@ -206,6 +274,10 @@ def _leading(best: Best) -> list[dict[str, Any]]:
                 {
                     "levels": labels,
                     "mean": _number(float(means[at])),
+                    "interval": [
+                        _number(float(best.mean_lower[at])),
+                        _number(float(best.mean_upper[at])),
+                    ],
                     "count": int(best.counts[at]),
                     "share": _number(float(given[at] / given.sum())),
                     "state": "leads" if labels == best.leader else "out" if best.out[at] else "",

@@ -1,23 +1,27 @@
-"""Routes for admins: create, list and revoke tokens."""
+"""Routes for admins: create, list and revoke tokens, and links to a study."""
 
 from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from rank1.server import models
-from rank1.server.authorization import CurrentToken, require
+from rank1.server import answers, models
+from rank1.server.authorization import AdministeredStudy, CurrentToken, require
 from rank1.server.problem_details import json_response
-from rank1.server.tokens import Tokens
+from rank1.server.registry import StudyRegistry
+from rank1.server.tokens import Token, Tokens
 
-__all__ = ["token_routes"]
+__all__ = ["link_routes", "token_routes"]
 
 
 def token_routes(tokens: Tokens) -> APIRouter:
     """The routes, for admins of all studies."""
     routes = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
-    @routes.post("", status_code=201, response_model=models.NewToken)
+    @routes.post("", status_code=201, response_model=answers.NewToken)
     def create_token(body: models.CreateToken, token: CurrentToken) -> Response:
         """Create a token. Its text is in this answer and nowhere else."""
         require(token, "admin")
@@ -26,16 +30,56 @@ def token_routes(tokens: Tokens) -> APIRouter:
         assert made is not None
         return json_response({**made.public(), "token": text}, 201)
 
-    @routes.get("", response_model=models.TokenList)
+    @routes.get("", response_model=answers.TokenList)
     def list_tokens(token: CurrentToken) -> Response:
         """List the tokens, without their secrets."""
         require(token, "admin")
         return json_response({"tokens": [each.public() for each in tokens.list()]})
 
-    @routes.delete("/{id}", response_model=models.Token)
+    @routes.get("/current", response_model=answers.Token)
+    async def current_token(token: CurrentToken) -> Response:
+        """What the token of this request is for."""
+        return json_response(token.public())
+
+    @routes.delete("/{id}", response_model=answers.Token)
     def revoke_token(id: str, token: CurrentToken) -> Response:
         """Revoke a token: it is refused from now on."""
         require(token, "admin")
         return json_response(tokens.revoke(id).public())
 
     return routes
+
+
+def link_routes(tokens: Tokens, registry: StudyRegistry) -> APIRouter:
+    """Routes for the admins of a study: links by which anybody can read it."""
+    routes = APIRouter(prefix="/v1/studies/{name}/links", tags=["tokens"])
+
+    @routes.post("", status_code=201, response_model=answers.NewLink)
+    async def create_link(name: AdministeredStudy, body: models.CreateLink) -> Response:
+        """Create a link: whoever has it reads this study, and nothing else."""
+        await registry.read(registry.row, name)
+        more = body.model_dump()
+        text = await registry.read(
+            lambda: tokens.create("reader", [name], more["note"], days=more["days"], link=True)
+        )
+        made = tokens.find(text)
+        assert made is not None
+        path = f"study?name={quote(name, safe='')}#token={text}"
+        return json_response({**_link(made), "token": text, "path": path}, 201)
+
+    @routes.get("", response_model=answers.LinkList)
+    async def list_links(name: AdministeredStudy) -> Response:
+        """List the links, without their secrets."""
+        found = await registry.read(tokens.links, name)
+        return json_response({"links": [_link(each) for each in found.values()]})
+
+    @routes.delete("/{id}", response_model=answers.Link)
+    async def revoke_link(name: AdministeredStudy, id: str) -> Response:
+        """Revoke a link: nobody reads the study by it from now on."""
+        return json_response(_link(await registry.read(tokens.revoke, id, name)))
+
+    return routes
+
+
+def _link(token: Token) -> dict[str, Any]:
+    return {name: getattr(token, name) for name in ("id", "created", "note", "expires")}

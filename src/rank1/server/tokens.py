@@ -57,6 +57,8 @@ class Token:
     origins: tuple[str, ...] = ()
     #: Requests a second; None for the service's own limit.
     rate: float | None = None
+    #: Whether it is in a link to its study, which was shared.
+    link: bool = False
 
     def allows(self, role: str, study: str | None = None) -> bool:
         """Whether it allows what this role may do, on a study or on all of them.
@@ -87,6 +89,7 @@ def new_token(
     days: float | None = None,
     origins: Sequence[str] = (),
     rate: float | None = None,
+    link: bool = False,
 ) -> tuple[Token, str]:
     """A token, and the text that requests carry, which isn't stored anywhere.
 
@@ -122,6 +125,7 @@ def new_token(
         None if days is None else now + 86400 * days,
         tuple(origins),
         rate,
+        link,
     )
     return token, f"{_PREFIX}_{mark}_{secret}"
 
@@ -152,14 +156,14 @@ class Tokens:
     True
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], own: Sequence[Token] = ()) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
         self._stamp: tuple[int, ...] | None = None
         self._looked = -1.0
         self._kept: dict[str, Token] = {}
-        #: Tokens of this process alone.
-        self._own: dict[str, Token] = {}
+        #: Tokens of this process, or of those that it serves with, alone.
+        self._own = {token.id: token for token in own}
         #: Why the file can't be read now, while the tokens that were read last stay valid.
         self.problem: FileError | None = None
 
@@ -178,17 +182,27 @@ class Tokens:
         self._own[token.id] = token
         return text
 
+    def own(self) -> list[Token]:
+        """The tokens that aren't in the file."""
+        return list(self._own.values())
+
     def list(self) -> list[Token]:
         """All tokens of the file, the oldest first."""
         with self._lock:
             return sorted(self._read().values(), key=lambda token: token.created)
 
-    def revoke(self, id: str) -> Token:
-        """Make a token invalid, and return it."""
+    def links(self, study: str) -> dict[str, Token]:
+        """The links to a study that are shared, by id, the oldest first."""
+        return {t.id: t for t in self.list() if t.link and t.studies == (study,)}
+
+    def revoke(self, id: str, of_study: str | None = None) -> Token:
+        """Make a token invalid, and return it; with a study, one of its links."""
+        links = None if of_study is None else self.links(of_study)
         with self._lock:
             kept = self._read()
-            if id not in kept:
-                raise InputError("id", id, f"one of {', '.join(kept) or 'none'}")
+            known = kept if links is None else links
+            if id not in known or id not in kept:
+                raise InputError("id", id, f"one of {', '.join(known) or 'none'}")
             revoked = kept.pop(id)
             self._write(kept)
         return revoked

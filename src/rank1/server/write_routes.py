@@ -11,7 +11,7 @@ from fastapi import APIRouter, Body
 from starlette.responses import Response
 
 from rank1.errors import ConflictError, InputError, Rank1Error, StudyExistsError
-from rank1.server import models
+from rank1.server import answers, models
 from rank1.server.authorization import (
     AdministeredStudy,
     CurrentToken,
@@ -34,8 +34,11 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     """The routes; each answers after the commit."""
     routes = APIRouter(prefix="/v1/studies")
 
-    @routes.post("", status_code=201, tags=["studies"], summary="Create a study")
-    async def create(
+    @routes.post(
+        "", status_code=201, tags=["studies"], summary="Create a study",
+        response_model=answers.Study,
+    )  # fmt: skip
+    async def create_study(
         body: models.Create, token: CurrentToken, key: IdempotencyKey = None
     ) -> Response:
         require(token, "admin", body.name)
@@ -51,7 +54,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
             fields["seed"] = int.from_bytes(seal.digest())
         return json_response(await registry.read(_created, registry, name, fields, key), 201)
 
-    @routes.post("/{name}/ask", status_code=201, tags=["play"], response_model=models.Suggestion)
+    @routes.post("/{name}/ask", status_code=201, tags=["play"], response_model=answers.Suggestion)
     async def ask(
         name: WritableStudy,
         key: IdempotencyKey = None,
@@ -67,7 +70,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response(given.to_dict(), 201)
 
     @routes.post(
-        "/{name}/ask/batch", status_code=201, tags=["play"], response_model=models.AskResults
+        "/{name}/ask/batch", status_code=201, tags=["play"], response_model=answers.AskResults
     )
     async def ask_many(
         name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None
@@ -86,7 +89,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         metrics.asks.inc(_accepted(given))
         return json_response({"results": _results(given, "suggestion", 201, metrics)}, 201)
 
-    @routes.post("/{name}/tell", tags=["play"], response_model=models.Report)
+    @routes.post("/{name}/tell", tags=["play"], response_model=answers.Report)
     async def tell(name: WritableStudy, body: models.Tell, key: IdempotencyKey = None) -> Response:
         """Report a reward. The id makes a retry safe."""
 
@@ -102,7 +105,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         metrics.tells.inc()
         return json_response(report.to_dict())
 
-    @routes.post("/{name}/tell/batch", tags=["play"], response_model=models.TellResults)
+    @routes.post("/{name}/tell/batch", tags=["play"], response_model=answers.TellResults)
     async def tell_many(
         name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None
     ) -> Response:
@@ -119,7 +122,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         metrics.tells.inc(_accepted(found))
         return json_response({"results": _results(found, "report", 200, metrics)})
 
-    @routes.post("/{name}/cancel", tags=["play"])
+    @routes.post("/{name}/cancel", tags=["play"], response_model=answers.Cancelled)
     async def cancel(
         name: WritableStudy, body: models.Cancel, key: IdempotencyKey = None
     ) -> Response:
@@ -127,7 +130,9 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         await registry.write(name, lambda work: suggestions.cancel(work, body.id, key))
         return json_response({"id": body.id, "state": "cancelled"})
 
-    @routes.post("/{name}/revisions", status_code=201, tags=["studies"])
+    @routes.post(
+        "/{name}/revisions", status_code=201, tags=["studies"], response_model=answers.Revised
+    )
     async def revise(
         name: AdministeredStudy, body: models.Revise, key: IdempotencyKey = None
     ) -> Response:
@@ -141,7 +146,9 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
         return json_response({"revision": await registry.write(name, job), **given}, 201)
 
-    @routes.post("/{name}/imports", status_code=201, tags=["studies"])
+    @routes.post(
+        "/{name}/imports", status_code=201, tags=["studies"], response_model=answers.Imported
+    )
     async def import_history(
         name: AdministeredStudy, body: models.Import, key: IdempotencyKey = None
     ) -> Response:
@@ -154,7 +161,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
         return json_response(await registry.read(work), 201)
 
-    @routes.post("/{name}/retire", tags=["studies"])
+    @routes.post("/{name}/retire", tags=["studies"], response_model=answers.Study)
     async def retire(name: AdministeredStudy, key: IdempotencyKey = None) -> Response:
         """Close the study: it gives no more suggestions, and still takes reports."""
 

@@ -196,7 +196,7 @@ class Series:
         policy, problem = self.policy, self.problem
         loop: Any = play_steps if self.stop is None else play_until
         if self.method == "stages":
-            loop = self._leaps.play if self.stop is None else self._leaps.until_done
+            loop = self._leaps.play
         more: tuple[Any, ...] = (Shuffled,) if self.shuffle else ()
         if self.feedback != AT_ONCE:
             loop = late_steps
@@ -300,13 +300,11 @@ class Series:
             return lambda rng, _, t, stop, totals: (
                 *steps(state, law, rng, arms, t, stop, marks, curve, totals), False
             )  # fmt: skip
-        play = self._leaps.until_done if own else self._leaps.play
-        assert play is not None
-        leaps = kernel(play, state, law)
+        leaps = kernel(self._leaps.play, state, law)
         room = self._leaps.room(law, problem.grid, marks)
         # The splitter is apart, so that the run itself doesn't depend on the checkpoints.
         return lambda rng, splitter, _, stop, totals: (
-            *leaps(state, law, rng, splitter, stop, marks, curve, totals, *room),
+            *leaps(state, law, rng, splitter, stop, own, marks, curve, totals, *room),
             own and bool(state.done()),
         )  # fmt: skip
 

@@ -160,8 +160,8 @@ class Verdict:
 
         >>> from rank1 import stopping
         >>> v = stopping.verdict([30, 20], [70, 80])
-        >>> v.reason_with(lambda level: "AB"[level])
-        'go on: B may still be better than A, log E is -3.72 and must reach 3.00'
+        >>> v.reason_with(lambda level: "AB"[level]).split(':')[:2]
+        ['go on', ' B may still be better than A']
         """
         leader, level = name(*self.leader), f"confidence {100 * self.confidence:g}%"
         arm, beaten = "arm", "every arm that differs from it in one level"
@@ -187,7 +187,21 @@ class Verdict:
             question = f"with {other} in sight, {leader} may still be {self.tolerance:g} too low"
         else:
             question = f"{other} may still be {self.tolerance:g} better than {leader}"
-        return f"go on: {question}, log E is {self.log_e:.2f} and must reach {self.threshold:.2f}"
+        return f"go on: {question}: {odds_of(self.log_e, self.threshold)}"
+
+
+def odds_of(log_e: float, threshold: float) -> str:
+    """How far the evidence has come, as the odds of a bet.
+
+    >>> odds_of(-1.2, 3.0)
+    'the evidence against that is 0.3 to 1, and 20 to 1 is needed'
+    """
+    odds, needed = (math.exp(min(each, 300.0)) for each in (log_e, threshold))
+    return f"the evidence against that is {_odds(odds)} to 1, and {_odds(needed)} to 1 is needed"
+
+
+def _odds(odds: float) -> str:
+    return f"{odds:.1g}" if odds < 1 else f"{odds:.2g}" if odds < 10 else f"{odds:,.0f}"
 
 
 def verdict(

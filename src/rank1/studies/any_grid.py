@@ -53,7 +53,7 @@ class AnyGrid:
 
     def verdict(self, live: LiveDesign) -> AnyVerdict:
         """What may be said now."""
-        rows = live.rows()
+        rows = live.evidence.rows()
         rows = rows[(rows["metric"] == 0) & (rows["under"] >= self._next)]
         rows = rows[np.argsort(rows["under"], kind="stable")]
         ends = np.searchsorted(rows["under"], np.arange(self._next, live.number + 2))

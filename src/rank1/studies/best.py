@@ -57,6 +57,13 @@ def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
         means = np.where(counts > 0, won / counts, np.nan)
         effects = dict(zip(sides, stopping.effects(won, lost, spec.confidence).sides, strict=True))
 
+    warnings = _warnings(state)
+    may_stop, why_not = spec.forgetting is None and not warnings, ""
+    if spec.forgetting is not None:
+        why_not = "the study forgets, because means may move"
+    elif warnings:
+        why_not = "how long a reward takes depends on what it is"
+
     def labels(*levels: int) -> tuple[str, ...]:
         return tuple(names[k] for names, k in zip(sides.values(), levels, strict=True))
 
@@ -64,14 +71,10 @@ def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
         return name(labels(*levels))
 
     def reason(one: stopping.Verdict) -> str:
-        if spec.forgetting is not None:
-            return (
-                "no rule for when to stop: the study forgets, because means may move; "
-                f"{called(*one.leader)} leads"
-            )
+        if not may_stop:
+            return f"no rule for when to stop: {why_not}; {called(*one.leader)} leads"
         return dataclasses.replace(one, tolerance=one.tolerance * width).reason_with(called)
 
-    may_stop = spec.forgetting is None
     doubt = None
     if ruled.stop and may_stop and not any_grid.stop:
         found = examine(won, lost, ruled.leader)
@@ -89,7 +92,7 @@ def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
         confidence=spec.confidence,
         tolerance=spec.tolerance,
         drawn=False,
-        no_rule="" if may_stop else "the study forgets, so there is no rule for when to stop",
+        no_rule="" if may_stop else f"there is no rule for when to stop, as {why_not}",
     )
     return Best(
         sides=sides,
@@ -126,7 +129,7 @@ def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
             "any_grid": {"stop": any_grid.stop and may_stop, "reason": reason(any_grid)},
         },
         levels=_levels(state, sides, effects, drawn.out),
-        warnings=_warnings(state),
+        warnings=warnings,
     )
 
 

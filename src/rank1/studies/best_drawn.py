@@ -1,20 +1,17 @@
-"""What a study that draws by shares has found: from its bets."""
+"""What a study that draws by shares has found, as one document."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1 import design
 from rank1.documents import Best
-from rank1.studies.any_grid import MOST_ARMS, AnyGrid
+from rank1.studies.look import Look
 from rank1.studies.state import StudyState
-from rank1.studies.words import ORDER, Doubt, Finding, Lift, name, percent
 
 __all__ = ["best_drawn"]
 
@@ -25,7 +22,7 @@ def best_drawn(state: StudyState, now: float) -> Best:
     """What was found by now."""
     from rank1 import stopping
 
-    look, spec = _Look(state), state.spec
+    look, spec = Look(state), state.spec
     low, width = look.low, look.width
     counts, sums = state.evidence(now)
     won, total = np.clip(sums, 0, counts), float(counts.sum())
@@ -58,7 +55,7 @@ def best_drawn(state: StudyState, now: float) -> Best:
         any_grid_out=any_out,
         effects=effects,
         rate=float(low + width * won.sum() / total) if total else math.nan,
-        equal_split=look.equal_split(),
+        equal_split=_equal_split(look),
         stop=finding.stop,
         reason=look.order["reason"],
         any_grid_stop=look.arms["stop"],
@@ -74,7 +71,7 @@ def best_drawn(state: StudyState, now: float) -> Best:
         lift=None if finding.lift is None else finding.lift.to_dict(),
         verdicts={"one_order": look.order, "any_grid": look.arms},
         levels=look.levels(),
-        holdout=look.holdout(),
+        holdout=_holdout(look),
         version=look.live.number,
     )
 
@@ -84,254 +81,37 @@ def _beside(upper: Floats, mark: float, out: NDArray[np.bool_]) -> Floats:
     return np.where(out, np.minimum(upper, mark), np.maximum(upper, np.nextafter(mark, np.inf)))
 
 
-class _Look:
-    """A study's design, as of now. Levels are all that ever were."""
+def _equal_split(look: Look) -> float:
+    """What drawing all levels alike would have brought, by the fit."""
+    version, counts = look.live.current, look.state.book.counts
+    if not version.bets:
+        total = counts.sum()
+        mean = float(look.state.book.sums.sum() / total) if total else math.nan
+        return look.low + look.width * mean
+    mean = 1.0
+    for side, fit in enumerate(version.fit):
+        weights = look.live.allowed(side).astype(float)
+        if side not in look.chosen:
+            others = tuple(d for d in range(len(version.fit)) if d != side)
+            weights = counts.reshape(look.live.design.sizes).sum(others)
+        mean *= float(np.average(fit, weights=weights))
+    return look.low + look.width * min(mean, 1.0)
 
-    def __init__(self, state: StudyState) -> None:
-        self.state, self.spec, self.live = state, state.spec, state.settled()
-        self.low, high = state.spec.reward_range
-        self.width = high - self.low
-        self.said = self.live.verdict()
-        self.leader = state.levels_of(state.leading())
-        self.names = list(state.labels.values())
-        self.chosen = self.live.design.chosen
-        #: Whether more than one side has a choice, so that an order is assumed.
-        self.ordered = sum(len(state.living[s]) > 1 for s in self._chosen_names()) > 1
-        self.order: dict[str, Any] = {"stop": self.said.stop, "reason": self._order_reason()}
-        self.arms = self._arms()
 
-    def _chosen_names(self) -> list[str]:
-        return [side for side in self.state.labels if side not in self.spec.given]
-
-    def called(self, levels: Sequence[int]) -> tuple[str, ...]:
-        """The labels of an arm's chosen sides; levels of chosen sides, or of all."""
-        if len(levels) != len(self.chosen):
-            levels = [levels[side] for side in self.chosen]
-        return tuple(self.names[side][k] for side, k in zip(self.chosen, levels, strict=True))
-
-    # Verdicts
-
-    def _order_reason(self) -> str:
-        live, best = self.live, name(self.called(self.leader))
-        if not live.current.bets:
-            first = live.design.first
-            return f"go on: levels are drawn alike until {first:,} rewards, or 60 successes, are in"
-        level = f"at confidence {100 * self.spec.confidence:g}%"
-        if self.said.stop and self.spec.min_lift:
-            within = f"no level exceeds its own by {percent(self.spec.min_lift)} or more"
-            return f"stop: {best} is good enough {level}, as {within}"
-        if self.said.stop:
-            return f"stop: {best} is best {level}, as every other level is refuted"
-        left = [
-            (float(self.said.log_e[side][k]), side, int(k))
-            for side in self.chosen
-            for k in np.flatnonzero(self.said.living[side])
-            if k != self.leader[side]
-        ]
-        log_e, side, k = min(left, default=(0.0, self.chosen[0], self.leader[self.chosen[0]]))
-        rival = (
-            f"{self.names[side][k]} may still be better than {self.names[side][self.leader[side]]}"
-        )
-        return f"go on: {rival}, log E is {log_e:.2f} and must reach {live.design.threshold:.2f}"
-
-    def _arms(self) -> dict[str, Any]:
-        """The verdict without assuming anything of the grid."""
-        live, arms = self.live, math.prod(self.live.design.sizes[side] for side in self.chosen)
-        self._any_out: NDArray[np.bool_] | None = None
-        if not self.ordered:
-            return self.order
-        if not self.said.stop:
-            reason = "go on: arms are compared one by one once the levels of each side are"
-            return {"stop": False, "reason": reason}
-        if arms > MOST_ARMS:
-            return {"stop": False, "reason": f"{arms:,} arms are too many to compare one by one"}
-        live.arms = live.arms or AnyGrid(live)
-        found = live.arms.verdict(live)
-        self._any_out = found.out
-        best = name(self.called(self.leader))
-        first, weakest = (
-            name(self.called(live.chosen_levels(k))) for k in (found.leader, found.weakest)
-        )
-        if first != best:
-            return {"stop": False, "reason": f"go on: {first} has a larger mean than {best}"}
-        if found.stop:
-            return {"stop": True, "reason": f"stop: {best} beats every other arm, each by itself"}
-        return {"stop": False, "reason": f"go on: {weakest} may still be better than {best}"}
-
-    def finding(self, reported: bool) -> Finding:
-        """What is known of the leader."""
-        lift = None
-        if any(len(self.state.living[side]) > 1 for side in self._chosen_names()):
-            lift = self._lift()
-        return Finding(
-            leader=self.called(self.leader) if reported else None,
-            lift=lift,
-            order_stop=self.said.stop,
-            doubt=self._doubt() if self.said.stop and not self.arms["stop"] else None,
-            confidence=self.spec.confidence,
-            min_lift=self.spec.min_lift,
-        )
-
-    def _doubt(self) -> Doubt | None:
-        found = self.live.suspect(self.state.book, self.leader)
-        if found is None:
-            return None
-        counts, sums = (
-            self.live.over_given(each) for each in (self.state.book.counts, self.state.book.sums)
-        )
-        first = tuple(self.leader[side] for side in self.chosen)
-        mean, best = (
-            self.low + self.width * float(sums[k] / max(counts[k], 1)) for k in (found.arm, first)
-        )
-        return Doubt(self.called(found.arm), mean, best, int(counts[found.arm]), found.speaks)
-
-    # Lifts
-
-    def _base(self) -> tuple[int, ...] | None:
-        """The control's levels, -1 for given sides; None without a control."""
-        if self.spec.control is None:
-            return None
-        return tuple(
-            -1 if side in self.spec.given else names.index(self.spec.control[side])
-            for side, names in self.state.labels.items()
-        )
-
-    def _compared(self, over: tuple[int, ...] | None) -> dict[str, Any]:
-        """What `lifts` and `arm_lift` are told."""
-        live = self.live
-        return {
-            "design": live.kept_design(),
-            "versions": {**live.versions, live.number: live.current},
-            "counts": live.counts(),
-            "wealth": live.wealth,
-            "over": over,
-        }
-
-    def _lift(self) -> Lift:
-        base = self._base()
-        chosen = [self.leader[side] for side in self.chosen]
-        is_control = base is not None and [base[side] for side in self.chosen] != chosen
-        if not self.live.current.bets:
-            over = base if is_control else self._second()
-            return Lift(self.called(over or self.leader), is_control, *[math.nan] * 3)
-        found = design.arm_lift(**self._compared(base if is_control else None))
-        return Lift(self.called(found.over), is_control, found.estimate, found.low, found.high)
-
-    def _second(self) -> list[int]:
-        """The leader with a level changed, where nothing is known yet."""
-        levels = list(self.leader)
-        for side in self.chosen:
-            for k in np.flatnonzero(self.live.living[side]):
-                if k != levels[side]:
-                    levels[side] = int(k)
-                    return levels
-        return levels
-
-    def _lifts(self, over: tuple[int, ...] | None) -> list[Floats]:
-        """For each side and level: estimate, lower and upper end of its lift."""
-        version, found = self.live.current, []
-        ends = design.lifts(**self._compared(over)) if version.bets else None
-        for side, fit in enumerate(version.fit):
-            table = np.tile([math.nan, -1.0, math.inf], (len(fit), 1))
-            base = version.leaders[side] if over is None else over[side]
-            if ends is not None and base >= 0:
-                table[:, 0], table[:, 1:] = fit / fit[base] - 1, ends[side]
-            found.append(table)
-        return found
-
-    def effects(self) -> dict[str, Floats]:
-        """For each level that isn't retired, its factor relative to the leader's."""
-        self._over_leader = self._lifts(None)
-        return {
-            side: 1 + table[self.state.living[side]]
-            for side, table in zip(self.state.labels, self._over_leader, strict=True)
-        }
-
-    def levels(self) -> dict[str, list[dict[str, Any]]]:
-        """What is known of each level, over the control's or the leader's."""
-        base, live = self._base(), self.live
-        tables = self._over_leader if base is None else self._lifts(base)
-        shares = live.current.shares
-        found: dict[str, list[dict[str, Any]]] = {}
-        for side, (label, names) in enumerate(self.state.labels.items()):
-            found[label] = []
-            for k, level in enumerate(names):
-                gone = live.gone.get((side, k))
-                living = bool(live.living[side][k] and self.said.living[side][k])
-                found[label].append(
-                    {
-                        "label": level,
-                        "living": living,
-                        "share": float(shares[side][k]) if side in self.chosen else None,
-                        "estimate": float(tables[side][k, 0]),
-                        "lift": tables[side][k, 1:].tolist(),
-                        "gone_at": None if gone is None else {"seq": gone.seq, "at": gone.at},
-                        "why": None if living else "refuted" if gone is None else gone.why,
-                    }
-                )
-        return found
-
-    # Arms
-
-    def out(self) -> NDArray[np.bool_]:
-        """Which arms of unretired levels have a level that has gone."""
-        found = np.zeros((), np.bool_)
-        for side, living in zip(self.state.living, self.said.living, strict=True):
-            found = np.logical_or.outer(found, ~living[self.state.living[side]])
-        return found
-
-    def arms_out(self) -> NDArray[np.bool_]:
-        """Which arms can't be best, without assuming anything of the grid."""
-        if not self.ordered:
-            return self.out()
-        if self._any_out is None:
-            return np.zeros(self.state.shape, np.bool_)
-        sizes = self.live.design.sizes
-        whole = self._any_out.reshape(
-            [sizes[d] if d in self.chosen else 1 for d in range(len(sizes))]
-        )
-        return np.broadcast_to(whole, sizes)[np.ix_(*self.state.living.values())].copy()
-
-    def equal_split(self) -> float:
-        """What drawing all levels alike would have brought, by the fit."""
-        version, counts = self.live.current, self.state.book.counts
-        if not version.bets:
-            total = counts.sum()
-            mean = float(self.state.book.sums.sum() / total) if total else math.nan
-            return self.low + self.width * mean
-        mean = 1.0
-        for side, fit in enumerate(version.fit):
-            weights = self.live.allowed(side).astype(float)
-            if side not in self.chosen:
-                others = tuple(d for d in range(len(version.fit)) if d != side)
-                weights = counts.reshape(self.live.design.sizes).sum(others)
-            mean *= float(np.average(fit, weights=weights))
-        return self.low + self.width * min(mean, 1.0)
-
-    def holdout(self) -> dict[str, Any] | None:
-        """What the study has earned over the units that stay on the control."""
-        if not self.spec.holdout:
-            return None
-        at = self.state.book.at[0]
-        held, rest = int(at.held), int(at.evidence)
-        found: dict[str, Any] = {"units": held, "rate": None, "rest_rate": None}
-        found |= dict.fromkeys(("earned", "low", "high"))
-        if held and rest:
-            one, two = float(at.held_sum) / held, float(at.gained) / rest
-            spreads = float(at.held_squares) / held - one**2, float(at.squares) / rest - two**2
-            error = math.sqrt(max(spreads[0], 0.0) / held + max(spreads[1], 0.0) / rest)
-            reach = NormalDist().inv_cdf((1 + self.spec.confidence) / 2) * error
-            found |= {"rate": self.low + self.width * one, "rest_rate": self.low + self.width * two}
-            for end, way in (("earned", 0.0), ("low", -reach), ("high", reach)):
-                found[end] = self.width * rest * (two - one + way)
-        return found
-
-    def assumed(self) -> list[str]:
-        """What the verdict rests on."""
-        found = [f"One order: {ORDER}."] if self.ordered else []
-        found.append("How long a reward takes doesn't depend on the level that was shown.")
-        if self.spec.repeat == "each":
-            found.append("Visits of one unit are independent.")
-        if self.ordered:
-            found.append("Lifts of arms: means are products of the levels' factors.")
-        return found
+def _holdout(look: Look) -> dict[str, Any] | None:
+    """What the study has earned over the units that stay on the control."""
+    if not look.spec.holdout:
+        return None
+    at = look.state.book.at[0]
+    held, rest = int(at.held), int(at.evidence)
+    found: dict[str, Any] = {"units": held, "rate": None, "rest_rate": None}
+    found |= dict.fromkeys(("earned", "low", "high"))
+    if held and rest:
+        one, two = float(at.held_sum) / held, float(at.gained) / rest
+        spreads = float(at.held_squares) / held - one**2, float(at.squares) / rest - two**2
+        error = math.sqrt(max(spreads[0], 0.0) / held + max(spreads[1], 0.0) / rest)
+        reach = NormalDist().inv_cdf((1 + look.spec.confidence) / 2) * error
+        found |= {"rate": look.low + look.width * one, "rest_rate": look.low + look.width * two}
+        for end, way in (("earned", 0.0), ("low", -reach), ("high", reach)):
+            found[end] = look.width * rest * (two - one + way)
+    return found

@@ -90,6 +90,8 @@ class Kind(IntEnum):
     RECORDED = 10
     #: A second metric that came with the reward before it: arm, `tag` as there, `metric`, `value`.
     GUARDRAIL = 11
+    #: Somebody's remark: `data` is {"text": …} (JSON).
+    NOTED = 12
 
 
 #: Events that say what became of a suggestion; each at most once for each suggestion.

@@ -93,12 +93,15 @@ def event_lines(
         pull = asked.get(event.suggestion, event)
         if pull.kind in EXPORTED:
             line["id"] = suggestion_id(study.uid, pull.seq, pull.nonce)
-        if pull.kind in (*EXPORTED, Kind.HISTORY):
+        if pull.kind in (*EXPORTED, Kind.HISTORY, Kind.GUARDRAIL):
             line |= state.document(pull.arm)
         if event.kind in (Kind.REPORTED, Kind.HISTORY, Kind.EXPIRED, Kind.RECORDED):
             line["reward"] = event.value if math.isfinite(event.value) else None
         if event.kind == Kind.HISTORY:
             line["count"] = event.tag
+        if event.kind == Kind.GUARDRAIL:
+            metrics = list(state.spec.guardrails)
+            line |= {"metric": metrics[event.metric - 1], "value": event.value}
         if event.kind == Kind.REPORTED:
             line["late"] = event.tag != 0
         if event.kind in (Kind.RECORDED, Kind.VERSION):
@@ -106,7 +109,7 @@ def event_lines(
         if event.kind == Kind.REVISED:
             line["revision"] = event.tag
             line["change"] = Change.read(event.data).to_dict()
-        if event.kind == Kind.SUGGESTED and event.data is not None:
+        if event.kind in (Kind.SUGGESTED, Kind.NOTED) and event.data is not None:
             line["data"] = read_data(event, log.damaged)
         line |= {name: text for name in ("unit", "key") if (text := getattr(event, name))}
         yield line

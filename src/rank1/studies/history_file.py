@@ -62,7 +62,8 @@ def file_lines(
     except FileError:
         raise
     except (OSError, csv.Error) as error:
-        raise FileError(f"{str(path)!r} can't be read: {error}", where=str(path)) from None
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"{str(path)!r} can't be read: {reason}", where=str(path)) from None
 
 
 #: The file's own names of columns, by the names of sides or measures.
@@ -80,7 +81,8 @@ def _check_columns(path: Path, levels: Names, measures: Names, present: Sequence
     raise FileError(
         f"{str(path)!r} must have the columns {', '.join(wanted)}; missing: {', '.join(missing)}, "
         f"there are: {', '.join(present)}",
-        "successes and trials may stand for the reward; columns of other names can be named",
+        "successes and trials may stand for the reward; columns of other names are mapped by "
+        'columns={"reward": "converted"}, --column reward=converted',
         where=str(path),
     )
 

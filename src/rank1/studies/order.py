@@ -121,10 +121,13 @@ def read_order(events: Events, spec: Spec, grids: Grids, now: float) -> Order:
         (REVISE, kind == Kind.REVISED),
     ):  # fmt: skip
         steps[where] = step
-    some = steps >= 0
+    # A unit that counts once: nothing is learned of its later visits, and nothing is evidence.
+    again = np.zeros(events.size, np.bool_)
+    of_pull = asked | told | filled | dropped
+    again[of_pull] = (tag[asked] == REPEAT)[number[of_pull]]
+    some = (steps >= 0) & ~again
     counted = np.zeros(asked.sum(), np.bool_)
-    counted[number[steps == LEARN]] = True
-    counted &= tag[asked] != REPEAT  # a unit counts once
+    counted[number[some & (steps == LEARN)]] = True
     if spec.on_expiry == "default" and spec.reward_window is not None:
         counted &= events.at[asked] + spec.reward_window <= now
     levels = np.unravel_index(events.arm[history], spec.room)

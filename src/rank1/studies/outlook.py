@@ -7,6 +7,7 @@ import math
 from rank1 import checks, design
 from rank1.documents import Forecast, Personalised
 from rank1.errors import InputError
+from rank1.studies import planning
 from rank1.studies.state import StudyState
 from rank1.studies.words import percent
 
@@ -24,7 +25,8 @@ def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
     if side == by:
         raise InputError("by", by, f"another side than {side}")
     live, labels, segments = state.settled(), state.labels[side], state.labels[by]
-    told = live.kept_design(), live.versions, live.counts(), sides.index(side), sides.index(by)
+    at, counts = (sides.index(side), sides.index(by)), live.evidence.counts()
+    told = live.kept_design(), live.versions, counts, *at
     found, gained = design.personalise(*told), design.gain(*told)
     common = labels[found.common]
     leaders = {name: labels[k] for name, k in zip(segments, found.leaders.tolist(), strict=True)}
@@ -61,9 +63,10 @@ def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) 
     if reports == 0:
         raise InputError("reports", 0, "at least 1 for a forecast", "nothing is reported yet")
     spread = float(at.squares / at.gained) if at.gained > 0 else 1.0
-    seen = live.totals(state.book)
+    seen = planning.totals(live, state.book)
+    planned = planning.with_control(live, planning.plan(live), live.current)
     found = design.forecast(
-        live.plan(), {live.number: live.current}, live.wealth, seen, reports, runs, seed,
+        planned, {live.number: live.current}, live.wealth, seen, reports, runs, seed,
         spread=spread,
     )  # fmt: skip
     more = dict(zip(("10%", "50%", "90%"), found, strict=True))

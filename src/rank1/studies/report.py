@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["lift_text", "render", "report_page"]
 
 #: The picture of the traffic.
-WIDTH, HEIGHT, FOOT = 720, 180, 20
+WIDTH, HEIGHT, WIDEST = 720, 150, 90
+#: Reasons why a level is shown no more, for readers who weren't there.
+WHY = {"refuted": "ruled out"}
+EACH = "Each visit counts, as if visits of one person were independent."
 
 
-def render(**parts: Any) -> str:
+def render(counted: str = "Every visitor counts once.", **parts: Any) -> str:
     """The page's template, filled in."""
     import jinja2
 
@@ -31,7 +34,7 @@ def render(**parts: Any) -> str:
         loader=loader, autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
     made = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
-    return templates.get_template("report.html").render(made=made, **parts)
+    return templates.get_template("report.html").render(made=made, counted=counted, **parts)
 
 
 def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
@@ -49,10 +52,13 @@ def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
         days=days,
         rates=rates,
         highest=_number(max(rates)) if rates else "",
+        most=max((day.shown for day in days), default=0),
+        width=f"{min(1.0, WIDEST * len(days) / WIDTH):.0%}",
         traffic=_traffic(days),
         earned=_earned(best),
         over="the control" if (best.lift or {}).get("is_control") else "the leader",
         confidence=f"{spec.confidence:.0%}",
+        **({} if spec.repeat == "once" else {"counted": EACH}),
     )
 
 
@@ -74,7 +80,7 @@ def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
                 "rate": _number(float(sums[k] / counts[k])) if k is not None and reported else "–",
                 "share": "–" if level["share"] is None else f"{level['share']:.0%}",
                 "lift": lift_text(level),
-                "state": "in the running" if level["living"] else _gone(level),
+                "state": _state(level, best, axis),
             }
         )
     return rows
@@ -92,9 +98,13 @@ def lift_text(level: dict[str, Any]) -> str:
     return " to ".join(ends)
 
 
-def _gone(level: dict[str, Any]) -> str:
-    """Why and when a level went."""
-    why = level.get("why") or "dropped"
+def _state(level: dict[str, Any], best: Best, axis: int) -> str:
+    """What became of a level, and why and when it went."""
+    if best.stop and best.leader and best.leader[axis] == level["label"]:
+        return "won"
+    if level["living"]:
+        return "in the running"
+    why = WHY.get(level.get("why") or "", level.get("why")) or "dropped"
     at = (level.get("gone_at") or {}).get("at")
     day = datetime.datetime.fromtimestamp(at, datetime.UTC) if at else None
     return f"{why}, {day:%Y-%m-%d}" if day else why
@@ -129,30 +139,22 @@ def _traffic(days: list[Day]) -> Any:
         return ""
     most = max(day.shown for day in days) or 1
     top = max((day.rate for day in days if day.rate is not None), default=0.0)
-    wide = min(WIDTH / len(days), 90)
+    wide = min(WIDTH / len(days), WIDEST)
     parts = [
         f'<rect class="bar" x="{k * wide + 0.1 * wide:.1f}" width="{0.8 * wide:.1f}" '
-        f'y="{HEIGHT * (1 - 0.85 * day.shown / most):.1f}" '
-        f'height="{HEIGHT * 0.85 * day.shown / most:.1f}"/>'
+        f'y="{HEIGHT * (1 - day.shown / most):.1f}" '
+        f'height="{HEIGHT * day.shown / most:.1f}"/>'
         for k, day in enumerate(days)
     ]
     if top > 0:
         line = " ".join(
-            f"{(k + 0.5) * wide:.1f},{HEIGHT * (1 - 0.85 * day.rate / top):.1f}"
+            f"{(k + 0.5) * wide:.1f},{HEIGHT * (1 - day.rate / top):.1f}"
             for k, day in enumerate(days)
             if day.rate is not None
         )
         parts.append(f'<polyline class="rate" points="{line}"/>')
     parts.append(f'<line class="axis" x1="0" x2="{WIDTH}" y1="{HEIGHT}" y2="{HEIGHT}"/>')
-    labelled = sorted({0, len(days) // 2, len(days) - 1})
-    for k in labelled:
-        anchor = "start" if k == 0 else "end" if k == len(days) - 1 else "middle"
-        x = 0 if k == 0 else WIDTH if k == len(days) - 1 else (k + 0.5) * wide
-        parts.append(
-            f'<text x="{x:.0f}" y="{HEIGHT + 15}" text-anchor="{anchor}">{days[k].date}</text>'
-        )
-    parts.append(f'<text x="0" y="12">{most:,}</text>')
     picture = "".join(parts)
-    label = f"Traffic of {len(days)} days, at most {most:,} a day"
-    frame = f'viewBox="0 0 {WIDTH} {HEIGHT + FOOT}" role="img" aria-label="{label}"'
+    label = f"Traffic of {len(days)} days, up to {most:,} a day"
+    frame = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}"'
     return markupsafe.Markup(f"<svg {frame}>{picture}</svg>")  # numbers and dates only

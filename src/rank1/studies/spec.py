@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import hashlib
 import json
 import math
 import os
@@ -83,8 +84,8 @@ class Spec:
     new_levels: str = "refuse"
     guardrails: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     repeat: str = "each"
-    #: What makes this study's assignment of units differ from that of another one.
-    salt: str = dataclasses.field(default="", compare=False)
+    #: Makes this study assign units otherwise than others do; from the seed and the sides.
+    salt: str = ""
 
     @property
     def rows(self) -> tuple[str, ...] | None:
@@ -289,7 +290,7 @@ def make_spec(
         design=design,
         control=control_of(grid, told.get("given", ()), control),
         repeat=repeat,
-        salt=os.urandom(8).hex(),
+        salt=hashlib.blake2b(repr((seed, grid)).encode(), digest_size=8).hexdigest(),
         **told,
     )
     if not design and not has_counts(started(spec, sizes)) and forgetting is not None:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 import rank1
 from rank1.compiled import kernel_for, ready
-from rank1.errors import DamagedError, InputError, Rank1Error, SnapshotError, shown
-from rank1.grid import MAX_KEPT, Grid
+from rank1.errors import DamagedError, Rank1Error, SnapshotError
 from rank1.policies import Known, Pull, State, restore, snapshot
 from rank1.policies.base import choose
 from rank1.policies.folding import load_tallies
 from rank1.studies import fold
-from rank1.studies.design_options import check_floor
 from rank1.studies.events import Events, Kind
+from rank1.studies.evidence import renumbered
 from rank1.studies.fold import Book
-from rank1.studies.live_design import DrawnState, LiveDesign, renumbered
-from rank1.studies.spec import COLUMN, ON_EXPIRY, ROW, Spec, started
+from rank1.studies.levels import Change, Levels
+from rank1.studies.live_design import DrawnState, LiveDesign
+from rank1.studies.spec import ON_EXPIRY, Spec, started
 
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 
@@ -52,31 +52,6 @@ class OpenSuggestion(NamedTuple):
     value: float
 
 
-class Change(NamedTuple):
-    """Levels that come and go, by side."""
-
-    added: dict[str, tuple[str, ...]]
-    retired: dict[str, tuple[str, ...]]
-
-    @classmethod
-    def read(cls, text: str | None) -> Change:
-        """From an event's JSON; before sides had names, it spoke of rows and columns."""
-        fields = json.loads(text or "{}")
-
-        def levels(what: str) -> dict[str, tuple[str, ...]]:
-            named = fields.get(what, {})
-            for side, former in ((ROW, "rows"), (COLUMN, "columns")):
-                if f"{what}_{former}" in fields:
-                    named[side] = fields[f"{what}_{former}"]
-            return {side: tuple(labels) for side, labels in named.items() if labels}
-
-        return cls(levels("add"), levels("retire"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"add": self.added, "retire": self.retired}
-
-
 # NumPy takes long to find out that an enum is a number.
 _SUGGESTED, _RECORDED = int(Kind.SUGGESTED), int(Kind.RECORDED)
 
@@ -86,25 +61,16 @@ def layout_of(spec: Spec) -> str:
     return f"{rank1.__version__} {spec.policy} {spec.made_policy().layout} {LAYOUT}"
 
 
-class StudyState:
-    """Labels, the policy's state and the book, as of the event `seq`.
+class StudyState(Levels):
+    """Levels, the policy's state and the book, as of the event `seq`.
 
     It changes with every event that it is told of by `fold`, and with nothing else, but for
     `choose`, which is followed by the events of what was chosen.
-
-    An arm has three numbers: in the log, on the study's room (`Spec.room`); in the book's tables,
-    on the grid of all levels that ever were; in the policy's state, on that of those that live.
     """
 
     def __init__(self, spec: Spec) -> None:
-        self.spec = spec
+        super().__init__(spec)
         self.policy = spec.made_policy()
-        self.revision = 0
-        #: All levels that ever were, by side.
-        self.labels = {side: list(labels) for side, labels in spec.sides.items()}
-        #: Numbers of the levels that live, in the order in which the policy has them.
-        self.living = {side: list(range(len(names))) for side, names in self.labels.items()}
-        self._number()
         #: Of a study that draws by shares.
         self.design = LiveDesign(spec, self.grid.sizes) if spec.design else None
         self.state: State = self._new_state()
@@ -114,85 +80,6 @@ class StudyState:
     def seq(self) -> int:
         """The last event that was folded."""
         return int(self.book.at["seq"][0])
-
-    # Numbers of arms
-
-    def _number(self) -> None:
-        """Prepare the numbering, for the levels there are."""
-        self.room = Grid(self.spec.room)
-        self.grid = Grid([len(names) for names in self.labels.values()])
-        self.shape = tuple(len(numbers) for numbers in self.living.values())
-        strides = Grid(self.shape).strides
-        #: By side: what each level adds to the policy's number of an arm; very negative if it
-        #: doesn't live.
-        self._places = []
-        for numbers, size, stride in zip(
-            self.living.values(), self.grid.sizes, strides, strict=True
-        ):
-            places = np.full(size, -(2**55), np.int64)
-            places[numbers] = np.arange(len(numbers)) * stride
-            self._places.append(places)
-
-    def levels_of(self, arm: int) -> tuple[int, ...]:
-        """The levels of an arm of the log."""
-        return self.room.levels(arm)
-
-    def named(self, arm: int) -> dict[str, str]:
-        """The labels of an arm of the log, by side."""
-        sides = zip(self.labels.items(), self.room.levels(arm), strict=True)
-        return {side: labels[level] for (side, labels), level in sides}
-
-    def document(self, arm: int) -> dict[str, Any]:
-        """The labels of an arm of the log, as exports have them: of two sides also as a pair."""
-        levels = self.named(arm)
-        if len(levels) != 2:
-            return {"levels": levels}
-        row, column = levels.values()
-        return {"row": row, "column": column, "levels": levels}
-
-    def places_of(self, arms: ArrayLike) -> tuple[Ints, Ints]:
-        """Of arms of the log: their places in the tables, and the policy's numbers of them.
-
-        -1 for what isn't on the grid or doesn't live.
-        """
-        given: Ints = np.asarray(arms, np.int64)
-        tables, living = np.zeros_like(given), np.zeros_like(given)
-        bad = (given < 0) | (given >= self.room.arms)
-        for places, size, room, stride, own in zip(
-            self._places, self.grid.sizes, self.room.sizes, self.room.strides, self.grid.strides,
-            strict=True,
-        ):  # fmt: skip
-            levels = given // stride % room
-            bad |= levels >= size
-            levels = np.where(levels < size, levels, 0)
-            tables += levels * own
-            living += places[levels]
-        return np.where(bad, -1, tables), np.where(bad | (living < 0), -1, living)
-
-    def arms_of(self, living: Iterable[int]) -> list[int]:
-        """The log's numbers of the policy's arms."""
-        strides, found = Grid(self.shape).strides, []
-        sides = list(zip(self.living.values(), strides, self.room.strides, strict=True))
-        for arm in living:
-            number = 0
-            for levels, stride, outer in sides:
-                level, arm = divmod(arm, stride)
-                number += levels[level] * outer
-            found.append(number)
-        return found
-
-    def in_log(self, place: int) -> int:
-        """The log's number of the arm at a place in the tables."""
-        return self.room.arm(self.grid.levels(place))
-
-    def arm_of(self, levels: Mapping[str, str] | Sequence[str]) -> int:
-        """The log's number of an arm that is given by its labels."""
-        if isinstance(levels, Mapping):
-            levels = [levels[side] for side in self.labels]
-        numbers = [
-            names.index(name) for names, name in zip(self.labels.values(), levels, strict=True)
-        ]
-        return self.room.arm(numbers)
 
     def lives(self, arm: int) -> bool:
         """Whether an arm of the log can be played; of one that is drawn, whether it can be now."""
@@ -207,15 +94,6 @@ class StudyState:
             for k, side in enumerate(self.labels)
             if side in self.spec.given
         )
-
-    def living_labels(self, side: str) -> list[str]:
-        """The levels of a side that live."""
-        return [self.labels[side][number] for number in self.living[side]]
-
-    def of_living(self, table: NDArray[Any]) -> NDArray[Any]:
-        """A table of the book for the levels that live, with a dimension for each side."""
-        whole = table.reshape(self.grid.sizes)
-        return np.ascontiguousarray(whole[np.ix_(*self.living.values())])
 
     # Folding
 
@@ -351,67 +229,12 @@ class StudyState:
 
     # Revisions and forgetting
 
-    def check_change(self, change: Change) -> None:
-        """Refuse a revision that can't be, before it is in the log."""
-        for room, (side, names) in zip(self.room.sizes, self.labels.items(), strict=True):
-            living = set(self.living_labels(side))
-            added, retired = change.added.get(side, ()), change.retired.get(side, ())
-            name = f"add.{side}"
-            new = sum(label not in names for label in added)
-            if len(names) + new > room:
-                expected = f"at most {room - len(names):,} new names"
-                hint = f"a side of this study has at most {room:,} levels, with those retired"
-                raise InputError(name, added, expected, hint, got=f"{new:,}")
-            for label in added:
-                if label in living or added.count(label) > 1:
-                    raise InputError(name, label, "names that differ", got=f"{shown(label)} twice")
-            name = f"retire.{side}"
-            for label in retired:
-                if label not in living or retired.count(label) > 1:
-                    raise InputError(name, label, f"among {shown(sorted(living))}")
-            if len(retired) == len(living) and not added:
-                raise InputError(name, list(retired), "fewer names: one level at least has to live")
-        sizes = [
-            len(numbers) + len(change.added.get(side, ())) - len(change.retired.get(side, ()))
-            for side, numbers in self.living.items()
-        ]
-        if self.design is None:
-            started(self.spec, sizes)
-        else:
-            self._check_design(change, sizes)
-
-    def _check_design(self, change: Change, sizes: Sequence[int]) -> None:
-        spec, ever = self.spec, 1
-        for side, names in self.labels.items():
-            ever *= len({*names, *change.added.get(side, ())})
-            kept = (spec.control or {}).get(side)
-            if kept in change.retired.get(side, ()):
-                raise InputError(f"retire.{side}", kept, "other levels than the control's")
-        if ever > MAX_KEPT:
-            expected = f"levels of at most {MAX_KEPT:,} arms, with those retired"
-            raise InputError("add", change.added, expected, got=f"{ever:,}")
-        named = dict(zip(self.labels, sizes, strict=True))
-        check_floor(spec.floor, {s: n for s, n in named.items() if s not in spec.given})
-
     def _revise(self, change: Change) -> None:
         before, tables = self.grid, self.book
         open_arms = self.book.table["arm"].copy()
-        added, retired = [], []
-        for place, (side, names) in enumerate(self.labels.items()):
-            living = self.living[side]
-            for name in change.retired.get(side, ()):
-                living.remove(names.index(name))
-                retired.append((place, names.index(name)))
-            for name in change.added.get(side, ()):
-                if name not in names:
-                    names.append(name)
-                living.append(names.index(name))
-                added.append((place, names.index(name)))
-            living.sort()
-        self.revision += 1
         if self.design is not None:
             self.settled()  # before arms have other places
-        self._number()
+        added, retired = self.change(change)
         if self.grid.sizes != before.sizes:
             corner = tuple(slice(size) for size in before.sizes)
             grown: dict[str, Any] = {}

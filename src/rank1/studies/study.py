@@ -22,13 +22,13 @@ from rank1.documents import (
     Suggestion,
     Verified,
 )
-from rank1.errors import InputError, Rank1Error, StorageError
+from rank1.errors import InputError, InputTypeError, Rank1Error, StorageError
 from rank1.policies import Policy
 from rank1.policies.base import has_counts
 from rank1.studies import revising, suggestions, verification
 from rank1.studies.best import best_of
 from rank1.studies.drawing import shares_of
-from rank1.studies.events import Kind, check_text
+from rank1.studies.events import Event, Kind, check_text, data_text
 from rank1.studies.export import EXPORTED, event_lines, export_log, page_lines, replay_log
 from rank1.studies.fitting import StudyFit, fit_of, read_material
 from rank1.studies.history import History, import_history
@@ -50,12 +50,29 @@ T = TypeVar("T")
 
 Place = str | os.PathLike[str] | Storage
 
+#: The arguments of `record` and `reward`.
+RECORD = "unit", "version", "levels", "reward", "guardrails"
+REWARD = "unit", "reward", "guardrails"
 #: Arms of which a notebook shows what was found; of more, only how many rewards there are.
 MAX_SHOWN = 100_000
 
 
 def _opened(storage: Place) -> Storage:
     return storage if isinstance(storage, Storage) else open_storage(storage)
+
+
+def _in_order(
+    argument: str, given: Iterable[Any], names: Sequence[str], required: int
+) -> list[Sequence[Any]]:
+    """Arguments of a method, in its order, from sequences or dicts of them."""
+    found: list[Sequence[Any]] = []
+    for place, each in enumerate(given):
+        if isinstance(each, Mapping) and each.keys() <= set(names):
+            each = [each.get(name) for name in names]
+        if not isinstance(each, tuple | list) or not required <= len(each) <= len(names):
+            raise InputTypeError(f"{argument}[{place}]", each, ", ".join(names))
+        found.append(each)
+    return found
 
 
 class Study:
@@ -158,9 +175,13 @@ class Study:
             1 to 16 sides instead of rows and columns: the names of the levels of each, as in
             `{"headline": ["A", "B"], "image": ["x", "y", "z"]}`.
         control
-            The level of each side that is shown today; lifts are over it.
+            The level of each side that is shown today; lifts are over it. In a study that draws by
+            shares it keeps at least 5% of its side's traffic until the study may stop, even after
+            it is refuted, so that the lift becomes known.
         floor
-            The least share of each level that lives. From here on, all options but `repeat` are
+            The least share of each level that lives; at least 5% where a side is given, because a
+            level may be best in some segment only (less where a side has more than 10 levels). From
+            here on, all options but `repeat` are
             for goal="find" without a policy.
         holdout
             The part of the units that stay on the control for the whole study.
@@ -431,13 +452,15 @@ class Study:
             raise answer
         return answer
 
-    def record_many(self, records: Iterable[Sequence[Any]]) -> list[Recorded | Rank1Error]:
-        """Store many exposures, each as the arguments of `record`.
+    def record_many(
+        self, records: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> list[Recorded | Rank1Error]:
+        """Store many exposures, each as the arguments of `record`: in order, or by name in a dict.
 
         An answer for each, or the error with which it was refused; the others are stored.
         """
         self._needs_shares()
-        given = list(records)
+        given = _in_order("records", records, RECORD, 3)
         return self.access.transact(lambda work: take_records(work, given))
 
     def reward(
@@ -449,12 +472,14 @@ class Study:
             raise answer
         return answer
 
-    def reward_many(self, rewards: Iterable[Sequence[Any]]) -> list[Report | Rank1Error]:
-        """Store many rewards of units, each as the arguments of `reward`.
+    def reward_many(
+        self, rewards: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> list[Report | Rank1Error]:
+        """Store many rewards of units, each as the arguments of `reward`: in order, or by name.
 
         An answer for each, or the error with which it was refused; the others are stored.
         """
-        given = list(rewards)
+        given = _in_order("rewards", rewards, REWARD, 2)
         return self.access.transact(lambda work: take_rewards(work, given))
 
     def _needs_shares(self) -> None:
@@ -527,6 +552,11 @@ class Study:
     def unarchive(self) -> None:
         """Show the study in lists again."""
         self.access.transact(lambda work: work.log.archive(work.study.id, archived=False))
+
+    def note(self, text: str) -> None:
+        """Add a remark to the log, as of now: "new prices since today". It changes nothing else."""
+        data = data_text({"text": check_text("text", text)})
+        self.access.transact(lambda work: work.append([Event(Kind.NOTED, data=data)]))
 
     def forget_unit(self, unit: str) -> int:
         """Remove a unit's name from the log, and what was stored with it; how many events had it.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from rank1.errors import Rank1Error, SnapshotError, StorageError
 from rank1.studies.events import WITH_DATA, Event, Events, Expiry, Kind, as_events
+from rank1.studies.planning import is_due, next_text
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
 from rank1.studies.state import StudyState, layout_of
 from rank1.studies.storage import Reader, Snapshot, Storage, StudyRow, Transaction
@@ -53,6 +56,8 @@ class StudyAccess:
         self._snapshot_seq = 0
         #: Held by the thread that works on the study.
         self.turn = threading.RLock()
+        #: When a transaction last met events of another process, by `time.monotonic`.
+        self.met_others = -math.inf
 
     @property
     def known(self) -> StudyState | None:
@@ -158,6 +163,7 @@ class StudyAccess:
         self._state = None  # until all is folded
         # One look at the end of the log is cheaper than asking for events that aren't there.
         if log.last(self.study.id)[0] != state.seq:
+            self.met_others = time.monotonic()
             fold_log(state, *self.read(log, state.seq))
         self._state = state
         return state
@@ -242,8 +248,8 @@ class UnitOfWork:
     def renew(self) -> None:
         """Begin the next version of the design, if it is due."""
         design, book = self.state.design, self.state.book
-        if design is not None and design.is_due(book):
-            text = design.next_text(book)
+        if design is not None and is_due(design, book):
+            text = next_text(design, book)
             self.append([Event(Kind.VERSION, tag=design.number + 1, data=text)])
 
     def attempt(self, job: Callable[[UnitOfWork], T]) -> T | Rank1Error:

@@ -9,6 +9,8 @@ from typing import Any
 
 __all__ = ["Doubt", "Finding", "Lift"]
 
+#: A lift above this isn't worth a number.
+LARGEST = 100.0
 ORDER = "a level that is best on its side is best whatever the other sides show"
 
 
@@ -34,7 +36,7 @@ class Lift:
         if not math.isfinite(self.estimate):
             return f"leads {over}; by how much isn't known yet"
         ends = f"{percent(self.low)} to {percent(self.high)}"
-        if not math.isfinite(self.high):
+        if self.high > LARGEST:
             ends = f"at least {percent(self.low)}"
         return f"leads by {percent(self.estimate)} ({ends}) {over}"
 
@@ -137,7 +139,7 @@ def name(labels: Sequence[str]) -> str:
 def percent(part: float) -> str:
     """A part of one, as people read it.
 
-    >>> percent(0.1234), percent(-1.0), percent(0.0042)
-    ('12%', '-100%', '0.4%')
+    >>> percent(0.1234), percent(-1.0), percent(0.0042), percent(0.05)
+    ('12%', '-100%', '0.4%', '5%')
     """
-    return f"{100 * part:.{0 if abs(part) >= 0.0995 else 1}f}%"
+    return f"{100 * part:,.{0 if abs(part) >= 0.0995 else 1}f}".removesuffix(".0") + "%"

@@ -23,6 +23,8 @@ __all__ = ["POLICY_CHECKS", "check_policy"]
 
 #: How many sides the grids have on which a policy for any number of sides is tried.
 SIDES: tuple[int, ...] = (2, 3)
+#: Random orders of asks and reports that each check tries.
+TRIALS = 30
 FACTORS = [0.9, 0.2, 0.5], [0.3, 0.8], [0.4, 0.9], [0.7, 0.6]
 
 
@@ -236,7 +238,7 @@ def starts_always_the_same(policy: Policy, seed: int = 0) -> None:
 def takes_rewards_late_unordered_or_never(policy: Policy, seed: int = 0) -> None:
     """Any mix of asking, reporting in any order and giving back keeps pulls on the grid."""
     for problem in _problems(policy):
-        for trial in range(30):
+        for trial in range(TRIALS):
             rng = np.random.default_rng((seed, trial))
             state = _start(policy, problem, n=200)
             pending: list[Pull] = []
@@ -295,7 +297,7 @@ def makes_the_choices_of_the_loop(policy: Policy, seed: int = 0) -> None:
 def is_the_same_when_it_is_folded(policy: Policy, seed: int = 0) -> None:
     """Told of pulls and rewards, a state is the one that chose the pulls."""
     for problem in _problems(policy):
-        for trial in range(20):
+        for trial in range(TRIALS):
             rng = np.random.default_rng((seed, trial))
             chose, told = _start(policy, problem, n=200), _start(policy, problem, n=200)
             pending: list[Pull] = []
@@ -317,7 +319,7 @@ def is_the_same_when_it_is_folded(policy: Policy, seed: int = 0) -> None:
 def takes_any_pull_that_it_is_told_of(policy: Policy, seed: int = 0) -> None:
     """Pulls that it would not have chosen, with any tag, do no harm."""
     for problem in _problems(policy):
-        for trial in range(30):
+        for trial in range(TRIALS):
             rng = np.random.default_rng((seed, trial))
             state = _start(policy, problem, n=200)
             for _ in range(rng.integers(1, 121)):

@@ -38,14 +38,14 @@ def test_reading_in_parts(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_time_never_runs_backwards(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rank1.studies.storage import sql
+    from rank1.studies.storage import sql_reader
 
     day = 24 * 3600
     real = storage.create("clock", SPEC).created
     study = storage.create("spring", SPEC)
     times = []
     for jump in (0, day, -day, 2 * day, 0):
-        for cls in _subclasses(sql.SqlReader):
+        for cls in _subclasses(sql_reader.SqlReader):
             monkeypatch.setattr(cls, "clock", lambda self, jump=jump: real + jump)
         monkeypatch.setattr("rank1.studies.storage.postgres.ENDS", _shifted(real + jump))
         with storage.transaction(study.id) as tx:

@@ -15,7 +15,7 @@ from psycopg import errors
 
 import rank1
 from rank1.studies.events import Event, Kind
-from rank1.studies.storage import StudyRow, postgres_tables, sql
+from rank1.studies.storage import StudyRow, postgres_tables, sql_reader
 from rank1.studies.storage.postgres import PostgresStorage
 from rank1.studies.storage.tables import FORMAT, WRITTEN, migration, select_events
 from tests.studies import old_logs
@@ -378,7 +378,7 @@ def test_lookups_go_through_indices(storage: PostgresStorage) -> None:
         (f"{events} AND suggestion > 0 AND suggestion = ANY(?::int8[])", [1, [3, 4]]),
         (f"{events} AND key = ? ORDER BY position", [1, "k"]),
         (f"{events} AND unit = ? ORDER BY seq DESC LIMIT 1", [1, "u"]),
-        (sql.LAST, [1]),
+        (sql_reader.LAST, [1]),
     ]
     with storage.reading() as log:
         log.rows("SET LOCAL enable_seqscan = off")

@@ -414,6 +414,26 @@ def test_a_wal_cut_short_keeps_what_came_before(left_over: Path) -> None:
             assert 1 < log.study("spring").last_seq < 201
 
 
+def test_a_file_cut_short_beside_a_wal_is_left_as_it_is(tmp_path: Path) -> None:
+    """SQLite would move the WAL into it, and fill it up with zeros on the way."""
+    path = filled(tmp_path / "rank1.db")
+    assert forked.python(KILLED.replace('"spring"', '"summer"'), str(path)).returncode == -9
+    whole, wal = path.read_bytes(), Path(f"{path}-wal").read_bytes()
+    os.truncate(path, len(whole) - 9 * PAGE)
+    for _ in range(2):
+        with (
+            SqliteStorage(path) as storage,
+            pytest.raises(rank1.DamagedError, match="cut short"),
+            storage.reading(),
+        ):
+            pass
+    assert path.read_bytes() == whole[: -9 * PAGE]
+    assert Path(f"{path}-wal").read_bytes() == wal
+    path.write_bytes(whole)
+    with SqliteStorage(path) as storage:
+        assert storage.check() == []
+
+
 def test_newer_formats_are_refused(tmp_path: Path) -> None:
     path = filled(tmp_path / "rank1.db")
     with closing(apsw.Connection(str(path))) as connection:

@@ -17,7 +17,13 @@ from rank1.server.problem_details import RefusedError
 
 __all__ = ["routes"]
 
-FILES = ("style.css", "common.js", "list.js", "study.js", "charts.js", "docs.js", "plotly.js")
+FILES = (
+    "style.css", "common.js", "list.js", "new.js", "study.js", "levels.js", "manage.js",
+    "charts.js", "tokens.js", "docs.js", "plotly.js",
+)  # fmt: skip
+#: Pages by their addresses. Each is one level deep and names others relatively, so that the service
+#: can stand behind a proxy under any path.
+PAGES = {"/": "list", "/new": "new", "/study": "study", "/tokens": "tokens", "/docs": "docs"}
 
 
 @functools.cache
@@ -40,7 +46,7 @@ def _digest() -> str:
 
 
 def _address(name: str) -> str:
-    return f"/static/{_digest()}/{name}"
+    return f"static/{_digest()}/{name}"
 
 
 @functools.cache
@@ -50,21 +56,16 @@ def _page(template: str) -> str:
     return templates.get_template(template).render(static=_address, version=rank1.__version__)
 
 
+async def _shell(template: str) -> Response:
+    return HTMLResponse(_page(template))
+
+
 def routes() -> APIRouter:
     """The pages and their files."""
     router = APIRouter(include_in_schema=False)
 
-    @router.get("/")
-    async def studies() -> Response:
-        return HTMLResponse(_page("list.html"))
-
-    @router.get("/study")
-    async def study() -> Response:
-        return HTMLResponse(_page("study.html"))
-
-    @router.get("/docs")
-    async def docs() -> Response:
-        return HTMLResponse(_page("docs.html"))
+    for address, name in PAGES.items():
+        router.get(address)(functools.partial(_shell, f"{name}.html"))
 
     @router.get("/rank1.js")
     async def client(request: Request) -> Response:

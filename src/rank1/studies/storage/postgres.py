@@ -30,7 +30,8 @@ from rank1.studies.storage.postgres_tables import (
     lost,
     translated,
 )
-from rank1.studies.storage.sql import PORTION, SqlReader, SqlStorage, SqlTransaction
+from rank1.studies.storage.sql import SqlStorage, SqlTransaction
+from rank1.studies.storage.sql_reader import PORTION, SqlReader
 from rank1.studies.storage.tables import WRITTEN, select_columns
 
 __all__ = ["PostgresStorage"]

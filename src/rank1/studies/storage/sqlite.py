@@ -21,7 +21,8 @@ from rank1.studies.events import RECORD, WITH_DATA
 from rank1.studies.storage import sqlite_file
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
-from rank1.studies.storage.sql import SqlReader, SqlStorage, SqlTransaction
+from rank1.studies.storage.sql import SqlStorage, SqlTransaction
+from rank1.studies.storage.sql_reader import SqlReader
 from rank1.studies.storage.sqlite_file import Connection, translated
 from rank1.studies.storage.tables import insert_events, select_columns
 
@@ -146,8 +147,7 @@ class SqliteStorage(SqlStorage):
         self.patience = patience
         self._was_there, self._size = False, 0
         connect = functools.partial(sqlite_file.connect, self.path, self.where, patience)
-        close = functools.partial(Connection.close, force=True)
-        self._connections = Connections(connect, close, alone=True)
+        self._connections = Connections(connect, sqlite_file.close, alone=True)
         weakref.finalize(self, self._connections.close)
 
     def prepare(self) -> None:
@@ -250,7 +250,7 @@ class SqliteStorage(SqlStorage):
                         where=self.where,
                     )
                 size = file.st_size
-                if size < self._size and sqlite_file.is_cut_short(connection, self._size, size):
+                if size < self._size and sqlite_file.is_cut_short(connection):
                     raise apsw.CorruptError("it was cut short since it was opened")
                 self._size = size
                 if begin != "BEGIN":

@@ -15,7 +15,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -127,19 +126,45 @@ def regular_file(path: Path, where: str) -> os.stat_result:
     return found
 
 
-def is_cut_short(connection: Connection, before: int, now: int) -> bool:
-    """Whether a file that had `before` bytes and has fewer `now` lacks pages that it should have.
+def is_cut_short(connection: Connection) -> bool:
+    """Whether the file lacks pages of the database that aren't in the WAL either."""
+    connection.execute("BEGIN")  # so that nobody moves pages from the WAL into the file meanwhile
+    try:
+        size, pages = connection.pragma("page_size"), connection.pragma("page_count")
+        there = os.stat(connection.filename).st_size // size
+        if there >= pages:
+            return False
+        missing = {*range(there + 1, pages + 1)} - {2**30 // size + 1}  # which SQLite never uses
+        return not missing <= _pages_in_wal(connection.filename_wal, size)
+    finally:
+        connection.execute("ROLLBACK")
 
-    By SQLite's VACUUM the database becomes smaller as well as its file. Pages that the file lacks
-    may be in the WAL.
+
+def _pages_in_wal(path: str, size: int) -> set[int]:
+    """The numbers of the pages in a WAL, of which SQLite doesn't mind if it is opened."""
+    try:
+        wal = Path(path).read_bytes()
+    except FileNotFoundError:
+        wal = b""
+    # A header of 32 bytes, then frames, each with a header of 24: the page's number at 0, and at 8
+    # the same salt as in the file's header, unless the frame is left over from before.
+    return {
+        int.from_bytes(wal[at : at + 4], "big")
+        for at in range(32, len(wal) - size - 23, size + 24)
+        if wal[at + 8 : at + 16] == wal[16:24]
+    }
+
+
+def close(connection: Connection) -> None:
+    """Close a connection, and leave a file that was cut short as it is.
+
+    SQLite would move the WAL into it. It would then be as long as before, with pages of zeros, and
+    be taken for whole; and what was cut off couldn't be put back.
     """
-    size = connection.pragma("page_size")
-    pages = connection.pragma("page_count")
-    if now >= pages * size:
-        return False
-    counts: Any = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchone()
-    _, frames, copied = counts
-    return bool(pages * size >= before or pages - now // size > frames - copied)
+    with contextlib.suppress(OSError, apsw.Error):
+        kept = os.path.getsize(connection.filename_wal) > 0 and is_cut_short(connection)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, kept)
+    connection.close(True)
 
 
 def check_writable(connection: Connection, file: os.stat_result, where: str) -> None:
@@ -208,11 +233,13 @@ def connect(path: Path, where: str, patience: float) -> Connection:
                 )
             if not wal and os.stat(path).st_size % connection.pragma("page_size"):
                 raise apsw.CorruptError("the file ends within a page")
+            if is_cut_short(connection):
+                raise apsw.CorruptError("it was cut short")
             _bring_to_format(connection, file, where)
             if connection.pragma("journal_mode") != "wal":
                 connection.pragma("journal_mode", "wal")
         except BaseException:
-            connection.close(True)
+            close(connection)
             raise
     return connection
 

@@ -3,8 +3,9 @@
 
 const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 // Names often differ at the end, so the middle goes.
+const segments = new Intl.Segmenter();
 const cut = (text, most) => {
-  const letters = [...text]; // a pair of surrogates is one
+  const letters = [...segments.segment(text)].map((each) => each.segment); // an emoji of many parts is one
   return letters.length > most ? `${letters.slice(0, most - 4).join("")}…${letters.slice(-3).join("")}` : text;
 };
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -26,15 +27,18 @@ function layout(more) {
 function ticks(lines, most, length) {
   const step = Math.ceil(lines.length / most);
   const places = lines.map((_, k) => k).filter((k) => k % step === 0);
-  const note = (line) => (line.retired ? " (retired)" : line.out ? " (ruled out)" : "");
+  const note = (line) => (line.retired || line.out ? " (dropped)" : "");
   return { tickvals: places, ticktext: places.map((k) => escaped(cut(lines[k].label, length) + note(lines[k]))) };
 }
 
-// A stroke through each cell that is ruled out: seen whatever its colour is.
-function hatched(out) {
+// Strokes through each cell that is dropped: seen whatever its colour is.
+function hatched(out, wide, high) {
   const cells = out.flatMap((line, i) => line.flatMap((gone, j) => (gone ? [[j, i]] : [])));
-  return { type: "scatter", mode: "markers", hoverinfo: "skip", x: cells.map((c) => c[0]), y: cells.map((c) => c[1]),
-    marker: { symbol: "line-ne-open", size: cells.length > 400 ? 6 : 14, color: colour("ink"), opacity: 0.6, line: { width: 1.5 } } };
+  const count = Math.max(1, Math.min(12, Math.floor(wide / 16)));
+  const offsets = Array.from({ length: count }, (_, k) => (k + 0.5) / count - 0.5);
+  return { type: "scatter", mode: "markers", hoverinfo: "skip",
+    x: cells.flatMap((c) => offsets.map((o) => c[0] + o)), y: cells.flatMap((c) => offsets.map(() => c[1])),
+    marker: { symbol: "line-ne-open", size: Math.max(4, Math.min(0.7 * high, 30)), color: colour("hatch"), line: { width: 1.5 } } };
 }
 
 export function drawGrid(element, view, quantity) {
@@ -42,34 +46,31 @@ export function drawGrid(element, view, quantity) {
   const narrow = element.clientWidth < 500;
   const values = view[quantity].map((line, i) =>
     line.map((value, j) => (quantity === "means" && view.counts[i][j] === 0 ? null : value)));
-  const retired = rows.map((r) => columns.map((c) => (r.retired || c.retired ? 1 : null)));
-  const out = view.out.map((line, i) => line.map((gone, j) => (gone && !retired[i][j] ? 1 : null)));
+  const out = rows.map((r, i) => columns.map((c, j) => r.retired || c.retired || Boolean(view.out[i][j])));
   const hover = rows.map((r, i) => columns.map((c, j) => {
-    const state = retired[i][j] ? "<br>retired" : out[i][j] ? "<br>ruled out" : "";
-    const mean = view.counts[i][j] ? view.means[i][j] : "none yet";
-    return `${escaped(cut(r.label, 40))} × ${escaped(cut(c.label, 40))}<br>mean ${mean}<br>${view.counts[i][j]} reports, `
-      + `${(100 * view.share[i][j]).toPrecision(3)} % of traffic${state}`;
+    const low = view.lower?.[i][j] ?? null, ends = low === null ? "" : ` (${low} to ${view.upper[i][j]})`;
+    const mean = view.counts[i][j] ? `${view.means[i][j]}${ends}` : "none yet";
+    return `${escaped(cut(r.label, 40))} × ${escaped(cut(c.label, 40))}<br>average ${mean}<br>${view.counts[i][j]} results, `
+      + `${(100 * view.share[i][j]).toPrecision(3)}% of traffic${out[i][j] ? "<br>dropped" : ""}`;
   }));
-  const flat = (fill) => [[0, fill], [1, fill]];
-  const plain = { type: "heatmap", showscale: false, hoverinfo: "skip", zmin: 0, zmax: 1 };
   const few = rows.length * columns.length <= 2500 ? { xgap: 1, ygap: 1 } : {};
+  const size = Math.min(760, Math.max(220, rows.length * 30 + 90));
   const traces = [
     { type: "heatmap", z: values, text: hover, hoverinfo: "text", ...few,
       colorscale: [[0, colour("low")], [1, colour("high")]],
       colorbar: { thickness: 10, outlinewidth: 0, len: 1, tickfont: { size: 11 } }, showscale: !narrow },
-    { ...plain, ...few, z: out, colorscale: flat(colour("card")), opacity: 0.35 },
-    hatched(out),
-    { ...plain, ...few, z: retired, colorscale: flat(colour("grey")), opacity: 0.9 },
+    hatched(out, (element.clientWidth - 150) / columns.length, (size - 50) / rows.length),
   ];
   if (view.leader) {
-    const at = [columns.findIndex((c) => c.label === view.leader[1]), rows.findIndex((r) => r.label === view.leader[0])];
-    traces.push({ type: "scatter", mode: "markers", x: [at[0]], y: [at[1]], hoverinfo: "skip",
+    // Of a side that comes with the visitor, every level has its leader.
+    const [down, across] = view.sides.map((side) => side.levels.flatMap((level, k) => (level.leads || side.given ? [k] : [])));
+    const stars = down.flatMap((i) => across.map((j) => [j, i]));
+    traces.push({ type: "scatter", mode: "markers", x: stars.map((at) => at[0]), y: stars.map((at) => at[1]), hoverinfo: "skip",
       marker: { symbol: "star", size: 13, color: colour("second"), line: { width: 1, color: colour("card") } } });
   }
   const length = narrow ? 9 : 18;
-  const longest = Math.max(...rows.map((r) => Math.min(r.label.length, length) + (r.retired ? 10 : r.out ? 12 : 0)));
-  const below = Math.max(...columns.map((c) => Math.min(c.label.length, length) + (c.retired ? 10 : c.out ? 12 : 0)));
-  const size = Math.min(760, Math.max(220, rows.length * 30 + 90));
+  const longest = Math.max(...rows.map((r) => Math.min(r.label.length, length) + (r.retired || r.out ? 10 : 0)));
+  const below = Math.max(...columns.map((c) => Math.min(c.label.length, length) + (c.retired || c.out ? 10 : 0)));
   return Plotly.react(element, traces, layout({
     height: size, plot_bgcolor: colour("ground"), margin: { l: 14 + 6.6 * longest, r: narrow ? 8 : 16, t: 6, b: columns.length > 6 || narrow ? 16 + 5.6 * below : 40 },
     xaxis: { ...ticks(columns, narrow ? 12 : 32, length), showgrid: false, zeroline: false, range: [-0.5, columns.length - 0.5],
@@ -78,44 +79,39 @@ export function drawGrid(element, view, quantity) {
   }), CONFIG);
 }
 
-export function drawEffects(element, lines) {
-  const living = lines.filter((line) => !line.retired && line.effect[0] !== null);
-  const y = living.map((_, k) => k);
-  const many = living.length > 40;
-  const [point, low, high] = [0, 1, 2].map((k) => living.map((line) => line.effect[k]));
-  const most = Math.max(1.2, ...point.map((value, k) => Math.min(high[k] ?? value, 3 * Math.max(1, value))));
-  const trace = {
-    type: "scatter", mode: "markers", x: point, y, marker: { color: colour("accent"), size: many ? 4 : 8 },
-    text: living.map((line, k) => `${escaped(cut(line.label, 40))}: ${point[k]} (${low[k] ?? "–"} to ${high[k] ?? "–"})`), hoverinfo: "text",
-    error_x: { type: "data", symmetric: false, color: colour(many ? "grey" : "accent"), thickness: many ? 1 : 1.5, width: many ? 0 : 4,
-      array: point.map((value, k) => (high[k] ?? 10) - value), arrayminus: point.map((value, k) => value - (low[k] ?? 0)) },
-  };
-  const longest = Math.max(4, ...living.map((line) => Math.min(line.label.length, 16) + (line.out ? 12 : 0)));
-  return Plotly.react(element, [trace], layout({
-    height: Math.min(700, Math.max(190, 26 * living.length + 70)), margin: { l: 14 + 6.6 * longest, r: 16, t: 6, b: 36 },
-    xaxis: { range: [0, most * 1.05], zeroline: false },
-    yaxis: { ...ticks(living, 30, 16), range: [Math.max(living.length, 1) - 0.5, -0.5], showgrid: !many, zeroline: false },
-  }), CONFIG);
-}
+// Dotted lines where something happened; the list below the chart says what.
+const lines = (marks) => marks.slice(0, 60).map((mark) => ({ type: "line", xref: "x", yref: "paper", x0: date(mark.at), x1: date(mark.at), y0: 0, y1: 1,
+  line: { color: colour("soft"), width: 1, dash: "dot" } }));
+const date = (seconds) => new Date(1000 * seconds).toISOString().slice(0, 19);
 
-export function drawDays(element, days) {
-  const x = days.map((day) => day.date);
+export function drawDays(element, bins, marks) {
+  const x = bins.map((bin) => bin.at);
   return Plotly.react(element, [
-    { type: "bar", x, y: days.map((day) => day.shown), name: "shown", marker: { color: colour("low"), line: { width: 1, color: colour("accent") } } },
-    { type: "scatter", mode: "lines+markers", x, y: days.map((day) => day.rate), name: "average reward", yaxis: "y2", line: { color: colour("second"), width: 2.5 } },
+    { type: "bar", x, y: bins.map((bin) => bin.shown), name: "shown", marker: { color: colour("bar") } },
+    { type: "scatter", mode: "lines+markers", x, y: bins.map((bin) => bin.rate), name: "average result", yaxis: "y2", line: { color: colour("second"), width: 2.5 } },
   ], layout({
-    height: 260, showlegend: true, legend: { orientation: "h", y: 1.15, x: 0 }, margin: { l: 56, r: 56, t: 24, b: 36 },
-    yaxis: { rangemode: "tozero" }, yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", showgrid: false },
+    height: 270, showlegend: true, legend: { orientation: "h", y: 1.18, x: 0 }, margin: { l: 56, r: 56, t: 24, b: 36 }, shapes: lines(marks),
+    hovermode: "x unified", hoverlabel: { bgcolor: colour("card"), font: { color: colour("ink") } }, xaxis: { type: "date" },
+    yaxis: { rangemode: "tozero" }, yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", showgrid: false, zeroline: false, tickfont: { size: 11 } },
   }), CONFIG);
 }
 
-export function drawCurve(element, view) {
-  const { reports, rate, equal_split: equal } = view.curve;
-  const line = (y, name, tint, dash) => ({ type: "scatter", mode: reports.length > 1 ? "lines" : "markers", x: reports, y, name,
-    line: { color: colour(tint), width: 2.5, dash } });
-  return Plotly.react(element, [line(rate, "this study", "accent", "solid"), line(equal, "equal split", "second", "dash")], layout({
-    height: 280, showlegend: true, legend: { orientation: "h", y: 1.12, x: 0 }, margin: { l: 56, r: 16, t: 24, b: 44 },
+// Colours that are told apart by most eyes, and by a pattern beyond them.
+const TINTS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c"];
+const PATTERNS = ["", "/", ".", "x"];
+
+export function drawShares(element, view, side, marks) {
+  const { at, shares } = view.versions;
+  const { levels } = view.sides.find((each) => each.name === side);
+  const x = [view.created, ...at, Date.now() / 1000].map(date);
+  const start = levels.map(() => 1 / levels.length);
+  const rows = [shares[side][0] ?? start, ...shares[side], shares[side].at(-1) ?? start];
+  const traces = levels.map((level, k) => ({ type: "scatter", mode: "lines", stackgroup: "all", name: escaped(cut(level.label, 24)),
+    x, y: rows.map((row) => 100 * (row[k] ?? 0)), line: { width: 0.5, shape: "hv", color: TINTS[k % TINTS.length] },
+    fillpattern: { shape: PATTERNS[Math.floor(k / TINTS.length)] ?? "x" }, hovertemplate: "%{y:.0f}%" }));
+  return Plotly.react(element, traces, layout({
+    height: 240, showlegend: true, legend: { orientation: "h", y: 1.2, x: 0 }, margin: { l: 56, r: 56, t: 24, b: 36 }, shapes: lines(marks),
     hovermode: "x unified", hoverlabel: { bgcolor: colour("card"), font: { color: colour("ink") } },
-    xaxis: { title: { text: "reports", standoff: 6 } }, yaxis: { rangemode: "tozero" },
+    xaxis: { type: "date" }, yaxis: { range: [0, 100], ticksuffix: "%" },
   }), CONFIG);
 }

@@ -1,21 +1,39 @@
-// What both pages share: the token, requests, and elements made without a line of HTML.
+// What the pages share: the token, requests, and elements made without a line of HTML.
 
 const STORE = "rank1-token";
 export const $ = (id) => document.getElementById(id);
+// Where the service is, for copying; the pages themselves use relative addresses.
+export const here = new URL(".", location).href.replace(/\/$/, "");
+export const study = (name) => `v1/studies/${encodeURIComponent(name)}`;
 
-export function make(tag, text, properties = {}) {
+export function make(tag, content, properties = {}) {
   const element = document.createElement(tag);
-  if (text !== undefined && text !== null) element.textContent = String(text);
+  put(element, content);
   return Object.assign(element, properties);
 }
+
+// Text, a node, or a list of both, in the place of what an element has.
+export function put(element, content) {
+  const parts = (Array.isArray(content) ? content : [content]).filter((part) => part !== undefined && part !== null);
+  element.replaceChildren(...parts.map((part) => (part instanceof Node ? part : String(part))));
+}
+
+// The same only where it changes, so that a screen reader isn't told again.
+export function words(id, content) {
+  const before = $(id).textContent, made = make("div", content);
+  if (before !== made.textContent) $(id).replaceChildren(...made.childNodes);
+}
+
+// A label is text of unknown direction: it must not turn around what stands beside it.
+export const label = (text) => make("bdi", text);
+// Labels of an arm, with " × " between them.
+export const arm = (labels) => labels.flatMap((each, k) => (k ? [" × ", label(each)] : [label(each)]));
 
 export function row(...cells) {
   const line = document.createElement("tr");
   for (const cell of cells) {
-    const td = make("td");
-    if (cell instanceof Node) td.append(cell);
-    else if (typeof cell === "number") { td.textContent = number(cell); td.className = "figure"; }
-    else td.textContent = cell ?? "";
+    const td = make("td", typeof cell === "number" ? number(cell) : cell);
+    if (typeof cell === "number") td.className = "figure";
     line.append(td);
   }
   return line;
@@ -24,22 +42,32 @@ export function row(...cells) {
 export const number = (value) =>
   value === null || value === undefined ? "–"
     : Number.isInteger(value) ? value.toLocaleString("en") : Number(value.toPrecision(4)).toString();
-export const percent = (value) => (value === null ? "–" : `${(100 * value).toPrecision(3)} %`);
-export const time = (seconds) =>
-  seconds ? new Date(1000 * seconds).toLocaleString("sv") : "";
+// With two digits, as people say it: 38,000.
+export const about = (value) => Number(value.toPrecision(2)).toLocaleString("en");
+export const percent = (part) =>
+  part === null || part === undefined ? "–" : `${(100 * part).toFixed(Math.abs(part) >= 0.0995 || part === 0 ? 0 : 1)}%`;
+export const time = (seconds) => (seconds ? new Date(1000 * seconds).toLocaleString("sv").slice(0, 16) : "");
+
+// "leads by 12% (4% to 21%)", from a lift.
+export function leads(lift) {
+  if (!lift || lift.estimate === null) return "leads; by how much isn't known yet";
+  const { estimate, low, high } = lift;
+  if (low === null || low <= -0.995) return high === null || high > 10 ? "is ahead, which may still be chance" : `leads by ${percent(estimate)}, at most ${percent(high)}`;
+  return `leads by ${percent(estimate)} (${high === null ? `at least ${percent(low)}` : `${percent(low)} to ${percent(high)}`})`;
+}
+export const VERDICT = { none: "No results yet", go: "Keep going", stop: "Stop", only: "Stop only if …" };
 
 export class Refusal extends Error {
   constructor(status, problem) {
     super(problem?.detail ?? `the service answered ${status}`);
     this.status = status;
-    this.remedy = problem?.remedy;
   }
 }
 
-export async function call(path, body, headers = {}) {
-  const options = { headers: { Authorization: `Bearer ${sessionStorage.getItem(STORE) ?? ""}`, ...headers } };
+export async function call(path, body, headers = {}, method = undefined) {
+  const options = { method, headers: { Authorization: `Bearer ${sessionStorage.getItem(STORE) ?? ""}`, ...headers } };
   if (body !== undefined) {
-    options.method = "POST";
+    options.method ??= "POST";
     options.headers["Content-Type"] = "application/json";
     options.headers["Idempotency-Key"] ??= unique();
     options.body = JSON.stringify(body);
@@ -57,9 +85,18 @@ export async function call(path, body, headers = {}) {
 
 export const get = async (path) => (await call(path)).json();
 export const post = async (path, body, headers) => (await call(path, body, headers)).json();
+export const remove = async (path) => (await call(path, undefined, {}, "DELETE")).json();
 
 // Not randomUUID, which only a page from https or localhost has.
 const unique = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("");
+
+export async function download(path, name) {
+  const answer = await call(path);
+  const address = URL.createObjectURL(await answer.blob());
+  const file = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition") ?? "");
+  make("a", null, { href: address, download: name ?? file[1] }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
 
 function enter(why) {
   $("enter-why").textContent = why;
@@ -69,8 +106,17 @@ function enter(why) {
   $("token").focus();
 }
 
+// What the token allows: readers see no buttons they can't use.
+const MAY = { reader: ["reader"], writer: ["reader", "writer"], admin: ["reader", "writer", "admin"] };
+let own = { role: "reader", studies: null };
+export function allows(role, name) {
+  const may = MAY[own.role] ?? [];
+  if (role === "owner") return own.role === "admin" && own.studies === null;
+  return may.includes(role) && (!name || own.studies === null || own.studies.includes(name));
+}
+
 // Calls `begin` once there is a token; again after another one was entered.
-export function start(begin) {
+export function start(begin, name) {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given) {
     sessionStorage.setItem(STORE, given);
@@ -80,7 +126,11 @@ export function start(begin) {
     $("enter").hidden = true;
     $("main").hidden = false;
     $("leave").hidden = false;
-    try { await begin(); } catch (error) { if (error.status !== 401) say("status", error); }
+    try {
+      own = await get("v1/tokens/current");
+      for (const each of document.querySelectorAll("[data-role]")) each.hidden = !allows(each.dataset.role, name);
+      await begin();
+    } catch (error) { if (error.status !== 401) say("status", error); }
   };
   $("enter").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -88,7 +138,8 @@ export function start(begin) {
     $("token").value = "";
     open();
   });
-  addEventListener("hashchange", () => location.reload()); // another token was pasted over this page
+  // Another token was pasted over this page; the link to the content also changes the hash.
+  addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });
   $("leave").addEventListener("click", () => { sessionStorage.removeItem(STORE); enter("The token is forgotten."); });
   if (sessionStorage.getItem(STORE)) open(); else enter("");
 }
@@ -108,3 +159,19 @@ export function guarded(element, event, why, work) {
     try { await work(happened); } catch (error) { say(why, error); } finally { if (button) button.disabled = false; }
   });
 }
+
+// Asks; with a name, that has to be typed.
+export function sure(content, yes, name = null) {
+  const dialog = $("sure");
+  put($("sure-words"), content);
+  $("sure-yes").textContent = yes;
+  $("sure-more").hidden = name === null;
+  $("sure-name").value = "";
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () =>
+    resolve(dialog.returnValue === "yes" && (name === null || $("sure-name").value === name)), { once: true }));
+}
+
+export const lines = (id) => $(id).value.split("\n").map((line) => line.trim()).filter(Boolean);
+export const amount = (id) => ($(id).value === "" ? null : Number($(id).value));

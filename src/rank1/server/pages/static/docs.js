@@ -1,7 +1,7 @@
 // The routes of the description, as a list to read.
-import { $, make } from "./common.js";
+import { $, here, make } from "./common.js";
 
-const description = await (await fetch("/openapi.json")).json();
+const description = await (await fetch("openapi.json")).json();
 const groups = new Map();
 for (const [path, methods] of Object.entries(description.paths)) {
   for (const [method, about] of Object.entries(methods)) {
@@ -20,7 +20,7 @@ for (const [tag, routes] of groups) {
     details.append(summary, make("p", about.description ?? about.summary ?? ""));
     const reference = about.requestBody?.content?.["application/json"]?.schema;
     const name = (reference?.$ref ?? reference?.anyOf?.[0]?.$ref)?.split("/").pop();
-    if (name) details.append(make("pre", JSON.stringify(description.components.schemas[name].properties, null, 1)));
+    if (name) details.append(make("pre", JSON.stringify(description.components.schemas[name].properties, null, 1), { tabIndex: 0 }));
     for (const each of about.parameters ?? []) {
       const line = make("p");
       line.append(make("code", each.name), ` (${each.in}) ${each.description ?? ""}`);
@@ -30,3 +30,4 @@ for (const [tag, routes] of groups) {
   }
   $("routes").append(section);
 }
+$("example").textContent = `curl -X POST -H "Authorization: Bearer $TOKEN" ${here}/v1/studies/spring/ask`;

@@ -1,43 +1,47 @@
-import { $, get, guarded, make, post, row, start, time } from "./common.js";
+import { $, VERDICT, arm, get, leads, make, number, row, start, study, time } from "./common.js";
 
-const link = (name) => make("a", name, { href: `/study?name=${encodeURIComponent(name)}` });
+const KEPT = new Map(); // what was found of each study, by its last event
+const MOST = 60; // whose verdicts are asked for
+let studies = [];
 
-async function show() {
-  const { studies } = await get("/v1/studies");
-  $("studies").hidden = !studies.length;
-  $("status").textContent = studies.length ? "" : "There are no studies yet: create the first one below.";
-  $("studies").tBodies[0].replaceChildren(
-    ...studies.map((each) =>
-      row(link(each.name), each.retired ? "retired" : "running", each.events, time(each.last_at), time(each.created))));
+const link = (name) => make("a", make("bdi", name), { href: `study?name=${encodeURIComponent(name)}` });
+
+function show() {
+  const wanted = $("search").value.trim().toLowerCase();
+  const found = studies.filter((each) => [each.name, ...(KEPT.get(each.name)?.leader ?? [])].some((text) => text.toLowerCase().includes(wanted)));
+  $("studies").hidden = !found.length;
+  $("status").textContent = found.length ? "" : wanted ? "No study has that in its name." : $("archived").checked ? "None is archived."
+    : "There are no studies yet.";
+  $("studies").tBodies[0].replaceChildren(...found.map((each) => {
+    const known = KEPT.get(each.name);
+    const mark = make("span", known ? (each.retired ? "Ended" : VERDICT[known.verdict]) : "…", { className: `mark ${each.retired ? "" : known?.verdict ?? ""}` });
+    const leader = known?.leader ? [...arm(known.leader), make("span", ` ${leads(known.lift)}`, { className: "hint" })] : "";
+    const line = row(link(each.name), mark, leader, known ? number(known.reports) : "", time(each.last_at));
+    line.cells[3].className = "figure";
+    return line;
+  }));
+  return found;
 }
 
-const lines = (id) => $(id).value.split("\n").map((line) => line.trim()).filter(Boolean);
-// A side a line: its name, a colon, and its levels between commas.
-const side = (line) => { const [name, ...rest] = line.split(":"); return [name.trim(), rest.join(":").split(",").map((label) => label.trim()).filter(Boolean)]; };
-const grid = () => {
-  const sides = lines("sides").map(side);
-  if (!sides.length) return { rows: lines("rows"), columns: lines("columns") };
-  const found = Object.fromEntries(sides);
-  if (Object.keys(found).length < sides.length) throw new Error("Each side must have a name of its own.");
-  return { sides: found };
-};
-const amount = (id) => ($(id).value === "" ? null : Number($(id).value));
+async function refresh() {
+  studies = (await get(`v1/studies${$("archived").checked ? "?archived=true" : ""}`)).studies;
+  for (const each of show().slice(0, MOST)) {
+    if (KEPT.get(each.name)?.events === each.events) continue;
+    try {
+      KEPT.set(each.name, { ...await get(`${study(each.name)}/summary`), events: each.events });
+      show();
+    } catch { /* it may just have been deleted */ }
+  }
+}
 
-guarded($("create"), "submit", "create-why", async () => {
-  const name = $("name").value.trim();
-  await post("/v1/studies", {
-    name, ...grid(),
-    goal: document.querySelector("input[name=goal]:checked").value,
-    reward_window: amount("reward_window"), on_expiry: $("on_expiry").value, horizon: amount("horizon"),
-    policy: $("policy").value.trim() || null, reward_range: [amount("low") ?? 0, amount("high") ?? 1],
-    confidence: amount("confidence") ?? 0.95,
-  });
-  location.href = link(name).href;
-});
+$("search").addEventListener("input", show);
+$("archived").addEventListener("change", () => refresh().catch(() => {}));
+$("find").addEventListener("submit", (event) => event.preventDefault());
 
 let timer = null;
 start(async () => {
-  await show();
-  clearInterval(timer);
-  timer = setInterval(() => { if (!document.hidden) show().catch(() => {}); }, 5000);
+  clearTimeout(timer);
+  const again = async () => { if (!document.hidden) await refresh().catch(() => {}); timer = setTimeout(again, 5000); };
+  await refresh();
+  timer = setTimeout(again, 5000);
 });

@@ -1,0 +1,19 @@
+#!/bin/sh
+# backup.sh STORAGE FOLDER [DAYS]: a copy of today, tried out; copies older than DAYS (30) are removed.
+# Daily: 17 3 * * * rank1 /opt/rank1/bin/backup.sh /var/lib/rank1/rank1.db /var/backups/rank1
+set -eu
+storage=$1 folder=$2 days=${3:-30}
+mkdir -p "$folder"
+copy=$folder/rank1-$(date -u +%Y%m%dT%H%M%SZ)
+trap 'rm -f "$copy.part"' EXIT
+case $storage in
+  postgresql://*)
+    pg_dump --format=custom --file="$copy.part" "$storage"
+    pg_restore --list "$copy.part" > /dev/null
+    mv "$copy.part" "$copy.dump" ;;
+  *)
+    rank1 study backup --storage "$storage" --out "$copy.db"
+    rank1 study doctor --storage "$copy.db" ;;
+esac
+# Only once today's copy is good.
+find "$folder" -maxdepth 1 -name 'rank1-*' -mtime "+$days" -exec rm -f {} +

@@ -1,0 +1,229 @@
+"""rank1 study export, import, verify, delete and the like: what is done with a study's log."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rank1.cli.app import print_json, show
+from rank1.cli.options import Json, Whole
+from rank1.cli.study import Name, Out, Storage, _opened, _table, answer, study_app
+from rank1.errors import InputError
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+
+
+@study_app.command(epilog="Example: rank1 study archive spring")
+def archive(
+    name: Name,
+    storage: Storage = "rank1.db",
+    undo: Annotated[bool, typer.Option("--undo", help="Show it in lists again.")] = False,
+    json_: Json = False,
+) -> None:
+    """Hide a study from lists; it stays as it is, and can be read."""
+    with _opened(name, storage) as study:
+        if undo:
+            study.unarchive()
+        else:
+            study.archive()
+    answer(
+        json_,
+        {"name": name, "archived": not undo},
+        f"{name} is {'listed again' if undo else 'archived: `rank1 study list --all` has it'}",
+    )
+
+
+@study_app.command(epilog="Example: rank1 study delete spring --yes")
+def delete(
+    name: Name, storage: Storage = "rank1.db", yes: Yes = False, json_: Json = False
+) -> None:
+    """Delete a study with its whole log, for good."""
+    from rank1.studies import Study
+
+    _confirm(f"delete {name!r} with its whole log", yes)
+    Study.delete(name, storage, confirm=name)
+    answer(json_, {"name": name, "deleted": True}, f"{name} is deleted")
+
+
+@study_app.command(epilog="Example: rank1 study forget-unit spring visitor-17 --yes")
+def forget_unit(
+    name: Name,
+    unit: Annotated[str, typer.Argument(help="Whose name to remove.")],
+    storage: Storage = "rank1.db",
+    yes: Yes = False,
+    json_: Json = False,
+) -> None:
+    """Remove a unit's name from the log, and the data of its suggestions; its counts stay."""
+    _confirm(f"forget the unit {unit!r} in {name!r}", yes)
+    with _opened(name, storage) as study:
+        changed = study.forget_unit(unit)
+    answer(
+        json_,
+        {"name": name, "events": changed},
+        f"{unit!r} is removed from {changed:,} events of {name}",
+    )
+
+
+def _confirm(what: str, yes: bool) -> None:
+    """Ask whether to do what can't be undone; where nobody can answer, --yes is needed."""
+    if not yes and not sys.stdin.isatty():
+        raise InputError("--yes", False, f"given to {what}", "it can't be undone")
+    if not yes:
+        typer.confirm(f"{what}? It can't be undone.", abort=True)
+
+
+@study_app.command(epilog="Example: rank1 study fit spring --repetitions 99")
+def fit(
+    name: Name,
+    storage: Storage = "rank1.db",
+    repetitions: Annotated[
+        int, typer.Option(help="Replays of the study for the p-value; at least 19.", **Whole)
+    ] = 199,
+    json_: Json = False,
+) -> None:
+    """Is the grid of rank one?"""
+    from rank1 import checks
+    from rank1.studies.fitting import LEAST_B
+
+    repetitions = checks.integer("repetitions", repetitions, LEAST_B)
+    with _opened(name, storage) as study:
+        found = study.fit(B=repetitions)
+    if json_:
+        print_json(found.to_dict())
+        return
+    if found.p_value is not None:
+        show(
+            f"deviance {found.deviance:.1f} on {found.degrees_of_freedom} degrees of freedom, "
+            f"p = {found.p_value:.3g}; power {found.power:.0%} for a second peak"
+        )
+        table = _table(*found.sides, "mean", "fitted", "residual")
+        for arm, rate, fitted, residual in found.deviating:
+            table.add_row(*arm, f"{rate:.4g}", f"{fitted:.4g}", f"{residual:+.2f}")
+        show(table)
+    show(found.advice)
+
+
+@study_app.command(epilog="Example: rank1 study export spring --out log.jsonl")
+def export(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Write a line for each suggestion, as JSONL or Parquet."""
+    with _opened(name, storage) as study:
+        lines = study.export(out)
+    answer(json_, {"file": str(out), "suggestions": lines}, f"{lines:,} suggestions in {out}")
+
+
+@study_app.command("import", epilog="Example: rank1 study import spring known.csv")
+def import_(
+    name: Name,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, JSONL or Parquet: a column for each side (row, column), and reward, or "
+            "successes and trials; and count, if there is one."
+        ),
+    ],
+    storage: Storage = "rank1.db",
+    column: Annotated[
+        list[str],
+        typer.Option(
+            help="Which column is which, where they have other names, as reward=converted; may be "
+            "repeated.",
+            metavar="NAME=COLUMN",
+        ),
+    ] = [],  # noqa: B006
+    json_: Json = False,
+) -> None:
+    """Add rewards that are known from elsewhere; the same file counts once."""
+    columns = {}
+    for text in column:
+        meaning, equals, own = text.partition("=")
+        if not (equals and meaning and own):
+            raise InputError("--column", text, "written as reward=converted")
+        columns[meaning] = own
+    with _opened(name, storage) as study:
+        found = study.import_history(file, columns=columns)
+    if json_:
+        print_json({"file": str(file), **found.to_dict()})
+        return
+    already = "already imported: " if found.already_imported else ""
+    skipped = f"; {found.skipped:,} lines without one were skipped" if found.skipped else ""
+    show(f"{already}{found.rewards:,} rewards from {file}{skipped}")
+
+
+@study_app.command(epilog="Example: rank1 study replay spring --policy ucb1")
+def replay(
+    name: Name,
+    policy: Annotated[str, typer.Option(help="See `rank1 policies`.")],
+    storage: Storage = "rank1.db",
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)] = 1,
+    json_: Json = False,
+) -> None:
+    """Play another policy on the rewards of the log, each arm's in their order."""
+    with _opened(name, storage) as study:
+        found = study.replay(policy, seed)
+    if json_:
+        print_json(found.to_dict())
+        return
+    end = f"then {' × '.join(found.exhausted)} had none left" if found.exhausted else "all of them"
+    show(
+        f"{found.policy}: {found.rate:.4g} a reward over {found.steps:,} of {found.rewards:,} "
+        f"rewards ({end}); the log has {found.logged_rate:.4g} a reward. "
+        f"It ends on {' × '.join(found.best)}."
+    )
+
+
+@study_app.command(epilog="Example: rank1 study verify spring --json")
+def verify(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Recompute the study from its log, and compare; status 1 if something is wrong."""
+    with _opened(name, storage) as study:
+        found = study.verify()
+    if json_:
+        print_json(found.to_dict())
+    else:
+        words = [f"{value:,} {key}" for key, value in found.to_dict().items() if key[0] in "srpec"]
+        show(f"{'ok' if found.ok else 'not ok'}: {', '.join(words)}" if found.ok else "not ok:")
+        for text in found.problems:
+            show(f"- {text}")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+@study_app.command(epilog="Example: rank1 study backup --out copy.db")
+def backup(
+    out: Out,
+    name: Annotated[str | None, typer.Argument(help="A study that must be there.")] = None,
+    storage: Storage = "rank1.db",
+    json_: Json = False,
+) -> None:
+    """Copy the whole storage to a new file, while others write; the copy is checked."""
+    from rank1.studies.storage import open_storage
+
+    place = open_storage(storage)
+    if name is not None:
+        with place.reading() as log:
+            log.study(name)
+    place.backup(out)
+    place.close()
+    answer(json_, {"storage": storage, "backup": str(out)}, f"{storage} is copied to {out}")
+
+
+@study_app.command(epilog="Example: rank1 study doctor --json")
+def doctor(storage: Storage = "rank1.db", json_: Json = False) -> None:
+    """Look at a storage and all its studies; status 1 if something is wrong."""
+    from rank1.studies.verification import examine
+
+    found = examine(storage)
+    if json_:
+        print_json(found)
+    else:
+        for key, value in found["versions"].items():
+            show(f"{key} {value}")
+        for each in found["studies"]:
+            show(f"{each['name']}: {'ok' if each['ok'] else 'NOT OK'}, {each['reports']:,} reports")
+        for text in found["problems"]:
+            show(f"- {text}")
+        show("all is well" if found["ok"] else "something is wrong")
+    if not found["ok"]:
+        raise typer.Exit(1)

@@ -1,0 +1,405 @@
+"""Schemas of answers. Later versions may add fields; those of these names stay."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rank1.studies.events import Kind
+
+__all__ = [
+    "Arms", "AskResults", "Best", "Cancelled", "Fit", "History", "Imported", "Link", "LinkList",
+    "NewLink", "NewToken", "Problem", "RecordResults", "Replayed", "Report", "Revised",
+    "Revisions", "RewardResults", "Shares", "Study", "StudyList", "Suggestion", "TellResults",
+    "Token", "TokenList", "Verified", "View",
+]  # fmt: skip
+
+#: Nested lists, with a dimension for each side.
+Table = Annotated[list[Any], Field(description="Nested lists, a dimension for each side.")]
+Labels = dict[str, list[str]]
+KindName = Literal[
+    "created", "suggested", "reported", "cancelled", "expired", "revised", "history", "retired",
+    "version", "recorded", "guardrail", "noted",
+]  # fmt: skip
+assert [kind.name.lower() for kind in Kind] == list(KindName.__args__)  # type: ignore[attr-defined]
+
+
+class Shares(BaseModel):
+    """The current version of a study's shares; see `rank1.assign`."""
+
+    version: int
+    salt: str
+    max_age: int = Field(description="Seconds for which it may be cached.")
+    sides: dict[str, dict[str, float]]
+    given: dict[str, list[str]] | None = None
+    holdout: float | None = None
+    control: dict[str, str] | None = None
+
+
+class Arm(BaseModel):
+    """An arm that lives."""
+
+    levels: dict[str, str]
+    reports: float
+    mean: float | None
+    pending: int
+
+
+class Arms(BaseModel):
+    """A page of arms."""
+
+    size: int = Field(description="All arms that live.")
+    arms: list[Arm]
+    next: int | None = Field(description="`after` of the next page; null at the end.")
+
+
+class Token(BaseModel):
+    """A token, without its secret."""
+
+    id: str
+    role: Literal["browser", "reader", "writer", "admin"]
+    studies: list[str] | None
+    created: float
+    note: str
+    expires: float | None
+    origins: list[str]
+    rate: float | None
+    link: bool
+
+
+class Link(BaseModel):
+    """A link to a study, without its secret."""
+
+    id: str
+    created: float
+    note: str
+    expires: float | None
+
+
+class NewLink(Link):
+    """A link to a study; its secret is shown once."""
+
+    token: str
+    path: str = Field(description="After the service's address: the page of the study.")
+
+
+class LinkList(BaseModel):
+    """The links to a study, the oldest first."""
+
+    links: list[Link]
+
+
+class NewToken(Token):
+    """A token, with the text that requests carry; it is shown once."""
+
+    token: str
+
+
+class TokenList(BaseModel):
+    """All tokens of the service's file, the oldest first."""
+
+    tokens: list[Token]
+
+
+class Suggestion(BaseModel):
+    """An arm to be shown."""
+
+    id: str
+    levels: dict[str, str]
+    row: str | None = None
+    column: str | None = None
+    asked_at: float
+    expires_at: float | None
+    unit: str | None
+    key: str | None
+    data: dict[str, Any] | None
+
+
+class Report(BaseModel):
+    """A report that is stored."""
+
+    id: str
+    levels: dict[str, str]
+    row: str | None = None
+    column: str | None = None
+    reward: float
+    told_at: float
+    late: bool
+
+
+class Problem(BaseModel):
+    """Problem details (RFC 9457)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    value: Any = None
+    remedy: str | None = None
+    expected: str | None = None
+    hint: str | None = None
+    context: str | None = None
+
+
+class AskResult(BaseModel):
+    """The answer to one of many asks."""
+
+    status: int
+    suggestion: Suggestion | None = None
+    problem: Problem | None = None
+
+
+class TellResult(BaseModel):
+    """The answer to one of many reports."""
+
+    status: int
+    report: Report | None = None
+    problem: Problem | None = None
+
+
+class RecordResult(BaseModel):
+    """201: stored; 200: stored before, or a fallback; else what is wrong."""
+
+    status: int
+    problem: Problem | None = None
+
+
+class RecordResults(BaseModel):
+    """The answers, in the order of the records."""
+
+    results: list[RecordResult]
+
+
+class RewardResults(BaseModel):
+    """The answers, in the order of the rewards."""
+
+    results: list[RecordResult]
+
+
+class AskResults(BaseModel):
+    """The answers, in the order of the asks."""
+
+    results: list[AskResult]
+
+
+class TellResults(BaseModel):
+    """The answers, in the order of the reports."""
+
+    results: list[TellResult]
+
+
+class _Open(BaseModel):
+    """With fields that aren't described here."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Listed(BaseModel):
+    """A study in a list."""
+
+    name: str
+    uid: str = Field(description="What the ids of its suggestions begin with.")
+    created: float = Field(description="Seconds since 1970, as all times.")
+    retired: float | None
+    archived: float | None
+    events: int
+    last_at: float
+
+
+class StudyList(BaseModel):
+    """The studies that the token may read."""
+
+    studies: list[Listed]
+
+
+class Totals(BaseModel):
+    """How many suggestions there are, and what became of them."""
+
+    model_config = ConfigDict(extra="allow")
+
+    suggestions: int
+    reports: int
+    pending: int
+    expired: int
+    cancelled: int
+
+
+class Study(_Open):
+    """What a study is, and how far it has come."""
+
+    name: str
+    uid: str
+    created: float
+    retired: float | None
+    events: int
+    last_at: float
+    goal: Literal["earn", "find"]
+    policy: str
+    sides: Labels = Field(description="The levels that live.")
+    rows: list[str] | None = None
+    columns: list[str] | None = None
+    reward_range: tuple[float, float]
+    reward_window: float | None
+    confidence: float
+    revision: int
+    totals: Totals
+
+
+class Saying(_Open):
+    """Whether a rule says stop, and why."""
+
+    stop: bool
+    reason: str
+
+
+class Best(_Open):
+    """What a study has found so far; see `rank1.documents.Best`."""
+
+    sides: Labels
+    leader: list[str] | None
+    mean: float | None
+    counts: Table
+    means: Table
+    mean_lower: Table
+    mean_upper: Table
+    lower: Table
+    upper: Table
+    out: Table
+    any_grid_upper: Table
+    any_grid_out: Table
+    pending: Table
+    mark: float | None
+    effects: dict[str, list[Any]]
+    rate: float | None
+    equal_split: float | None
+    stop: bool
+    reason: str
+    any_grid_stop: bool
+    any_grid_reason: str
+    confidence: float
+    tolerance: float
+    recommended: list[str]
+    totals: Totals
+    statement: str
+    next_step: str
+    assumes: list[str]
+    lift: dict[str, Any] | None
+    verdicts: dict[str, Saying]
+    levels: dict[str, list[dict[str, Any]]]
+    holdout: dict[str, Any] | None
+    version: int | None
+    warnings: list[str]
+
+
+class View(_Open):
+    """What the page shows; it may change with the page."""
+
+    name: str
+    uid: str
+    seq: int
+    sides: list[dict[str, Any]]
+    totals: Totals
+    statement: str
+
+
+class Fit(_Open):
+    """Whether a product of factors fits the rewards."""
+
+    sides: Labels
+    deviance: float | None
+    degrees_of_freedom: int
+    p_value: float | None
+    repetitions: int
+    leader: list[str] | None
+    power: float | None
+    effects: dict[str, list[Any]]
+    deviating: list[dict[str, Any]]
+    advice: str
+    explained: float | None
+
+
+class Replayed(_Open):
+    """How another policy fared on the rewards of the log."""
+
+    policy: str
+    steps: int
+    rate: float | None
+    rewards: int
+    logged_rate: float | None
+    best: list[str]
+    exhausted: list[str] | None
+
+
+class Verified(_Open):
+    """The state, recomputed from the log and compared."""
+
+    ok: bool
+    suggestions: int
+    reports: int
+    pending: int
+    expired: int
+    cancelled: int
+    problems: list[str] | None = None
+
+
+class LogEvent(_Open):
+    """An event of the log, with what its kind says."""
+
+    seq: int
+    at: float
+    kind: KindName
+    id: str | None = None
+    levels: dict[str, str] | None = None
+    reward: float | None = None
+    unit: str | None = None
+    key: str | None = None
+
+
+class History(BaseModel):
+    """A page of the log."""
+
+    events: list[LogEvent]
+    next: int | None = Field(description="`after` of the next page; null at the end.")
+
+
+class Revision(_Open):
+    """Levels that were added and retired at once."""
+
+    revision: int
+    at: float
+    seq: int
+    added: Labels | None = None
+    retired: Labels | None = None
+
+
+class Revisions(_Open):
+    """All changes of the grid."""
+
+    revision: int
+    sides: Labels
+    revisions: list[Revision]
+
+
+class Revised(_Open):
+    """A change of the grid that is stored."""
+
+    revision: int
+
+
+class Cancelled(BaseModel):
+    """A suggestion that takes no reward any more."""
+
+    id: str
+    state: Literal["cancelled"]
+
+
+class Imported(_Open):
+    """What was imported."""
+
+    rewards: int
+    skipped: int
+    already_imported: bool

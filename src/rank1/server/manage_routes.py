@@ -1,0 +1,202 @@
+"""Routes for people who run studies: how long it takes, notes, archive, delete."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from rank1.errors import InputError
+from rank1.server import models
+from rank1.server.authorization import (
+    AdministeredStudy,
+    CurrentToken,
+    ReadableStudy,
+    WritableStudy,
+)
+from rank1.server.problem_details import json_response
+from rank1.server.registry import StudyRegistry
+from rank1.server.study_view import summary
+from rank1.studies.events import MAX_TEXT
+
+__all__ = ["manage_routes"]
+
+#: How often a study is continued for a forecast, and runs of one that hasn't begun.
+CONTINUED, RUNS = 60, 20
+#: The most arms, and levels altogether, of a study whose length is forecast before it begins.
+MOST_ARMS, MOST_LEVELS = 2**12, 128
+#: The most visitors to look ahead.
+MOST_PULLS = 10**8
+
+
+class Plan(models.Body):
+    """A study that hasn't begun."""
+
+    levels: list[Annotated[int, Field(ge=1)]] = Field(
+        description="How many levels each side has.", min_length=1, max_length=16
+    )
+    rate: float = Field(description="What a visitor brings, as a part of the most.", gt=0, lt=1)
+    lift: float = Field(
+        0.1, description="How much better the best of each side may be.", ge=0.01, le=10
+    )
+    min_lift: float = Field(0.0, ge=0, le=1)
+    confidence: float = Field(0.95, ge=0.5, le=0.9999)
+    per_day: float | None = Field(None, gt=0, le=1e12, description="Visitors a day.")
+
+
+class Span(BaseModel):
+    """In 10%, 50% and 90% of studies; null where that is beyond what was looked at."""
+
+    low: float | None
+    median: float | None
+    high: float | None
+
+
+class Forecast(BaseModel):
+    """How long a study takes until it may stop."""
+
+    visitors: Span
+    days: Span | None
+
+
+class Lift(BaseModel):
+    """Of the leader over the control, or over the runner-up."""
+
+    over: list[str]
+    is_control: bool
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+class Summary(BaseModel):
+    """The verdict in a few fields."""
+
+    verdict: str = Field(description="none, go, stop, or only: if one order holds.")
+    leader: list[str] | None
+    lift: Lift | None
+    doubt: str
+    reports: int
+
+
+class Note(models.Body):
+    """A remark, which is kept in the log."""
+
+    text: str = Field(min_length=1, max_length=MAX_TEXT)
+
+
+class Done(BaseModel):
+    """What was done."""
+
+    name: str
+    state: str
+
+
+def manage_routes(registry: StudyRegistry) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/v1")
+
+    @routes.get("/studies/{name}/summary", tags=["results"], response_model=Summary)
+    async def get_summary(name: ReadableStudy) -> Response:
+        """The leader and the verdict, in a few fields."""
+
+        def look() -> dict[str, Any]:
+            study = registry.study(name)
+            return summary(study.best(), study.spec.given)
+
+        return json_response(await registry.read(look))
+
+    @routes.get("/studies/{name}/forecast", tags=["results"], response_model=Forecast)
+    async def get_forecast(
+        name: ReadableStudy,
+        request: Request,
+        per_day: Annotated[float | None, Query(gt=0, le=1e12, allow_inf_nan=False)] = None,
+    ) -> Response:
+        """How many more visitors it takes until the study may stop, if all goes on as it is."""
+        await registry.read(registry.row, name)
+        more = await registry.read_slowly(
+            ("forecast", name),
+            lambda: registry.separate(name).forecast(runs=CONTINUED).more,
+            request.is_disconnected,
+        )
+        return json_response(_forecast(list(more.values()), per_day))
+
+    @routes.post("/forecasts", tags=["studies"], response_model=Forecast)
+    async def plan(body: Plan, request: Request, token: CurrentToken) -> Response:
+        """How many visitors a study takes that hasn't begun, by simulation."""
+        arms = math.prod(body.levels)
+        if arms > MOST_ARMS or sum(body.levels) > MOST_LEVELS:
+            most = f"of at most {MOST_LEVELS} levels and {MOST_ARMS:,} combinations"
+            raise InputError("levels", body.levels, most)
+        wanted = body.model_dump(exclude={"per_day"})
+        visitors = await registry.read_slowly(
+            ("plan", body.model_dump_json(exclude={"per_day"})),
+            lambda: _simulated(**wanted),
+            request.is_disconnected,
+        )
+        return json_response(_forecast(visitors, body.per_day))
+
+    @routes.post("/studies/{name}/notes", status_code=201, tags=["log"], response_model=Done)
+    async def add_note(name: WritableStudy, body: Note) -> Response:
+        """Add a remark to the log."""
+        await registry.read(lambda: registry.study(name).note(body.text))
+        return json_response({"name": name, "state": "noted"}, 201)
+
+    @routes.post("/studies/{name}/archive", tags=["studies"], response_model=Done)
+    async def archive(name: AdministeredStudy) -> Response:
+        """Hide a study from the list. It stays as it is, and can be opened by its name."""
+        await registry.read(lambda: registry.study(name).archive())
+        return json_response({"name": name, "state": "archived"})
+
+    @routes.post("/studies/{name}/unarchive", tags=["studies"], response_model=Done)
+    async def unarchive(name: AdministeredStudy) -> Response:
+        """Show a study in the list again."""
+        await registry.read(lambda: registry.study(name).unarchive())
+        return json_response({"name": name, "state": "listed"})
+
+    @routes.delete("/studies/{name}", tags=["studies"], response_model=Done)
+    async def delete(
+        name: AdministeredStudy,
+        confirm: Annotated[str, Query(description="The study's name once more.")],
+    ) -> Response:
+        """Delete a study with its log, for good."""
+        await registry.read(registry.delete, name, confirm)
+        return json_response({"name": name, "state": "deleted"})
+
+    return routes
+
+
+def _simulated(
+    levels: list[int], rate: float, lift: float, min_lift: float, confidence: float
+) -> list[float]:
+    """Pulls until a stop where one level of each side is better by `lift` and the rest alike."""
+    import numpy as np
+
+    from rank1.policies import BetElim
+    from rank1.problems import Product
+    from rank1.simulation import identify
+
+    factors = [np.array([1.0, *[1 / (1 + lift)] * (size - 1)]) for size in levels]
+    best = rate / math.prod(float(side.mean()) for side in factors)
+    if best > 1:
+        most = f"at most {rate / best:.3g} for a lift of {lift:g}, or the best would exceed 1"
+        raise InputError("rate", rate, most)
+    factors[0] *= best
+    policy, problem = BetElim(min_lift=min_lift), Product(factors)
+    found = identify(policy, problem, confidence, n=MOST_PULLS, runs=RUNS, seed=1).searches[0]
+    pulls = np.where(found.stopped, found.pulls, np.inf)
+    return [float(np.quantile(pulls, part, method="nearest")) for part in (0.1, 0.5, 0.9)]
+
+
+def _forecast(visitors: list[float], per_day: float | None) -> dict[str, Any]:
+    def span(scale: float) -> dict[str, float | None]:
+        names = ("low", "median", "high")
+        return {
+            name: n / scale if math.isfinite(n) else None
+            for name, n in zip(names, visitors, strict=True)
+        }
+
+    return {"visitors": span(1.0), "days": None if per_day is None else span(per_day)}

@@ -1,0 +1,92 @@
+// The form for a new study.
+import { $, about, amount, guarded, lines, make, post, say, start } from "./common.js";
+
+const EXAMPLES = [["headline", "Free shipping\nSave 20% today"], ["image", "people\nproduct"], ["button", "Buy now\nAdd to basket"]];
+let made = 0;
+
+function addSide(focus) {
+  const k = made++, [name, levels] = EXAMPLES[k] ?? ["", ""];
+  const side = make("fieldset", null, { className: "side card" });
+  const field = (id, text, element) => [make("label", text, { htmlFor: id }), Object.assign(element, { id })];
+  const given = make("input", null, { type: "checkbox", id: `given-${k}` });
+  const forget = make("button", "Remove", { type: "button", className: "quiet" });
+  forget.setAttribute("aria-label", `Remove side ${k + 1}`);
+  forget.addEventListener("click", () => { side.remove(); size(); });
+  side.append(make("legend", `Side ${k + 1}`, { className: "hidden" }),
+    ...field(`side-${k}`, `Side ${k + 1}`, make("input", null, { placeholder: name, maxLength: 256, autocomplete: "off" })),
+    ...field(`levels-${k}`, "Its variants, one a line", make("textarea", null, { rows: 4, placeholder: levels })),
+    make("label", [given, " It comes with the visitor and can't be chosen: age, country"], { className: "choice find-only" }), make("p", forget));
+  side.addEventListener("input", size);
+  $("sides").append(side);
+  if (focus) $(`side-${k}`).focus();
+  goal();
+}
+
+// The sides as they are filled in; an empty one is left out.
+function sides() {
+  const found = [...document.querySelectorAll(".side")].map((side) => {
+    const [name, given] = side.querySelectorAll("input");
+    return { name: name.value.trim(), levels: lines(side.querySelector("textarea").id), given: given.checked };
+  }).filter((side) => side.name || side.levels.length);
+  if (new Set(found.map((side) => side.name)).size < found.length) throw new Error("Each side must have a name of its own.");
+  for (const side of found) if (!side.name) throw new Error(`The side with ${side.levels[0]} needs a name.`);
+  if (!found.length) throw new Error("Name a side, and its variants one a line.");
+  return found;
+}
+
+function size() {
+  try {
+    const counts = sides().map((side) => side.levels.length);
+    $("size").textContent = counts.length > 1 ? `${counts.join(" × ")} = ${counts.reduce((a, b) => a * b, 1).toLocaleString("en")} combinations` : "";
+  } catch { $("size").textContent = ""; }
+}
+
+const finds = () => document.querySelector("input[name=goal]:checked").value === "find";
+function goal() {
+  for (const each of document.querySelectorAll(".find-only, #for-find")) each.hidden = !finds();
+  for (const each of document.querySelectorAll(".earn-only")) each.hidden = finds();
+}
+
+const part = (id) => (amount(id) ?? 0) / 100;
+
+// Options that only studies which find have.
+function options(all) {
+  const chosen = all.filter((side) => !side.given), name = $("guardrail").value.trim();
+  const control = $("with-control").checked ? Object.fromEntries(chosen.map((side) => [side.name, side.levels[0]])) : null;
+  return {
+    control, given: all.filter((side) => side.given).map((side) => side.name),
+    floor: part("floor"), holdout: part("holdout"), min_lift: part("min_lift"),
+    guardrails: name ? { [name]: { worse_by: part("worse_by") } } : {},
+  };
+}
+
+guarded($("create"), "submit", "create-why", async () => {
+  const all = sides(), name = $("name").value.trim(), hours = amount("reward_window");
+  await post("v1/studies", {
+    name, sides: Object.fromEntries(all.map((side) => [side.name, side.levels])), goal: finds() ? "find" : "earn",
+    reward_window: hours === null ? null : 3600 * hours, on_expiry: $("on_expiry").value,
+    reward_range: [amount("low") ?? 0, amount("high") ?? 1], confidence: part("confidence") || 0.95,
+    ...(finds() ? options(all) : { policy: $("policy").value.trim() || null }),
+  });
+  location.href = `study?name=${encodeURIComponent(name)}`;
+});
+
+guarded($("estimate"), "click", "create-why", async () => {
+  say("long", "Playing it a few times …");
+  try {
+    const { visitors, days } = await post("v1/forecasts", {
+      levels: sides().filter((side) => !side.given).map((side) => side.levels.length), rate: part("rate"), lift: part("lift"),
+      min_lift: part("min_lift"), confidence: part("confidence") || 0.95, per_day: amount("per_day"),
+    });
+    const day = (n) => (n === null ? "no end in sight" : `${about(Math.max(n, 0.1))}`);
+    say("long", visitors.median === null ? "No end in sight: look for larger differences, or say which don't matter to you."
+      : `About ${about(visitors.median)} visitors${days ? `, ${day(days.median)} days (${day(days.low)} to ${day(days.high)} in 8 of 10 such studies)` : ""}, `
+        + "if the best variant of each side is that much better and the others are alike. Larger differences are found sooner.");
+  } catch (error) { say("long", ""); throw error; }
+});
+
+for (const each of document.querySelectorAll("input[name=goal]")) each.addEventListener("change", goal);
+$("add-side").addEventListener("click", () => addSide(true));
+addSide(false);
+addSide(false);
+start(async () => {});

@@ -1,0 +1,64 @@
+"""The chance of each level to be the best of its side: for the eye, not a reason to stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rank1.documents import Best
+
+__all__ = ["chances_of"]
+
+Floats = NDArray[np.float64]
+
+#: Draws of a side, and numbers at most that are drawn for it.
+DRAWS, MOST = 4000, 2**20
+
+
+def chances_of(best: Best, low: float, high: float) -> dict[str, list[float | None]]:
+    """By side, for each level that lives: how often it comes out first among draws around the fit.
+
+    None where nothing was reported. The draws are normal on the logarithmic scale, with the
+    standard error of a level's own rewards; so looking every day and stopping at 95% would be
+    wrong far more often than in 5 of 100 studies.
+    """
+    found: dict[str, list[float | None]] = {}
+    scaled = np.where(best.counts > 0, (best.means - low) / (high - low), 0.0)
+    for axis, (side, labels) in enumerate(best.sides.items()):
+        others = tuple(k for k in range(best.counts.ndim) if k != axis)
+        counts = best.counts.sum(axis=others)
+        sums = (best.counts * scaled).sum(axis=others)
+        found[side] = _chances(counts, sums, best.effects[side][:, 0], _living(best, side, labels))
+    return found
+
+
+def _living(best: Best, side: str, labels: list[str]) -> NDArray[np.bool_]:
+    told: dict[str, Any] = {each["label"]: each["living"] for each in best.levels.get(side, ())}
+    return np.array([told.get(label, True) for label in labels])
+
+
+def _chances(
+    counts: Floats, sums: Floats, effects: Floats, living: NDArray[np.bool_]
+) -> list[float | None]:
+    """From a level's count, its sum of rewards scaled to [0, 1] and its estimated factor.
+
+    >>> _chances(np.array([1000, 1000]), np.array([100.0, 200.0]), np.full(2, np.nan),
+    ...          np.array([True, True]))
+    [0.0, 1.0]
+    """
+    if not living.any() or not (counts[living] > 0).all():
+        return [None] * len(counts)
+    means = (sums + 0.5) / (counts + 1.0)  # neither 0 nor 1
+    factors = effects if (np.isfinite(effects[living]) & (effects[living] > 0)).all() else means
+    centre = np.log(np.where(living, factors, 1.0))
+    error = np.sqrt((1 - means) / (means * (counts + 1.0)))
+    runs = max(1, min(DRAWS, MOST // len(counts)))
+    draws = centre + error * np.random.default_rng(1).standard_normal((runs, len(counts)))
+    draws[:, ~living] = -np.inf
+    first = np.bincount(draws.argmax(axis=1), minlength=len(counts)) / runs
+    return [
+        round(float(part), 3) if lives else None for part, lives in zip(first, living, strict=True)
+    ]

@@ -1,0 +1,230 @@
+"""What the bets of a study that draws by shares say now: verdicts, lifts, levels and arms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1 import design
+from rank1.stopping.rule import odds_of
+from rank1.studies.any_grid import MOST_ARMS, AnyGrid
+from rank1.studies.state import StudyState
+from rank1.studies.words import ORDER, Doubt, Finding, Lift, name, percent
+
+__all__ = ["Look"]
+
+Floats = NDArray[np.float64]
+
+
+class Look:
+    """A study's design, as of now. Levels are all that ever were."""
+
+    def __init__(self, state: StudyState) -> None:
+        self.state, self.spec, self.live = state, state.spec, state.settled()
+        self.low, high = state.spec.reward_range
+        self.width = high - self.low
+        self.said = self.live.verdict()
+        self.leader = state.levels_of(state.leading())
+        self.names = list(state.labels.values())
+        self.chosen = self.live.design.chosen
+        #: Whether more than one side has a choice, so that an order is assumed.
+        self.ordered = sum(len(state.living[s]) > 1 for s in self._chosen_names()) > 1
+        self.order: dict[str, Any] = {"stop": self.said.stop, "reason": self._order_reason()}
+        self.arms = self._arms()
+
+    def _chosen_names(self) -> list[str]:
+        return [side for side in self.state.labels if side not in self.spec.given]
+
+    def called(self, levels: Sequence[int]) -> tuple[str, ...]:
+        """The labels of an arm's chosen sides; levels of chosen sides, or of all."""
+        if len(levels) != len(self.chosen):
+            levels = [levels[side] for side in self.chosen]
+        return tuple(self.names[side][k] for side, k in zip(self.chosen, levels, strict=True))
+
+    # Verdicts
+
+    def _order_reason(self) -> str:
+        live, best = self.live, name(self.called(self.leader))
+        if not live.current.bets:
+            first = live.design.first
+            return f"go on: levels are drawn alike until {first:,} rewards, or 60 successes, are in"
+        level = f"at confidence {100 * self.spec.confidence:g}%"
+        if self.said.stop and self.spec.min_lift:
+            within = f"no level exceeds its own by {percent(self.spec.min_lift)} or more"
+            return f"stop: {best} is good enough {level}, as {within}"
+        if self.said.stop:
+            return f"stop: {best} is best {level}, as every other level is refuted"
+        left = [
+            (float(self.said.log_e[side][k]), side, int(k))
+            for side in self.chosen
+            for k in np.flatnonzero(self.said.living[side])
+            if k != self.leader[side]
+        ]
+        log_e, side, k = min(left, default=(0.0, self.chosen[0], self.leader[self.chosen[0]]))
+        rival = (
+            f"{self.names[side][k]} may still be better than {self.names[side][self.leader[side]]}"
+        )
+        return f"go on: {rival}: {odds_of(log_e, live.design.threshold)}"
+
+    def _arms(self) -> dict[str, Any]:
+        """The verdict without assuming anything of the grid."""
+        live, arms = self.live, math.prod(self.live.design.sizes[side] for side in self.chosen)
+        self._any_out: NDArray[np.bool_] | None = None
+        if not self.ordered:
+            return self.order
+        if not self.said.stop:
+            reason = "go on: arms are compared one by one once the levels of each side are"
+            return {"stop": False, "reason": reason}
+        if arms > MOST_ARMS:
+            return {"stop": False, "reason": f"{arms:,} arms are too many to compare one by one"}
+        live.arms = live.arms or AnyGrid(live)
+        found = live.arms.verdict(live)
+        self._any_out = found.out
+        best = name(self.called(self.leader))
+        first, weakest = (
+            name(self.called(live.chosen_levels(k))) for k in (found.leader, found.weakest)
+        )
+        if first != best:
+            return {"stop": False, "reason": f"go on: {first} has a larger mean than {best}"}
+        if found.stop:
+            return {"stop": True, "reason": f"stop: {best} beats every other arm, each by itself"}
+        return {"stop": False, "reason": f"go on: {weakest} may still be better than {best}"}
+
+    def finding(self, reported: bool) -> Finding:
+        """What is known of the leader."""
+        lift = None
+        if any(len(self.state.living[side]) > 1 for side in self._chosen_names()):
+            lift = self._lift()
+        return Finding(
+            leader=self.called(self.leader) if reported else None,
+            lift=lift,
+            order_stop=self.said.stop,
+            doubt=self._doubt() if self.said.stop and not self.arms["stop"] else None,
+            confidence=self.spec.confidence,
+            min_lift=self.spec.min_lift,
+        )
+
+    def _doubt(self) -> Doubt | None:
+        found = self.live.suspect(self.state.book, self.leader)
+        if found is None:
+            return None
+        counts, sums = (
+            self.live.over_given(each) for each in (self.state.book.counts, self.state.book.sums)
+        )
+        first = tuple(self.leader[side] for side in self.chosen)
+        mean, best = (
+            self.low + self.width * float(sums[k] / max(counts[k], 1)) for k in (found.arm, first)
+        )
+        return Doubt(self.called(found.arm), mean, best, int(counts[found.arm]), found.speaks)
+
+    # Lifts
+
+    def _compared(self, over: tuple[int, ...] | None) -> dict[str, Any]:
+        """What `lifts` and `arm_lift` are told."""
+        live = self.live
+        return {
+            "design": live.kept_design(),
+            "versions": {**live.versions, live.number: live.current},
+            "counts": live.evidence.counts(),
+            "wealth": live.wealth,
+            "over": over,
+        }
+
+    def _lift(self) -> Lift:
+        base = self.live.control()
+        chosen = [self.leader[side] for side in self.chosen]
+        is_control = base is not None and [base[side] for side in self.chosen] != chosen
+        if not self.live.current.bets:
+            over = base if is_control else self._second()
+            return Lift(self.called(over or self.leader), is_control, *[math.nan] * 3)
+        found = design.arm_lift(**self._compared(base if is_control else None))
+        return Lift(self.called(found.over), is_control, found.estimate, found.low, found.high)
+
+    def _second(self) -> list[int]:
+        """The leader with a level changed, where nothing is known yet."""
+        levels = list(self.leader)
+        for side in self.chosen:
+            for k in np.flatnonzero(self.live.living[side]):
+                if k != levels[side]:
+                    levels[side] = int(k)
+                    return levels
+        return levels
+
+    def _lifts(self, over: tuple[int, ...] | None) -> list[Floats]:
+        """For each side and level: estimate, lower and upper end of its lift."""
+        version, found = self.live.current, []
+        ends = design.lifts(**self._compared(over)) if version.bets else None
+        for side, fit in enumerate(version.fit):
+            table = np.tile([math.nan, -1.0, math.inf], (len(fit), 1))
+            base = version.leaders[side] if over is None else over[side]
+            if ends is not None and base >= 0:
+                table[:, 0], table[:, 1:] = fit / fit[base] - 1, ends[side]
+            found.append(table)
+        return found
+
+    def effects(self) -> dict[str, Floats]:
+        """For each level that isn't retired, its factor relative to the leader's."""
+        self._over_leader = self._lifts(None)
+        return {
+            side: 1 + table[self.state.living[side]]
+            for side, table in zip(self.state.labels, self._over_leader, strict=True)
+        }
+
+    def levels(self) -> dict[str, list[dict[str, Any]]]:
+        """What is known of each level, over the control's or the leader's."""
+        base, live = self.live.control(), self.live
+        tables = self._over_leader if base is None else self._lifts(base)
+        shares = live.current.shares
+        found: dict[str, list[dict[str, Any]]] = {}
+        for side, (label, names) in enumerate(self.state.labels.items()):
+            found[label] = []
+            for k, level in enumerate(names):
+                gone = live.gone.get((side, k))
+                living = bool(live.living[side][k] and self.said.living[side][k])
+                found[label].append(
+                    {
+                        "label": level,
+                        "living": living,
+                        "share": float(shares[side][k]) if side in self.chosen else None,
+                        "estimate": float(tables[side][k, 0]),
+                        "lift": tables[side][k, 1:].tolist(),
+                        "gone_at": None if gone is None else {"seq": gone.seq, "at": gone.at},
+                        "why": None if living else "refuted" if gone is None else gone.why,
+                    }
+                )
+        return found
+
+    # Arms
+
+    def out(self) -> NDArray[np.bool_]:
+        """Which arms of unretired levels have a level that has gone."""
+        found = np.zeros((), np.bool_)
+        for side, living in zip(self.state.living, self.said.living, strict=True):
+            found = np.logical_or.outer(found, ~living[self.state.living[side]])
+        return found
+
+    def arms_out(self) -> NDArray[np.bool_]:
+        """Which arms can't be best, without assuming anything of the grid."""
+        if not self.ordered:
+            return self.out()
+        if self._any_out is None:
+            return np.zeros(self.state.shape, np.bool_)
+        sizes = self.live.design.sizes
+        whole = self._any_out.reshape(
+            [sizes[d] if d in self.chosen else 1 for d in range(len(sizes))]
+        )
+        return np.broadcast_to(whole, sizes)[np.ix_(*self.state.living.values())].copy()
+
+    def assumed(self) -> list[str]:
+        """What the verdict rests on."""
+        found = [f"One order: {ORDER}."] if self.ordered or self.spec.given else []
+        found.append("How long a reward takes doesn't depend on the level that was shown.")
+        if self.spec.repeat == "each":
+            found.append("Visits of one unit are independent.")
+        if self.ordered:
+            found.append("Lifts of arms: means are products of the levels' factors.")
+        return found

@@ -1,0 +1,220 @@
+"""The queries that read, which SQLite and PostgreSQL share; what runs them is theirs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rank1.errors import (
+    UnknownStudyError,
+)
+from rank1.studies.events import (
+    WITH_DATA,
+    Event,
+    Events,
+    Kind,
+    check_text,
+    columns,
+)
+from rank1.studies.storage.base import Snapshot, StudyRow, seal_of, several
+from rank1.studies.storage.checksum import first_wrong
+from rank1.studies.storage.tables import select_events, select_studies
+
+__all__ = ["PORTION", "SqlReader"]
+
+#: How many events are read at once.
+PORTION = 500_000
+#: What comes of pages that look like rows, and of events that aren't what was written.
+GARBAGE = (ValueError, TypeError, OverflowError)
+NAME = "SELECT name FROM rank1_studies WHERE id = ?"
+LAST = "SELECT seq, at FROM rank1_events WHERE study = ? ORDER BY seq DESC LIMIT 1"
+PENDING = f"""
+    SELECT seq FROM rank1_events AS asked
+    WHERE study = ? AND kind = {Kind.SUGGESTED:d} AND NOT EXISTS (
+        SELECT 1 FROM rank1_events AS outcome
+        WHERE outcome.study = asked.study AND outcome.suggestion = asked.seq
+        AND outcome.suggestion > 0)
+    ORDER BY seq"""
+SNAPSHOTS = """
+    SELECT seq, blob, digest FROM rank1_snapshots
+    WHERE study = ? AND layout = ? AND seq <= ? ORDER BY seq DESC"""
+
+
+class SqlReader:
+    """A `Reader` over `rows` and `among`, which a database provides."""
+
+    #: The columns that the table of events has.
+    present: frozenset[str]
+
+    def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+        raise NotImplementedError
+
+    def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
+        """The condition of being one of `values`, and its parameter."""
+        raise NotImplementedError
+
+    def clock(self) -> float:
+        """The storage's clock, in seconds since 1970."""
+        raise NotImplementedError
+
+    def end(self, study: int) -> tuple[int, float]:
+        """Seq of the last event, and the time now, which isn't before it."""
+        seq, at = self.last(study)
+        return seq, max(at, self.clock())
+
+    def now(self, study: int) -> float:
+        return self.end(study)[1]
+
+    def damage(self) -> list[str]:
+        """What the database itself finds wrong with its files."""
+        return []
+
+    def damaged(self, what: str) -> Exception:
+        """What to raise where the tables say what can't be."""
+        raise NotImplementedError
+
+    def records(self, study: int, first: int, count: int) -> NDArray[Any]:
+        """The events from the number `first` on, at most `count`, with the fields of `RECORD`."""
+        raise NotImplementedError
+
+    def check_structure(self) -> None:
+        """Refuse a table of events, or indices, that the database itself finds damaged."""
+
+    def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
+        if not after and limit is None:  # else events at the end may be missing
+            self.check_structure()
+        try:
+            return self._whole(study, after, 2**62 if limit is None else limit)
+        except GARBAGE as error:
+            raise self.damaged(str(error)) from None
+
+    def _whole(self, study: int, after: int, limit: int) -> Events:
+        """What `read` reads; `GARBAGE` if it isn't what was written."""
+        records, before = self.records(study, after, limit + bool(after)), 0
+        if after:
+            if not len(records) or records["seq"][0] != after:
+                raise ValueError(f"event {after} was read before, and isn't there")
+            before, records = int(records["checksum"][0]), records[1:]
+        expected = np.arange(after + 1, after + 1 + len(records))
+        if not np.array_equal(records["seq"], expected):
+            missing = expected[(records["seq"] != expected).argmax()]
+            raise ValueError(f"event {missing} of the log is missing")
+        told = records["seq"][np.isin(records["kind"], WITH_DATA)]
+        texts = {event.seq: event.data for event in self.events(study, told.tolist())}
+        wrong = first_wrong(records, texts, before)
+        if wrong is not None:
+            names = [name for (name,) in self.rows(NAME, study)]
+            raise ValueError(
+                f"event {records['seq'][wrong]} of study {(names or [study])[0]!r} isn't "
+                "what its checksum says"
+            )
+        return columns(records)
+
+    def wrong_checksums(self) -> list[str]:
+        """The first event of each study that isn't what its checksum says, a sentence each."""
+        found = []
+        for (study,) in self.rows("SELECT id FROM rank1_studies ORDER BY name"):
+            last = 0
+            try:
+                while (events := self._whole(study, last, PORTION)).size:
+                    last = int(events.seq[-1])
+            except GARBAGE as error:
+                found.append(str(error))
+        return found
+
+    def studies(self) -> list[StudyRow]:
+        found = [StudyRow(*row) for row in self.rows(select_studies(self.present))]
+        if not all(isinstance(row.name, str) for row in found):  # rows of another table
+            raise self.damaged("the table of studies has something else in it")
+        return sorted(found, key=lambda row: row.name)
+
+    def study(self, name: str) -> StudyRow:
+        check_text("name", name)
+        for row in self.rows(f"{select_studies(self.present)} WHERE name = ?", name):
+            return StudyRow(*row)
+        names = [row.name for row in self.studies()]
+        if name in names:  # the index doesn't know of it
+            raise self.damaged(f"study {name!r} is there and can't be found")
+        there = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
+        raise UnknownStudyError(
+            f"there is no study {name!r}", f"there are: {there or 'none yet'}", study=name
+        )
+
+    def last(self, study: int) -> tuple[int, float]:
+        for seq, at in self.rows(LAST, study):
+            return seq, at
+        raise UnknownStudyError(f"there is no study with the number {study}")
+
+    def page(
+        self,
+        study: int,
+        after: int | None = None,
+        limit: int = 100,
+        *,
+        kinds: Sequence[Kind] = (),
+        newest: bool = False,
+    ) -> list[Event]:
+        some = f" AND kind IN ({', '.join(str(int(kind)) for kind in kinds)})" if kinds else ""
+        if newest:
+            beyond, order = "<", " DESC"
+            after = 2**62 if after is None else after
+        else:
+            beyond, order = ">", ""
+            after = after or 0
+        return self._events(
+            f"AND seq {beyond} ?{some} ORDER BY seq{order} LIMIT ?", study, after, limit
+        )
+
+    def events(self, study: int, seqs: Sequence[int]) -> list[Event]:
+        return self._among(study, "seq", sorted(set(seqs)))
+
+    def outcomes(self, study: int, suggestions: Sequence[int]) -> list[Event]:
+        return self._among(study, "suggestion > 0 AND suggestion", suggestions)
+
+    def _among(self, study: int, what: str, values: Sequence[int]) -> list[Event]:
+        found: list[Event] = []
+        for some in several(values):
+            condition, parameter = self.among(some)
+            found += self._events(f"AND {what} {condition} ORDER BY seq", study, parameter)
+        return sorted(found, key=lambda event: event.seq) if len(values) > 1 else found
+
+    def with_key(self, study: int, key: str, limit: int | None = None) -> list[Event]:
+        some = 2**62 if limit is None else limit
+        return self._events("AND key = ? ORDER BY position LIMIT ?", study, key, some)
+
+    def of_unit(self, study: int, unit: str) -> Event | None:
+        return self.of_units(study, [unit]).get(unit)
+
+    def of_units(self, study: int, units: Sequence[str]) -> dict[str, Event]:
+        found: dict[str, Event] = {}
+        for some in several(units):
+            condition, parameter = self.among(some)
+            # By the index of units; for the last one by ORDER BY, SQLite would read the whole log.
+            last = f"SELECT max(seq) FROM rank1_events WHERE study = ? AND unit {condition}"
+            events = self._events(
+                f"AND seq IN ({last} GROUP BY unit) ORDER BY seq", study, study, parameter
+            )
+            found |= {str(event.unit): event for event in events}
+        return found
+
+    def pending(self, study: int) -> NDArray[np.int64]:
+        return np.array([seq for (seq,) in self.rows(PENDING, study)], np.int64)
+
+    def snapshot(self, study: int, layout: str) -> Snapshot | None:
+        seq_last, _ = self.last(study)
+        for seq, blob, seal in self.rows(SNAPSHOTS, study, layout, seq_last):
+            snapshot = Snapshot(seq, layout, bytes(blob))
+            if seal_of(study, snapshot) == bytes(seal):
+                return snapshot
+        return None
+
+    def _events(self, condition: str, *parameters: Any) -> list[Event]:
+        rows = self.rows(f"{select_events(self.present)} {condition}", *parameters)
+        events = map(Event._make, rows)
+        # SQLite has no NaN: it keeps NULL.
+        return [e if e.value is not None else e._replace(value=math.nan) for e in events]
