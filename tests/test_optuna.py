@@ -93,7 +93,7 @@ def test_the_best_pair_and_when_to_stop() -> None:
         study.tell(trial, 2 * MEANS[place(trial)])
     assert sampler.best(study) == {"row": "a", "column": 20}
     verdict = sampler.verdict(study)
-    assert verdict.leader == (0, 1)
+    assert verdict.leader == ("a", 20)
     assert not verdict.stop
     assert re.match(
         r"go on: a × (10|None|True) may still be better than a × 20: the evidence against that is ",

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rank1 import checks, datasets, fit
 from rank1.datasets import Table
+from rank1.errors import FileError, InputError
 from rank1.policies.base import Policy
 from rank1.problems import Problem
 from rank1.progress import Progress
 from rank1.simulation import identify, simulate
 from rank1.statistics import finite, mean_and_error
 
-__all__ = ["TABLES", "about_fit", "about_play", "local_maxima", "tables"]
+__all__ = ["TABLES", "about_fit", "about_play", "local_maxima", "read_table", "tables"]
 
 #: Grids by the names that the command line takes; `upworthy` is 46 of them.
 TABLES: dict[str, Callable[[], list[Table]]] = {
@@ -27,8 +30,44 @@ TABLES: dict[str, Callable[[], list[Table]]] = {
 
 
 def tables(name: str) -> list[Table]:
-    """The grids of that name."""
+    """The grids of that name, or the one of a CSV file; see `read_table`."""
+    if name.lower().endswith(".csv"):
+        return [read_table(name)]
     return TABLES[checks.one_of("grid", name, list(TABLES))]()
+
+
+def read_table(path: str) -> Table:
+    """A grid of your own: a CSV file with the columns row, column, trials and successes."""
+    needed = ("row", "column", "trials", "successes")
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            lines = list(csv.DictReader(file))
+    except (OSError, ValueError, csv.Error) as error:
+        raise FileError(f"{path!r} can't be read: {error}", where=path) from None
+    missing = [name for name in needed if not lines or name not in lines[0]]
+    if missing:
+        problem = f"{path!r} must have lines with the columns {', '.join(needed)}"
+        raise FileError(f"{problem}; missing: {', '.join(missing)}", where=path)
+    rows, columns = (tuple(dict.fromkeys(line[name] for line in lines)) for name in needed[:2])
+    cells = np.full((2, len(rows), len(columns)), -1)
+    for number, line in enumerate(lines, 1):
+        at = rows.index(line["row"]), columns.index(line["column"])
+        try:
+            trials, successes = (int(line[name]) for name in needed[2:])
+            valid = 0 <= successes <= trials > 0 and cells[0][at] < 0
+        except (TypeError, ValueError):
+            valid = False
+        if not valid:
+            expected = "a pair of its own, with 1 trial or more and 0 to that number of successes"
+            raise InputError(f"row {number} of {path}", list(line.values()), expected)
+        cells[:, *at] = trials, successes
+    if cells.min() < 0:
+        row, column = np.argwhere(cells[0] < 0)[0]
+        pair = f"{rows[row]} × {columns[column]}"
+        raise InputError(path, pair, "a file with a line for every pair", got=f"none for {pair}")
+    if min(cells.shape[1:]) < 2:
+        raise InputError(path, cells.shape[1:], "a grid of at least 2×2")
+    return Table(Path(path).stem, rows, columns, cells[0], cells[1], path, "yours")
 
 
 def local_maxima(problem: Problem) -> list[tuple[int, ...]]:

@@ -38,6 +38,7 @@ def made_up(changes: dict[str, tuple[float, ...]], late: float = 0.0) -> list[di
         "rank1elim": (40, 80, 160), "ucb1": (20, 80, 400), "linucb": (60, 120, 240),
         "glm_ucb": (600, 600, 600), "linucb:confidence_scale=1/3": (8, 16, 32),
         "glm_ucb:confidence_scale=0.01": (39, 100, 300),
+        "linucb:radius=determinant": (35, 90, 180),
     } | changes  # fmt: skip
     return [
         {
@@ -56,7 +57,9 @@ def made_up(changes: dict[str, tuple[float, ...]], late: float = 0.0) -> list[di
 
 def test_claims_follow_the_figures() -> None:
     claims = figure2.claims(made_up({}))
-    assert [verdict(each) for each in claims] == ["holds"] * 5 + ["holds under a reading"]
+    assert [verdict(each) for each in claims] == [
+        "holds", "holds", "holds under a reading", "holds", "holds", "holds under a reading",
+    ]  # fmt: skip
     assert claims[-1]["each"] == [False, True, True]
     assert claims[-1]["figures"] == pytest.approx([39 / 40, 100 / 80, 300 / 160])
     # Over the lesser of 40 and 20, of 80 and 80, of 160 and 400.
@@ -72,7 +75,8 @@ def test_claims_follow_the_figures() -> None:
         ({}, 0.06, 0, [False] * 3),
         ({"ucb1": (41, 121, 239)}, 0, 1, [False, False, False]),
         ({"ucb1": (39, 119, 241)}, 0, 1, [True, True, True]),
-        ({"linucb": (39, 81, 161)}, 0, 2, [False, True, True]),
+        ({"linucb": (39, 81, 161)}, 0, 2, [False, True, True, False, True, True]),
+        ({"linucb:radius=determinant": (41, 81, 161)}, 0, 2, [True] * 6),
         ({"glm_ucb": (39, 79, 159)}, 0, 3, [False] * 3),
         ({"linucb:confidence_scale=1/3": (39, 81, 159)}, 0, 4, [True, False, True]),
     ],
@@ -110,6 +114,7 @@ def test_elimination_has_ended_and_shows_its_exponent(
     }  # fmt: skip
     monkeypatch.setattr(discussion, "CASES", discussion.CASES[:2])
     monkeypatch.setattr(discussion, "EXPECTED", {"rank1elim": 3, "rank1elim_kl": 3})
+    monkeypatch.setattr(discussion, "SAYS", dict.fromkeys(discussion.EXPECTED, "K³"))
     document = discussion.compute(Options(runs=5, out=tmp_path))
     assert document["fits"]["rank1elim"]["exponent"] == pytest.approx(3, abs=0.25)
     assert document["fits"]["rank1elim_kl"]["exponent"] == pytest.approx(2.1, abs=0.25)

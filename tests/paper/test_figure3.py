@@ -111,13 +111,8 @@ def test_a_quick_run_is_labelled_and_judges_no_curve(document: Document) -> None
     tables = [part for part in artefact.show("figure3", document) if not isinstance(part, str)]
     assert all(label in str(table.title) for table in tables)
     assert artefact.draw("figure3", document)["figure3"].get_supxlabel() == label.capitalize()
-    verdicts = {each["claim"]: verdict(each) for each in document["claims"]}
-    assert verdicts.pop("The algorithm automatically detects the rank of the matrix to be 5.") == (
-        "holds"
-    )
-    eigenvalue = "The first eigenvalue is an order of magnitude larger than the remaining ones."
-    assert verdicts.pop(eigenvalue) == "holds"
-    assert set(verdicts.values()) == {"not judged"}
+    assert {verdict(each) for each in document["claims"]} == {"not judged"}
+    assert {each["why"] for each in document["claims"]} == {"generated data"}
 
 
 def test_real_data_are_called_by_their_name(
@@ -129,6 +124,7 @@ def test_real_data_are_called_by_their_name(
     assert document["data"]["label"] == "MovieLens 1M"
     assert "tand-in" not in json.dumps(document)
     assert "UCB1" not in str([each["claim"] for each in document["claims"]])
+    assert [verdict(each) for each in document["claims"]].count("holds") == 2  # whatever n is
     assert len(document["policies"][0]["expected_curve"]["se"]) == 100  # a single run has none
     assert artefact.show("figure3", document)
 
@@ -209,7 +205,10 @@ def test_from_where_on_the_claims_count_as_true(changes: dict[str, Any], verdict
     }
     given |= changes
     grid: Any = types.SimpleNamespace(
-        rank=given["rank"], singular_values=np.array(given["values"]), label="stand-in data"
+        stand_in=False,
+        rank=given["rank"],
+        singular_values=np.array(given["values"]),
+        label="stand-in data",
     )
     entries = [
         entry("rank1elim", 0.4, given["late"], given["gap"]),

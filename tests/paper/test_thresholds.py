@@ -70,10 +70,10 @@ def test_quadratic_begins_at_a_power_of_one_and_a_half() -> None:
         assert found == holds
 
 
-def test_cells_are_realised_regret_and_z_has_its_sign() -> None:
+def test_cells_are_realised_regret_and_z_has_its_sign(tmp_path: Path) -> None:
     import rank1
 
-    document = table1.compute(Options(runs=3, seed=5))
+    document = table1.compute(Options(runs=3, seed=5, out=tmp_path))
     assert len(document["cells"]) == 27
     signs = set()
     for cell, published in zip(document["cells"], TABLE_1, strict=True):
@@ -98,8 +98,9 @@ def test_both_sides_count_as_far() -> None:
     ]  # fmt: skip
 
 
-def test_z_needs_the_papers_number_of_steps() -> None:
-    assert all(cell["z"] is None for cell in table1.compute(Options(runs=2, n=1000))["cells"])
+def test_z_needs_the_papers_number_of_steps(tmp_path: Path) -> None:
+    document = table1.compute(Options(runs=2, n=1000, out=tmp_path))
+    assert all(cell["z"] is None for cell in document["cells"])
 
 
 # Scaling.
@@ -132,6 +133,7 @@ def figure2_claims(
         "rank1elim": (1.0, 1.0, 1.0), "ucb1": (0.5, 1.0, 2.0), "linucb": (2.0, 2.0, 2.0),
         "glm_ucb": (3.0, 3.0, 3.0), "linucb:confidence_scale=1/3": (0.5, 0.5, 0.5),
         "glm_ucb:confidence_scale=0.01": (2.0, 2.0, 2.0),
+        "linucb:radius=determinant": (2.0, 2.0, 2.0),
     } | changes  # fmt: skip
     problems = [
         {
@@ -182,7 +184,7 @@ def test_similar_is_within_a_factor_of_one_and_a_half(
 )
 def test_competitive_is_below_rank1elim(label: str, number: int, above: bool) -> None:
     found = figure2_claims({label: (0.999, 1.001, 1.001)})[number]
-    assert found["each"] == [not above, above, above]
+    assert found["each"][:3] == [not above, above, above]
 
 
 def test_a_reading_must_hold_everywhere() -> None:
@@ -197,7 +199,10 @@ def test_a_reading_must_hold_everywhere() -> None:
 def figure3_claims(**changes: float) -> list[list[bool]]:
     given = {"rank": 5, "first": 10.0, "late": 0.25, "gap": 0.1, "ucb1": 0.5} | changes
     grid: Any = SimpleNamespace(
-        rank=given["rank"], singular_values=np.array([given["first"], 1.0]), label="stand-in data"
+        stand_in=False,
+        rank=given["rank"],
+        singular_values=np.array([given["first"], 1.0]),
+        label="stand-in data",
     )
     entries = [
         {"policy": name, "early": {"mean": 1.0}, "late": {"mean": late}, "gap": {"mean": gap}}

@@ -100,7 +100,7 @@ def made_up(**changes: float) -> dict[str, list[dict[str, Any]]]:
             for policy in part.policies:
                 end = shown.get(policy.label, 99_999.0)
                 if policy == trinh2020.PRINTED and part.name == "large":
-                    end = shown[trinh2020.PROGRAM.label]
+                    end = shown[trinh2020.NEAREST.label]
                 name = policy.label.replace(":", "_").replace("=", "_")
                 end *= changes.get(name, 1.0) * changes.get(f"{name}_{K}", 1.0)
                 entries.append(

@@ -40,6 +40,12 @@ MANY_ARMS, FEW_RUNS = 2**17, 2
 #: The most arms of a grid.
 MOST_ARMS = 2**24
 
+#: What holds of every grid that is simulated.
+ONE_ORDER = (
+    "All of this assumes one order: a level that is best on its side is best whatever the other "
+    "sides show."
+)
+
 
 @dataclass(frozen=True)
 class Advice:
@@ -177,6 +183,8 @@ def advise(
     arm, size = grids[0].arm, " × ".join(f"{size:,}" for size in grid.sizes)
     first = f"{size} {arm}s, {horizon:,} pulls, {rate:g} on average for a pull: "
     aim = f"to find the best {arm} with confidence {confidence:g}" if goal == "find" else "to earn"
+    if sum(size > 1 for size in grid.sizes) > 1 and not any("one order" in each for each in words):
+        words.append(ONE_ORDER)
     words = [f"{first}{aim}.", *words, *(f"Left out: {why}." for why in left_out.values())]
     told = horizon, rate, goal, confidence, seed, chosen, words, figures, left_out
     return Advice(list(grid.sizes), list(called) if called else None, *told)

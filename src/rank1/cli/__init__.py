@@ -51,6 +51,7 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):  # a terminal that can't show Δ shows something
             stream.reconfigure(errors="replace")
+    warnings.formatwarning = lambda message, *_, **__: f"Note: {message}\n"
     Terminated.came = False
     warnings.formatwarning = lambda message, *_: f"Warning: {message}\n"
     with contextlib.suppress(ValueError):  # not in the main thread

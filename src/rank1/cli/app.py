@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from rank1.errors import InputError, InputTypeError
 
@@ -19,7 +20,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Terminated", "app", "ending", "finished", "print_json", "show", "status", "with_flag"]
+__all__ = [
+    "Commands",
+    "Terminated",
+    "app",
+    "ending",
+    "finished",
+    "print_json",
+    "show",
+    "status",
+    "with_flag",
+]
 
 
 class Terminated(KeyboardInterrupt):
@@ -39,7 +50,41 @@ def status() -> int:
     return 143 if Terminated.came else 130
 
 
+class Commands(TyperGroup):
+    """A group whose help cuts no description, and whose usage errors are one line."""
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        """Read the options before the command."""
+        try:
+            return super().make_context(*arguments, **named)
+        except Exception as error:
+            raise _one_line(error) from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            raise _one_line(error)  # noqa: B904
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands, each with the whole first sentence of its help."""
+        names = self.list_commands(ctx)
+        commands = [(name, self.get_command(ctx, name)) for name in names]
+        rows = [(name, each.get_short_help_str(1000)) for name, each in commands if each]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _one_line(error: Exception) -> Exception:
+    """The error; a usage error without the context for which it would print the usage."""
+    if hasattr(error, "format_message") and type(error).__name__ != "NoArgsIsHelpError":
+        error.ctx = None  # type: ignore[attr-defined]
+    return error
+
+
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -21,7 +21,8 @@ def grids(
     grid: Annotated[
         list[str] | None,
         typer.Argument(
-            help="hillstrom_history, hillstrom_recency, facebook_ads or upworthy; default: all."
+            help="hillstrom_history, hillstrom_recency, facebook_ads or upworthy; or a CSV file "
+            "with the columns row, column, trials, successes. Default: the first four."
         ),
     ] = None,
     n: Annotated[int, typer.Option(help="Steps for regret.", **Whole)] = 100_000,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, print_json, show
+from rank1.cli.app import Commands, app, print_json, show
 from rank1.cli.options import Json, Real, real
 from rank1.cli.study import Sides, _pairs, _sides, _table
 from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rank1.design import Judgement
 
 judge_app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

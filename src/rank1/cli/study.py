@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, print_json, show
+from rank1.cli.app import Commands, app, print_json, show
 from rank1.cli.options import Json, Real, Whole
 from rank1.errors import FileError, InputError
 
 study_app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

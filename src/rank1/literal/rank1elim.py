@@ -21,9 +21,10 @@ class LiteralRank1Elim:
     def __init__(self, known: Known, confidence_scale: float = 1.0) -> None:
         self.K, self.L, self.n, self.scale = known.K, known.L, known.n, confidence_scale
         # The paper's rewards lie in [0, 1], where this is 1. A reward of a wider range, or with
-        # unbounded noise, is sub-Gaussian with s²/4 in the place of 1/4.
+        # unbounded noise, is sub-Gaussian with s²/4 in the place of 1/4; gaps count in units of w.
         reach = known.high - known.low
-        self.s2 = (max(1.0, reach) if math.isfinite(reach) else 1.0) ** 2 + 4 * known.sigma**2
+        self.w = max(1.0, reach) if math.isfinite(reach) else 1.0
+        self.s2 = self.w**2 + 4 * known.sigma**2
         self.reward, self.t = math.nan, 0
         self.first_count = 0  # what a cell's count begins at
         self.pulls: Iterator[tuple[int, int]] | None = None
@@ -41,7 +42,7 @@ class LiteralRank1Elim:
         self.t += 1
 
     def stage_length(self, gap: float) -> int:
-        return max(1, math.ceil(4 * self.s2 * gap**-2 * math.log(self.n)))
+        return max(1, math.ceil(4 * self.s2 / self.w**2 * gap**-2 * math.log(self.n)))
 
     def radius(self, n_stage: int) -> float:
         return self.scale * math.sqrt(self.s2 * math.log(self.n) / n_stage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -133,11 +134,15 @@ class ArmSampler(BaseSampler):
     ) -> stopping.Verdict:
         """Whether one may stop and call the leading arm best; see `rank1.stopping.verdict`.
 
-        Levels are numbered as the choices are, and rewards are scaled to [0, 1]. `reason` has the
-        same in words, with the choices.
+        Arms are given by their choices, and rewards are scaled to [0, 1].
         """
         with self._read(study) as trials:
-            return _verdict(trials, confidence, tolerance, rank_one)
+            found = _verdict(trials, confidence, tolerance, rank_one)
+            leader, weakest = (
+                None if levels is None else tuple(self._choices(trials, levels).values())
+                for levels in (found.leader, found.weakest)
+            )
+            return dataclasses.replace(found, leader=leader, weakest=weakest)
 
     def reason(
         self,
@@ -147,11 +152,8 @@ class ArmSampler(BaseSampler):
         rank_one: bool = True,
     ) -> str:
         """The verdict in words, with arms called by their choices."""
-        with self._read(study) as trials:
-            found = _verdict(trials, confidence, tolerance, rank_one)
-            return found.reason_with(
-                lambda *levels: " × ".join(map(str, self._choices(trials, levels).values()))
-            )
+        found = self.verdict(study, confidence, tolerance, rank_one)
+        return found.reason_with(lambda *choices: " × ".join(map(str, choices)))
 
     # What Optuna asks
 

@@ -35,7 +35,7 @@ PAPERS = (
         "Stochastic Rank-1 Bandits",
         "Katariya, Kveton, Szepesvári, Vernade, Wen",
         "AISTATS 2017",
-        ("table1", "scaling", "figure2", "discussion", "figure3"),
+        ("table1", "scaling", "theorems", "figure2", "bets", "discussion", "figure3"),
     ),
     Paper(
         "Solving Bernoulli Rank-One Bandits with Unimodal Thompson Sampling",

@@ -12,14 +12,15 @@ __all__ = [
     "claim",
     "claim_line",
     "figures_of",
+    "headline",
     "judged",
     "together",
     "verdict",
 ]
 
 #: Claims that several experiments bear on; the page lists a claim once, by these very words.
-DOUBLES = "The regret doubles when K and L are doubled, and when the gaps are halved."
-NOT_QUADRATIC = "The regret is not quadratic in 1/μ."
+DOUBLES = "“the regret doubles when K and L are doubled, and when Δᵁ and Δⱽ are halved”"
+NOT_QUADRATIC = "“the regret is not quadratic in 1/μ”"
 
 VERDICTS = ("holds", "holds under a reading", "holds in part", "doesn't hold", "not judged")
 
@@ -38,7 +39,7 @@ def claim(
     Parameters
     ----------
     claim
-        What the paper says.
+        What the paper says, in its own words where they are in quotation marks.
     each
         Whether each part of it holds, or whether it holds in each case.
     figures
@@ -62,15 +63,21 @@ def claim(
 
 
 def judged(claims: list[dict[str, Any]], n: int) -> list[dict[str, Any]]:
-    """The claims without verdicts on those for which n is too short.
+    """The claims without verdicts on those for which n is too short, or the data are generated.
 
-    The paper speaks of two million steps: nothing flattens in a few.
+    The paper speaks of two million steps: nothing flattens in a few. And it speaks of real ratings.
 
     >>> short = judged([claim("It flattens.", [False], [0.9], "slope")], 1000)
     >>> verdict(short[0])
     'not judged'
     """
-    return [each if n >= N or each["any_n"] else each | {"holds": None} for each in claims]
+    found = []
+    for each in claims:
+        why = each.get("why")
+        if why is None and n < N and not each["any_n"]:
+            why = "a short run"
+        found.append(each if why is None else each | {"holds": None, "why": why})
+    return found
 
 
 def verdict(claim: dict[str, Any]) -> str:
@@ -102,6 +109,22 @@ def together(verdicts: list[str]) -> str:
     # One of two readings may be all that keeps it from holding throughout.
     readings = {"holds", "holds under a reading"}
     return "holds under a reading" if found == readings else "holds in part"
+
+
+def headline(verdicts: list[str], reasons: list[str]) -> str:
+    """How many claims have which verdict; and why some have none.
+
+    >>> headline(["holds", "holds", "not judged"], ["generated data"])
+    '2 hold, 1 not judged (generated data)'
+    """
+    counts = {name: verdicts.count(name) for name in VERDICTS}
+    parts = [
+        f"{count} {name if count == 1 else name.replace('holds', 'hold').replace('does', 'do')}"
+        for name, count in counts.items()
+        if count
+    ]
+    why = f" ({', '.join(sorted(set(reasons)))})" if reasons and counts["not judged"] else ""
+    return ", ".join(parts) + why
 
 
 def figures_of(claim: dict[str, Any]) -> str:

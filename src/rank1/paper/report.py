@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import subprocess
-from collections import Counter
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from rank1 import __version__
 from rank1.atomic import whole_file
 from rank1.paper import PAPERS, Options, artefact
-from rank1.paper.claims import VERDICTS, figures_of, together, verdict
+from rank1.paper.claims import VERDICTS, figures_of, headline, together, verdict
 from rank1.paper.inline import table_of
 from rank1.paper.introduction import introduction
 from rank1.plots.html import svg_of
@@ -25,6 +24,13 @@ ABOUT = {
     "table1": "Regret at the end of a run, beside the paper's own figures. z is their difference "
     "in standard errors, a rough figure: few runs of a skewed law say little about its spread. "
     "A * marks what is beyond 3.",
+    "theorems": "Theorem 1 bounds Rank1Elim's regret from above, Theorems 2 and 3 that of any "
+    "sensible policy from below. The bounds have the same order in K, L, the gaps and log n, but "
+    "their constants are far apart: the regret lies between them.",
+    "bets": "Rank1Elim compares rows over random columns, and columns over random rows. The same "
+    "idea gives evidence at any time: each side's level is drawn by known shares, and a bet is "
+    "placed against every level. No horizon has to be known, and what is said stays valid "
+    "however often somebody looks.",
     "figure2": "Every step a policy doesn't play the best pair costs it; a curve that becomes flat "
     "has found it. UCB1 tries every pair, so it needs more steps the larger the grid; "
     "Rank1Elim needs them for rows and columns only.",
@@ -101,13 +107,18 @@ def page(documents: dict[str, dict[str, Any]], options: Options) -> str:
         lstrip_blocks=True,
     )
     claims = _claims(documents, options.label)
-    counts = Counter(each["verdict"] for each in claims)
+    reasons = [
+        claim["why"]
+        for document in documents.values()
+        for claim in document["claims"]
+        if claim.get("why")
+    ]
     return templates.get_template("report.html").render(
         label=options.label,
         stand_in=any(_stand_in(document) for document in documents.values()),
         intro=introduction(),
         claims=claims,
-        counts=[(name, counts[name]) for name in VERDICTS if counts[name]],
+        headline=headline([each["verdict"] for each in claims], reasons),
         evidence=sum(len(each["lines"]) for each in claims),
         parts=_parts([_section(name, document) for name, document in documents.items()]),
         made=_made(documents, options),

@@ -97,7 +97,7 @@ def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     power = math.log(means[0.175, 0.175] / means[0.7, 0.7]) / math.log(4)
     return [
         claim(
-            "The regret increases as K and L increase, and as the gaps decrease.",
+            "“the regret increases as K and L increase, and Δᵁ and Δⱽ decrease”",
             [ratio > 1 for ratio in grows],
             grows,
             "the least ratio of two cells of which one has K or L doubled, or a gap halved; above "

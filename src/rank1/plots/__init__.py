@@ -10,6 +10,7 @@ from rank1.plots.figures import (
 )
 from rank1.plots.identification import plot_identification
 from rank1.plots.regret import plot_result
+from rank1.plots.study import plot_best
 from rank1.plots.styles import colour_of, fills, line_styles
 from rank1.plots.trace import plot_trace
 
@@ -21,6 +22,7 @@ __all__ = [
     "line_styles",
     "new_figure",
     "plain_axes",
+    "plot_best",
     "plot_identification",
     "plot_result",
     "plot_trace",

@@ -27,7 +27,8 @@ class Rank1Elim(Policy):
     -----
     Unbounded noise of standard deviation σ makes an observation sub-Gaussian with variance proxy
     1/4 + σ². With s² = 1 + 4σ² the radius is s·√(log n / n_ℓ) and n_ℓ = ⌈4·s²·4^ℓ·log n⌉. Rewards
-    in an interval of width w > 1, such as stars, are sub-Gaussian with w²/4: there s² = w² + 4σ².
+    in an interval of width w > 1, such as stars, are sub-Gaussian with w²/4: there s² = w² + 4σ²,
+    and gaps count in units of w, so that stages are as long as if rewards were divided by w.
 
     When rewards come late, a stage ends with the last of its rewards. What is asked for meanwhile
     are rounds over the current survivors that count towards the next stage.
@@ -63,6 +64,7 @@ class Rank1Elim(Policy):
         w = max(1.0, reach) if math.isfinite(reach) else 1.0
         s2 = w**2 + 4 * known.sigma**2
         log_n = math.log(known.n)
-        n_stage = [max(1, math.ceil(4 * s2 * 4**stage * log_n)) for stage in range(31)]
+        # Gaps of stages are 2^-ℓ·w: else the first stages would be missing.
+        n_stage = [max(1, math.ceil(4 * s2 / w**2 * 4**stage * log_n)) for stage in range(31)]
         width = [self.confidence_scale * math.sqrt(s2 * log_n / length) for length in n_stage]
         return start_elimination(EliminationState, known, n_stage, width)

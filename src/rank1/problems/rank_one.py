@@ -10,10 +10,14 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.problems.base import Floats, Problem
 
 __all__ = ["RankOne", "gaps_of", "smallest_positive"]
+
+#: More means than this aren't written out: they would fill 2 GB.
+MAX_MEANS = 2**28
 
 
 class RankOne(Problem):
@@ -30,6 +34,11 @@ class RankOne(Problem):
     @cached_property
     def means(self) -> Floats:
         """Mean rewards, with an axis for each side."""
+        if self.grid.arms > MAX_MEANS:
+            raise InputError(
+                "sides", self.grid.sizes, f"fewer levels, for at most {MAX_MEANS:,} arms",
+                "this needs the mean of every arm", got=f"{self.grid.arms:,} ({self.grid})",
+            )  # fmt: skip
         return functools.reduce(np.multiply.outer, self.factors)
 
     @property

@@ -8,7 +8,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from rank1 import atomic, checks, notebook
 from rank1.documents import (
@@ -40,6 +40,9 @@ from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader, Storage, open_storage
 from rank1.studies.timeline import Day, by_day
 from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Study"]
 
@@ -623,6 +626,12 @@ class Study:
         text = self.report_text()
         with atomic.whole_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+    def plot(self) -> Figure:
+        """A picture of `best`: each level's lift over the leader's, with its interval."""
+        from rank1.plots import plot_best
+
+        return plot_best(self.best(), self.name)
 
     def counts(self) -> dict[str, int]:
         """How many suggestions there are, and what became of them."""

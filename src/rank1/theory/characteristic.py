@@ -12,6 +12,7 @@ from rank1.divergences import kl_bernoulli
 from rank1.errors import InputError, InputTypeError
 from rank1.problems import Gaussian, Means, Problem, Product
 from rank1.problems.base import Floats
+from rank1.problems.rank_one import MAX_MEANS
 from rank1.theory.bounds import cross
 from rank1.theory.gaps import checked, has_unique_best_arm
 from rank1.theory.kl import divergence
@@ -97,6 +98,9 @@ def characteristic_time(problem: Problem, structure: str = "unimodal") -> Charac
     https://arxiv.org/abs/1602.04589
     """
     checks.one_of("structure", structure, STRUCTURES)
+    if problem.arms > MAX_MEANS:
+        expected = f"one of at most {MAX_MEANS:,} arms, as every arm has a share"
+        raise InputError("problem", problem, expected)
     if structure == "any":
         gaps, others = _all_gaps(problem)
     else:
