@@ -1,4 +1,4 @@
-"""The picture of docs/service.md: the demo as chromium shows it, after half a minute.
+"""The picture of docs/service.md: the demo as chromium shows it, after a minute and a half.
 
 python docs/service_figure.py
 """
@@ -32,7 +32,7 @@ def main() -> None:
         page.goto(address)
         page.wait_for_selector("#studies:not([hidden])")
         page.goto(f"{address.partition('#')[0]}study?name={quote(NAME, safe='')}")
-        page.wait_for_timeout(30_000)
+        page.wait_for_timeout(90_000)
         page.screenshot(path=Path(__file__).parent / "figures" / "service.png")
         browser.close()
         process.terminate()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from examples import marketer, positions, shop
 
-from tests.server.support import served
+import rank1
+from tests.server.support import PATIENCE, served
 
 
-def test_the_shop_finds_what_sells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_shop_finds_what_sells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank1, "Client", partial(rank1.Client, timeout=PATIENCE))
     with served(tmp_path) as service:
         shop.main([service.url, service.token, "--visitors", "6000"])
         _, found = service.call("/v1/studies/shop")
@@ -25,8 +30,6 @@ def test_the_shop_finds_what_sells(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_shop_without_a_service_shows_its_favourite() -> None:
-    import rank1
-
     with rank1.Client("http://127.0.0.1:9", "t") as client:
         window = shop.Shop(rank1.client.RemoteStudy(client, "shop"), stock=3)
         seen = [window.show() for _ in range(4)]

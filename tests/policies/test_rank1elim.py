@@ -9,7 +9,8 @@ import pytest
 
 import rank1
 from rank1.literal.rank1elim import LiteralRank1Elim
-from rank1.policies.elimination import EliminationState, round_of, side_of, stage_of
+from rank1.policies.elimination import EliminationState
+from rank1.policies.elimination_stages import round_of, side_of, stage_of
 from rank1.testing import play_plain
 from tests.support import few, literal_of, play_policy, start
 

@@ -67,6 +67,18 @@ def test_notes_archive_and_delete(tmp_path: Path) -> None:
         assert service.call(f"{home}/ask", {}).status == 404
 
 
+def test_no_forecast_while_no_reward_counts(tmp_path: Path) -> None:
+    with in_process(tmp_path) as service:
+        body = {"name": "w", "sides": SIDES, "goal": "find", "reward_window": 3600, "seed": 1}
+        assert service.call("/v1/studies", body).status == 201
+        asked = service.call("/v1/studies/w/ask", {}).document
+        told = {"id": asked["id"], "reward": 1.0}
+        assert service.call("/v1/studies/w/tell", told).status == 200
+        found = service.call("/v1/studies/w/forecast")
+        assert (found.status, found.document["field"]) == (422, "reports")
+        assert service.call("/v1/studies/w/view").status == 200
+
+
 def test_the_length_of_a_study_that_has_not_begun(tmp_path: Path) -> None:
     with in_process(tmp_path) as service:
         plan = {"levels": [2, 2], "rate": 0.2, "lift": 0.5, "per_day": 100}
@@ -77,6 +89,8 @@ def test_the_length_of_a_study_that_has_not_begun(tmp_path: Path) -> None:
         ratio = hard["visitors"]["median"] / easy["visitors"]["median"]
         assert 3 < ratio < 12
         assert easy["days"]["median"] == easy["visitors"]["median"] / 100
+        nothing = service.call("/v1/forecasts", {**plan, "levels": [1, 1]}).document
+        assert nothing["visitors"]["high"] == 0
         for wrong in ('{"levels": [100, 100]}', '{"levels": []}', '{"rate": 0.9, "lift": 5}'):
             assert service.call("/v1/forecasts", {**plan, **json.loads(wrong)}).status == 422
 

@@ -19,7 +19,7 @@ with warnings.catch_warnings():
         response_schema_conformance,
     )
 
-from tests.server.support import GRID, Served
+from tests.server.support import GRID, PATIENCE, Served
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 HOW = settings(
@@ -77,7 +77,7 @@ def test_no_request_is_a_server_error(service: Served, examples: int) -> None:
         for name in names:
             if name is not None:
                 case.path_parameters["name"] = name
-            answer = case.call(headers=headers)
+            answer = case.call(headers=headers, timeout=PATIENCE)
             case.validate_response(answer, checks=CHECKS, headers=headers)
             seen.setdefault(case.operation.label, set()).add(answer.status_code)
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import rank1
-import rank1.simulation.feedback as feedback_module
+import rank1.simulation.late as late_module
 from rank1.policies import POLICIES
-from rank1.simulation.feedback import AT_ONCE, Feedback, late_run
+from rank1.simulation.feedback import AT_ONCE, Feedback
+from rank1.simulation.late import late_run
 from rank1.simulation.series import Series
 
 PROBLEM = rank1.Bernoulli([0.9, 0.2, 0.5], [0.3, 0.8])
@@ -164,7 +165,7 @@ def reports(feedback: Feedback, n: int) -> tuple[Any, Any]:
     state = Listener(known.limits, np.zeros(1, int), np.full(n, -1), np.zeros(n))
     object.__setattr__(series, "start", lambda _: state)
     with generator(series.seed_of(0)) as rng, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feedback_module, "kernel", lambda function, *_: function)
+        patch.setattr(late_module, "kernel", lambda function, *_: function)
         late_run(series, problem, problem.law, rng, np.zeros((1, 4)), 7, lambda: False)
     return state.when, state.reward
 

@@ -11,7 +11,8 @@ import pytest
 import rank1
 from rank1.policies import POLICIES
 from rank1.policies.base import has_counts
-from rank1.simulation.feedback import Feedback, late_run
+from rank1.simulation.feedback import Feedback
+from rank1.simulation.late import late_run
 from rank1.simulation.series import Series
 
 pytestmark = pytest.mark.usefixtures("uncompiled")

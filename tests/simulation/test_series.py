@@ -17,7 +17,8 @@ from rank1.policies.folding import load_tallies
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation import Series
 from rank1.simulation import series as series_module
-from rank1.simulation.feedback import Feedback, late_steps
+from rank1.simulation.feedback import Feedback
+from rank1.simulation.late import late_steps
 from rank1.simulation.series import checkpoints_of, policy_number, resolved
 from rank1.simulation.stop import BestArmRule, OwnRule, StopRule
 

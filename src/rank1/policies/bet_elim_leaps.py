@@ -17,7 +17,7 @@ from rank1.compiled import inlined, jit
 from rank1.design.bets import fold_reports
 from rank1.grid import Grid
 from rank1.policies.base import Leaps, Records
-from rank1.policies.bet_elim_state import add, draw_level
+from rank1.policies.bet_elim_state import add
 from rank1.policies.bet_elim_versions import next_version
 from rank1.policies.stages import PIECE, add_up, cut, place
 from rank1.policies.step import gap, note, split, step, tally
@@ -29,8 +29,6 @@ Floats = NDArray[np.float64]
 
 #: A version of fewer pulls than this number for each arm is played pull by pull.
 WORTH = 1
-#: Fewer pulls than this number for each level are spread one by one.
-FEW = 2
 
 
 def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
@@ -126,7 +124,7 @@ def play_version(
         plan[k].free = plan[k].rounds
     without = pulls  # those that have no arm yet
     d = arm = 0
-    spread(sides[0].begin, sides[0].levels, state.shares, state.up_to, pulls, counts, rng)
+    spread(sides[0].begin, sides[0].levels, state.shares, pulls, counts, rng)
     places[0] = -1
     while d >= 0:
         places[d] += 1
@@ -143,7 +141,7 @@ def play_version(
         if d < deepest:
             arm += level * stride
             d += 1
-            spread(sides[d].begin, sides[d].levels, state.shares, state.up_to, count, counts, rng)
+            spread(sides[d].begin, sides[d].levels, state.shares, count, counts, rng)
             places[d] = -1
             continue
         pulled = arm + level * stride
@@ -166,19 +164,14 @@ def play_version(
 
 @jit
 def spread(
-    begin: int, levels: int, shares: Floats, up_to: Floats, pulls: int, counts: Ints,
-    rng: np.random.Generator,
-) -> None:  # fmt: skip
+    begin: int, levels: int, shares: Floats, pulls: int, counts: Ints, rng: np.random.Generator
+) -> None:
     """How many of the pulls show each level: a multinomial, as binomials one after another."""
     left, last = 1.0, begin
     for k in range(begin, begin + levels):
         counts[k] = 0
         if shares[k] > 0.0:
             last = k
-    if pulls <= FEW * levels:
-        for _ in range(pulls):
-            counts[draw_level(begin, last, up_to, rng)] += 1
-        return
     for k in range(begin, last):
         if pulls > 0 and shares[k] > 0.0:
             counts[k] = rng.binomial(pulls, min(shares[k] / left, 1.0))

@@ -15,7 +15,7 @@ from rank1.grid import Grid
 from rank1.policies.base import Known, Records, Simple
 from rank1.policies.bet_elim_versions import FIRST_PASSES, add_up, next_version
 
-__all__ = ["BetElimState", "add", "draw_level", "start_bets"]
+__all__ = ["BetElimState", "add", "draw_arm", "start_bets"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -139,26 +139,20 @@ def draw_arm(state: BetElimState, rng: np.random.Generator) -> int:
     """A level of each side by its share, independently of the others."""
     arm = 0
     for d in range(len(state.sides)):
-        begin = state.sides[d].begin
-        level = draw_level(begin, begin + state.sides[d].levels - 1, state.up_to, rng)
+        low = state.sides[d].begin
+        begin, high = low, low + state.sides[d].levels - 1
+        x = rng.random()
+        while high - low > NEAR:
+            middle = (low + high) >> 1
+            if state.up_to[middle] > x:
+                high = middle
+            else:
+                low = middle + 1
+        level = low
+        for k in range(low, high):  # without a branch that nobody can foresee
+            level += state.up_to[k] <= x
         arm += (level - begin) * state.sides[d].stride
     return arm
-
-
-@inlined
-def draw_level(low: int, high: int, up_to: Floats, rng: np.random.Generator) -> int:
-    """One of the levels from `low` to `high` by its share."""
-    x = rng.random()
-    while high - low > NEAR:
-        middle = (low + high) >> 1
-        if up_to[middle] > x:
-            high = middle
-        else:
-            low = middle + 1
-    level = low
-    for k in range(low, high):  # without a branch that nobody can foresee
-        level += up_to[k] <= x
-    return level
 
 
 @inlined

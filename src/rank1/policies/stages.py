@@ -22,7 +22,7 @@ from rank1.compiled import jit, record
 from rank1.grid import Grid
 from rank1.hypergeometric import hypergeometric
 from rank1.policies.base import Leaps, Records
-from rank1.policies.elimination import end_stages
+from rank1.policies.elimination_stages import end_stages
 from rank1.policies.step import gap, note, split, step, tally
 
 __all__ = ["LEAPS", "leap_stages", "room_for"]

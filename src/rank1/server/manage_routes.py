@@ -38,7 +38,7 @@ class Plan(models.Body):
     levels: list[Annotated[int, Field(ge=1)]] = Field(
         description="How many levels each side has.", min_length=1, max_length=16
     )
-    rate: float = Field(description="What a visitor brings, as a part of the most.", gt=0, lt=1)
+    rate: float = Field(description="What a visitor brings, as a part of the most.", ge=1e-4, lt=1)
     lift: float = Field(
         0.1, description="How much better the best of each side may be.", ge=0.01, le=10
     )
@@ -179,6 +179,8 @@ def _simulated(
     from rank1.problems import Product
     from rank1.simulation import identify
 
+    if max(levels) == 1:
+        return [0.0] * 3  # there is nothing to find
     factors = [np.array([1.0, *[1 / (1 + lift)] * (size - 1)]) for size in levels]
     best = rate / math.prod(float(side.mean()) for side in factors)
     if best > 1:

@@ -25,9 +25,7 @@ def token_routes(tokens: Tokens) -> APIRouter:
     def create_token(body: models.CreateToken, token: CurrentToken) -> Response:
         """Create a token. Its text is in this answer and nowhere else."""
         require(token, "admin")
-        text = tokens.create(**body.model_dump())
-        made = tokens.find(text)
-        assert made is not None
+        made, text = tokens.add(**body.model_dump())
         return json_response({**made.public(), "token": text}, 201)
 
     @routes.get("", response_model=answers.TokenList)
@@ -59,11 +57,9 @@ def link_routes(tokens: Tokens, registry: StudyRegistry) -> APIRouter:
         """Create a link: whoever has it reads this study, and nothing else."""
         await registry.read(registry.row, name)
         more = body.model_dump()
-        text = await registry.read(
-            lambda: tokens.create("reader", [name], more["note"], days=more["days"], link=True)
+        made, text = await registry.read(
+            lambda: tokens.add("reader", [name], more["note"], days=more["days"], link=True)
         )
-        made = tokens.find(text)
-        assert made is not None
         path = f"study?name={quote(name, safe='')}#token={text}"
         return json_response({**_link(made), "token": text, "path": path}, 201)
 

@@ -171,10 +171,16 @@ class Tokens:
         self, role: str, studies: Sequence[str] | None = None, note: str = "", **limits: Any
     ) -> str:
         """Create a token, with limits as `new_token` has them; its text, which is shown once."""
+        return self.add(role, studies, note, **limits)[1]
+
+    def add(
+        self, role: str, studies: Sequence[str] | None = None, note: str = "", **limits: Any
+    ) -> tuple[Token, str]:
+        """The same: the token, and its text."""
         token, text = new_token(role, studies, note, **limits)
         with self._lock:
             self._write({**self._read(), token.id: token})
-        return text
+        return token, text
 
     def create_temporary(self, role: str = "admin") -> str:
         """Create a token that ends with the process."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import queue
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -23,9 +22,6 @@ T = TypeVar("T")
 MAX_TOGETHER = 64
 #: The most jobs that may wait; more are refused with 503.
 MAX_WAITING = 4096
-#: Seconds to wait for more jobs, where other processes wrote to the same study within this time:
-#: there each turn costs a look at what they did, so that fewer turns are more requests.
-LINGER, SHARED = 0.003, 0.1
 #: Seconds that a shutdown waits for the thread, when all requests have been answered.
 SHUTDOWN = 5.0
 
@@ -72,8 +68,6 @@ class WriteQueue:
         while not ended:
             batch: list[_Job] = []
             job = self._jobs.get()
-            if job is not None and time.monotonic() - job[0].met_others < SHARED:
-                time.sleep(LINGER)
             while job is not None:
                 batch.append(job)
                 if len(batch) == MAX_TOGETHER:

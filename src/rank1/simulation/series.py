@@ -23,8 +23,9 @@ from rank1.policies.mistakes import check_state
 from rank1.problems.base import Problem
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
-from rank1.simulation.feedback import AT_ONCE, Feedback, compile_late, late_run, late_steps
+from rank1.simulation.feedback import AT_ONCE, Feedback
 from rank1.simulation.known import known_of
+from rank1.simulation.late import compile_late, late_run, late_steps
 from rank1.simulation.loop import play as play_steps
 from rank1.simulation.loop import play_until, refuse, room_for_curve
 from rank1.simulation.stop import NEVER, OwnRule, StopRule

@@ -64,6 +64,9 @@ def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) 
         raise InputError("reports", 0, "at least 1 for a forecast", "nothing is reported yet")
     spread = float(at.squares / at.gained) if at.gained > 0 else 1.0
     seen = planning.totals(live, state.book)
+    if not seen.counts.any():
+        hint = "rewards count once the reward window of what was shown has passed"
+        raise InputError("reports", 0, "at least 1 for a forecast", hint)
     planned = planning.with_control(live, planning.plan(live), live.current)
     found = design.forecast(
         planned, {live.number: live.current}, live.wealth, seen, reports, runs, seed,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -56,8 +54,6 @@ class StudyAccess:
         self._snapshot_seq = 0
         #: Held by the thread that works on the study.
         self.turn = threading.RLock()
-        #: When a transaction last met events of another process, by `time.monotonic`.
-        self.met_others = -math.inf
 
     @property
     def known(self) -> StudyState | None:
@@ -163,7 +159,6 @@ class StudyAccess:
         self._state = None  # until all is folded
         # One look at the end of the log is cheaper than asking for events that aren't there.
         if log.last(self.study.id)[0] != state.seq:
-            self.met_others = time.monotonic()
             fold_log(state, *self.read(log, state.seq))
         self._state = state
         return state

@@ -67,7 +67,7 @@ export async function showForecast(view) {
     const end = (n) => (n === null ? "no end in sight" : about(Math.max(n, 0.1)));
     words("forecast", visitors.median === null ? "No end in sight: the levels that are left may be alike."
       : `About ${about(visitors.median)} more visitors${days ? `, ${end(days.median)} days at today's traffic (${end(days.low)} to ${end(days.high)} in 8 of 10 such studies)` : ""}.`);
-  } catch (error) { if (error.status !== 503) say("forecast", ""); forecastOf = 0; }
+  } catch { say("forecast", ""); } // too early, or too busy: asked for again when there is more
 }
 
 const SVG = (tag, attributes) => {
