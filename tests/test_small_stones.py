@@ -14,7 +14,6 @@ from rank1.cli import COMMANDS
 from rank1.errors import FileError, InputError
 from tests.test_cli import Output
 
-SPIKE = {"K": 100_000, "L": 100_000, "p_u": 0.5, "p_v": 0.5, "delta_u": 0.1, "delta_v": 0.1}
 MINE = "row,column,trials,successes\na,x,100,5\na,y,100,4\nb,x,100,8\nb,y,100,6\n"
 
 
@@ -76,7 +75,7 @@ def test_what_is_no_grid(tmp_path: Path, before: str, after: str, said: str) -> 
 
 
 def test_too_many_arms_are_refused_before_they_are_written_out() -> None:
-    problem = rank1.spike(**SPIKE)
+    problem = rank1.spike(100_000, 100_000, 0.5, 0.5, 0.1, 0.1)
     with pytest.raises(InputError, match=r"268,435,456 arms.*got 10,000,000,000"):
         _ = problem.means
     for structure in ("any", "unimodal", "rank_one"):

@@ -14,9 +14,9 @@ from rank1.paper.claims import verdict
 from rank1.problems import spike
 
 
-@pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return theorems.compute(Options(runs=3, n=1000, out=tmp_path_factory.mktemp("theorems")))
+@pytest.fixture
+def document(uncompiled: None, tmp_path: Path) -> dict[str, Any]:
+    return theorems.compute(Options(runs=2, n=1000, out=tmp_path))
 
 
 def test_the_theorems_hold_and_their_constants_are_far_apart(document: dict[str, Any]) -> None:

@@ -53,7 +53,6 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     warnings.formatwarning = lambda message, *_, **__: f"Note: {message}\n"
     Terminated.came = False
-    warnings.formatwarning = lambda message, *_: f"Warning: {message}\n"
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminated)
     if "" not in sys.path and os.getcwd() not in sys.path:

@@ -138,11 +138,12 @@ class ArmSampler(BaseSampler):
         """
         with self._read(study) as trials:
             found = _verdict(trials, confidence, tolerance, rank_one)
-            leader, weakest = (
-                None if levels is None else tuple(self._choices(trials, levels).values())
-                for levels in (found.leader, found.weakest)
-            )
-            return dataclasses.replace(found, leader=leader, weakest=weakest)
+            named: dict[str, Any] = {
+                name: tuple(self._choices(trials, levels).values())
+                for name, levels in (("leader", found.leader), ("weakest", found.weakest))
+                if levels is not None
+            }
+            return dataclasses.replace(found, **named)
 
     def reason(
         self,

@@ -137,10 +137,10 @@ class Verdict:
     #: Whether the leader may be called best (up to the tolerance).
     stop: bool
     #: The arm of the largest mean, the first of several, and that mean (NaN without a report).
-    leader: tuple[int, ...]
+    leader: tuple[Any, ...]
     mean: float
     #: The arm whose comparison with the leader is weakest, and its log E; None if there is none.
-    weakest: tuple[int, ...] | None
+    weakest: tuple[Any, ...] | None
     log_e: float
     #: What log E must reach in every comparison.
     threshold: float
