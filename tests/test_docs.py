@@ -25,7 +25,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples(page: Path) -> None:
+def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where what they write is thrown away
     failures, _ = doctest.testfile(
         str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )

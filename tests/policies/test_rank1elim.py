@@ -319,3 +319,10 @@ def test_reports_that_are_not_waited_for_are_refused(policy: rank1.Policy) -> No
         rank1.tell(state, pull, 1.0)
     for _ in range(300):  # and it goes on
         rank1.tell(state, rank1.ask(state, rng), 1.0)
+
+
+def test_a_wider_range_makes_intervals_wider_and_stages_no_longer() -> None:
+    unit = rank1.Rank1Elim().start(rank1.Known(4, 4, 10_000))
+    stars = rank1.Rank1Elim().start(rank1.Known(4, 4, 10_000, low=1.0, high=5.0))
+    np.testing.assert_array_equal(stars.n_stage, unit.n_stage)
+    np.testing.assert_allclose(stars.width, 4 * unit.width)
