@@ -77,6 +77,7 @@ class BetElim(Policy):
     """
 
     name = "bet_elim"
+    layout = 2
     leaps = LEAPS
     confidence: float = DEFAULT_CONFIDENCE
     growth: float = 0.01
