@@ -75,7 +75,7 @@ def test_any_grid_keeps_sides_that_are_given(given: list[int], order: tuple[int,
     moved = means.transpose(order).ravel()
     np.testing.assert_array_equal(moved[design.flat_arms(plan, every)], means.ravel())
     assert arms.given == tuple(range(len(given)))
-    found = play(plan, means, 600, 2)
+    found = play(plan, means, 2000, 2)
     sums = found.sums
     flat = design.flattened(plan, found.versions[max(found.versions)], found.seen, sums)
     design.values.checked_version(arms, flat)

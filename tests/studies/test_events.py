@@ -90,7 +90,7 @@ def test_events_as_columns() -> None:
     assert math.isnan(events.value[0])
 
 
-@pytest.mark.parametrize("kind", [0, 12, 100])
+@pytest.mark.parametrize("kind", [0, 13, 100])
 def test_a_kind_of_a_later_version_is_refused(kind: int) -> None:
     records = np.zeros(3, RECORD)
     records["seq"], records["kind"] = [5, 6, 7], [1, kind, 2]
@@ -102,4 +102,5 @@ def test_numbers_of_kinds_never_change() -> None:
     assert {kind.name: int(kind) for kind in Kind} == {
         "CREATED": 1, "SUGGESTED": 2, "REPORTED": 3, "CANCELLED": 4, "EXPIRED": 5, "REVISED": 6,
         "HISTORY": 7, "RETIRED": 8, "VERSION": 9, "RECORDED": 10, "GUARDRAIL": 11,
+        "NOTED": 12,
     }  # fmt: skip
