@@ -1,4 +1,4 @@
-"""Draw a unit's levels by hash: whoever has the shares can assign, without asking anybody.
+"""Draw a unit's levels by hash: with the shares at hand, no request is needed.
 
 The same shares and the same unit give the same levels everywhere, in Python as in any other
 language; docs/assignment.md says how, with test vectors. This needs the standard library only.

@@ -53,8 +53,8 @@ def second_peak(successes: ArrayLike, failures: ArrayLike, leader: Sequence[int]
     -----
     `power` and `arm` are the least of `powers` and where it is. For `against`, each arm's own
     average is tested against the fit, less what the arm itself has contributed to it, at 5%
-    shared by all tried arms. That holds at one look; whoever looks a hundred times sees a false
-    alarm more often.
+    shared by all tried arms. That holds at one look; a hundred looks see a false alarm more
+    often.
 
     Examples
     --------

@@ -21,7 +21,7 @@ export function showVerdict(view) {
   words("by", {
     none: () => "",
     go: () => (lift?.estimate === null ? "" : ["That is", ...over]),
-    stop: () => (lift ? ["It ", leads(lift), ...over, ...(doubtful ? [" This holds if ", ...list(chosen(view)), " don't influence each other; whoever doesn't assume that goes on."] : [])] : "It is the only one left."),
+    stop: () => (lift ? ["It ", leads(lift), ...over, ...(doubtful ? [" This holds if ", ...list(chosen(view)), " don't influence each other. If you can't assume that, keep going."] : [])] : "It is the only one left."),
     only: () => view.doubt,
   }[verdict]());
   words("next-step", {
