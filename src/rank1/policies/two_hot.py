@@ -37,7 +37,7 @@ AT = record(
     "reports",  # rewards that came in
     "row",  # of the pair of the largest index
     "column",
-    "computed",  # indices computed since all bounds were last recomputed
+    "computed",  # indices computed in vain since all bounds were last recomputed
 )
 
 _BATCH = 8  # pending vectors: `solve` and `flush` are written out for this many
@@ -121,10 +121,14 @@ def absorb(
     pending: Floats,
     z: Floats,
     bound: Floats,
+    top: Floats,
     row: int,
     column: int,
 ) -> float:
-    """Add x xᵀ to V. Returns w² and leaves A x / √(1 + w²) in z, both from before."""
+    """Add x xᵀ to V. Returns w² and leaves A x / √(1 + w²) in z, both from before.
+
+    What `top` holds is lost.
+    """
     d, K = len(z), bound.shape[1]
     solve(A, pending, row, K + column, z)
     w2 = z[row] + z[K + column]
@@ -143,9 +147,11 @@ def absorb(
                 pending[place, k] = 0.0
     if at[0].reports % _BATCH == 0 and at[0].computed * _INDEX_COST >= K * (d - K):
         at[0].computed = 0
+        for i in range(K):
+            top[i] = A[i, i]
         for j in range(d - K):
             for i in range(K):
-                bound[j, i] = math.sqrt(max(A[i, i] + 2 * A[K + j, i] + A[K + j, K + j], 0.0))
+                bound[j, i] = math.sqrt(max(top[i] + 2 * A[K + j, i] + A[K + j, K + j], 0.0))
     else:
         # x'ᵀz = s takes s² from the w² of x', and √(w² - s²) ≤ w - s²/2w.
         for i in range(K):
@@ -224,10 +230,9 @@ def pick(
     near = top[row] - _TIE * abs(top[row])
     while bound[column, row] + (value[row] * slope[column] + offset[column]) < near:
         column += 1
-    w = width(A, pending, row, K + column)
+    w = bound[column, row] = width(A, pending, row, K + column)
     best = value[row] * slope[column] + offset[column] + w
     tie = _TIE * (abs(best) + w)
-    computed = 1
     for i in range(K):
         if top[i] > best + tie or (top[i] >= best - tie and i <= row):
             for j in range(L):
@@ -235,12 +240,11 @@ def pick(
                 # Of equals the first is taken, so one that comes later needn't be computed.
                 least = best - tie if i * L + j < row * L + column else best + tie
                 if bound[j, i] + mean >= least:
-                    index = mean + width(A, pending, i, K + j)
-                    computed += 1
-                    if index >= least:
+                    w = bound[j, i] = width(A, pending, i, K + j)
+                    at[0].computed += 1
+                    if mean + w >= least:
                         row, column = i, j
-                    best = max(best, index)
-    at[0].computed += computed
+                    best = max(best, mean + w)
     at[0].row, at[0].column = row, column
 
 
