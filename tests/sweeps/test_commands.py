@@ -352,7 +352,7 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
     ("arguments", "message"),
     [
         (["sweep"], "grid must be a TOML file, got none: print one .*: rank1 sweep --example"),
-        (["sweep", "none.toml"], "must be a TOML file that can be read, got 'none.toml'"),
+        (["sweep", "none.toml"], "must be a readable TOML file, got 'none.toml'"),
         (["sweep", "grid.toml", "--backend", "dusk"], "--backend must be one of .*mean dask"),
         (["sweep", "grid.toml", "--engine", "dusk"], "--backend must be one of .*mean dask"),
         (["sweep", "grid.toml", "--address", "tcp://a:1"], "--backend must be dask or ray with"),
