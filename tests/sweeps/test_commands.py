@@ -364,7 +364,7 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
         (["sweep", "grid.toml", "--store", "new", "--backend", "dask", "--address", "nowhere:x"],
          "address must be that of a dask cluster, such as tcp://10.0.0.1:8786, got 'nowhere:x'"),
         (["table", "none.parquet"], "must name a file of results, got 'none.parquet'"),
-        (["table", "grid.toml"], "must be a whole file of results, got 'grid.toml'"),
+        (["table", "grid.toml"], "must be a complete file of results, got 'grid.toml'"),
         (["table", "result.parquet", "--where", "K=3"], "K must be one of 2, 4, got 3"),
         (["table", "result.parquet", "--where", "M=3"], "a setting must be one of .*got 'M'"),
         (["table", "result.parquet", "--where", "policy=ucb"], "must be one of rank1elim, uni"),
