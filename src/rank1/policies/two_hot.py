@@ -158,10 +158,11 @@ def absorb(
         for i in range(K):
             s = z[i] + z[K + column]
             bound[column, i] -= 0.5 * s * s / bound[column, i]
+        played, at_row = bound[column, row], z[row]
         for j in range(d - K):
-            if j != column:
-                s = z[row] + z[K + j]
-                bound[j, row] -= 0.5 * s * s / bound[j, row]
+            s = at_row + z[K + j]
+            bound[j, row] -= 0.5 * s * s / bound[j, row]
+        bound[column, row] = played
     return w2
 
 
