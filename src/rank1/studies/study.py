@@ -33,6 +33,7 @@ from rank1.studies.export import EXPORTED, event_lines, export_log, page_lines, 
 from rank1.studies.fitting import StudyFit, fit_of, read_material
 from rank1.studies.history import History, import_history
 from rank1.studies.outlook import forecast_of, personalise_of
+from rank1.studies.planning import is_due
 from rank1.studies.records import no_shares, take_records, take_rewards
 from rank1.studies.report import report_page
 from rank1.studies.spec import Spec, make_spec
@@ -417,9 +418,13 @@ class Study:
         >>> study.close()
         """
         self._needs_shares()
-        if not self.look(lambda state, log: state.design is not None and state.design.versions):
-            self.access.transact(lambda work: None)  # the first version begins
-        return self.look(lambda state, log: shares_of(state))
+        if self.access.compute(lambda state, now: is_due(state.live, state.book)):
+            try:
+                self.access.transact(lambda work: None)  # the next version begins
+            except StorageError:  # where nothing may be written, the current one goes on
+                if not self.access.compute(lambda state, now: state.live.versions):
+                    raise
+        return self.access.compute(lambda state, now: shares_of(state))
 
     def record(
         self,
