@@ -328,11 +328,11 @@ def test_sides_by_name(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--side", "image"], "--side must be a name of its own and levels, .* got 'image'"),
+        (["--side", "image"], "--side must be a new name and its levels, .* got 'image'"),
         (["--side", "a=2", "--side", "a=3"], "--side must be a name of its own .* got 'a=3'"),
         (["--side", "image=few"], "must be a whole number, such as 20 or 2e6, got 'few'"),
         (["--side", "a=2"], "sides must be None where rows and columns are given"),
-        (["--side", "a=2", "--sides", "2"], "--sides must be left out where --side is given"),
+        (["--side", "a=2", "--sides", "2"], "--sides must be left out if --side is given"),
         (["--rows", "0"], "--rows must be a whole number of at least 1, got 0"),
         (
             ["--columns", "1e7"],

@@ -1,4 +1,4 @@
-"""Arrays of counts: what `rank1.stopping` and `rank1.fit` take."""
+"""Arrays of counts, the input of `rank1.stopping` and `rank1.fit`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 
 def table(name: str, values: ArrayLike) -> Floats:
-    """An array of finite numbers of at least 0, with an axis for each side of a grid.
+    """An array of finite nonnegative numbers, with one axis per side of a grid.
 
     >>> table("trials", [[3, -1]])
     Traceback (most recent call last):
@@ -53,10 +53,10 @@ def table(name: str, values: ArrayLike) -> Floats:
 
 
 def tables(successes: ArrayLike, failures: ArrayLike) -> tuple[Floats, Floats]:
-    """Both arrays, of one shape."""
+    """Both arrays, which must have the same shape."""
     s, f = table("successes", successes), table("failures", failures)
     if s.shape != f.shape:
-        asked = f"of the shape of successes, {s.shape}"
+        asked = f"of the same shape as successes, {s.shape}"
         raise InputError("failures", failures, asked, got=f"shape {f.shape}")
     return s, f
 
@@ -80,7 +80,7 @@ def distinct(successes: Floats, failures: Floats) -> tuple[Floats, Floats, Ints]
 
 
 def two_sides(sides: Sequence[T]) -> tuple[T, T]:
-    """What belongs to rows and to columns, of a grid that must have just these two sides."""
+    """The entries for rows and columns; raises an error unless there are two sides."""
     if len(sides) != 2:
         raise InputError("sides", len(sides), "two, rows and columns")
     return sides[0], sides[1]

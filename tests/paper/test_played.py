@@ -100,6 +100,6 @@ def test_a_worker_that_is_not_like_the_client_is_told(
         "rank1.simulation.backends.threads.run_task",
         lambda task, stopped: original(task, ["another"] * len(task), stopped),
     )
-    with pytest.raises(rank1.BackendError, match="the worker has another version of rank1"):
+    with pytest.raises(rank1.BackendError, match="the worker has a different version of rank1"):
         artefact.make("table1", Options(runs=2, n=100, out=tmp_path))
     assert not (tmp_path / "table1.json").exists()

@@ -267,7 +267,9 @@ def test_a_worker_with_other_code_does_not_play() -> None:
     (task,) = plan(grid([rank1.Uniform()], problems=1)).tasks
     (failure,) = base.run_task(task, ["of another version"])
     assert isinstance(failure, Failure)
-    assert "the worker has another version of rank1, of a policy or of a package" in failure.error
+    assert (
+        "the worker has a different version of rank1, of a policy or of a package" in failure.error
+    )
     (block,) = base.run_task(task, base.keys_of(task))
     assert not isinstance(block, Failure)
 

@@ -241,7 +241,7 @@ def test_reasons() -> None:
         (([[]], [[]]), r"at least 1 level on each, got shape \(1, 0\)"),
         ((np.zeros((2, 0, 3)), [[0]]), r"successes must be .*, got shape \(2, 0, 3\)"),
         ((np.zeros([1] * 17), [[0]]), "1 to 16 sides"),
-        (([[1, 1]], [[0], [0]]), r"failures must be of the shape of successes, \(1, 2\), got"),
+        (([[1, 1]], [[0], [0]]), r"failures must be of the same shape as successes, \(1, 2\), got"),
         (([[1], [1, 2]], [[0]]), "successes must be an array of numbers, one for each arm"),
         (([["a"]], [[0]]), "successes must be an array of numbers, one for each arm"),
         (([[1, 1]], [[0, 0]], 1.0), "confidence must be a number above 0 and below 1"),

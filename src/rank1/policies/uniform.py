@@ -1,4 +1,4 @@
-"""Uniform play: the line that every policy should stay below."""
+"""Uniform play: the baseline that every policy should beat."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class _Arrays(NamedTuple):
 
 
 class UniformState(_Arrays, Averages):
-    """Sums and counts of each arm; only `best` looks at them."""
+    """Sums and counts of each arm, which only `best` reads."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """Any arm."""
+        """A random arm."""
         return int(rng.random() * len(self.counts)), 0
 
 
 @dataclass(frozen=True)
 class Uniform(Policy):
-    """Play every arm with the same probability, whatever comes back.
+    """Play every arm with the same probability, regardless of the rewards.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Uniform(Policy):
     name = "uniform"
 
     def propensity(self, arms: int) -> float:
-        """All arms are alike."""
+        """The same for all arms."""
         return 1 / arms
 
     def start(self, known: Known) -> UniformState:

@@ -32,7 +32,7 @@ def _upper(
     kind: int, null: int, pivot: float, threshold: float,
     s_a: float, f_a: float, s_b: float, f_b: float,
 ) -> float:  # fmt: skip
-    """The least margin at which a null is rejected; at most `pivot` exactly if it is so there."""
+    """The smallest margin at which a null is rejected; at most `pivot` iff it is rejected there."""
     low = -1.0 if null == DIFFERENCE else 0.0
     if evidence(kind, null, pivot, s_a, f_a, s_b, f_b) >= threshold:
         return largest_margin(kind, null, low, pivot, threshold, s_a, f_a, s_b, f_b)
@@ -52,7 +52,7 @@ def _reach(
     kind: int, null: int, pivot: float, threshold: float,
     s_a: float, f_a: float, s_b: float, f_b: float,
 ) -> float:  # fmt: skip
-    """How far above the leader an arm may be to which this one leads; its own margin if below 0."""
+    """How far an arm reached via this one may exceed the leader; its own margin if below 0."""
     if evidence(kind, null, 0.0, s_a, f_a, s_b, f_b) >= threshold:
         return _upper(kind, DIFFERENCE, 0.0, threshold, s_a, f_a, s_b, f_b)
     return _upper(kind, null, pivot, threshold, s_a, f_a, s_b, f_b)
@@ -98,19 +98,19 @@ def _above(s: Floats, f: Floats, made: Rule, leader: int) -> tuple[Ints, Floats,
 
 @dataclass(frozen=True)
 class RelativeIntervals:
-    """Every arm beside the leader; what `relative_intervals` returns."""
+    """Every arm compared with the leader, from `relative_intervals`."""
 
-    #: Its levels.
+    #: The leader's levels.
     leader: tuple[int, ...]
-    #: The leader's mean plus the tolerance. An arm is out where `upper` is at most this.
+    #: The leader's mean plus the tolerance. An arm is ruled out if its `upper` is at most this.
     mark: float
-    #: Of the counts' shape. The leader's own interval is its mean alone.
+    #: Shaped like the counts. The leader's own interval is just its mean.
     lower: Floats
     upper: Floats
 
     @property
     def out(self) -> Bools:
-        """Which arms are out. If all but the leader are, and only then, one may stop."""
+        """Which arms are ruled out. You may stop if and only if all but the leader are."""
         out = self.upper <= self.mark
         out[self.leader] = False
         return out
@@ -124,14 +124,14 @@ def relative_intervals(
     rank_one: bool = True,
     rule: str = "kt",
 ) -> RelativeIntervals:
-    """An interval for every arm that lies below the leader's mark exactly where the arm is out.
+    """An interval for every arm that lies below the leader's mark iff the arm is ruled out.
 
-    `upper` is the leader's mean plus the most by which the arm's mean may exceed the leader's; so
-    the picture is of *differences to the leader*, which is what stopping is about, and separation
-    is seen exactly when `verdict` with the same arguments says «stop». An arm that differs from the
-    leader on several sides is compared through the leader's neighbours with one of its levels each,
-    if rank one is assumed, and directly if not. For a given leader all intervals hold at once, at
-    any time, with probability `confidence` for the upper ends, and likewise for the lower ones.
+    `upper` is the leader's mean plus the most by which the arm's mean may exceed it. So the picture
+    shows *differences to the leader*, which is what stopping is about, and the intervals separate
+    exactly when `verdict` with the same arguments says «stop». If rank one is assumed, an arm that
+    differs from the leader on several sides is compared through the leader's neighbours that have
+    one of its levels; otherwise directly. For a given leader all upper ends hold at once, at any
+    time, with probability `confidence`; so do all lower ends.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def relative_intervals(
     kernel(s_b, f_b, s_a, f_a, made.kind, made.threshold, least)
     lower = least[which]
     mean = s_a / (s_a + f_a) if s_a + f_a > 0 else math.nan
-    # Adding the mean rounds; which arms are out must not depend on it.
+    # Adding the mean rounds, which must not change which arms are ruled out.
     below = np.minimum(mean + upper, mean + mark)
     above = np.maximum(mean + upper, np.nextafter(mean + mark, 2))
     drawn = np.where(upper <= mark, below, above)
@@ -205,12 +205,12 @@ def ruled_out(
 
 @dataclass(frozen=True)
 class Effects:
-    """Levels beside the leader's, side by side; what `effects` returns."""
+    """Levels compared with the leader's, for each side, from `effects`."""
 
-    #: Its levels.
+    #: The leader's levels.
     leader: tuple[int, ...]
-    #: For each side the effects of its levels, f[level]/f[leader's level], with their intervals:
-    #: an array of estimate, lower and upper end for each level.
+    #: For each side, the effects of its levels, f[level]/f[leader's level], with intervals: an
+    #: array with the estimate and the lower and upper end for each level.
     sides: tuple[Floats, ...]
 
     @property
@@ -239,13 +239,12 @@ def _ratios(
 def effects(
     successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95, rule: str = "kt"
 ) -> Effects:
-    """How much worse than the leader's level is each other level of a side?
+    """How much worse each level of a side is than the leader's level, as a ratio.
 
-    In a grid of rank one a level's effect is the same whatever the other sides show. It is read off
-    the leader's neighbours here, because that is what the stopping rule looks at: a level's upper
-    end is at most 1 exactly where the neighbour that has it is out, at tolerance 0. Valid at any
-    time, like `relative_intervals`. (`rank1.fit` estimates effects from all arms, under a fixed
-    design.)
+    In a grid of rank one a level's effect doesn't depend on what the other sides show. It is
+    estimated from the leader's neighbours, like the stopping rule: a level's upper end is at most 1
+    exactly if its neighbour of the leader is ruled out, at tolerance 0. Valid at any time, like
+    `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed design.)
 
     Parameters
     ----------
@@ -280,7 +279,7 @@ def _ends(won: Floats, lost: Floats, least: Floats, edge: float) -> Floats:
     """Where, between the mean and an edge of [0, 1], p loses `least` in log-likelihood."""
     n = np.maximum(won + lost, 1e-9)  # of arms that weren't tried, too
     inside, outside = won / n, np.full(len(n), edge)
-    never = won if edge == 0.0 else lost  # without any of these, p may reach the edge
+    never = won if edge == 0.0 else lost  # if there are none, p may reach the edge
 
     def loss(p: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -288,7 +287,7 @@ def _ends(won: Floats, lost: Floats, least: Floats, edge: float) -> Floats:
         return np.where(won > 0, parts[0], 0.0) + np.where(lost > 0, parts[1], 0.0)
 
     kept = (never == 0) & (loss(outside) < least)
-    for _ in range(54):  # halvings: as exact as a double
+    for _ in range(54):  # halvings, to full double precision
         middle = 0.5 * (inside + outside)
         within = loss(middle) < least
         inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
@@ -298,22 +297,22 @@ def _ends(won: Floats, lost: Floats, least: Floats, edge: float) -> Floats:
 def mean_intervals(
     successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """Intervals that hold all the arms' means, at any time, with the given probability.
+    """Intervals that contain all the arms' means, at any time, with the given probability.
 
-    They say how well each mean is known. That two of them overlap does not mean that the rule can't
-    tell the arms apart; for that there is `relative_intervals`.
+    They show how well each mean is known. If two of them overlap, the rule may still be able to
+    distinguish the arms; see `relative_intervals` for that.
 
     Parameters
     ----------
     successes, failures
         Arrays of counts, as for `verdict`.
     confidence
-        Of all intervals together; above 0 and below 1.
+        The joint confidence of all intervals, above 0 and below 1.
 
     Returns
     -------
     tuple
-        Lower and upper ends, of the counts' shape.
+        Lower and upper ends, shaped like the counts.
 
     Examples
     --------

@@ -22,24 +22,24 @@ __all__ = ["Rule", "Verdict", "leader_of", "log_e_value", "rule_of", "verdict"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: About how many take as long in Python as what `compiled.kernel_for` calls an event.
+#: The number of comparisons that take as long in Python as an event of `compiled.kernel_for`.
 COMPARISONS = 20
 
 
 class Rule(NamedTuple):
-    """What a rule is made of."""
+    """The parts of a stopping rule."""
 
-    #: What log E must reach in every comparison.
+    #: The value that log E must reach in every comparison.
     threshold: float
     tolerance: float
     #: The leader is compared with its neighbours on this grid.
     grid: Grid
-    #: Of evidence, see `rank1.stopping.evidence`.
+    #: The kind of evidence, see `rank1.stopping.evidence`.
     kind: int
 
     @property
     def null(self) -> int:
-        """The null to reject: over how many sides the best arm may differ, see `evalues`."""
+        """The null to reject: on how many sides the best arm may differ, see `evalues`."""
         return len(self.grid.sizes)
 
 
@@ -48,8 +48,8 @@ def rule_of(
 ) -> Rule:
     """The rule for a grid of these sizes.
 
-    With rank one, comparisons are along the sides that have a choice; any grid is a grid of one
-    side, with a level for each arm.
+    With rank one, comparisons are along the sides with more than one level; without, the grid has
+    one side, with a level for each arm.
     """
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
     tolerance = checks.number("tolerance", tolerance, 0, 1, below=True)
@@ -61,7 +61,7 @@ def rule_of(
 
 
 def leader_of(successes: Floats, failures: Floats) -> int:
-    """The arm of the largest mean among those with a report; of several, the first."""
+    """The arm with the largest mean among those with a report; the first, if tied."""
     tried = np.flatnonzero((successes > 0) | (failures > 0))
     if not len(tried):
         return 0
@@ -107,7 +107,7 @@ def log_e_value(
     -------
     float
         If the statement is true, this reaches log c with probability at most 1/c, at any time and
-        however the arms are chosen. Below 0 where the other arm does look that much better.
+        however the arms are chosen. Below 0 if the other arm does look that much better.
 
     Examples
     --------
@@ -134,17 +134,17 @@ def log_e_value(
 
 @dataclass(frozen=True)
 class Verdict:
-    """May one stop, and why; what `verdict` returns. Arms are given by their levels."""
+    """Whether you may stop, and why, from `verdict`. Arms are given by their levels."""
 
-    #: Whether the leader may be called best (up to the tolerance).
+    #: Whether the leader can be declared the best (up to the tolerance).
     stop: bool
-    #: The arm of the largest mean, the first of several, and that mean (NaN without a report).
+    #: The arm with the largest mean (the first, if tied), and that mean (NaN without a report).
     leader: tuple[Any, ...]
     mean: float
     #: The arm whose comparison with the leader is weakest, and its log E; None if there is none.
     weakest: tuple[Any, ...] | None
     log_e: float
-    #: What log E must reach in every comparison.
+    #: The value that log E must reach in every comparison.
     threshold: float
     confidence: float
     tolerance: float
@@ -158,7 +158,7 @@ class Verdict:
         return self.reason_with(lambda *levels: str(levels))
 
     def reason_with(self, name: Callable[..., str]) -> str:
-        """The verdict in words, with arms called by `name(*levels)`.
+        """The verdict in words, with arms named by `name(*levels)`.
 
         >>> from rank1 import stopping
         >>> v = stopping.verdict([30, 20], [70, 80])
@@ -193,7 +193,7 @@ class Verdict:
 
 
 def odds_of(log_e: float, threshold: float) -> str:
-    """How far the evidence has come, as the odds of a bet.
+    """The strength of the evidence, as the odds of a bet.
 
     >>> odds_of(-1.2, 3.0)
     'the evidence against that is 0.3 to 1, and 20 to 1 is needed'
@@ -214,41 +214,41 @@ def verdict(
     rank_one: bool = True,
     rule: str = "kt",
 ) -> Verdict:
-    """Whether one may stop and call the arm of the largest mean best.
+    """Whether you may stop and declare the arm with the largest mean the best.
 
-    However the arms were chosen, however late rewards came in, and however often one looks: on
-    grids of rank one (on any grid, if that is not assumed) the probability that this ever says
-    «stop» with a leader that is more than `tolerance` below the best is at most 1 − `confidence`.
+    However the arms were chosen, however late rewards arrived, and however often you look: on grids
+    of rank one (on any grid, if that is not assumed) the probability that this ever says «stop»
+    with a leader more than `tolerance` below the best is at most 1 − `confidence`.
 
     Parameters
     ----------
     successes, failures
-        Arrays of counts with an axis for each side, 1 to 16: K×L for two sides. A reward x in
-        [0, 1] adds x to one and 1 − x to the other.
+        Arrays of counts with one axis per side, 1 to 16: K×L for two sides. A reward x in [0, 1]
+        adds x to one and 1 − x to the other.
     confidence
         Above 0 and below 1.
     tolerance
-        How far below the best the leader may be; at least 0 and below 1.
+        How far the leader may be below the best; at least 0 and below 1.
     rank_one
-        Whether means are known to be products of a factor of at least 0 for each level. Then only
-        the leader's neighbours, which differ from it in one level, are compared with it (for two
-        sides: its row and column), else all other arms.
+        Whether means are known to be products of nonnegative factors, one for each level. Then the
+        leader is compared only with its neighbours, which differ from it in one level (for two
+        sides: its row and column); otherwise with all other arms.
     rule
         The evidence: "kt" is the mixture of Krichevsky and Trofimov; "sharp" needs about a quarter
-        fewer reports, but only for means that stay as they are, see the warning.
+        fewer reports, but only for means that stay constant, see the warning.
 
     Warnings
     --------
-    Either rule is proved for means that never change. Where all of them rise and fall together,
-    both can be wrong more often than promised, "sharp" more so. Don't use "sharp" on counts of live
+    Both rules are proved for means that never change. If all means rise and fall together, both can
+    be wrong more often than promised, especially "sharp". Don't use "sharp" on counts of live
     traffic, which has busy hours and seasons. See "Two kinds of evidence" in docs/stopping.md.
 
     Notes
     -----
-    An arm that isn't best has a neighbour that is at least as good, which is all that the error
-    probability rests on. It has a *better* one if the factors of all sides but one are strictly
-    positive. Where two sides have factors of 0, arms with both of them lie on a plateau of mean 0:
-    policies that move from neighbour to neighbour may not leave it.
+    The error probability relies only on this: an arm that isn't the best has a neighbour that is at
+    least as good. It has a *better* one if the factors of all sides but one are strictly positive.
+    If two sides have factors of 0, arms with both of them lie on a plateau of mean 0, which
+    policies that move from neighbour to neighbour may not leave.
 
     With a tolerance ε, let a be the leader and p its mean. If each of the D neighbours towards the
     best arm exceeds p by at most ε′, the best exceeds it by at most p·((1 + ε′/p)^D − 1), which is
@@ -266,7 +266,7 @@ def verdict(
     >>> round(stopping.verdict([[30, 15], [9, 0]], [[30, 45], [21, 0]], rule="sharp").log_e, 2)
     0.42
 
-    Three sides, of which the last two are tried beside the leader only:
+    Three sides, the last two of which were tried beside the leader only:
 
     >>> won, lost = [[[90, 20], [25, 0]], [[30, 0], [0, 0]]], [[[60, 80], [75, 0]], [[70, 0], [0, 0]]]
     >>> stopping.verdict(won, lost).reason
