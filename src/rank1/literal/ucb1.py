@@ -32,7 +32,9 @@ class LiteralUCB1(NamedTuple):
                 self.issued[k] = True
                 return k, 1
             if self.T[k] > 0:
-                index = self.sums[k] / self.T[k] + math.sqrt(a_log_t / self.T[k])
+                # To twelve decimals, so that arms tie whose sums of fifths came in another order.
+                mean = np.rint(self.sums[k] / self.T[k] * 2.0**40) * 2.0**-40
+                index = mean + math.sqrt(a_log_t / self.T[k])
                 if index > largest:
                     best, largest = k, index
         return best, 0

@@ -29,7 +29,7 @@ class GLMUCBState(TwoHotState):
         L = len(estimate) - K
         row = arm // L
         column = arm - row * L
-        absorb(self.at, seen, self.A, self.pending, self.z, self.bound, row, column)
+        absorb(self.at, seen, self.A, self.pending, self.z, self.bound, self.top, row, column)
         u, v = estimate[row], estimate[K + column]
         # After a failure at least one factor was 0. That is impossible if both estimates are 1;
         # use the limit of u = v → 1 then.

@@ -35,7 +35,9 @@ class LinUCBState(TwoHotState):
         row = arm // (d - K)
         column = arm - row * (d - K)
         y = math.log(max(reward, settings.epsilon)) if settings.epsilon > 0 else reward
-        w2 = absorb(self.at, self.seen, self.A, self.pending, self.z, self.bound, row, column)
+        w2 = absorb(
+            self.at, self.seen, self.A, self.pending, self.z, self.bound, self.top, row, column
+        )
         # θ = V⁻¹Σ y x moves by V⁻¹x·(y - xᵀθ), with the new V
         step = (y - (theta[row] + theta[K + column])) / math.sqrt(1 + w2)
         for k in range(d):

@@ -38,7 +38,7 @@ AT = record(
     "reports",  # rewards received
     "row",  # of the pair with the largest index
     "column",
-    "computed",  # indices computed since all bounds were last recomputed
+    "computed",  # indices computed in vain since all bounds were last recomputed
 )
 
 _BATCH = 8  # pending vectors: `solve` and `flush` are unrolled for this number
@@ -122,10 +122,14 @@ def absorb(
     pending: Floats,
     z: Floats,
     bound: Floats,
+    top: Floats,
     row: int,
     column: int,
 ) -> float:
-    """Add x xᵀ to V. Returns the old w² and leaves the old A x / √(1 + w²) in z."""
+    """Add x xᵀ to V. Returns the old w² and leaves the old A x / √(1 + w²) in z.
+
+    Overwrites `top`.
+    """
     d, K = len(z), bound.shape[1]
     solve(A, pending, row, K + column, z)
     w2 = z[row] + z[K + column]
@@ -144,18 +148,21 @@ def absorb(
                 pending[place, k] = 0.0
     if at[0].reports % _BATCH == 0 and at[0].computed * _INDEX_COST >= K * (d - K):
         at[0].computed = 0
+        for i in range(K):
+            top[i] = A[i, i]
         for j in range(d - K):
             for i in range(K):
-                bound[j, i] = math.sqrt(max(A[i, i] + 2 * A[K + j, i] + A[K + j, K + j], 0.0))
+                bound[j, i] = math.sqrt(max(top[i] + 2 * A[K + j, i] + A[K + j, K + j], 0.0))
     else:
         # x'ᵀz = s takes s² from the w² of x', and √(w² - s²) ≤ w - s²/2w.
         for i in range(K):
             s = z[i] + z[K + column]
             bound[column, i] -= 0.5 * s * s / bound[column, i]
+        played, at_row = bound[column, row], z[row]
         for j in range(d - K):
-            if j != column:
-                s = z[row] + z[K + j]
-                bound[j, row] -= 0.5 * s * s / bound[j, row]
+            s = at_row + z[K + j]
+            bound[j, row] -= 0.5 * s * s / bound[j, row]
+        bound[column, row] = played
     return w2
 
 
@@ -225,10 +232,9 @@ def pick(
     near = top[row] - _TIE * abs(top[row])
     while bound[column, row] + (value[row] * slope[column] + offset[column]) < near:
         column += 1
-    w = width(A, pending, row, K + column)
+    w = bound[column, row] = width(A, pending, row, K + column)
     best = value[row] * slope[column] + offset[column] + w
     tie = _TIE * (abs(best) + w)
-    computed = 1
     for i in range(K):
         if top[i] > best + tie or (top[i] >= best - tie and i <= row):
             for j in range(L):
@@ -236,12 +242,11 @@ def pick(
                 # The first of equals wins, so a later one needn't be computed.
                 least = best - tie if i * L + j < row * L + column else best + tie
                 if bound[j, i] + mean >= least:
-                    index = mean + width(A, pending, i, K + j)
-                    computed += 1
-                    if index >= least:
+                    w = bound[j, i] = width(A, pending, i, K + j)
+                    at[0].computed += 1
+                    if mean + w >= least:
                         row, column = i, j
-                    best = max(best, index)
-    at[0].computed += computed
+                    best = max(best, mean + w)
     at[0].row, at[0].column = row, column
 
 
