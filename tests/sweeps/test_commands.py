@@ -356,7 +356,7 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
         (["sweep", "grid.toml", "--backend", "dusk"], "--backend must be one of .*mean dask"),
         (["sweep", "grid.toml", "--engine", "dusk"], "--backend must be one of .*mean dask"),
         (["sweep", "grid.toml", "--address", "tcp://a:1"], "--backend must be dask or ray with"),
-        (["sweep", "grid.toml", "--out", "grid.toml"], "--out must be a different file from the gr"),
+        (["sweep", "grid.toml", "--out", "grid.toml"], "must be a different file from the grid"),
         (["table", "result.parquet", "--where", "K=[]"], "K must be a list of at least one value"),
         (["sweep", "grid.toml", "--jobs", "0"], "--jobs must be a whole number of at least 1"),
         (["sweep", "grid.toml", "--out", "no/a.parquet"], "can't write 'no/a.parquet': No such"),

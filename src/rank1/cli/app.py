@@ -90,7 +90,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Find the best arm of a grid from noisy feedback: stochastic rank-1 bandits.",
-    epilog="Example: rank1 simulate --help",
+    epilog="Example: rank1 serve --demo shows a live test in your browser. Each command's --help "
+    "has an example, too.",
 )
 
 
