@@ -147,4 +147,5 @@ def test_given_sides_and_guardrails_over_http(service: Served) -> None:
     assert "u1" in found["results"][1]["problem"]["detail"]
     client = rank1.Client(service.url, service.token)
     with client, pytest.raises(rank1.ConflictError, match="has unsubscribed = 1 already"):
+        assert client.open("mail").personalise("channel", by="segment").by == "segment"
         client.open("mail").reward("u1", 0, {"unsubscribed": 0})

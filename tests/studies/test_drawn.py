@@ -747,6 +747,18 @@ def test_a_retry_after_a_failure_has_its_guardrails(
 # Segments, and how long it takes
 
 
+def test_nothing_is_said_of_segments_before_a_report(create: Callable[..., Study]) -> None:
+    study = create(MAIL, given=["segment"])
+    for _ in range(2):  # before the first version, and before the first reward
+        found = study.personalise("channel", by="segment")
+        assert not found.pays
+        assert (found.common, found.leaders, found.segments, found.gain) == (None, {}, [], {})
+        assert found.statement == "No answer about channel by segment: nothing is reported yet."
+        given = study.ask(given={"segment": "18-24"})
+    study.tell(given.id, 1.0)
+    assert study.personalise("channel", by="segment").common == given.levels["channel"]
+
+
 def test_it_pays_to_personalise(create: Callable[..., Study]) -> None:
     """A crossing grid says so, with the segments that speak for it; a grid of rank one doesn't."""
     for means, pays in (
