@@ -24,8 +24,10 @@ from rank1.studies.state import Change, StudyState
 from rank1.studies.suggestions import (
     check_guardrails,
     check_reward,
+    check_same,
     exposed,
     guardrail_events,
+    guardrails_with,
     store_reports,
 )
 from rank1.studies.unit_of_work import UnitOfWork
@@ -37,41 +39,38 @@ MAX_KNOWN = 16
 
 
 def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Recorded | Rank1Error]:
-    """Store what is new of these exposures. What is wrong with one is in its place.
+    """Store the new ones of these exposures; an answer for each, or the error that refused it.
 
-    Each is a unit, a version, its levels and, as far as there are any, a reward and guardrails.
+    Each is a unit, a version, its levels and optionally a reward, and guardrails with the reward.
     """
     if not work.spec.design:
         raise no_shares(work.study.name, work.spec)
     _add_new_levels(work, records)
     arms, now = DrawnArms(work.spec, work.state, work.drawn), work.now
     found = work.log.of_units(work.study.id, [each[0] for each in records if is_name(each[0])])
-    rewards = _rewards(work, found)
+    told = _told(work, found)
     answers: list[Recorded | Rank1Error] = []
     events: list[Event] = []
     later: list[tuple[int, tuple[Any, ...]]] = []  # rewards of what was recorded without
     for item, nonce in zip(records, nonces(len(records)), strict=True):
         try:
-            new, metrics = exposure(work.spec, arms, item)
+            new, metrics = exposure(work.spec, arms, item, nonce, now)
             unit, _, levels, *rest = item
             arm, tag, reward = new.arm, new.tag, new.value
             one = found.get(unit)
             if one is None:
-                one = new._replace(nonce=nonce, at=now)
-                found[unit], rewards[unit] = one, reward
-                events.append(one)
+                found[unit], told[unit] = new, (reward, metrics)
+                events.append(new)
                 events += guardrail_events(arm, tag, metrics)
-                answers.append(_recorded(one, levels, reward, True))
+                answers.append(_recorded(new, levels, reward, True))
                 continue
             _check_same(work, one, arm, tag)
-            told = rewards[unit]
-            if not math.isnan(reward) and math.isnan(told):
-                later.append((len(answers), (unit, *rest)))
-                told = rewards[unit] = reward
-            if not math.isnan(reward) and told != reward:
-                problem = f"unit {shown(unit)} has the reward {told:g} already, got {reward:g}"
-                raise ConflictError(problem, unit=unit)
-            answers.append(_recorded(one, levels, told, False))
+            if not math.isnan(reward):
+                if math.isnan(told[unit][0]):
+                    later.append((len(answers), (unit, *rest)))
+                    told[unit] = reward, metrics
+                check_same(work.spec, "unit", unit, told[unit], (reward, metrics))
+            answers.append(_recorded(one, levels, told[unit][0], False))
         except Rank1Error as error:
             answers.append(error)
     if events:
@@ -84,18 +83,22 @@ def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Rec
     return answers
 
 
-def exposure(spec: Spec, arms: DrawnArms, item: Sequence[Any]) -> tuple[Event, dict[int, float]]:
+def exposure(
+    spec: Spec, arms: DrawnArms, item: Sequence[Any], nonce: int, at: float = 0.0
+) -> tuple[Event, dict[int, float]]:
     """The event of a record, and its guardrails; an error if something is wrong with it."""
     unit, version, levels, *rest = item
     check_text("unit", unit)
     held = bool(spec.holdout) and held_out({"salt": spec.salt, "holdout": spec.holdout}, unit)
     arm = arms.control(unit, levels) if held else arms.drawn(version, levels)
-    reward, metrics = math.nan, {}
+    metrics = check_guardrails(spec, rest[1] if len(rest) > 1 else None)
+    reward = math.nan
     if rest and rest[0] is not None:
         reward = check_reward(spec, rest[0])
-        metrics = check_guardrails(spec, rest[1] if len(rest) > 1 else None)
+    elif metrics:
+        raise InputError("guardrails", rest[1], "told with a reward, and there is none")
     tag = HELD_OUT if held else int(version)
-    return Event(Kind.RECORDED, arm, tag, value=reward, unit=unit), metrics
+    return Event(Kind.RECORDED, arm, tag, 0, reward, nonce, None, 0, unit, at=at), metrics
 
 
 def no_shares(name: str, spec: Spec) -> ConflictError:
@@ -107,9 +110,9 @@ def no_shares(name: str, spec: Spec) -> ConflictError:
 
 
 def take_rewards(work: UnitOfWork, rewards: Sequence[Sequence[Any]]) -> list[Report | Rank1Error]:
-    """Store what is new of these rewards. What is wrong with one is in its place.
+    """Store the new ones of these rewards; an answer for each, or the error that refused it.
 
-    Each is a unit, its reward and, if there are any, guardrails.
+    Each is a unit, its reward and optionally guardrails.
     """
     if not rewards:
         return []
@@ -122,7 +125,7 @@ def take_rewards(work: UnitOfWork, rewards: Sequence[Sequence[Any]]) -> list[Rep
             exposures.append(UnknownSuggestionError(problem, unit=unit))
         else:
             exposures.append(exposed(work, one))
-    return store_reports(work, rewards, exposures)
+    return store_reports(work, rewards, exposures, by="unit")
 
 
 class DrawnArms:
@@ -259,15 +262,16 @@ def _recorded(event: Event, levels: Mapping[str, str], reward: float, new: bool)
     )
 
 
-def _rewards(work: UnitOfWork, found: Mapping[str, Event]) -> dict[str, float]:
-    """The rewards of exposures, NaN where there is none yet."""
-    rewards = {unit: event.value for unit, event in found.items()}
-    units = {
-        event.seq: unit
-        for unit, event in found.items()
-        if event.kind == Kind.RECORDED and math.isnan(event.value)
-    }
+def _told(
+    work: UnitOfWork, found: Mapping[str, Event]
+) -> dict[str, tuple[float, Mapping[int, float]]]:
+    """The reward of each exposure, NaN where there is none yet, and its guardrails."""
+    rewards = {unit: event for unit, event in found.items() if event.kind == Kind.RECORDED}
+    units = {event.seq: unit for unit, event in rewards.items() if math.isnan(event.value)}
     for outcome in work.log.outcomes(work.study.id, list(units)) if units else ():
         if outcome.kind == Kind.REPORTED:
-            rewards[units[outcome.suggestion]] = outcome.value
-    return rewards
+            rewards[units[outcome.suggestion]] = outcome
+    metrics: dict[int, dict[int, float]] = {}
+    if work.spec.guardrails and rewards:
+        metrics = guardrails_with(work, [event.seq for event in rewards.values()])
+    return {unit: (event.value, metrics.get(event.seq, {})) for unit, event in rewards.items()}

@@ -366,11 +366,11 @@ class Study:
         return made[0] if count is None else made
 
     def tell(self, id: str, reward: float, guardrails: Mapping[str, float] | None = None) -> Report:
-        """The reward of a suggestion has come in, and the guardrails that came with it.
+        """Report the reward of a suggestion, and the guardrails that came with it.
 
-        The same report again gives the same answer. Another reward for the same id is a
-        ConflictError and changes nothing. UnknownSuggestionError, OtherStudyError and
-        CancelledError say what else may be wrong with an id.
+        A duplicate gets the same answer. Another reward for the same id, or other or additional
+        guardrails, raise ConflictError and change nothing. UnknownSuggestionError,
+        OtherStudyError and CancelledError say what else may be wrong with an id.
         """
         return self.tell_many([(id, reward, guardrails)])[0]
 
@@ -450,7 +450,7 @@ class Study:
         reward
             None if it comes later: see `reward`.
         guardrails
-            Second metrics, told with the reward.
+            Second metrics. They are told with the reward, and refused without one.
         """
         answer = self.record_many([(unit, version, levels, reward, guardrails)])[0]
         if isinstance(answer, Rank1Error):
@@ -471,7 +471,7 @@ class Study:
     def reward(
         self, unit: str, reward: float, guardrails: Mapping[str, float] | None = None
     ) -> Report:
-        """The reward of a unit's exposure has come in."""
+        """Report the reward of a unit's exposure, and its guardrails; duplicates as in `tell`."""
         answer = self.reward_many([(unit, reward, guardrails)])[0]
         if isinstance(answer, Rank1Error):
             raise answer
