@@ -63,8 +63,8 @@ def new_records(access: StudyAccess, records: Sequence[Sequence[Any]]) -> list[E
     events: list[Event | None] = []
     for item, nonce in zip(records, nonces(len(records)), strict=True):
         try:
-            event, metrics = exposure(access.spec, arms, item)
-            events.append(event._replace(nonce=nonce, data=_told(metrics)))
+            event, metrics = exposure(access.spec, arms, item, nonce)
+            events.append(event._replace(data=_told(metrics)) if metrics else event)
         except (Rank1Error, LookupError):
             events.append(None)
     return events

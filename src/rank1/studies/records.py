@@ -54,16 +54,15 @@ def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Rec
     later: list[tuple[int, tuple[Any, ...]]] = []  # rewards of what was recorded without
     for item, nonce in zip(records, nonces(len(records)), strict=True):
         try:
-            new, metrics = exposure(work.spec, arms, item)
+            new, metrics = exposure(work.spec, arms, item, nonce, now)
             unit, _, levels, *rest = item
             arm, tag, reward = new.arm, new.tag, new.value
             one = found.get(unit)
             if one is None:
-                one = new._replace(nonce=nonce, at=now)
-                found[unit], told[unit] = one, (reward, metrics)
-                events.append(one)
+                found[unit], told[unit] = new, (reward, metrics)
+                events.append(new)
                 events += guardrail_events(arm, tag, metrics)
-                answers.append(_recorded(one, levels, reward, True))
+                answers.append(_recorded(new, levels, reward, True))
                 continue
             _check_same(work, one, arm, tag)
             if not math.isnan(reward):
@@ -84,7 +83,9 @@ def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Rec
     return answers
 
 
-def exposure(spec: Spec, arms: DrawnArms, item: Sequence[Any]) -> tuple[Event, dict[int, float]]:
+def exposure(
+    spec: Spec, arms: DrawnArms, item: Sequence[Any], nonce: int, at: float = 0.0
+) -> tuple[Event, dict[int, float]]:
     """The event of a record, and its guardrails; an error if something is wrong with it."""
     unit, version, levels, *rest = item
     check_text("unit", unit)
@@ -97,7 +98,7 @@ def exposure(spec: Spec, arms: DrawnArms, item: Sequence[Any]) -> tuple[Event, d
     elif metrics:
         raise InputError("guardrails", rest[1], "told with a reward, and there is none")
     tag = HELD_OUT if held else int(version)
-    return Event(Kind.RECORDED, arm, tag, value=reward, unit=unit), metrics
+    return Event(Kind.RECORDED, arm, tag, 0, reward, nonce, None, 0, unit, at=at), metrics
 
 
 def no_shares(name: str, spec: Spec) -> ConflictError:

@@ -52,8 +52,7 @@ _FILLED = [name for name in COLUMNS if name not in (*_GIVEN, "key", "seq", "at",
 ADD = f"""
     INSERT INTO rank1_events (study, {", ".join(_GIVEN)}, seq, at, position, {", ".join(_FILLED)})
     SELECT study, {", ".join(_GIVEN)}, -nextval('rank1_unnumbered'),
-        extract(epoch FROM statement_timestamp())::float8, place - 1,
-        {", ".join("0" for _ in _FILLED)}
+        extract(epoch FROM statement_timestamp())::float8, place - 1{", 0" * len(_FILLED)}
     FROM unnest(%s::int4[], {", ".join(f"%s::{COLUMNS[name]}[]" for name in _GIVEN)})
         WITH ORDINALITY AS given (study, {", ".join(_GIVEN)}, place)
     WHERE NOT EXISTS (
