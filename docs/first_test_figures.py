@@ -154,6 +154,7 @@ def picture(page: Page, selector: str, path: Path, instead: dict[str, str] | Non
         " at.textContent = at.textContent.replaceAll(old, now); }",
         instead or {},
     )
+    page.evaluate("window.scrollTo(0, 0)")
     boxes = [each.bounding_box() for each in page.query_selector_all(selector)]
     found = [box for box in boxes if box is not None]
     top, left = min(box["y"] for box in found), min(box["x"] for box in found)
