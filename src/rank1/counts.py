@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,9 +9,8 @@ from rank1 import checks
 from rank1.errors import InputError, InputTypeError
 from rank1.grid import MAX_SIDES
 
-__all__ = ["table", "tables", "two_sides"]
+__all__ = ["table", "tables"]
 
-T = TypeVar("T")
 Floats = NDArray[np.float64]
 
 
@@ -58,10 +54,3 @@ def tables(successes: ArrayLike, failures: ArrayLike) -> tuple[Floats, Floats]:
         asked = f"of the same shape as successes, {s.shape}"
         raise InputError("failures", failures, asked, got=f"shape {f.shape}")
     return s, f
-
-
-def two_sides(sides: Sequence[T]) -> tuple[T, T]:
-    """The entries for rows and columns; raises an error unless there are two sides."""
-    if len(sides) != 2:
-        raise InputError("sides", len(sides), "two, rows and columns")
-    return sides[0], sides[1]

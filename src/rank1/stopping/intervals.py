@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit, kernel_for
-from rank1.counts import tables, two_sides
-from rank1.grid import Grid
+from rank1.counts import tables
+from rank1.grid import Grid, two_sides
 from rank1.stopping.evalues import DIFFERENCE, RATIO, log_price
 from rank1.stopping.evidence import evidence, largest_margin
 from rank1.stopping.rule import leader_of, rule_of
