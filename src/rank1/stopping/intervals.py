@@ -213,7 +213,8 @@ def effects(
     In a grid of rank one a level's effect doesn't depend on what the other sides show. It is
     estimated from the leader's neighbours, like the stopping rule: a level's upper end is at most 1
     exactly if the leader's neighbour with that level is ruled out, at tolerance 0. Valid at any
-    time, like `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed design.)
+    time, like `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed
+    design.)
 
     Parameters
     ----------
