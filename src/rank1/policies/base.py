@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import method, record
 from rank1.errors import InputError, InputTypeError
-from rank1.grid import MAX_KEPT, Grid, two_sides
+from rank1.grid import MAX_KEPT, Grid
 
 __all__ = [
     "Averages",
@@ -110,7 +110,7 @@ class Known:
         if sides is None:
             sides = (checks.integer("K", K, 1), checks.integer("L", L, 1))
         elif K is not None or L is not None:
-            raise InputError("sides", sides, "None if K and L are given")
+            raise InputError("sides", sides, "None where K and L are given")
         # Check here, because compiled code checks nothing.
         if not low <= high:  # catches NaN too
             raise InputError("low", low, f"at most high, which is {high}")
@@ -133,12 +133,18 @@ class Known:
     @property
     def K(self) -> int:
         """Number of rows of a grid of two sides."""
-        return two_sides(self.grid.sizes)[0]
+        return self._two_sides[0]
 
     @property
     def L(self) -> int:
         """Number of columns of a grid of two sides."""
-        return two_sides(self.grid.sizes)[1]
+        return self._two_sides[1]
+
+    @property
+    def _two_sides(self) -> tuple[int, ...]:
+        if len(self.grid.sizes) != 2:
+            raise InputError("sides", self.grid.sizes, "two, rows and columns", got=str(self.grid))
+        return self.grid.sizes
 
     @property
     def limits(self) -> Records:
@@ -373,9 +379,7 @@ class Policy:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
-                raise InputTypeError(
-                    name, value, f"a plain value, like all settings of {self.name}"
-                )
+                raise InputTypeError(name, value, f"a plain value, as all settings of {self.name}")
         return {name: _plain(value) for name, value in values.items()}
 
     @property
