@@ -125,13 +125,10 @@ class Grid:
 
     def neighbours(self, arm: int) -> Ints:
         """The arms with one level changed, one side after another."""
-        found = [
-            arm + (other - level) * stride
-            for level, size, stride in zip(self.levels(arm), self.sizes, self.strides, strict=True)
-            for other in range(size)
-            if other != level
-        ]
-        return np.array(found, np.int64)
+        sides = zip(self.levels(arm), self.sizes, self.strides, strict=True)
+        return np.concatenate(
+            [arm + (np.delete(np.arange(size), k) - k) * stride for k, size, stride in sides]
+        )
 
     def line(self, side: int, level: int) -> Ints:
         """All arms with this level of this side."""

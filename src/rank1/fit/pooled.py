@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rank1.counts import distinct
+
 __all__ = ["mean_of_all"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 #: Bounds of the logit of the arms' common mean, and of the logarithm of how similar they are.
 BOUNDS = ((-20.0, 20.0), (-2.0, 14.0))
@@ -40,18 +43,16 @@ def mean_of_all(successes: ArrayLike, failures: ArrayLike) -> float:
     rate = won.sum() / total
     if rate <= 0 or rate >= 1:
         return float(rate)
-    mean, size = _prior(won, lost, rate)
-    return float(((won + mean * size) / (won + lost + size)).mean())
+    a, b, which = distinct(won, lost)
+    times = np.bincount(which, minlength=len(a))
+    mean, size = _prior(a, b, times, rate)
+    return float(times @ ((a + mean * size) / (a + b + size)) / len(won))
 
 
-def _prior(won: Floats, lost: Floats, rate: float) -> tuple[float, float]:
-    """Mean and size (α + β) of the likeliest beta distribution."""
+def _prior(a: Floats, b: Floats, times: Ints, rate: float) -> tuple[float, float]:
+    """Mean and size (α + β) of the likeliest beta distribution; `times` arms have a pair each."""
     from scipy.optimize import brentq, minimize
     from scipy.special import betaln, expit, logit, psi
-
-    # Many arms have the same counts. Complex numbers are sorted faster than columns.
-    different, times = np.unique(won + 1j * lost, return_counts=True)
-    a, b = different.real, different.imag
 
     def loss(x: Floats) -> tuple[float, Floats]:
         mean, size = expit(x[0]), np.exp(x[1])
