@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rank1.counts import tables, two_sides
+from rank1.counts import tables
 from rank1.fit.newton import cross_sums, optimum, over_others
-from rank1.grid import Grid
+from rank1.grid import Grid, two_sides
 
 __all__ = ["Deviation", "Fit", "fit", "products"]
 
@@ -129,7 +129,7 @@ class Fit:
 
     @property
     def _errors(self) -> Floats:
-        """Standard errors of the logarithms of the effects, side by side."""
+        """Standard errors of the logarithms of the effects, one side after another."""
         n, sizes = self.successes + self.failures, self.successes.shape
         values, vectors = np.linalg.eigh(
             cross_sums(n * self.means / np.maximum(1 - self.means, 1e-12))

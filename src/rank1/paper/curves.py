@@ -40,7 +40,7 @@ def slopes(outcome: Outcome, steps: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def concave(outcome: Outcome, steps: NDArray[np.int64]) -> bool:
-    """Whether no tenth of the steps is steeper than the last by over three standard errors."""
+    """Whether no tenth of the steps is steeper than the one before, by three standard errors."""
     marks = sorted({0, *(1 + mark(steps, k / 10) for k in range(1, 11))})
     regret = np.insert(outcome.expected, 0, 0.0, axis=1)[:, marks]
     slope = np.diff(regret) / np.diff(np.insert(steps, 0, 0)[marks])

@@ -47,7 +47,7 @@ SHOWN = (8, 16, 32, 64, 128)
 EXPECTED = {"rank1elim": 3, "ucb1": 2}
 SAYS = {
     "rank1elim": "For p = 0 and Δ = 0.5, “the regret of Rank1Elim is O(K³ log n)”.",
-    "ucb1": "There, that of “a naive solution by UCB1 […] would be O(K² log n)”.",
+    "ucb1": "There, the regret of “a naive solution by UCB1 […] would be O(K² log n)”.",
 }
 
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit, kernel_for
-from rank1.counts import distinct, tables, two_sides
-from rank1.grid import Grid
+from rank1.counts import distinct, tables
+from rank1.grid import Grid, two_sides
 from rank1.stopping.evalues import DIFFERENCE, RATIO, log_price
 from rank1.stopping.evidence import evidence, largest_margin
 from rank1.stopping.rule import Rule, compared, leader_of, rule_of
@@ -243,8 +243,9 @@ def effects(
 
     In a grid of rank one a level's effect doesn't depend on what the other sides show. It is
     estimated from the leader's neighbours, like the stopping rule: a level's upper end is at most 1
-    exactly if its neighbour of the leader is ruled out, at tolerance 0. Valid at any time, like
-    `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed design.)
+    exactly if the leader's neighbour with that level is ruled out, at tolerance 0. Valid at any
+    time, like `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed
+    design.)
 
     Parameters
     ----------
