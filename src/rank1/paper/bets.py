@@ -30,6 +30,7 @@ def compute(options: Options) -> dict[str, Any]:
         found = identify(
             BetElim(confidence=CONFIDENCE), problem, CONFIDENCE, n=options.n, runs=options.runs,
             seed=options.seed, jobs=options.jobs, store=options.store,
+            backend=options.backend, address=options.address,
         ).document()["policies"][0]  # fmt: skip
         cells.append(
             {

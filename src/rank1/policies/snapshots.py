@@ -17,7 +17,8 @@ import numpy as np
 
 import rank1
 from rank1.errors import InputTypeError, Rank1Error, SnapshotError, shown
-from rank1.policies.base import LIMITS, Known, Policy, State, Truth
+from rank1.policies.base import Known, Policy, State, Truth
+from rank1.policies.known import LIMITS
 
 __all__ = ["restore", "snapshot"]
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, jit, record
-from rank1.policies.base import Averages, Known, Records
+from rank1.policies.averages import Averages
+from rank1.policies.base import Known, Records
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,
