@@ -324,7 +324,7 @@ def test_refusals() -> None:
         fixed_design([[0.5]])
     with pytest.raises(rank1.InputError, match=r"trials must be .*, got shape \(2, 0, 3\)"):
         fixed_design(np.zeros((2, 0, 3)))
-    with pytest.raises(rank1.InputError, match="failures must be of the shape of successes"):
+    with pytest.raises(rank1.InputError, match="failures must be of the same shape as successes"):
         fit(np.ones((2, 2, 2)), np.ones((2, 4)))
     with pytest.raises(rank1.InputError, match="B must be a whole number of at least 1, got 0"):
         p_value(fit([[1]], [[1]]), fixed_design([[2]]), B=0)

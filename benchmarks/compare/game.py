@@ -55,7 +55,7 @@ class Game:
             self.regret_at_checkpoint = self.regret
         return int(next(self._uniforms) < mean * level)
 
-    def rounds(self, pairs: Sequence[int], count: int) -> NDArray[np.int64]:
+    def rounds(self, pairs: Sequence[int] | NDArray[np.int_], count: int) -> NDArray[np.int64]:
         """Show each pair `count` times, in random order within each round; the sums of rewards."""
         order = self._order.permuted(np.tile(np.arange(len(pairs)), (count, 1)), axis=1).ravel()
         steps = np.arange(self.steps, self.steps + len(order))

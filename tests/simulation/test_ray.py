@@ -62,7 +62,7 @@ def test_a_stop_says_how_to_go_on(tmp_path: Path, number: signal.Signals, word: 
     assert out == ""
     assert "Traceback" not in err
     assert f"{word}" in err
-    assert "is kept in cells; to go on from there: rank1 sweep grid.toml --backend ray" in err
+    assert "cells are in cells; to continue: rank1 sweep grid.toml --backend ray" in err
     # Now and then Ray itself falls over when it is shut down, after everything was said.
     assert sweep.returncode in (128 + number, -signal.SIGABRT, -signal.SIGSEGV)
 

@@ -182,7 +182,7 @@ def test_a_saved_file_keeps_links_and_permissions(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert place.stat().st_mode & 0o777 == 0o640
     assert rank1.load(link).document() == result.document()
-    with pytest.raises(OSError, match=r"can't write '.*': it isn't a file; name one"):
+    with pytest.raises(OSError, match=r"can't write '.*': it isn't a file; give the name of one"):
         result.save(tmp_path)
 
 
@@ -350,7 +350,7 @@ def test_memory_does_not_grow_with_n() -> None:
         ({"method": "stages"}, "method must be auto or steps for uniform"),
         ({"backend": "cloud"}, "backend must be one of threads, processes, .*got 'cloud'"),
         ({"runs": 1e12}, "runs must be .* at most 10000000, got 1000000000000"),
-        ({"jobs": 100_000}, "jobs must be .* at most 1024, got 100000: -1 is for one on each core"),
+        ({"jobs": 100_000}, "jobs must be .* at most 1024, got 100000: -1 means one per core"),
         ({"policies": []}, "policies must be at least one policy"),
         ({"policies": ["ucb"]}, "policy must be one of .* got 'ucb'"),
         ({"policies": [1]}, "policies must be policies, .* got 1"),

@@ -65,7 +65,7 @@ class KLUCBState(_Arrays, BeginsWithAll, Averages):
     """
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """Every arm once, then the arm of the largest index."""
+        """Every arm once, then the arm with the largest index."""
         arm, tag = first_pull(self.at, self.begun)
         return settled(self) if arm < 0 else arm, tag
 

@@ -35,7 +35,7 @@ def snapshot(policy: Policy, state: State) -> bytes:
     Parameters
     ----------
     policy
-        The policy of the state. Its settings must be numbers, texts, booleans or None.
+        The policy of the state. Its settings must be numbers, strings, booleans or None.
     state
         From its `start`.
 
@@ -62,7 +62,7 @@ def snapshot(policy: Policy, state: State) -> bytes:
         raise InputTypeError(
             f"settings of {policy.name}",
             policy.settings,
-            "numbers, texts, booleans or None",
+            "numbers, strings, booleans or None",
             str(error),
         ) from None
     file = io.BytesIO()

@@ -41,7 +41,7 @@ FIRST_CHORD = 1e-3
 
 @jit
 def _mixture(up: bool, s: float, n: float, m: float) -> tuple[float, float, float]:
-    """log E⁺(m) or log E⁻(m), with its first and second derivatives."""
+    """The value of log E⁺(m) or log E⁻(m), with its first and second derivatives."""
     top, total, first, second = -math.inf, 0.0, 0.0, 0.0
     for k in range(len(TILTS)):
         tilt, step = (TILTS[k], UP[k]) if up else (-TILTS[k], DOWN[k])
@@ -93,7 +93,7 @@ def _along(
 def log_sharp(
     null: int, margin: float, s_a: float, f_a: float, s_b: float, f_b: float
 ) -> tuple[float, float, float]:
-    """log E for a null about arms a and b, and the means (p, q) that attain it."""
+    """The value of log E for a null about arms a and b, and the means (p, q) that attain it."""
     n_a, n_b = s_a + f_a, s_b + f_b
     if null <= DIFFERENCE or margin == 0.0:
         slope, low, high = 1.0, max(0.0, -margin), min(1.0, 1.0 - margin)

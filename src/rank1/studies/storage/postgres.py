@@ -9,9 +9,9 @@ import os
 import random
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import psycopg
@@ -33,8 +33,11 @@ from rank1.studies.storage.postgres_tables import (
 from rank1.studies.storage.sql import SqlStorage, SqlTransaction
 from rank1.studies.storage.sql_reader import PORTION, SqlReader
 from rank1.studies.storage.tables import WRITTEN, select_columns
+from rank1.studies.storage.unnumbered import ADD, TAKE, WAITING, columns_of, numbered
 
 __all__ = ["PostgresStorage"]
+
+T = TypeVar("T")
 
 TYPES = ["int4", *COLUMNS.values()]
 COPY = f"COPY rank1_events ({', '.join(WRITTEN)}) FROM STDIN (FORMAT BINARY)"
@@ -45,12 +48,13 @@ READ = "SELECT string_agg({sent}, '') FROM ({some} AND seq >= ? ORDER BY seq LIM
 SENT = RECORD.newbyteorder(">")
 # An own statement after that of the lock: it sees what was committed while it waited.
 LOCK = "SELECT id FROM rank1_studies WHERE id = ANY(%s::int4[]) ORDER BY id FOR NO KEY UPDATE"
-#: Of each study the seq, time and checksum of its last event, and the time now.
-Ends = dict[int, tuple[int, float, int, float]]
+#: Of each study the seq, time and checksum of its last event, the time now, and whether events wait
+#: for their numbers.
+Ends = dict[int, tuple[int, float, int, float, bool]]
 
 CLOCK = "extract(epoch FROM clock_timestamp())::float8"
 ENDS = f"""
-    SELECT id, seq, at, checksum, {CLOCK}
+    SELECT id, seq, at, checksum, {CLOCK}, {WAITING.format(study="id")}
     FROM rank1_studies CROSS JOIN LATERAL (
         SELECT seq, at, checksum FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1) AS e
     WHERE id = ANY(%s::int4[])"""
@@ -111,8 +115,10 @@ class PostgresTransaction(PostgresReader, SqlTransaction):
     def __init__(self, connection: Connection, ends: Ends) -> None:
         PostgresReader.__init__(self, connection)
         SqlTransaction.__init__(self, list(ends))
-        for study, (seq, at, checksum, now) in ends.items():
+        for study, (seq, at, checksum, now, waiting) in ends.items():
             self._lasts[study], self._times[study] = (seq, at, checksum), max(at, now)
+            if waiting:
+                self.append(study, numbered(self.rows(TAKE, study)), as_dated=True)
 
     def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
         with self.connection.cursor() as cursor, cursor.copy(COPY) as copy:
@@ -160,6 +166,30 @@ class PostgresStorage(SqlStorage):
         with self._transaction(SNAPSHOT_READ) as log:
             yield PostgresReader(log.connection)
 
+    def add(self, added: Sequence[tuple[int, Event]]) -> set[int]:
+        """Add records and rewards to studies without their locks; the places of those it added.
+
+        Each has the study's number before it. What isn't added has met another of the same unit,
+        or of the same exposure: see `unnumbered`. If the connection is lost, all are sent again,
+        which adds nothing twice.
+        """
+        with translated(self.where, self.patience):
+            return {place for (place,) in self._alone(ADD, columns_of(added))}
+
+    def settle(self, study: int) -> None:
+        """Have the events that wait for their numbers numbered; where this may be written."""
+        with translated(self.where, self.patience):
+            ((waiting,),) = self._alone(f"SELECT {WAITING.format(study='%s')}", [study])
+        if waiting:
+            with contextlib.suppress(StorageError), self.transaction(study):
+                pass
+
+    def _alone(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The rows of a statement that is a transaction by itself, and may be repeated."""
+        connection, found = self._begin(lambda one: one.execute(statement, parameters).fetchall())
+        self._connections.give(connection)
+        return found
+
     @contextlib.contextmanager
     def transaction(self, *studies: int) -> Iterator[PostgresTransaction]:
         with self._transaction("BEGIN", studies) as log:
@@ -186,10 +216,10 @@ class PostgresStorage(SqlStorage):
     ) -> Iterator[PostgresTransaction]:
         """A transaction that ends with the block, on a connection that is kept for the next."""
         with translated(self.where, self.patience):
-            connection, ends = self._begin(begin, studies)
+            connection, ends = self._begin(lambda one: _locked(one, begin, studies))
             pid = os.getpid()
-            log = PostgresTransaction(connection, ends)
             try:
+                log = PostgresTransaction(connection, ends)
                 yield log
                 self._connections.check_not_forked(pid, connection)
                 self._commit(connection, log)
@@ -208,19 +238,19 @@ class PostgresStorage(SqlStorage):
             return
         self._connections.drop(connection)
 
-    def _begin(self, begin: str, studies: Sequence[int]) -> tuple[Connection, Ends]:
-        """A connection on which a transaction has begun, and where the logs of the studies end.
+    def _begin(self, first: Callable[[Connection], T]) -> tuple[Connection, T]:
+        """A connection, and what is first done with it.
 
-        Nothing has happened until then, so a lost connection is simply replaced.
+        That may be repeated, so a lost connection is simply replaced.
         """
         deadline = time.monotonic() + self.patience
         for attempt in itertools.count():
             connection = None
             try:
                 connection = self._connections.take()
-                ends = _locked(connection, begin, studies)
+                found = first(connection)
                 self._was_there = True
-                return connection, ends
+                return connection, found
             except psycopg.OperationalError as error:
                 gone = connection is None or connection.closed
                 if connection is not None:
@@ -267,7 +297,8 @@ class PostgresStorage(SqlStorage):
             return True
         study, event = added
         try:
-            connection, _ = self._begin(*(("BEGIN", [study]) if event.seq > 1 else (CREATION, [])))
+            begin = ("BEGIN", [study]) if event.seq > 1 else (CREATION, [])
+            connection, _ = self._begin(lambda one: _locked(one, *begin))
         except (StorageError, psycopg.Error) as error:
             raise StorageError(
                 f"the connection to {self.where} was lost in mid-commit and hasn't come back "
