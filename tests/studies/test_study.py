@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -392,6 +393,8 @@ def test_fit_sees_a_pair_that_does_not_fit(create: Callable[..., Study]) -> None
     assert found.p_value == 0.01
     assert "The grid isn't of rank one (p = 0.01)" in found.advice
     assert json.loads(json.dumps(found.to_dict()))["deviating"][0]["residual"] != 0
+    for wordy in (found, dataclasses.replace(found, advice="long advice " * 33)):
+        assert len(str(wordy).splitlines()) <= 10
     even = create("even", rows=["a", "b"], columns=["c", "d"])
     even.import_history([*history[:300], *[("b", "d", 1.0)] * 15, *[("b", "d", 0.0)] * 85])
     assert even.fit(B=99).p_value > 0.2  # type: ignore[operator]
