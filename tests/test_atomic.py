@@ -31,5 +31,5 @@ def test_what_is_written_is_on_the_disk_before_it_has_its_name(
 def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
     check_writable(tmp_path / "a.txt")
     assert os.listdir(tmp_path) == []
-    with pytest.raises(OSError, match="in a folder that exists and may be written to"):
+    with pytest.raises(OSError, match="in an existing, writable folder"):
         check_writable(tmp_path / "no" / "a.txt")

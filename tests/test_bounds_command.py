@@ -96,7 +96,7 @@ def test_gaussian(capsys: Capture) -> None:
     sets = ["--set", f"u={u}", "--set", f"v={u}", "--set", "sigma=0.5"]
     out = Output(capsys, "bounds", "--problem", "gaussian", *sets).out
     assert "564.23" in out
-    assert "Theorem 1 says nothing of unbounded noise" in " ".join(out.split())
+    assert "Theorem 1 doesn't cover unbounded noise" in " ".join(out.split())
 
 
 def test_many_different_gaps_are_cut_short(capsys: Capture) -> None:

@@ -114,14 +114,14 @@ def test_table1_with_another_n_compares_nothing(
         ([*SIMULATE, "--set", "p"], "--set must be written as name=value, got 'p'"),
         ([*SIMULATE, "--set", "K=3"], "--set must be given once each, got 'K' twice"),
         ([*SIMULATE, "--out", "/no/such/folder/a.parquet"], "can't write '/no/such/folder/"),
-        (["paper", "--jobs", "-7"], "jobs must be a whole number of at least 1 .*, got -7: -1 is"),
-        ([*SIMULATE, "--plot", "a.png", "--out", "./a.png"], "must be another file than --out"),
+        (["paper", "--jobs", "-7"], "jobs must be a whole number of at least 1 .*, got -7: -1 m"),
+        ([*SIMULATE, "--plot", "a.png", "--out", "./a.png"], "must be a different file from --out"),
         ([*SIMULATE, "--plot", "a.gif"], "the ending of --plot must be .*, got 'gif'"),
         (["simulate", "--problem", "spik", "--policy", "uniform"], "did you mean spike"),
         (["simulate", "--problem", "spike", "--policy", "uniform"], "spike: K, L, .*must be given"),
         (["paper", "table1", "--runs", "0"], "runs must be a whole number of at least 1, got 0"),
         (["paper", "table9"], "artefact must be one of table1, .*got 'table9'"),
-        (["paper", "table1", "--out", "/proc/nowhere"], "--out must be a folder .*nowhere"),
+        (["paper", "table1", "--out", "/proc/nowhere"], "--out must be a writable folder.*nowhere"),
         ([*SIMULATE, "--seed", "-3"], "--seed must be a whole number of at least 0, got -3"),
         ([*SIMULATE[:-4], "--n", "1e300"], "--n must be .* at most 9007199254740992, got 1000"),
         ([*SIMULATE, "--delay", "-1"], "^Error: --delay must be a number of at least 0"),
@@ -398,7 +398,7 @@ def test_figure3_has_the_ratings_that_it_was_told(
         (["--sigma", "0"], "--sigma must be a number above 0 or estimated, got '0'"),
         (["--sigma", "nan"], "--sigma must be a number above 0 or estimated, got 'nan'"),
         (["--scale", "fifth"], "--scale must be one of .*got 'fifth'"),
-        (["--jobs", "100000"], "--jobs must be .* at most 1024, got 100000: -1 is for one on each"),
+        (["--jobs", "100000"], "--jobs must be .* at most 1024, got 100000: -1 means one per core"),
         (["--runs", "1e12"], "--runs must be .* at most 10000000, got 1000000000000"),
         (["--backend", "cloud"], "--backend must be one of threads, processes, .*got 'cloud'"),
     ],
@@ -468,15 +468,15 @@ main()
     ("module", "number", "word"),
     [
         ("typer", "SIGINT", "Interrupted."),
-        ("numba", "SIGTERM", "Terminated. Nothing was finished; to begin again: rank1 "),
-        ("polars", "SIGINT", "Interrupted. What is finished is kept in cells; to go on from "),
+        ("numba", "SIGTERM", "Terminated. Nothing was finished; to start again: rank1 "),
+        ("polars", "SIGINT", "Interrupted. Finished cells are in cells; to continue: "),
         *(
             pytest.param(module, "SIGINT", word, marks=pytest.mark.validate)
             for module, word in (
                 ("rank1.cli", "Interrupted."),
-                ("rank1.sweeps", "Interrupted. Nothing was finished; to begin again: rank1 "),
-                ("numpy", "Interrupted. Nothing was finished; to begin again: rank1 "),
-                ("numba", "Interrupted. Nothing was finished; to begin again: rank1 "),
+                ("rank1.sweeps", "Interrupted. Nothing was finished; to start again: rank1 "),
+                ("numpy", "Interrupted. Nothing was finished; to start again: rank1 "),
+                ("numba", "Interrupted. Nothing was finished; to start again: rank1 "),
                 ("joblib", "Interrupted. "),
             )
         ),
@@ -520,7 +520,7 @@ def test_simulate_is_stopped_with_what_was_finished(number: signal.Signals) -> N
         env=ENVIRONMENT, capture_output=True, text=True,
     )  # fmt: skip
     word = "Interrupted" if number == signal.SIGINT else "Terminated"
-    assert done.stderr == f"{word}: these are the runs that were finished.\n"
+    assert done.stderr == f"{word}: these are the runs that were completed.\n"
     assert done.returncode == 128 + number
     document = json.loads(done.stdout)
     assert document["interrupted"] is True

@@ -56,7 +56,7 @@ def test_pulls_over_the_bound(capsys: Capture) -> None:
         assert entry["over_bound"] == pytest.approx(entry["pulls"]["mean"] / time.pulls(0.95))
     shown = " ".join(Output(capsys, *IDENTIFY).out.split())
     assert "expected regret ÷ bound" in shown
-    assert f"T*·log(1/α) = {time.pulls(0.95):,.0f}, if the grid is known to be of rank" in shown
+    assert f"T*·log(1/α) = {time.pulls(0.95):,.0f}, if the grid is known to have rank" in shown
     assert (
         json.loads(Output(capsys, *IDENTIFY, "--tolerance", "0.1", "--json").out)["bound"] is None
     )
@@ -90,7 +90,7 @@ def test_the_sharp_rule(capsys: Capture) -> None:
 def test_runs_that_were_not_stopped_are_pointed_out(capsys: Capture) -> None:
     ran = Output(capsys, *IDENTIFY, "--n", "20")
     assert ran.status == 0
-    assert "Runs of top_two, uniform that were not stopped count with n = 20 pulls." in ran.err
+    assert "Runs of top_two, uniform that did not stop count as n = 20 pulls." in ran.err
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
@@ -167,7 +167,7 @@ def test_ctrl_c_shows_what_was_finished() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, *command], env=ENVIRONMENT, capture_output=True, text=True
     )
-    assert done.stderr == "Interrupted: these are the runs that were finished.\n"
+    assert done.stderr == "Interrupted: these are the runs that were completed.\n"
     assert done.returncode == 128 + signal.SIGINT
     document = json.loads(done.stdout)
     assert document["interrupted"] is True

@@ -229,7 +229,7 @@ def test_a_value_outside_the_range_is_said_at_once_and_can_be_mended() -> None:
     play(study, 3)
     with pytest.raises(rank1.InputError, match=r"value of trial 3 must be in reward_range, from 0"):
         study.tell(study.ask(GRID), 1.5)
-    with pytest.raises(rank1.InputError, match="with a wider range the study can go on"):
+    with pytest.raises(rank1.InputError, match="with a wider range the study can continue"):
         study.ask(GRID)
     study.sampler = sampler_of(reward_range=(0, 2))
     play(study, 1)
@@ -302,7 +302,7 @@ def test_the_reason_names_the_choices_of_every_side() -> None:
         trial = study.ask(space)
         study.tell(trial, float(trial.params == {"headline": "B", "image": None, "button": 2}))
     assert sampler.reason(study).startswith(
-        "stop: B × None × 2 is best at confidence 95%, as it beats every arm that differs from it"
+        "stop: B × None × 2 is best at confidence 95%, because it beats every arm that differs"
     )
     assert "every other arm of the grid" in sampler.reason(study, rank_one=False)
 
@@ -321,7 +321,7 @@ def test_parameters_of_any_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [
-        ([5000], "side 0 must be a parameter of at most 4,096 choices, got 5,000"),
+        ([5000], "side 0 must be a parameter with at most 4,096 choices, got 5,000"),
         ([200, 200, 200], "sides must be fewer levels, for at most 1,048,576 arms"),
     ],
 )

@@ -58,8 +58,8 @@ def test_policies_and_bounds_name_their_papers() -> None:
     things: list[object] = [policy for name, policy in POLICIES.items() if name not in own]
     theory, stopping = rank1.theory, rank1.stopping
     things += [theory.upper_bound, theory.lower_bound, theory.graves_lai, theory.relaxed]
-    things += [theory.upper_bound_terms, theory.lower_bound_terms, theory.characteristic_time]
-    things += [stopping.verdict, stopping.log_e_value, stopping.mean_intervals]
+    things += [theory.characteristic_time, stopping.verdict]
+    things += [stopping.log_e_value, stopping.mean_intervals]
     for thing in things:
         _, found, papers = (inspect.getdoc(thing) or "").partition("References\n----------\n")
         assert found, thing

@@ -1,11 +1,12 @@
-"""Stochastic rank-1 bandits: find the best pair of a grid from noisy feedback.
+"""Stochastic rank-1 bandits: find the best arm of a grid from noisy feedback.
 
-A *problem* is a grid of K rows and L columns whose mean rewards are u[i]·v[j]; a *policy* chooses a
-pair in each step. Both are immutable values: `rank1.spike(…)`, `rank1.Rank1Elim()`.
+A *problem* is a grid of K rows and L columns whose mean rewards are u[i]·v[j], or a grid with more
+sides; a *policy* chooses an arm in each step. Both are immutable values: `rank1.spike(…)`,
+`rank1.Rank1Elim()`.
 
 Examples
 --------
-Simulate, and look at what came out:
+Simulate, and look at the result:
 
 >>> import rank1
 >>> problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
@@ -14,35 +15,35 @@ Simulate, and look at what came out:
 >>> result.best_pairs("uts")
 [(0, 0), (0, 0), (0, 0), (0, 0), (0, 0)]
 
-Play a live grid, one pull at a time; rewards may come late, in any order or never:
+Play a live grid, one pull at a time; rewards may be late, out of order or missing:
 
 >>> import numpy as np
 >>> state = rank1.UTS().start(rank1.Known(K=4, L=4, n=20_000))
 >>> pull = rank1.ask(state, np.random.default_rng(1))
 >>> rank1.tell(state, pull, reward=1.0)
 
-Where things are
-----------------
+Contents
+--------
 - simulate, sweep, load: play policies on problems; `Result` has summaries, tables and plots
-- identify: play until the best pair is known, and count the pulls
+- identify: play until the best arm is known, and count the pulls
 - ask, tell, warm_up, snapshot, restore: policies in live use
 - Study: a live grid on a durable log; `rank1 study` on the command line
 - assign: the levels of a unit by hash, from a study's shares
-- advise: which policy, for a grid, a horizon, a rate and a goal
-- Client: studies of a service, which `rank1 serve` runs
-- rank1.problems: what can be played; `rank1 problems` lists them on the command line
+- advise: which policy to use, for a grid, a horizon, a rate and a goal
+- Client: studies of a service that `rank1 serve` runs
+- rank1.problems: the problems; `rank1 problems` lists them on the command line
 - rank1.policies: the algorithms; `rank1 policies` lists them
-- rank1.theory: bounds on regret, and on pulls
-- rank1.stopping: may a study stop? From counts alone
+- rank1.theory: bounds on regret and on pulls
+- rank1.stopping: whether a study may stop, from counts alone
 - rank1.design: shares, bets and verdicts from counts by version
 - rank1.datasets: grids of counts from the real world
-- rank1.fit: is a grid of rank one?
+- rank1.fit: does a grid have rank one?
 - rank1.grids: both together, as `rank1 grids` prints them
-- rank1.literal: the readable version of each algorithm
-- rank1.optuna: a sampler for Optuna, where that is installed
-- rank1.testing: try a policy or a problem of your own
+- rank1.literal: a readable version of each algorithm
+- rank1.optuna: a sampler for Optuna, if that is installed
+- rank1.testing: test your own policy or problem
 
-`dir(rank1)` has all names, and `help(rank1.Rank1Elim)` says what one of them is.
+`dir(rank1)` has all names, and `help(rank1.Rank1Elim)` explains one of them.
 """
 
 from __future__ import annotations
@@ -73,10 +74,10 @@ _EXPORTS = {
     "client": "Assignment Client Recorder RemoteFit RemoteStudy",
     "advice": "Advice advise",
 }
-#: The module of each name. A module loads when one of its names is first used: importing rank1
-#: loads none of them, nor NumPy, and what speaks HTTP doesn't wait for what simulates.
+#: The module of each name. A module is imported when one of its names is first used: importing
+#: rank1 imports none of them, nor NumPy, so an HTTP client doesn't wait for the simulation code.
 HOMES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
-#: Modules that are public as such.
+#: Public modules.
 _MODULES = (
     *(
         "datasets",
@@ -120,7 +121,7 @@ else:
             value = getattr(importlib.import_module(f"rank1.{HOMES[name]}"), name)
             globals()[name] = value
             return value
-        if name in _MODULES or name == "optuna":  # which needs a package that may be missing
+        if name in _MODULES or name == "optuna":  # optuna may not be installed
             return importlib.import_module(f"rank1.{name}")
         raise AttributeError(f"module 'rank1' has no attribute {name!r}")
 

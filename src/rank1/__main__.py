@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """The command line; Ctrl-C while it is still loading has a word, too."""
+    """Run the command line; also handles Ctrl-C while it is still loading."""
     try:
         from rank1.cli import main as run
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are either complete or absent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}")
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name is one that was being written.
+    """Whether this is the name of an unfinished file.
 
     >>> is_temporary(".runs.parquet.0123456789ab"), is_temporary("runs.parquet")
     (True, False)
@@ -26,21 +26,21 @@ def is_temporary(name: str) -> bool:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Find out before long work that its result can't be written; nothing is left behind."""
+    """Check, before long work, that its result can be written; leaves nothing behind."""
     _temporary(path, Path(os.path.realpath(path))).unlink()
 
 
 def _temporary(path: str | os.PathLike[str], place: Path) -> Path:
-    """A new empty file beside `place`, to which `path` leads."""
+    """A new empty file beside `place`, the target of `path`."""
     if os.path.exists(place) and not os.path.isfile(place) and not os.path.islink(place):
-        raise FileError(f"can't write {os.fspath(path)!r}: it isn't a file; name one")
+        raise FileError(f"can't write {os.fspath(path)!r}: it isn't a file; give the name of one")
     temporary = place.with_name(f".{place.name}.{secrets.token_hex(6)}")
     try:
         temporary.touch(exist_ok=False)
     except OSError as error:
         raise FileError(
             f"can't write {os.fspath(path)!r}: {error.strerror or error}; "
-            "name a file in a folder that exists and may be written to"
+            "give the name of a file in an existing, writable folder"
         ) from None
     return temporary
 
@@ -49,18 +49,18 @@ def _temporary(path: str | os.PathLike[str], place: Path) -> Path:
 def whole_file(
     path: str | os.PathLike[str], *, sync: bool = True, follow: bool = True
 ) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place when the block ends without an error.
+    """A temporary file beside `path` that replaces it when the block ends without an error.
 
-    A file that stood there before hands on its permissions.
+    It gets the permissions of the file that it replaces.
 
     Parameters
     ----------
     path
         Where the file should be.
     sync
-        Without it, the file may be cut short if the power fails within the next seconds.
+        If false, the file may be truncated if the power fails within the next seconds.
     follow
-        Whether a link is followed to the file it leads to, or replaced.
+        Whether to follow a link to its target, rather than replace it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks of arguments: each error names the argument, the value and what would be right."""
+"""Checks of arguments: each error names the argument, its value and what was expected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rank1.errors import InputError, InputTypeError, shown
 
-if TYPE_CHECKING:  # a client, which needs no NumPy, checks its arguments, too
+if TYPE_CHECKING:  # a client checks its arguments, too, without NumPy
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
@@ -17,14 +17,14 @@ __all__ = ["boolean", "integer", "jobs", "number", "one_of", "shown", "vector"]
 
 #: The largest step count: counters are 64-bit, and a double counts exactly up to 2**53.
 MAX_STEPS = 2**53
-#: More threads or processes than any machine has use for.
+#: More threads or processes than any machine can use.
 MAX_JOBS = 1024
 
 
 def _is_real(value: Any) -> bool:
     if isinstance(value, int | float):
         return not isinstance(value, bool)
-    numpy: Any = sys.modules.get("numpy")  # without it there are no numbers of its types
+    numpy: Any = sys.modules.get("numpy")  # if it isn't loaded, no value has one of its types
     return numpy is not None and isinstance(value, numpy.integer | numpy.floating)
 
 
@@ -63,7 +63,7 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def jobs(name: str, value: Any) -> int:
-    """How much is done side by side: at least 1, or -1 for one on each core."""
+    """The number of parallel jobs: at least 1, or -1 for one per core."""
     import joblib
 
     if value == -1:
@@ -71,7 +71,7 @@ def jobs(name: str, value: Any) -> int:
     try:
         return integer(name, value, 1, MAX_JOBS)
     except (InputError, InputTypeError) as error:
-        error.hint = "-1 is for one on each core"
+        error.hint = "-1 means one per core"
         raise
 
 
@@ -135,7 +135,7 @@ def vector(
 
 
 def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
-    """`value`, which must be one of `choices`; a likely slip of the pen is pointed out.
+    """`value`, which must be one of `choices`; the error suggests a correction for a typo.
 
     >>> one_of("policy", "rank1elm", ["rank1elim", "uts"])
     Traceback (most recent call last):
@@ -145,7 +145,7 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     import difflib
 
     known = list(choices)
-    if isinstance(value, str) and value in known:  # of an array, `in` makes no sense
+    if isinstance(value, str) and value in known:  # `in` fails for an array
         return value
     close = difflib.get_close_matches(str(value), known, n=1)
     hint = f"did you mean {close[0]}?" if close else None

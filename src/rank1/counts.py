@@ -1,9 +1,6 @@
-"""Arrays of counts: what `rank1.stopping` and `rank1.fit` take."""
+"""Arrays of counts, the input of `rank1.stopping` and `rank1.fit`."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,14 +9,14 @@ from rank1 import checks
 from rank1.errors import InputError, InputTypeError
 from rank1.grid import MAX_SIDES
 
-__all__ = ["table", "tables", "two_sides"]
+__all__ = ["distinct", "table", "tables"]
 
-T = TypeVar("T")
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def table(name: str, values: ArrayLike) -> Floats:
-    """An array of finite numbers of at least 0, with an axis for each side of a grid.
+    """An array of finite nonnegative numbers, with one axis per side of a grid.
 
     >>> table("trials", [[3, -1]])
     Traceback (most recent call last):
@@ -52,16 +49,27 @@ def table(name: str, values: ArrayLike) -> Floats:
 
 
 def tables(successes: ArrayLike, failures: ArrayLike) -> tuple[Floats, Floats]:
-    """Both arrays, of one shape."""
+    """Both arrays, which must have the same shape."""
     s, f = table("successes", successes), table("failures", failures)
     if s.shape != f.shape:
-        asked = f"of the shape of successes, {s.shape}"
+        asked = f"of the same shape as successes, {s.shape}"
         raise InputError("failures", failures, asked, got=f"shape {f.shape}")
     return s, f
 
 
-def two_sides(sides: Sequence[T]) -> tuple[T, T]:
-    """What belongs to rows and to columns, of a grid that must have just these two sides."""
-    if len(sides) != 2:
-        raise InputError("sides", len(sides), "two, rows and columns")
-    return sides[0], sides[1]
+def distinct(successes: Floats, failures: Floats) -> tuple[Floats, Floats, Ints]:
+    """The distinct pairs of successes and failures, and the index of each arm's pair.
+
+    Many arms of a large grid have the same counts. If some were never tried, (0, 0) comes first.
+
+    >>> distinct(np.array([0.0, 3.0, 0.0, 3.0]), np.array([0.0, 1.0, 0.0, 1.0]))
+    (array([0., 3.]), array([0., 1.]), array([0, 1, 0, 1]))
+    """
+    tried = np.flatnonzero((successes > 0) | (failures > 0))
+    # Complex numbers are sorted faster than columns.
+    both, places = np.unique(successes[tried] + 1j * failures[tried], return_inverse=True)
+    which = np.zeros(len(successes), np.int64)
+    if len(tried) < len(which):
+        both, places = np.append(0.0, both), places + 1
+    which[tried] = places
+    return both.real, both.imag, which

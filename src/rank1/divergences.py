@@ -1,4 +1,4 @@
-"""Kullback–Leibler divergences d(p, q) between rewards of means p and q, and KL intervals."""
+"""Kullback–Leibler divergences d(p, q) between rewards with means p and q, and KL intervals."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["kl", "kl_bernoulli", "kl_gaussian", "kl_level", "kl_upper"]
 
 Floats = NDArray[np.float64]
 
-#: Below this |x|, x − log(1 + x) is summed as a series, because the difference cancels.
+#: Below this |x|, x − log(1 + x) is computed as a series, to avoid cancellation.
 SERIES_BELOW = 0.3
-#: Its terms: |x| ≤ 0.3 means s² ≤ 0.032 in `_one_outcome`, and 0.032¹¹ is below rounding.
+#: The number of terms: |x| ≤ 0.3 means s² ≤ 0.032 in `_one_outcome`, and 0.032¹¹ is negligible.
 SERIES_TERMS = 11
 
 
@@ -29,21 +29,21 @@ def kl_bernoulli(p: ArrayLike, q: ArrayLike) -> Floats: ...
 def kl_bernoulli(p: ArrayLike, q: ArrayLike) -> float | Floats:
     """d(p, q) = p·log(p/q) + (1 − p)·log((1 − p)/(1 − q)), between Bernoulli laws.
 
-    Accurate to a few units in the last place also where p and q nearly agree, where the two
-    logarithms all but cancel. With 0·log 0 = 0, d(0, 0) = d(1, 1) = 0; d(p, 0) and d(p, 1) are
-    otherwise infinite.
+    Accurate to a few units in the last place, even if p and q are nearly equal and the two
+    logarithms almost cancel. With 0·log 0 = 0, d(0, 0) = d(1, 1) = 0; otherwise d(p, 0) and d(p, 1)
+    are infinite.
 
     Parameters
     ----------
     p, q
-        Means in [0, 1], single numbers or arrays of shapes that go together.
+        Means in [0, 1], single numbers or arrays whose shapes broadcast.
 
     Examples
     --------
     >>> from rank1 import theory
     >>> round(theory.kl_bernoulli(0.63, 0.81), 6)
     0.088269
-    >>> round(theory.kl_bernoulli(0.5, 0.5 + 2**-40) / 2**-79, 12)  # to leading order 2·(q − p)²
+    >>> round(theory.kl_bernoulli(0.5, 0.5 + 2**-40) / 2**-79, 12)  # 2·(q − p)² to leading order
     1.0
     >>> theory.kl_bernoulli([0.0, 1.0, 0.5], 1.0)
     array([inf,  0., inf])
@@ -65,12 +65,12 @@ def kl_gaussian(p: float, q: float, sigma: float) -> float: ...
 @overload
 def kl_gaussian(p: ArrayLike, q: ArrayLike, sigma: float) -> Floats: ...
 def kl_gaussian(p: ArrayLike, q: ArrayLike, sigma: float) -> float | Floats:
-    """d(p, q) = (p − q)²/(2·sigma²), between normal laws of one variance.
+    """d(p, q) = (p − q)²/(2·sigma²), between normal laws with the same variance.
 
     Parameters
     ----------
     p, q
-        Means, single numbers or arrays of shapes that go together.
+        Means, single numbers or arrays whose shapes broadcast.
     sigma
         The common standard deviation, above 0.
 
@@ -120,7 +120,7 @@ _COEFFICIENTS = 1.0 / np.arange(3, 3 + 2 * SERIES_TERMS, 2)
 
 @jit
 def kl(p: float, q: float) -> float:
-    """p·log(p/q) + (1 − p)·log((1 − p)/(1 − q)) with 0·log 0 = 0, as it stands: for policies."""
+    """p·log(p/q) + (1 − p)·log((1 − p)/(1 − q)) with 0·log 0 = 0, as written; for policies."""
     total = 0.0
     if p > 0:
         total += p * math.log(p / q) if q > 0 else math.inf
@@ -159,7 +159,7 @@ def kl_upper(mean: float, divergence: float) -> float:
         excess = -mean * math.log1p(d / mean) - rest * math.log1p(-d / rest) - divergence
         step = excess * (mean + d) * y / d
         d -= step
-        # What is left is at most about step²·(1/d + 1/y)/2, which must be small relative to q.
+        # The remaining error is at most about step²·(1/d + 1/y)/2, which must be small against q.
         if step * step * rest <= 1e-16 * (mean + d) * d * y:
             break
     return min(mean + d, 1.0)
@@ -167,6 +167,6 @@ def kl_upper(mean: float, divergence: float) -> float:
 
 @jit
 def kl_level(t: int, c: float) -> float:
-    """The level log t + c·log log t; 0 where it is negative or, for t ≤ 1, not defined."""
+    """The level log t + c·log log t; 0 if it is negative or, for t ≤ 1, undefined."""
     log_t = math.log(t) if t > 1 else 0.0
     return max(0.0, log_t + c * math.log(log_t)) if log_t > 0.0 else 0.0

@@ -131,14 +131,15 @@ class Personalised:
     by: str
     #: Whether no level of the side is best in every segment, at the study's confidence.
     pays: bool
-    #: The level that would be shown to all, and the one that leads in each segment.
-    common: str
+    #: The level that would be shown to all, and the one that leads in each segment; None and empty
+    #: before the first report.
+    common: str | None
     leaders: dict[str, str] = field(hash=False)
     #: The segments that speak for personalising, each by its own evidence.
     segments: list[str] = field(hash=False)
     #: What it could gain, relative: `estimate`, `low`, `high`; and how that was estimated.
     gain: dict[str, float] = field(hash=False)
-    method: str
+    method: str | None
     statement: str
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Everything that rank1 raises on purpose. Errors are data: fields first, one sentence from them.
+"""Everything that rank1 raises on purpose. Errors are data; the sentence is made from the fields.
 
-Each class is also the built-in exception that fits, so that code which knows nothing of rank1 can
-catch it. A service or a command line reads the fields (`argument`, `value`, `expected`, `hint`,
-`context`, `problem`) and never takes a sentence apart.
+Each class also derives from the built-in exception that fits, so code that knows nothing about
+rank1 can catch it. A service or a command line reads the fields (`argument`, `value`, `expected`,
+`hint`, `context`, `problem`) and never parses a sentence.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ __all__ = [
 
 
 def shown(value: Any) -> str:
-    """A value as an error message shows it, shortened where it is long."""
+    """A value as shown in an error message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 class Rank1Error(Exception):
-    """Anything that rank1 refuses or can't do.
+    """Anything that rank1 rejects or can't do.
 
     Parameters
     ----------
     problem
         What is wrong, as a sentence without a full stop.
     hint
-        What to do about it.
+        How to fix it.
     facts
-        Anything else a caller may want to read, kept as attributes: `where`, `study`, `id`.
+        Anything else a caller may want to read, stored as attributes: `where`, `study`, `id`.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Rank1Error(Exception):
 
     problem: str = ""
     hint: str | None = None
-    #: Where the error was met, such as "line 3 of the history"; see `within`.
+    #: Where the error occurred, such as "line 3 of the history"; see `within`.
     context: str | None = None
 
     def __init__(self, problem: str, hint: str | None = None, **facts: Any) -> None:
@@ -73,7 +73,7 @@ class Rank1Error(Exception):
         return f"{self.problem}: {self.hint}" if self.hint else self.problem
 
     def within(self, context: str) -> Self:
-        """The same error, met in this context.
+        """The same error, with this context.
 
         >>> str(InputError("n", 0, "a whole number").within("line 3"))
         'line 3: n must be a whole number, got 0'
@@ -93,7 +93,7 @@ class Rank1Error(Exception):
 
 
 def _restored(cls: type[Rank1Error], fields: dict[str, Any]) -> Rank1Error:
-    """An error that was pickled or copied."""
+    """Restore a pickled or copied error."""
     error = cls.__new__(cls)
     vars(error).update(fields)
     return error
@@ -111,7 +111,7 @@ class _ArgumentError(Rank1Error):
     expected
         What it must be: "a whole number of at least 1".
     hint
-        What to do about it, where `expected` doesn't say it all.
+        How to fix it, if `expected` isn't enough.
     got
         How the sentence shows the value; default: its `repr`, shortened.
     """
@@ -138,7 +138,7 @@ class _ArgumentError(Rank1Error):
 
     @property
     def sentence(self) -> str:
-        """What must be, what was given, and the hint."""
+        """What was expected, what was given, and the hint."""
         text = f"{self.argument} must be {self.expected}, got {self.got}"
         return f"{text}: {self.hint}" if self.hint else text
 
@@ -155,11 +155,11 @@ class InputError(_ArgumentError, ValueError):
 
 
 class InputTypeError(_ArgumentError, TypeError):
-    """An argument is of the wrong type."""
+    """An argument has the wrong type."""
 
 
 class PolicyError(Rank1Error, TypeError):
-    """A policy's code has a mistake: which policy, method, file and line, and what is wrong."""
+    """A mistake in a policy's code: which policy, method, file and line, and what is wrong."""
 
 
 class FileError(Rank1Error, OSError):
@@ -167,19 +167,19 @@ class FileError(Rank1Error, OSError):
 
 
 class BackendError(Rank1Error, ValueError, RuntimeError):
-    """Runs can't be played where they should be: a package, a cluster or a worker is missing."""
+    """Runs can't be played on this backend: a package, a cluster or a worker is missing."""
 
 
 class MissingPackageError(Rank1Error, ImportError):
-    """A part of rank1 needs a package that isn't installed; the hint says how to get it."""
+    """A part of rank1 needs a package that isn't installed; the hint says how to install it."""
 
 
 class NoDigest(Rank1Error, TypeError):  # noqa: N818
-    """It can't be found out what something depends on, so nothing made with it can be kept."""
+    """The dependencies of something can't be determined, so nothing made with it can be stored."""
 
 
 class SnapshotError(Rank1Error, ValueError):
-    """A snapshot of a policy's state can't be restored: damaged, of another layout or policy."""
+    """A snapshot can't be restored: it is damaged, or has another layout or policy."""
 
 
 class StorageError(FileError):
@@ -188,10 +188,10 @@ class StorageError(FileError):
     Attributes
     ----------
     again
-        Whether the same call may succeed: the connection was lost, and nothing was stored, or only
-        what may be done once more.
+        Whether a retry may succeed: the connection was lost, and nothing was stored, or only what
+        can safely be repeated.
     waited
-        Whether a timeout has passed already, so that an immediate retry won't help.
+        Whether a timeout has already passed, so that an immediate retry won't help.
     """
 
     again: bool = False
@@ -199,7 +199,7 @@ class StorageError(FileError):
 
 
 class DamagedError(StorageError):
-    """A study's storage is damaged, or is something else: restore a backup."""
+    """A study's storage is damaged, or isn't a storage: restore a backup."""
 
 
 class FormatError(StorageError):
@@ -207,11 +207,11 @@ class FormatError(StorageError):
 
 
 class UnknownStudyError(Rank1Error, LookupError):
-    """There is no study of this name."""
+    """There is no study with this name."""
 
 
 class StudyExistsError(Rank1Error, ValueError):
-    """There is a study of this name already."""
+    """There already is a study with this name."""
 
 
 class UnknownSuggestionError(Rank1Error, LookupError):
@@ -223,12 +223,20 @@ class OtherStudyError(Rank1Error, LookupError):
 
 
 class CancelledError(Rank1Error, ValueError):
-    """The suggestion was cancelled: it was never shown, so nothing can be reported of it."""
+    """The suggestion was cancelled: it was never shown, so it can't have a reward."""
 
 
 class ConflictError(Rank1Error, ValueError):
-    """Something else is on record already: another reward of the same suggestion, for one."""
+    """A conflict with what is already stored, such as another reward of the same suggestion.
+
+    Attributes
+    ----------
+    again
+        Whether another process stored the same event in this moment, so that a retry will see it.
+    """
+
+    again: bool = False
 
 
 for _name in __all__:
-    globals()[_name].__module__ = "rank1"  # where people find them, and what a traceback shows
+    globals()[_name].__module__ = "rank1"  # the public name, shown in tracebacks

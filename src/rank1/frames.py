@@ -1,4 +1,4 @@
-"""Polars frames that are printed whole."""
+"""Polars frames that print all rows and columns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["WholeFrame"]
 
 
 class WholeFrame(pl.DataFrame):
-    """A frame of which all rows and columns are printed; Polars leaves some out in the middle.
+    """A frame that prints all its rows and columns; Polars would leave some out.
 
-    It is an ordinary frame otherwise, and so is what is made of it.
+    It is an ordinary frame otherwise, and operations on it return ordinary frames.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Sides, levels and arms: how a grid is numbered.
 
 A grid has sides (headline, image, button), a side has levels, an arm is one level of each side.
-Compiled code, logs and files know an arm by its number, in row-major order: the last side's level
-changes fastest. Names and levels are for people, at the edges.
+Compiled code, logs and files identify an arm by its number, in row-major order: the last side's
+level changes fastest. Names and levels are used only in interfaces for people.
 """
 
 from __future__ import annotations
@@ -11,33 +11,34 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1.errors import InputError, InputTypeError, shown
 
-__all__ = ["MAX_ARMS", "MAX_KEPT", "MAX_SIDES", "Grid", "product_text"]
+__all__ = ["MAX_ARMS", "MAX_KEPT", "MAX_SIDES", "Grid", "product_text", "two_sides"]
 
+T = TypeVar("T")
 Ints = NDArray[np.int64]
 
-#: The most sides of a grid.
+#: The largest number of sides of a grid.
 MAX_SIDES = 16
-#: The most arms for policies that keep something for every arm.
+#: The largest number of arms for policies that store data for every arm.
 MAX_KEPT = 2**20
-#: The most arms at all: numbers of arms and products with them are exact as 64-bit doubles.
+#: The largest number of arms at all: products with arms are exact as 64-bit doubles.
 MAX_ARMS = 2**50
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The numbers of levels of each side.
+    """The number of levels of each side.
 
     Parameters
     ----------
     sides
-        How many levels each side has, 1 to 16 sides; or names: a mapping from the name of each
+        The number of levels of each side, for 1 to 16 sides; or a mapping from the name of each
         side to the names of its levels.
 
     Examples
@@ -58,7 +59,7 @@ class Grid:
     """
 
     sizes: tuple[int, ...]
-    #: Names of the sides, and of their levels; None where they have none.
+    #: Names of the sides, and of their levels; None if they have none.
     names: tuple[str, ...] | None = None
     labels: tuple[tuple[str, ...], ...] | None = None
 
@@ -87,17 +88,17 @@ class Grid:
 
     @property
     def arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms."""
         return math.prod(self.sizes)
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """By how much an arm's number grows when the level of each side grows by one."""
+        """How much an arm's number grows if the level of each side grows by one."""
         return tuple(math.prod(self.sizes[side + 1 :]) for side in range(len(self.sizes)))
 
     @property
     def cross(self) -> int:
-        """How many neighbours an arm has."""
+        """The number of neighbours of an arm."""
         return sum(self.sizes) - len(self.sizes)
 
     def arm(self, levels: Sequence[int]) -> int:
@@ -117,23 +118,20 @@ class Grid:
         )
 
     def check(self, arm: int) -> int:
-        """`arm`, which must be on the grid."""
+        """Return `arm`, or raise an error if it isn't on the grid."""
         if not 0 <= arm < self.arms:
             raise InputError("arm", arm, f"in 0 … {self.arms - 1}")
         return int(arm)
 
     def neighbours(self, arm: int) -> Ints:
-        """The arms with one level changed, side after side."""
-        found = [
-            arm + (other - level) * stride
-            for level, size, stride in zip(self.levels(arm), self.sizes, self.strides, strict=True)
-            for other in range(size)
-            if other != level
-        ]
-        return np.array(found, np.int64)
+        """The arms with one level changed, one side after another."""
+        sides = zip(self.levels(arm), self.sizes, self.strides, strict=True)
+        return np.concatenate(
+            [arm + (np.delete(np.arange(size), k) - k) * stride for k, size, stride in sides]
+        )
 
     def line(self, side: int, level: int) -> Ints:
-        """All arms that have this level of this side."""
+        """All arms with this level of this side."""
         every = np.arange(self.arms, dtype=np.int64).reshape(self.sizes)
         return every.take(level, axis=side).ravel()
 
@@ -155,6 +153,13 @@ def product_text(sizes: Iterable[int]) -> str:
     '12×8'
     """
     return "×".join(map(str, sizes))
+
+
+def two_sides(sides: Sequence[T]) -> tuple[T, T]:
+    """The entries for rows and columns; raises an error unless there are two sides."""
+    if len(sides) != 2:
+        raise InputError("sides", len(sides), "two, rows and columns")
+    return sides[0], sides[1]
 
 
 def _numbered(count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Does rank one hold on a real grid, and what do policies earn there? What `rank1 grids` prints."""
+"""Whether real grids have rank one, and how policies do on them; what `rank1 grids` prints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rank1.statistics import finite, mean_and_error
 
 __all__ = ["TABLES", "about_fit", "about_play", "local_maxima", "read_table", "tables"]
 
-#: Grids by the names that the command line takes; `upworthy` is 46 of them.
+#: Grids by their names on the command line; `upworthy` is 46 of them.
 TABLES: dict[str, Callable[[], list[Table]]] = {
     "hillstrom_history": lambda: [datasets.hillstrom("history")],
     "hillstrom_recency": lambda: [datasets.hillstrom("recency")],
@@ -30,14 +30,14 @@ TABLES: dict[str, Callable[[], list[Table]]] = {
 
 
 def tables(name: str) -> list[Table]:
-    """The grids of that name, or the one of a CSV file; see `read_table`."""
+    """The grids with this name, or the grid in a CSV file; see `read_table`."""
     if name.lower().endswith(".csv"):
         return [read_table(name)]
     return TABLES[checks.one_of("grid", name, list(TABLES))]()
 
 
 def read_table(path: str) -> Table:
-    """A grid of your own: a CSV file with the columns row, column, trials and successes."""
+    """Read a grid from a CSV file with the columns row, column, trials and successes."""
     needed = ("row", "column", "trials", "successes")
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -58,7 +58,7 @@ def read_table(path: str) -> Table:
         except (TypeError, ValueError):
             valid = False
         if not valid:
-            expected = "a pair of its own, with 1 trial or more and 0 to that number of successes"
+            expected = "a new pair, with at least 1 trial and 0 to that number of successes"
             raise InputError(f"row {number} of {path}", list(line.values()), expected)
         cells[:, *at] = trials, successes
     if cells.min() < 0:
@@ -71,9 +71,9 @@ def read_table(path: str) -> Table:
 
 
 def local_maxima(problem: Problem) -> list[tuple[int, ...]]:
-    """The levels of arms that no neighbour beats, the best arm among them.
+    """The levels of all arms that no neighbour beats, including the best arm.
 
-    On a grid of rank one there is only one, but for ties and means of 0.
+    On a grid of rank one there is only one, except for ties and means of 0.
 
     >>> from rank1 import datasets
     >>> local_maxima(datasets.grid_problem(datasets.hillstrom()))
@@ -86,16 +86,16 @@ def local_maxima(problem: Problem) -> list[tuple[int, ...]]:
 
 
 def about_fit(table: Table, replays: int = 199, seed: int = 1) -> dict[str, Any]:
-    """The rank-one fit of a grid as plain values: deviance, p-values, effects, pairs that deviate.
+    """The rank-one fit of a grid as plain values: deviance, p-values, effects, deviating pairs.
 
     Parameters
     ----------
     table
         A grid of counts.
     replays
-        Fits of simulated counts for the bootstrap p-value; with 0 there is none.
+        The number of simulated fits for the bootstrap p-value; 0: no p-value.
     seed
-        Where the simulated counts begin.
+        The seed of the simulated counts.
 
     Examples
     --------
@@ -147,21 +147,21 @@ def about_play(
     jobs: int = 1,
     progress: bool | Progress = False,
 ) -> dict[str, Any]:
-    """Regret of policies on a problem, and how long it takes them until they may stop.
+    """Regret of policies on a problem, and how many pulls they need until they may stop.
 
     Parameters
     ----------
     problem
-        What they play.
+        The problem to play.
     earn
-        Policies whose regret after n steps is told, with the share of runs that end at a best arm.
+        Policies whose regret after n steps is reported, with how many runs end at a best arm.
     find
-        Policies that are played until the rule stops; both by the rule that takes the grid to be of
-        rank one and by that which does not.
+        Policies that are played until the rule stops: once with the rule that assumes rank one, and
+        once with the rule that doesn't.
     n
         Steps for regret.
     pulls
-        Pulls after which a run ends that the rule did not stop.
+        The number of pulls after which a run ends without a stop.
     runs, seed, jobs, progress
         As for `simulate`.
     """
@@ -195,7 +195,7 @@ def _names(table: Table, pair: Sequence[Any]) -> list[str]:
 
 
 def _effects(names: Sequence[str], effects: Any) -> list[dict[str, Any]]:
-    """Factors relative to the best line; an error that isn't known is null."""
+    """Factors relative to the best line; an unknown error is null."""
     return [
         {"name": name, "factor": float(factor), "log_se": finite(float(se))}
         for name, (factor, se) in zip(names, effects, strict=True)

@@ -1,7 +1,7 @@
-"""Hypergeometric numbers in compiled code, exact also for populations of 10¹⁵.
+"""Hypergeometric numbers in compiled code, exact even for populations of 10¹⁵.
 
-How many of a random sample are marked? Splitting what was drawn for many pulls into what belongs to
-the first of them asks for nothing else.
+How many members of a random sample are marked? This is all that is needed to split the outcome of
+many pulls into that of the first ones and the rest.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["hypergeometric"]
 
 #: Samples up to this size are drawn one by one.
 FEW = 20
-#: Below this mean the distribution function is inverted, which takes as many steps as the mean.
+#: Below this mean the distribution function is inverted, in about as many steps as the mean.
 SMALL_MEAN = 6.0
 #: 2·√(2/e) and 3 − 2·√(3/e), the constants of the table mountain in the ratio of uniforms.
 WIDTH, SHIFT = 1.7155277699214135, 0.8989161620588988
 
-#: What `shift` gives for small k, where its series isn't exact.
+#: The values of `shift` for small k, where its series isn't exact.
 _CORRECTIONS = np.array(
     [
         math.lgamma(k + 1.0) - (k + 0.5) * math.log(k + 0.5) + k + 0.5 - math.log(2 * math.pi) / 2
@@ -32,7 +32,7 @@ _CORRECTIONS = np.array(
 
 @jit
 def hypergeometric(population: int, marked: int, sample: int, rng: np.random.Generator) -> int:
-    """How many of a sample, drawn without replacement, are marked.
+    """The number of marked members of a sample drawn without replacement.
 
     >>> rng = np.random.default_rng(1)
     >>> hypergeometric(10, 10, 4, rng), hypergeometric(10, 3, 10, rng)
@@ -46,8 +46,8 @@ def hypergeometric(population: int, marked: int, sample: int, rng: np.random.Gen
     Stadlober: The ratio of uniforms approach for generating discrete random variates. Journal of
     Computational and Applied Mathematics 31, 1990. (For all but small means.)
     """
-    # Nothing changes in law when marked and unmarked, or drawn and left, or marked and drawn change
-    # places; so let the numbers be at most half of the population, and the sample the smaller.
+    # Swapping marked and unmarked, drawn and left, or marked and drawn doesn't change the law; so
+    # make both numbers at most half of the population, and the sample the smaller one.
     few = min(marked, population - marked)
     drawn = min(sample, population - sample)
     size, other = min(few, drawn), max(few, drawn)
@@ -66,7 +66,7 @@ def hypergeometric(population: int, marked: int, sample: int, rng: np.random.Gen
 
 @jit
 def one_by_one(population: int, marked: int, sample: int, rng: np.random.Generator) -> int:
-    """An urn."""
+    """Draw from an urn, one by one."""
     left = marked
     for k in range(sample):
         if rng.random() * (population - k) < left:
@@ -76,7 +76,7 @@ def one_by_one(population: int, marked: int, sample: int, rng: np.random.Generat
 
 @jit
 def inverted(population: int, marked: int, sample: int, rng: np.random.Generator) -> int:
-    """Subtract the probabilities of 0, 1, … from a uniform number until it is spent."""
+    """Subtract the probabilities of 0, 1, … from a uniform number until it is used up."""
     # P(0) = (population − marked)! (population − sample)! / ((population − marked − sample)! …)
     total, rest = population + 0.5, population - marked + 0.5
     log_p = (
@@ -113,23 +113,23 @@ def from_ratio(population: int, marked: int, sample: int, rng: np.random.Generat
     a1, b1, c1, e1 = 1.0 / a, 1.0 / b, 1.0 / c, 1.0 / e
     # With t = ½, 1½, … the logarithm of P(mode + d)/P(mode) is, for d > 0, the sum over d values of
     # t of log((b − t)(c − t)/((a + t)(e + t))). The series of log(1 ± t/y) up to (t/y)² gives an
-    # upper bound; less the terms in (t/y)³, doubled for what follows them, it is a lower one.
+    # upper bound; minus the terms in (t/y)³, doubled to cover later terms, it is a lower bound.
     slope = math.log((b * a1) * (c * e1))
     square = (a1 + b1 + c1 + e1) / 2.0
     cube = (b1 * b1 + c1 * c1 - a1 * a1 - e1 * e1) / 6.0
     slack = (a1 * a1 * a1 + b1 * b1 * b1 + c1 * c1 * c1 + e1 * e1 * e1) / 6.0
-    safe = min(min(a, b), min(c, e)) / 2.0  # as far as (t/y)³ can be trusted to be small
+    safe = min(min(a, b), min(c, e)) / 2.0  # up to here (t/y)³ is small
     while True:
         u = rng.random()
         x = centre + width * (rng.random() - 0.5) / u
-        if not 0.0 <= x < n + 1.0:  # also where u = 0
+        if not 0.0 <= x < n + 1.0:  # also if u = 0
             continue
         d = math.floor(x) - mode
         upper = d * (slope + cube / 4.0 - d * (square + d * cube))
         lower = upper - slack * d * d * d * d
         if abs(d) > safe:
             upper = lower = log_probability_ratio(a, b, c, e, d)
-        # Accept if u² is at most the ratio; the bounds of 2·log u often spare the logarithm.
+        # Accept if u² is at most the ratio; bounds on 2·log u often avoid the logarithm.
         if u * (4.0 - u) - 3.0 <= lower:
             return int(mode + d)
         if u * (u - upper) >= 1.0:
@@ -145,8 +145,8 @@ def from_ratio(population: int, marked: int, sample: int, rng: np.random.Generat
 def log_probability_ratio(a: float, b: float, c: float, e: float, d: float) -> float:
     """Logarithm of P(mode + d)/P(mode), without differences of large numbers.
 
-    (k + d)!/k! is taken apart into terms that are small where d is: with y = k + ½ its logarithm
-    is y·(log(1 + d/y) − d/y) + d·log(y + d), up to small corrections.
+    (k + d)!/k! is decomposed into terms that are small if d is: with y = k + ½ its logarithm is
+    y·(log(1 + d/y) − d/y) + d·log(y + d), up to small corrections.
     """
     bends = a * bend(d / a) + b * bend(-d / b) + c * bend(-d / c) + e * bend(d / e)
     before = shift(a) + shift(b) + shift(c) + shift(e)
@@ -169,7 +169,7 @@ def bend(x: float) -> float:
 
 @jit
 def shift(y: float) -> float:
-    """What y·log y − y + ½·log 2π lacks to log k!, where y = k + ½."""
+    """The difference between log k! and y·log y − y + ½·log 2π, where y = k + ½."""
     if y < 16.0:
         return _CORRECTIONS[int(y)]
     q = 1.0 / (y * y)

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits: some work must not be broken off in the middle."""
+"""Delay Ctrl-C while work must not be interrupted."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["held_back"]
 
 @contextmanager
 def held_back(*, children: bool = False) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM take effect when the block ends; a second one takes effect at once.
+    """Let Ctrl-C and SIGTERM take effect at the end of the block; a second one does at once.
 
-    Inside a callback from C, such as compiling has many of, Python would print the interrupt and
-    forget it.
+    Inside a callback from C, which compiling uses a lot, Python would print the interrupt and
+    ignore it.
 
     Parameters
     ----------
     children
-        Whether processes that are started in the block, and by threads that are, never see Ctrl-C:
-        a terminal sends it to them, too, but it is their parent that acts on it.
+        Whether to hide Ctrl-C from processes started in the block, and by threads started in it: a
+        terminal sends it to them, too, but their parent handles it.
 
     Examples
     --------
@@ -44,13 +44,13 @@ def held_back(*, children: bool = False) -> Iterator[None]:
             before[number](number, frame)
 
     mask: set[Any] | None = None
-    if threading.current_thread() is threading.main_thread():  # others have no handlers
+    if threading.current_thread() is threading.main_thread():  # only it has signal handlers
         for each in (signal.SIGINT, signal.SIGTERM):
             if callable(handler := signal.getsignal(each)):
                 before[each] = handler
                 signal.signal(each, note)
-    # A signal that is blocked in this thread would be handed to another one, so that the mask
-    # alone holds nothing back. Processes inherit it, and the handlers they don't.
+    # A signal that this thread blocks would go to another thread, so the mask alone delays nothing.
+    # Child processes inherit the mask, but not the handlers.
     if children and hasattr(signal, "pthread_sigmask"):
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

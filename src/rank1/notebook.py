@@ -1,7 +1,7 @@
-"""What values show of themselves in a notebook: small tables and pictures, as HTML.
+"""How values look in a notebook: small tables and pictures, as HTML.
 
-Colours are the page's own, so that they fit light and dark pages alike. What can't be drawn is left
-out: a notebook that gets nothing shows the value's `repr`.
+Colours are the page's own, so they fit light and dark pages. If something can't be drawn, the
+notebook shows the value's `repr` instead.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["beside", "facts", "figure", "heat_map", "level_map", "never_fails", 
 T = TypeVar("T")
 Lines = NDArray[np.int64]
 
-#: A picture of a grid has at most this many rows, and as many columns.
+#: The largest number of rows, and of columns, in a picture of a grid.
 MAX_LINES = 32
-#: Cells of a larger picture don't say what they are.
+#: Pictures with more cells than this have no titles on their cells.
 MAX_TITLES = 400
-#: About how long its longer side is, in pixels, and what a cell may measure.
+#: The approximate length of the longer side, and limits on the size of a cell, in pixels.
 _SIDE, _LEAST, _MOST = 240, 5, 28
-#: Of the cells, and of the frame around the best one: legible on white and on black.
+#: Colours of the cells, and of the frame around the best one: legible on white and on black.
 _COLOUR, _MARK = "#0066BB", "#DD5500"
 
 
 def never_fails(make: Callable[[T], str]) -> Callable[[T], str | None]:
-    """For a `_repr_html_`: where anything goes wrong there is none, and the `repr` is shown."""
+    """Decorate a `_repr_html_`: after any error it returns None, so that the `repr` is shown."""
 
     @wraps(make)
     def made(self: T) -> str | None:
@@ -44,7 +44,7 @@ def never_fails(make: Callable[[T], str]) -> Callable[[T], str | None]:
 
 
 def figure(value: Any) -> str:
-    """A number in few characters; escaped text for all else.
+    """A number in few characters, or any other value as escaped text.
 
     >>> figure(12345.678), figure(0.04567), figure(float("nan")), figure("<b>")
     ('12,346', '0.0457', '–', '&lt;b&gt;')
@@ -61,7 +61,7 @@ def figure(value: Any) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
-    """A table: the first column is text, the others are figures.
+    """A table: the first column is text, the others are numbers.
 
     >>> table(["policy", "regret"], [["a<b", 12.0]])
     '<table><thead><tr><th style="text-align:left">policy</th><th style="text-align:right">regret</th></tr></thead><tbody><tr><td style="text-align:left">a&lt;b</td><td style="text-align:right">12</td></tr></tbody></table>'
@@ -93,13 +93,13 @@ def _line(tag: str, cells: Sequence[Any]) -> str:
 
 
 def beside(*parts: str) -> str:
-    """HTML side by side where there is room for it, else one below the other."""
+    """HTML side by side if there is room, otherwise one below the other."""
     style = "display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start"
     return f'<div style="{style}">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
 
 
 def some_lines(size: int, keep: int) -> Lines:
-    """Which of many lines a picture has: all, or evenly spread ones with `keep` among them.
+    """The lines that a picture shows: all, or evenly spaced ones including `keep`.
 
     >>> some_lines(3, 1).tolist(), len(some_lines(1000, 17)), 17 in some_lines(1000, 17)
     ([0, 1, 2], 32, True)
@@ -118,16 +118,16 @@ def heat_map(
     best: tuple[int, int] | None,
     label: str,
 ) -> str:
-    """A grid as an SVG element: the stronger, the larger; the best pair has a frame.
+    """A grid as an SVG element: the larger a value, the stronger its colour; the best is framed.
 
     Parameters
     ----------
     means_of
-        Gives the values of some rows and columns, by their numbers. A NaN leaves the cell open.
+        Returns the values of some rows and columns, by their numbers. NaN leaves a cell empty.
     rows, columns
-        Names, which a cell tells with its value when it is pointed at.
+        Names, shown with the value when the mouse is over a cell.
     best
-        The pair with a frame.
+        The pair to frame.
     label
         What the values are.
     """
@@ -147,18 +147,18 @@ def level_map(
     best: Sequence[int] | None,
     label: str,
 ) -> str:
-    """Averages of the levels of each side, over all other sides, as an SVG element.
+    """Averages of each side's levels over all other sides, as an SVG element.
 
-    For grids that have another number of sides than two.
+    For grids with one side or more than two.
 
     Parameters
     ----------
     means
-        Values by arm, with an axis for each side. NaN is left out.
+        Values by arm, with one axis per side. NaN is ignored.
     names
-        Those of the levels, for each side.
+        The names of the levels, for each side.
     best
-        The levels of the best arm, which have a frame.
+        The levels of the best arm, which are framed.
     label
         What the values are.
     """
@@ -183,7 +183,7 @@ def _cells(
     framed: set[tuple[int, int]],
     label: str,
 ) -> str:
-    """Values as coloured cells; those without a name and a value aren't there."""
+    """Values as coloured cells; a cell with neither a name nor a value is left out."""
     known = grid[np.isfinite(grid)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     size = round(min(max(_SIDE / max(grid.shape), _LEAST), _MOST))

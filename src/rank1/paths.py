@@ -1,4 +1,4 @@
-"""Where rank1 keeps things between processes. Nothing heavy is loaded to learn a folder's name."""
+"""Where rank1 stores files between processes. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["cache_directory"]
 
 
 def cache_directory() -> Path:
-    """Where compiled code and downloads are kept: RANK1_CACHE_DIR, or the user's cache directory.
+    """The folder for compiled code and downloads: RANK1_CACHE_DIR, or the user's cache directory.
 
-    Whoever may write there may put code into the processes that read it.
+    Anybody with write access to it can run code in the processes that read it.
     """
     if chosen := os.environ.get("RANK1_CACHE_DIR"):
         return Path(chosen)
     import platformdirs
 
     folder = platformdirs.user_cache_path("rank1", appauthor=False)
-    if not folder.is_absolute():  # "~" stays as it is for a user without a home
+    if not folder.is_absolute():  # "~" is not expanded for a user without a home
         raise FileError(
             "the user has no home directory, and so no cache directory",
-            "name one in the environment variable RANK1_CACHE_DIR",
+            "set the environment variable RANK1_CACHE_DIR to a folder",
         )
     return folder

@@ -1,6 +1,6 @@
-"""Progress with the time left: a bar on a terminal or in a notebook, else now and then a line.
+"""Progress with the time left: a bar on a terminal or in a notebook, otherwise occasional lines.
 
-All but the notebook's bar goes to standard error.
+Everything except the notebook's bar goes to standard error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Self
 
 __all__ = ["Progress", "clock", "short"]
 
-#: Seconds between two lines, and between two states of a notebook's bar.
+#: Seconds between two lines, and between two updates of a notebook's bar.
 PAUSE = 10.0
 NOTEBOOK_PAUSE = 0.25
 
@@ -32,19 +32,19 @@ def short(value: float) -> str:
 
 
 class Progress:
-    """A bar over `total` units of work; with `lines`, plain lines where there can't be one.
+    """A bar over `total` units of work; with `lines`, plain lines if there can't be a bar.
 
     >>> with Progress(True, "cells", 2) as bar:
     ...     bar.advance(1, "first")
     """
 
     def __init__(self, wanted: bool, unit: str, total: float, *, lines: bool = False) -> None:
-        #: Of rich, on a terminal; what IPython displays, in a notebook.
+        #: rich's bar on a terminal; IPython's display handle in a notebook.
         self._bar: Any = None
         self._display: Any = None
-        #: Multiplies what is done from now on: some of the work takes longer than other.
+        #: Multiplies the work done from now on, because some of it takes longer.
         self.scale = 1.0
-        #: Stands before what `advance` shows.
+        #: A prefix for the text of `advance`.
         self.title = ""
         terminal, notebook = sys.stderr.isatty(), wanted and _in_notebook()
         self._lines = wanted and lines and not (terminal or notebook)
@@ -89,7 +89,7 @@ class Progress:
             print(f"{self._what}, {taken}", file=sys.stderr)
 
     def advance(self, done: float, what: str) -> None:
-        """`done` more units of work are done; `what` is shown before the bar."""
+        """Add `done` units of work; `what` is shown before the bar."""
         done *= self.scale
         what = f"{self.title}, {what}" if self.title else what
         if self._bar:
@@ -107,14 +107,14 @@ class Progress:
             self._printed = now
 
     def _as_html(self, when: str) -> dict[str, str]:
-        """What a notebook shows."""
+        """The notebook's bar."""
         text = f"{self._what}, {when}"
         bar = f'<progress value="{self._done}" max="{self._total}"></progress>'
         return {"text/plain": text, "text/html": f"{bar} {escape(text)}"}
 
 
 def _in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this."""
+    """Whether this runs in a Jupyter kernel."""
     ipython = sys.modules.get("IPython")
     return hasattr(ipython and ipython.get_ipython(), "kernel")
 

@@ -1,7 +1,7 @@
 """Rows and columns of arms in compiled code, without a division.
 
-Row-major numbers make the row a quotient. In a simulation's loop dividing whole numbers is a good
-part of a step, and so is the way by floating-point numbers; a product and a shift are not.
+In row-major order the row is a quotient. In a simulation's loop an integer division takes a good
+part of a step, and so does floating-point division; a multiplication and a shift don't.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ SHIFT = 40
 
 
 def row_magic(rows: int, columns: int) -> int:
-    """What `row_of` multiplies by: 2⁴⁰/columns rounded up; 0 where that isn't exact for all arms.
+    """The factor of `row_of`: 2⁴⁰/columns rounded up; 0 if that isn't exact for all arms.
 
-    With e = magic·columns − 2⁴⁰ the product is too large by arm·e, which must stay below 2⁴⁰, as
-    the product itself below 2⁶³.
+    With e = magic·columns − 2⁴⁰ the product is too large by arm·e, which must stay below 2⁴⁰, while
+    the product itself must stay below 2⁶³.
 
     >>> row_magic(4096, 4096) == 2**28, row_magic(10**6, 10**6)
     (True, 0)

@@ -1,4 +1,4 @@
-"""Policies and problems from the names and settings that people write."""
+"""Make policies and problems from names and settings, as users write them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def settings_of(maker: Callable[..., Any]) -> dict[str, Any]:
-    """The settings something takes, with defaults; `inspect.Parameter.empty` where there is none.
+    """The settings of something, with defaults; `inspect.Parameter.empty` if there is none.
 
     >>> import rank1
     >>> settings_of(rank1.Rank1Elim)
@@ -43,7 +43,7 @@ def settings_of(maker: Callable[..., Any]) -> dict[str, Any]:
 
 
 def list_depth(maker: Callable[..., Any], setting: str) -> int:
-    """How many lists deep a setting may be: 0 for a number, 1 for a list of numbers.
+    """How many levels of lists a setting may have: 0 for a number, 1 for a list of numbers.
 
     >>> import rank1
     >>> list_depth(rank1.spike, "K"), list_depth(rank1.Bernoulli, "u")
@@ -60,7 +60,7 @@ def list_depth(maker: Callable[..., Any], setting: str) -> int:
 
 
 def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: dict[str, Any]) -> T:
-    """Make the policy or problem of this name, after checking what its settings are called.
+    """Make the policy or problem with this name, after checking the names of its settings.
 
     >>> from rank1.problems import PROBLEMS
     >>> build("problem", PROBLEMS, "bernoulli", {"u": [0.5]})
@@ -72,7 +72,7 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: di
 
 
 def make(what: str, maker: Callable[..., T], given: dict[str, Any]) -> T:
-    """What `maker` makes of these settings; errors say that they are those of `what`."""
+    """Call `maker` with these settings; errors say that they belong to `what`."""
     known = settings_of(maker)
     empty = inspect.Parameter.empty
     missing = [key for key, value in known.items() if value is empty and key not in given]
@@ -90,9 +90,9 @@ def make(what: str, maker: Callable[..., T], given: dict[str, Any]) -> T:
 
 
 def find_policy(name: str) -> type[Policy]:
-    """The class of a policy: one of rank1's, one of an entry point, or `module:Class`.
+    """The class of a policy: one of rank1's, one from an entry point, or `module:Class`.
 
-    Another package offers its policies by entry points of the group `rank1.policies`.
+    Other packages provide policies through entry points of the group `rank1.policies`.
 
     >>> find_policy("uts")
     <class 'rank1.policies.uts.UTS'>
@@ -114,9 +114,9 @@ def find_policy(name: str) -> type[Policy]:
 
 
 def all_policies() -> dict[str, type[Policy]]:
-    """Every policy by its name, those of other packages' entry points last.
+    """Every policy by its name, with those from other packages' entry points last.
 
-    A package whose policy can't be imported is left out with a warning.
+    A policy that can't be imported is left out with a warning.
     """
     from importlib.metadata import entry_points
 
@@ -133,7 +133,7 @@ def all_policies() -> dict[str, type[Policy]]:
 
 
 def _imported(name: str) -> Any:
-    """What `module:Class` names."""
+    """The object that `module:Class` names."""
     import importlib
 
     module, _, attribute = name.partition(":")
@@ -146,12 +146,12 @@ def _imported(name: str) -> Any:
 
 
 def make_policy(name: str, settings: dict[str, Any]) -> Policy:
-    """The policy of this name, see `find_policy`, with these settings."""
+    """The policy with this name, see `find_policy`, and these settings."""
     return make(f"policy {name}", find_policy(name), settings)
 
 
 def parse_policy(text: str) -> Policy:
-    """A policy written as name or name:setting=value,setting=value.
+    """Parse a policy, written as name or name:setting=value,setting=value.
 
     >>> parse_policy("rank1elim:confidence_scale=0.5")
     Rank1Elim(confidence_scale=0.5)
@@ -168,9 +168,9 @@ def parse_policy(text: str) -> Policy:
 
 
 def parse_settings(texts: list[str], what: str) -> dict[str, Any]:
-    """Settings written as name=value. A value is a number, a fraction, JSON, or else a word.
+    """Parse settings written as name=value. A value is a number, a fraction, JSON or a word.
 
-    Errors call them `what`.
+    `what` names them in errors.
 
     >>> parse_settings(["K=8", "u=[0.1, .2]", "scale=1/4", "radius=determinant"], "settings")
     {'K': 8, 'u': [0.1, 0.2], 'scale': 0.25, 'radius': 'determinant'}
@@ -202,5 +202,5 @@ def _value(text: str) -> Any:
 
 
 def _dotted(text: str) -> Any:
-    """JSON in which .5 stands for 0.5."""
+    """Parse JSON that may have .5 for 0.5."""
     return json.loads(re.sub(r"(?<![\d.])\.(?=\d)", "0.", text))

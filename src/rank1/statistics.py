@@ -1,4 +1,4 @@
-"""Means with their errors, and numbers that JSON can hold."""
+"""Means with their errors, and numbers that JSON can represent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mean_and_error(values: NDArray[Any]) -> dict[str, float | None]:
 
 
 def with_error(mean: float, se: float | None) -> str:
-    """A mean with its standard error, where there is one.
+    """A mean with its standard error, if there is one.
 
     >>> with_error(1234.56, 7.89), with_error(2.0, None)
     ('1,234.6 ± 7.9', '2.0')
@@ -32,7 +32,7 @@ def with_error(mean: float, se: float | None) -> str:
 
 
 def finite(value: Any) -> Any:
-    """A value, with arrays as lists, and None in place of NaN and infinity: JSON has neither.
+    """A value with arrays as lists, and None for NaN and infinity, which JSON doesn't have.
 
     >>> finite({"means": np.array([0.5, np.nan]), "pair": (1, 2), "bound": math.inf})
     {'means': [0.5, None], 'pair': [1, 2], 'bound': None}

@@ -1,15 +1,15 @@
-"""Which of many numbers is the largest, while one of them changes at a time.
+"""The largest of many numbers, while one of them changes at a time.
 
-Leaf `leaves + k` of `top` has the number of k, and node m the larger one of its children 2m and
-2m + 1. A new number changes only the nodes above its leaf: a step costs log₂(leaves). What has no
-number yet is −∞.
+Leaf `leaves + k` of `top` has the number of k, and node m the larger number of its children 2m and
+2m + 1. A new number changes only the nodes above its leaf: a step costs log₂(leaves). A missing
+number is −∞.
 
-Where it matters which of several equal ones wins, a second array says so: `ties[m]` is how many
-below m have the number `top[m]`, those of −∞ left out; or `fewest[m]` the least of a second number
-that these have.
+If it matters which of several equal numbers wins, a second array says so: `ties[m]` is how many
+leaves below m have the number `top[m]`, except for −∞; or `fewest[m]` is the smallest second number
+of those leaves.
 
-Averages are quotients of doubles, correctly rounded: equal ones are always seen as such, and those
-of 0/1 rewards are never equal by rounding alone before a run has 2²⁶ steps.
+Averages are correctly rounded quotients of doubles: equal averages are always equal as doubles, and
+different averages of 0/1 rewards are never equal due to rounding before a run has 2²⁶ steps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 
 
 def start_tournament(size: int, value: float = -math.inf) -> tuple[Floats, Ints]:
-    """`top` and `ties`, where each of `size` leaves has the same number."""
+    """`top` and `ties`, with the same number at each of `size` leaves."""
     leaves = 1 << (size - 1).bit_length()
     ties = np.zeros(2 * leaves, np.int64)
     ties[leaves : leaves + size] = value > -math.inf
@@ -49,7 +49,7 @@ def start_tournament(size: int, value: float = -math.inf) -> tuple[Floats, Ints]
 
 @inlined
 def put(top: Floats, k: int, value: float) -> None:
-    """Leaf k has a new number."""
+    """Give leaf k a new number."""
     node = len(top) // 2 + k
     top[node] = value
     while node > 1:
@@ -65,7 +65,7 @@ def put(top: Floats, k: int, value: float) -> None:
 def put_second(
     top: Floats, seconds: Ints, k: int, value: float, second: int = 1, fewest: bool = False
 ) -> None:
-    """The same with a second number; of equal ones these are added up, or the least is kept."""
+    """The same with a second number; for equal numbers these are added, or the smallest is kept."""
     node = len(top) // 2 + k
     top[node], seconds[node] = value, second
     while node > 1:
@@ -82,7 +82,7 @@ def put_second(
 
 @jit
 def replay_all(top: Floats) -> None:
-    """All leaves have new numbers."""
+    """Recompute all nodes, after all leaves have new numbers."""
     for node in range(len(top) // 2 - 1, 0, -1):
         left, right = top[2 * node], top[2 * node + 1]
         top[node] = left if left > right else right
@@ -90,7 +90,7 @@ def replay_all(top: Floats) -> None:
 
 @jit
 def winner(top: Floats) -> int:
-    """The first of those with the largest number."""
+    """The first leaf with the largest number."""
     leaves, best, node = len(top) // 2, top[1], 1
     while node < leaves:
         node *= 2
@@ -100,7 +100,7 @@ def winner(top: Floats) -> int:
 
 @jit
 def tied_winner(top: Floats, ties: Ints, place: int) -> int:
-    """Of those with the largest number, in ascending order, the one at this place."""
+    """The leaf at this place among those with the largest number, in ascending order."""
     leaves, best, node = len(top) // 2, top[1], 1
     while node < leaves:
         node *= 2
@@ -114,7 +114,7 @@ def tied_winner(top: Floats, ties: Ints, place: int) -> int:
 
 @jit
 def fewest_winner(top: Floats, fewest: Ints) -> int:
-    """Of those with the largest number and then the least second one, the first."""
+    """Among the leaves with the largest number, the first with the smallest second number."""
     leaves, best, least, node = len(top) // 2, top[1], fewest[1], 1
     while node < leaves:
         node *= 2
@@ -124,5 +124,5 @@ def fewest_winner(top: Floats, fewest: Ints) -> int:
 
 
 def leaves_of(top: Floats, size: int) -> Floats:
-    """The numbers."""
+    """The numbers of the leaves."""
     return top[len(top) // 2 :][:size]

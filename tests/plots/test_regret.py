@@ -133,7 +133,7 @@ def test_a_problem_that_is_not_in_the_file(tmp_path: Path) -> None:
     result = rank1.simulate(rank1.Uniform(), rank1.Factors(sampler, [0.5]), 100, 1)
     result.save(tmp_path / "a.parquet")
     ax = rank1.load(tmp_path / "a.parquet").plot(bounds=True)
-    assert legend(ax)[1] == "no bounds: factors can't be built from a file"
+    assert legend(ax)[1] == "no bounds: factors can't be rebuilt from a file"
 
 
 # Axes of one's own.

@@ -159,7 +159,7 @@ def test_what_it_refuses() -> None:
             rank1.BetElim(confidence=confidence)
     with pytest.raises(rank1.InputError, match="floor must be below 1/4, for a side of 4 levels"):
         rank1.BetElim(floor=0.25).start(Known(K=4, L=3, n=100))
-    with pytest.raises(rank1.InputError, match=r"rewards must be in a range with two ends .* inf"):
+    with pytest.raises(rank1.InputError, match=r"rewards must be bounded .* inf"):
         rank1.BetElim().start(Known(K=4, L=3, n=100, low=-np.inf, high=np.inf))
     with pytest.raises(rank1.InputError, match=r"confidence of bet_elim must be 0.9, .* got 0.8"):
         rank1.identify(rank1.BetElim(confidence=0.8), PROBLEMS[0], confidence=0.9)

@@ -315,8 +315,8 @@ def told_by(begin: Callable[[Known], Any]) -> str:
         (Typo, r"mine: update \(test_contract\.py:\d+\): .*"),
         (Fractional, r"choose \(test_contract\.py:\d+\): .* whole numbers, got \(0\.\d+, 0\)"),
         (WithoutTag, r"choose \(test_contract\.py:\d+\): .* an arm and a tag, .*, got \d+"),
-        (Unseeded, r"choose \(test_contract\.py:\d+\): .* generator of its own: draw from `rng`"),
-        (UnseededElsewhere, r"choose \(test_contract\.py:\d+\): .* generator of its own"),
+        (Unseeded, r"choose \(test_contract\.py:\d+\): .* its own generator: draw from `rng`"),
+        (UnseededElsewhere, r"choose \(test_contract\.py:\d+\): .* its own generator"),
         (Forgetful, r"mine: forget \(test_contract\.py:\d+\): KeyError: \d+"),
         (BareIssued, r"issued \(test_contract\.py:\d+\): the state BareIssued has no issued: .*"),
         (BareForget, r"forget \(test_contract\.py:\d+\): the state BareForget has no forget: .*"),
@@ -351,7 +351,7 @@ def test_mistakes_are_found_before_a_run() -> None:
         ),
         (
             lambda known: Counting(known.limits, counts(known)),
-            "Told of pulls and rewards, .* after the same pulls and rewards counts is",
+            "told of pulls and rewards equals .* after the same pulls and rewards counts is",
         ),
         (
             lambda known: MineState(known.limits, SHARED[: known.arms]),
@@ -367,7 +367,7 @@ def test_mistakes_are_found_before_a_run() -> None:
         ),
         (
             lambda known: MineState(known.limits, np.zeros(known.truth.best_arm)),
-            "`start` takes what a live study knows, .*AttributeError",
+            "`start` works with what a live study knows, .*AttributeError",
         ),
         (
             lambda known: MineState(known.limits, counts(known)),

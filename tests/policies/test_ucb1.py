@@ -21,8 +21,7 @@ PROBLEMS: dict[str, rank1.Problem] = {
     "zeros": rank1.Bernoulli([0.0, 0.0], [0.0, 0.0]),
     "ones": rank1.Bernoulli([1.0, 0.0], [1.0, 1.0]),
     "exact sums": rank1.Categorical([0.0, 0.5, 1.0], RNG.dirichlet([1, 1, 1], size=(3, 5))),
-    # The same values in another order have another sum in the last digit: no tie in the means, but
-    # one in some of the indices.
+    # The same values in another order have another sum in the last digit.
     "rounded sums": rank1.Categorical([0.1, 0.3, 0.7], np.full((7, 9, 3), 1 / 3)),
     "large": rank1.Categorical([-1e6 / 3, 1e6 / 7], np.full((5, 5, 2), 1 / 2)),
     "gaussian": rank1.Gaussian([0.9, 0.4, 0.9], [0.1, 0.8], sigma=2.0),
@@ -49,6 +48,15 @@ def test_plain_argmax_is_the_same_in_plain_python() -> None:
     expected, _ = play_plain(literal, problem, n, seed=2)
     pairs, _, _ = play_policy(rank1.UCB1(), problem, n, seed=2)
     np.testing.assert_array_equal(pairs, expected)
+
+
+def test_arms_tie_whose_sums_differ_by_rounding_alone() -> None:
+    assert 0.2 + 0.4 > 0.6 + 0.0
+    state = rank1.UCB1().start(rank1.Known(1, 2, 100))
+    for arm, reward in [(0, 0.6), (1, 0.2), (0, 0.0), (1, 0.4)]:
+        tell(state, rank1.Pull(arm, 0), reward)
+    assert not state.close.any()
+    assert state.at[0].winner == 0
 
 
 @pytest.mark.validate

@@ -118,7 +118,7 @@ def test_the_best_arms_are_those_of_the_largest_mean(problem: rank1.Problem) -> 
 
 def test_rows_columns_and_pairs_are_for_two_sides() -> None:
     for name in ("K", "L", "best_pair", "best_pairs", "u", "v", "mu"):
-        with pytest.raises(rank1.InputError, match=r"sides must be 2, got 3 \(2×3×2\)"):
+        with pytest.raises(rank1.InputError, match="sides must be two, rows and columns, got 3"):
             getattr(EXAMPLES["product"], name)
 
 
@@ -256,7 +256,7 @@ def test_a_law_that_is_filled_in_blocks_must_say_what_tells_it_apart() -> None:
     problem = Own(0.1)
     problem.block = 10
     with pytest.raises(
-        rank1.InputTypeError, match="problem must be one that says by a property `given` what"
+        rank1.InputTypeError, match="problem must be one with a property `given` that"
     ):
         _ = problem.digest
 
@@ -339,7 +339,7 @@ NAN, INF = math.nan, math.inf
         (lambda: rank1.Means([[], []]), "side 1 must be a side of at least 1 level, got 0"),
         (lambda: rank1.Means([[0.5, 1.2]]), r"means\[0, 1\] must be a number in \[0, 1\], got 1.2"),
         (lambda: rank1.Means([[0.5, NAN]]), r"means\[0, 1\] must be .*, got nan"),
-        (lambda: rank1.Gaussian([0.5], [0.5], 1, factors=[[1]]), "None where u and v are given"),
+        (lambda: rank1.Gaussian([0.5], [0.5], 1, factors=[[1]]), "None if u and v are given"),
         (lambda: rank1.Gaussian(sigma=1), "u must be a list of at least one number"),
         (lambda: rank1.Interval(0.5, 0.2), "high must be a number of at least 0.5"),
     ],
@@ -353,7 +353,7 @@ def test_a_sampler_must_keep_its_word() -> None:
     rng = np.random.default_rng(1)
     wrong_shape = rank1.Factors(rank1.Sampler(lambda size, rng: np.zeros(size), [0.5]), [0.5])
     with pytest.raises(
-        ValueError, match=r"what the sampler of u_law returns must be an array of shape"
+        ValueError, match=r"the array from the sampler of u_law must be an array of shape"
     ):
         wrong_shape.draw(0, rng)
     outside = rank1.Factors(rank1.Sampler(lambda size, rng: np.full((size, 1), 2.0), [0.5]), [0.5])

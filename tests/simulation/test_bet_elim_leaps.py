@@ -87,5 +87,5 @@ def test_rewards_in_a_range() -> None:
 
 
 def test_stages_are_refused_where_every_pull_is_looked_at() -> None:
-    with pytest.raises(rank1.InputError, match="method must be auto or steps where rewards are"):
+    with pytest.raises(rank1.InputError, match="method must be auto or steps if rewards are"):
         rank1.identify("rank1elim", PROBLEM, method="stages")

@@ -94,7 +94,7 @@ def test_a_trace_is_the_run_itself() -> None:
     beside = rank1.simulate([rank1.Uniform(), rank1.Rank1Elim()], problem, 10_000, 3, seed=1)
     a, b = alone.trace(2), beside.trace(2, policy="rank1elim")
     assert [stage.step for stage in a.stages] == [stage.step for stage in b.stages]
-    with pytest.raises(ValueError, match="elimination policy to be traced, got uniform"):
+    with pytest.raises(ValueError, match="elimination policy, for a trace, got uniform"):
         beside.trace(0, policy="uniform")
     with pytest.raises(
         ValueError, match="run must be the number of a finished run, up to 2, got 7"

@@ -48,7 +48,7 @@ def test_neighbours_learn_faster_than_arms() -> None:
 
 def test_what_is_not_for_pairs_says_so() -> None:
     result = rank1.simulate("uniform", CUBE, 50, 2)
-    message = r"sides must be 2 for pairs, got 3 \(2×3×2\): ask for best_arms"
+    message = r"sides must be 2 for pairs, got 3 \(2×3×2\): use best_arms"
     with pytest.raises(rank1.InputError, match=message):
         result.best_pairs("uniform")
     document = result.document()
@@ -196,7 +196,7 @@ def test_a_file_from_before_there_were_sides_is_read() -> None:
         (lambda: rank1.Means([[0.5], [0.5, 0.1]]), "means must be an array of probabilities"),
         (lambda: rank1.Product([[0.5] * 1000] * 3), "1,000,000,000"),
         (lambda: rank1.simulate("uts", rank1.Bernoulli([0.5] * 2000, [0.5] * 2000), 10, 1),
-         "sides must be fewer levels, for at most 1,048,576 arms: uts keeps something"),
+         "sides must be fewer levels, for at most 1,048,576 arms: uts stores data"),
         (lambda: rank1.identify("uniform", rank1.Gaussian(factors=[[0.5]] * 3, sigma=1)),
          r"problem must be one with rewards in \[0, 1\] for the stopping rule"),
         (lambda: rank1.simulate("uts", rank1.Gaussian(factors=[[0.5]] * 3, sigma=1), 10, 1),

@@ -267,7 +267,7 @@ def test_permissions(open_folder: Path) -> None:
     assert as_nobody(folder, runs=4) == expected(runs=4)
     # What isn't in it can't be kept, and that is told before it is played.
     refused = as_nobody(folder, runs=5)
-    assert refused.startswith(f"store must be a folder that may be written to, got '{folder}'")
+    assert refused.startswith(f"store must be a writable folder, got '{folder}'")
     # Cells and folders without permission, in a store that may be written to.
     (cell,) = folder.rglob("*.cell")
     folder.chmod(0o777)
@@ -281,4 +281,4 @@ def test_permissions(open_folder: Path) -> None:
     assert shut.startswith(f"can't write '{cell}': Permission denied")
     # Nor does one that may not be entered.
     open_folder.chmod(0o700)
-    assert as_nobody(folder, runs=4).startswith("store must be a folder that may be written to")
+    assert as_nobody(folder, runs=4).startswith("store must be a writable folder")

@@ -25,7 +25,7 @@ from tests.simulation.support import ENVIRONMENT, NUMBERS, Named, grid
 
 PROBLEM = rank1.spike(4, 3, 0.5, 0.4, 0.4, 0.5)
 BOTH = [rank1.Rank1Elim(), rank1.Uniform()]
-DAMAGED = "path must be a whole file of results"
+DAMAGED = "path must be a complete file of results"
 
 
 def swept(some: SweepGrid, path: Path) -> int:
@@ -89,7 +89,7 @@ def test_numbers_that_somebody_changed_are_noticed(path: Path, column: str) -> N
     runs, facts = pl.read_parquet(path), pl.read_parquet_metadata(path)["rank1"]
     runs[7, column] += 1
     runs.write_parquet(path, metadata={"rank1": facts})
-    with pytest.raises(rank1.InputError, match="its bits are not those that were written"):
+    with pytest.raises(rank1.InputError, match="its checksum is wrong"):
         rank1.load(path)
 
 

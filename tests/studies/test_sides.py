@@ -13,6 +13,7 @@ import pytest
 
 import rank1
 from rank1 import Study
+from rank1.studies.levels import Change, Levels
 from rank1.studies.spec import read_spec, room_for
 from rank1.studies.state import layout_of
 
@@ -265,3 +266,16 @@ def test_a_policy_of_another_package(create: Callable[..., Study]) -> None:
 
     with pytest.raises(rank1.InputError, match="policy must be one whose class can be imported"):
         create(policy=Local())
+
+
+def test_an_arm_alone_has_the_places_it_has_among_others(create: Callable[..., Study]) -> None:
+    spec = create({"a": ["x", "y", "z"], "b": ["s", "t"]}, policy="uts").access.spec
+    levels = Levels(spec)
+    levels.change(Change({"b": ("u",)}, {"a": ("y",)}))
+    rooms = levels.room
+    arms = [rooms.arm(pair) for pair in np.ndindex(4, 4)] + [-1, rooms.arms]
+    tables, living = levels.places_of(arms)
+    assert set(tables.tolist()) == {-1, *range(9)}
+    assert set(living.tolist()) == {-1, *range(6)}
+    for arm, table, one in zip(arms, tables, living, strict=True):
+        assert levels.places_of(arm) == (table, one)

@@ -197,7 +197,7 @@ unix = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a c
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
     err = stopped(tmp_path, number, lambda _: cells(tmp_path) > 3)  # the first was counted, too
     word = "Interrupted" if number == signal.SIGINT else "Terminated"
-    told = "What is finished is kept in cells; to go on from there"
+    told = "Finished cells are in cells; to continue"
     assert err.endswith(f"{word}. {told}: rank1 sweep grid.toml --jobs 2\n")
     assert re.search(r"\d+ of \d+ cells, \S+ steps/s, 0:\d\d:\d\d taken", err)
     assert cells(tmp_path) > 0
@@ -351,12 +351,12 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sweep"], "grid must be a TOML file, got none: print one .*: rank1 sweep --example"),
-        (["sweep", "none.toml"], "must be a TOML file that can be read, got 'none.toml'"),
+        (["sweep"], "grid must be a TOML file, got none: print an .*: rank1 sweep --example"),
+        (["sweep", "none.toml"], "must be a readable TOML file, got 'none.toml'"),
         (["sweep", "grid.toml", "--backend", "dusk"], "--backend must be one of .*mean dask"),
         (["sweep", "grid.toml", "--engine", "dusk"], "--backend must be one of .*mean dask"),
         (["sweep", "grid.toml", "--address", "tcp://a:1"], "--backend must be dask or ray with"),
-        (["sweep", "grid.toml", "--out", "grid.toml"], "--out must be another file than the grid"),
+        (["sweep", "grid.toml", "--out", "grid.toml"], "must be a different file from the grid"),
         (["table", "result.parquet", "--where", "K=[]"], "K must be a list of at least one value"),
         (["sweep", "grid.toml", "--jobs", "0"], "--jobs must be a whole number of at least 1"),
         (["sweep", "grid.toml", "--out", "no/a.parquet"], "can't write 'no/a.parquet': No such"),
@@ -364,7 +364,7 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
         (["sweep", "grid.toml", "--store", "new", "--backend", "dask", "--address", "nowhere:x"],
          "address must be that of a dask cluster, such as tcp://10.0.0.1:8786, got 'nowhere:x'"),
         (["table", "none.parquet"], "must name a file of results, got 'none.parquet'"),
-        (["table", "grid.toml"], "must be a whole file of results, got 'grid.toml'"),
+        (["table", "grid.toml"], "must be a complete file of results, got 'grid.toml'"),
         (["table", "result.parquet", "--where", "K=3"], "K must be one of 2, 4, got 3"),
         (["table", "result.parquet", "--where", "M=3"], "a setting must be one of .*got 'M'"),
         (["table", "result.parquet", "--where", "policy=ucb"], "must be one of rank1elim, uni"),
@@ -373,7 +373,7 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
          "K must be the same .*got 2 values, which one point would mix: .*such as K=2"),
         (["plot", "result.parquet", "--x", "policy"], "x must be one of K.*got 'policy'"),
         (["plot", "result.parquet", "--facet", "M"], "a setting must be one of .*got 'M'"),
-        (["plot", "result.parquet", "--x", "K", "--facet", "K"], "facets must be two .*got K, K"),
+        (["plot", "result.parquet", "--x", "K", "--facet", "K"], "must be at most two.*got K, K"),
         (["plot", "result.parquet", "--x", "K", "--y", "confidence_scale"], "got 'confidence_s"),
         (["plot", "result.parquet", "--x", "K", "--y", "n", "--log-x"], "--y must be left out"),
         (["plot", "result.parquet", "--out", "a.gif"], "must be one of png, svg, pdf, got 'gif'"),
@@ -438,7 +438,7 @@ def test_a_sweep_that_ends_early_says_so_everywhere(
     gap = "210 of 216 runs are missing"
     assert read_sweep("new.parquet").gap == gap
     table = Output(capsys, "table", "new.parquet")
-    assert f"{gap}: these figures are of what is there." in table.out
+    assert f"{gap}: these figures are from the others." in table.out
     assert json.loads(Output(capsys, "table", "new.parquet", "--json").out)["missing"] == gap
     assert json.loads(Output(capsys, "table", "result.parquet", "--json").out)["missing"] is None
     for axes in (["--x", "delta_u"], ["--x", "delta_u", "--y", "K"]):
@@ -461,7 +461,7 @@ def test_a_sweep_that_ends_early_does_not_replace_a_fuller_file(
     ran = Output(capsys, "sweep", "grid.toml", "--store", "new", "--jobs", "1")
     assert ran.status == 1
     assert ran.out == ""
-    assert "result.parquet was not replaced: it has more of this sweep." in ran.err
+    assert "result.parquet was not replaced: it has more runs of this sweep." in ran.err
     assert (folder / "result.parquet").read_bytes() == before
     ran = Output(capsys, "sweep", "grid.toml", "--store", "new", "--jobs", "1", "--json")
     document = json.loads(ran.out)

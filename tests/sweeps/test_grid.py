@@ -151,8 +151,8 @@ def test_the_example_is_a_grid(tmp_path: Path) -> None:
         ({"K": "[]"}, "problem spike: K must be a list of at least one value"),
         ({"K": "[[4]]"}, r"K must be a whole number of at least 1.*got \[4\]"),
         ({"K": "[4, 4]"}, r"problem must be in the grid once, got problem spike \(K=4.* twice"),
-        ({"L": '"=M"'}, r"L must be equal to a setting that has values of its own \(K, p_u"),
-        ({"L": '"=L"'}, "L must be equal to a setting that has values of its own"),
+        ({"L": '"=M"'}, r"L must be equal to a setting that has its own values \(K, p_u"),
+        ({"L": '"=L"'}, "L must be equal to a setting that has its own values"),
         ({"delta_u": "[0.1, 0.6]"}, r"delta_u=0.6.*p_u \+ delta_u must be at most 1"),
         ({"p_u": "{ from = 0.1, to = 0.2 }"}, "p_u must be a range of from, to, and count or step"),
         ({"p_u": "{ from = 0.1, to = 0.2, cont = 2 }"}, "a range must be one of .*mean count"),
@@ -205,14 +205,16 @@ def test_problems_that_would_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch
     problem = {"name": "bernoulli", "u": u, "v": [0.5]}
     given = {"n": 10, "problem": [problem], "policy": [{"name": "uniform"}]}
     with pytest.raises(
-        rank1.InputError, match=r"at most 9 levels together, over all sides, got more wi"
+        rank1.InputError, match=r"at most 9 levels in total, over all sides, got more wi"
     ):
         grid_of(given)
     assert len(grid_of(given | {"problem": [problem | {"u": u[:3]}]}).problems) == 3
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"must be a TOML file .*got '.*none': No such file"):
+    with pytest.raises(
+        ValueError, match=r"must be a readable TOML file, got '.*none': No such file"
+    ):
         read_grid(tmp_path / "none")
     (tmp_path / "bad").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="bad"):

@@ -160,7 +160,7 @@ def test_edges() -> None:
     with pytest.raises(rank1.InputError, match="structure must be one of rank_one, unimodal, any"):
         theory.characteristic_time(rank1.Bernoulli([0.5], [0.5]), "rank-one")
     gaussian = rank1.Gaussian([0.5, 0.2], [0.5], sigma=1.0)
-    with pytest.raises(rank1.InputTypeError, match=r"for the structure rank_one.*take unimodal"):
+    with pytest.raises(rank1.InputTypeError, match=r"for the structure rank_one.*use unimodal"):
         theory.characteristic_time(gaussian, "rank_one")
     with pytest.raises(rank1.InputError, match="single best arm"):
         theory.characteristic_time(rank1.Means([[0.5, 0.1], [0.1, 0.5]]), "any")

@@ -136,7 +136,7 @@ def test_theorem_1_is_for_products_in_the_unit_interval() -> None:
         (
             rank1.Categorical([0, 1], [[[0.5, 0.5], [0.1, 0.9]]]),
             TypeError,
-            r"\(Theorem 3\) problem, got <categorical 1×2.*needn't have rank one",
+            r"\(Theorem 3\) problem, got <categorical 1×2.*may not have rank one",
         ),
     ],
     ids=lambda value: repr(value) if isinstance(value, rank1.Problem) else "",
@@ -220,7 +220,7 @@ def test_a_grid_without_factors_has_the_hardness_of_its_averages() -> None:
     # Averages are no factors: the theorems say nothing of it.
     with pytest.raises(rank1.InputTypeError, match=r"must be a rank1\.RankOne.* <grid 2×3"):
         theory.upper_bound(grid, 100)
-    with pytest.raises(rank1.InputTypeError, match=r"<grid 2×3.* needn't have rank one"):
+    with pytest.raises(rank1.InputTypeError, match=r"<grid 2×3.* may not have rank one"):
         theory.lower_bound(grid)
     notes = theory.table(grid, 100)["notes"]
     assert "gaps, mu: of the averages over each level's arms; this grid has no factors" in notes

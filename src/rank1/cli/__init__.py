@@ -1,4 +1,4 @@
-"""The command line: one file a command. A command's file is imported when it is called."""
+"""The command line, one file per command. A command's file is imported when it is called."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMMANDS = {
 
 
 def application(command: str | None = None) -> Any:
-    """The application with one command; without one, or if there is none of this name, with all."""
+    """The application with one command; without a command, or if it doesn't exist, with all."""
     every = [module for modules in COMMANDS.values() for module in modules]
     for module in COMMANDS.get(command or "", every):
         importlib.import_module(f"rank1.cli.{module}")
@@ -47,29 +47,29 @@ def main() -> None:
     """Run the command line; bad input gives one line and status 2, never a traceback."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # it was closed: what is printed goes nowhere
+        if stream is None:  # it was closed: discard the output
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-        elif isinstance(stream, io.TextIOWrapper):  # a terminal that can't show Δ shows something
+        elif isinstance(stream, io.TextIOWrapper):  # for a terminal that can't show Δ
             stream.reconfigure(errors="replace")
     warnings.formatwarning = lambda message, *_, **__: f"Note: {message}\n"
     Terminated.came = False
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminated)
     if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # where the module of --policy module:Class may be
+        sys.path.append(os.getcwd())  # for --policy module:Class
     try:
         try:
             application(sys.argv[1] if len(sys.argv) > 1 else None)()
         finally:
-            sys.stdout.flush()  # here, where what goes wrong has a word
+            sys.stdout.flush()  # here, so that an error is reported
     except SystemExit as end:
-        # Typer ends without a word after Ctrl-C.
+        # Typer exits silently after Ctrl-C.
         stop = getattr(end.__context__, "__cause__", None)
         if not isinstance(stop, KeyboardInterrupt):
             raise
         print(f"{ending()}.", file=sys.stderr)
         _end(status())
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         _end(141)
     except (Rank1Error, ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
         print(f"Error: {with_flag(error, sys.argv[1:])}", file=sys.stderr)
@@ -82,7 +82,7 @@ def _terminated(*_: Any) -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """Leave, without another try to write what couldn't be written."""
+    """Exit, without trying again to write what couldn't be written."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -15,56 +15,61 @@ from rank1.cli.options import Jobs, Json, Real, Seed, Whole, whole
     "--goal find --lift 0.5"
 )
 def advise(
-    horizon: Annotated[int, typer.Option(help="How many pulls can be had.", **Whole)],
+    horizon: Annotated[int, typer.Option(help="Number of pulls available.", **Whole)],
     rate: Annotated[
         float,
-        typer.Option(help="Average reward of a pull when all arms are played alike.", **Real),
+        typer.Option(help="Average reward of a pull if all arms are played equally.", **Real),
     ],
-    rows: Annotated[int | None, typer.Option(help="How many rows there are.", **Whole)] = None,
-    columns: Annotated[
-        int | None, typer.Option(help="How many columns there are.", **Whole)
-    ] = None,
+    rows: Annotated[int | None, typer.Option(help="Number of rows.", **Whole)] = None,
+    columns: Annotated[int | None, typer.Option(help="Number of columns.", **Whole)] = None,
     sides: Annotated[
         str | None,
-        typer.Option(help="Numbers of levels of each side, instead of rows and columns: 12,8,4."),
+        typer.Option(help="Number of levels of each side, instead of rows and columns: 12,8,4."),
     ] = None,
     side: Annotated[
         list[str] | None,
-        typer.Option(help="A side, with its number of levels or their names: image=4, button=A,B."),
+        typer.Option(
+            help="A side, with its number of levels or their names: image=4, button=A,B. Can be "
+            "repeated.",
+            metavar="NAME=LEVELS",
+        ),
     ] = None,
     goal: Annotated[
-        str, typer.Option(help="find (be sure which arm is best) or earn (lose little).")
+        str, typer.Option(help="find (be sure which arm is best) or earn (keep regret low).")
     ] = "earn",
     confidence: Annotated[
-        float, typer.Option(help="Probability with which the arm found is right.", **Real)
+        float, typer.Option(help="Probability that the arm found is the best.", **Real)
     ] = 0.95,
     lift: Annotated[
         list[float] | None,
         typer.Option(
-            help="How much better the best levels are than the second: 0.2 for 20%. May be given "
-            "several times; default: 0.2 and 0.5.",
+            help="How much better the best levels are than the second best: 0.2 for 20%. Can be "
+            "repeated; default: 0.2 and 0.5.",
             **Real,
         ),
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="Ask these policies instead: see `rank1 policies`."),
+        typer.Option(
+            help="Simulate this policy instead: see `rank1 policies`. Can be repeated.",
+            metavar="POLICY",
+        ),
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(help="Runs on each grid; default: as many as there is time for.", **Whole),
+        typer.Option(help="Runs on each grid; default: as many as time allows.", **Whole),
     ] = None,
     seed: Seed = 1,
     jobs: Jobs = 1,
     json_: Json = False,
 ) -> None:
-    """Say which policy to take and what to expect of it, from simulations on the spot."""
+    """Recommend a policy and say what to expect from it, by simulating it now."""
     from rank1 import advice
     from rank1.errors import InputError
     from rank1.settings import parse_policy
 
     if side and sides is not None:
-        raise InputError("sides", sides, "left out where --side is given")
+        raise InputError("sides", sides, "left out if --side is given")
     sizes = None if sides is None else [whole(text) for text in sides.split(",")]
     told = advice.advise(
         rows, columns, horizon, rate, goal,
@@ -93,7 +98,7 @@ def _sides(given: list[str]) -> dict[str, int]:
     for text in given:
         name, equals, levels = text.partition("=")
         if not (name and equals) or name in found:
-            expected = "a name of its own and levels, such as image=4 or button=A,B"
+            expected = "a new name and its levels, such as image=4 or button=A,B"
             raise InputError("side", text, expected)
         found[name] = len(levels.split(",")) if "," in levels else whole(levels)
     return found

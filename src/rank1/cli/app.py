@@ -1,4 +1,4 @@
-"""What all commands share. Everything heavy is imported by the command that needs it."""
+"""Shared by all commands. Heavy modules are imported by the commands that need them."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ __all__ = [
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: the same as Ctrl-C, so that what is finished is kept."""
+    """SIGTERM, treated like Ctrl-C, so that finished work is kept."""
 
-    #: Whether it came: on the way through other packages it may become a KeyboardInterrupt.
+    #: Whether it was raised: other packages may turn it into a KeyboardInterrupt on its way.
     came = False
 
 
 def ending() -> str:
-    """What is said first after Ctrl-C or SIGTERM."""
+    """The first word after Ctrl-C or SIGTERM."""
     return "Terminated" if Terminated.came else "Interrupted"
 
 
 def status() -> int:
-    """The status with which a command ends then, as shells have it."""
+    """The exit status after Ctrl-C or SIGTERM, as in shells."""
     return 143 if Terminated.came else 130
 
 
 class Commands(TyperGroup):
-    """A group whose help cuts no description, and whose usage errors are one line."""
+    """A group whose help shows whole descriptions, and whose usage errors are one line."""
 
     def make_context(self, *arguments: Any, **named: Any) -> Any:
-        """Read the options before the command."""
+        """Parse the options before the command."""
         try:
             return super().make_context(*arguments, **named)
         except Exception as error:
@@ -68,7 +68,7 @@ class Commands(TyperGroup):
             raise _one_line(error)  # noqa: B904
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands, each with the whole first sentence of its help."""
+        """List the commands, each with the full first sentence of its help."""
         names = self.list_commands(ctx)
         commands = [(name, self.get_command(ctx, name)) for name in names]
         rows = [(name, each.get_short_help_str(1000)) for name, each in commands if each]
@@ -77,7 +77,7 @@ class Commands(TyperGroup):
 
 
 def _one_line(error: Exception) -> Exception:
-    """The error; a usage error without the context for which it would print the usage."""
+    """Remove a usage error's context, so that it doesn't print the usage."""
     if hasattr(error, "format_message") and type(error).__name__ != "NoArgsIsHelpError":
         error.ctx = None  # type: ignore[attr-defined]
     return error
@@ -90,14 +90,16 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Find the best arm of a grid from noisy feedback: stochastic rank-1 bandits.",
+    epilog="Example: rank1 serve --demo shows a live test in your browser. Each command's --help "
+    "has an example, too.",
 )
 
 
 def show(part: Any, width: int = 120) -> None:
-    """Print text or a table, at most `width` wide where standard output isn't a terminal.
+    """Print text or a table, at most `width` wide if standard output isn't a terminal.
 
     Nothing is cut, and no number is broken: a table that is too wide for its terminal becomes a
-    list, in which a row's cells stand under each other.
+    list with one cell per line.
     """
     from rich.console import Console
     from rich.table import Table
@@ -109,10 +111,10 @@ def show(part: Any, width: int = 120) -> None:
 
 
 def _fits(table: Table, console: Console, whole: bool) -> bool:
-    """Set the columns' widths so that lines end between words only, if that can be.
+    """Set the columns' widths so that lines break only between words, if possible.
 
-    Columns of figures, which are at the right, keep them in one line where they are to be `whole`;
-    else 12 ± 3 may become two lines, but (1, 2) not.
+    Columns of figures, which are right-aligned, keep each cell on one line if `whole`; otherwise
+    12 ± 3 may become two lines, but not (1, 2).
     """
     from rich.cells import cell_len
 
@@ -138,7 +140,7 @@ def _fits(table: Table, console: Console, whole: bool) -> bool:
 
 
 def _as_list(table: Table) -> str:
-    """The table's rows one after the other, a line for each cell."""
+    """The table's rows one after the other, with one line per cell."""
     names = [str(column.header) for column in table.columns]
     lines = [str(table.title)] if table.title else []
     for row in zip(*(column.cells for column in table.columns), strict=True):
@@ -150,7 +152,7 @@ def _as_list(table: Table) -> str:
 
 
 def with_flag(error: Exception, arguments: list[str]) -> str:
-    """What an error says, with an argument's name as the command line has it: --runs for runs.
+    """The error's message, with the argument's name as on the command line: --runs for runs.
 
     >>> from rank1.cli import grids, paper
     >>> error = InputError("block_seed", -1, "a whole number of at least 0")
@@ -173,20 +175,20 @@ def with_flag(error: Exception, arguments: list[str]) -> str:
 
 
 def finished(play: Callable[[], T]) -> tuple[T, bool]:
-    """What `play` gives, or what was finished when it was interrupted; and whether it was."""
+    """The result of `play`, complete or up to an interruption; and whether it was interrupted."""
     from rank1.simulation import Interrupted
 
     try:
         return play(), False
     except Interrupted as stop:
         if stop.result is None:
-            print(f"{ending()} before any run was finished.", file=sys.stderr)
+            print(f"{ending()} before any run was completed.", file=sys.stderr)
             sys.exit(status())
         return stop.result, True
 
 
 def print_json(document: Any) -> None:
-    """One document, of which every number is finite."""
+    """Print one JSON document; every number in it must be finite."""
     print(json.dumps(document, allow_nan=False, ensure_ascii=False))
 
 

@@ -14,7 +14,7 @@ from rank1.cli.options import Json, ProblemName, Set, Whole, problem_of
 if TYPE_CHECKING:
     from rank1.theory.tables import Note
 
-#: Entries of the document in words; a note begins with the entry it is about.
+#: Entries of the document in words; a note begins with its entry.
 WORDS = {
     "gaps.min_row": "Smallest row gap",
     "gaps.min_column": "Smallest column gap",
@@ -30,22 +30,22 @@ WORDS = {
     "identification.characteristic_time": "T*",
     "identification.any": "T* of any grid",
 }
-#: What each of them says.
+#: The statement of each entry.
 SAYS = {
     "upper.theorem1": "Rank1Elim's regret is at most",
-    "lower_slope.theorem2": "regret grows at least as, for Bernoulli rewards",
-    "lower_slope.theorem3": "regret grows at least as, for Gaussian rewards",
-    "lower_slope.graves_lai": "the same with no relaxation, solved numerically",
-    "upper_slope.uts": "UTS's regret grows at most as",
-    "upper_slope.osub": "OSUB's regret grows at most as",
+    "lower_slope.theorem2": "for Bernoulli rewards, regret grows at least like",
+    "lower_slope.theorem3": "for Gaussian rewards, regret grows at least like",
+    "lower_slope.graves_lai": "the same without relaxation, solved numerically",
+    "upper_slope.uts": "UTS's regret grows at most like",
+    "upper_slope.osub": "OSUB's regret grows at most like",
 }
-#: What is known of the grid, for each characteristic time.
+#: What is known about the grid, for each characteristic time.
 KNOWN = {
-    "rank_one": "that it is of rank one",
-    "characteristic_time": "that an arm which beats its neighbours is best",
+    "rank_one": "it has rank one",
+    "characteristic_time": "an arm that beats its neighbours is the best",
     "any": "nothing",
 }
-#: Different gaps that a line of the table has room for.
+#: The number of different gaps that fit on a line of the table.
 MAX_GAPS = 6
 
 
@@ -59,13 +59,17 @@ def bounds(
     n: Annotated[int, typer.Option(help="Number of steps.", **Whole)] = 2_000_000,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", help="Play this policy until it stops, and compare its pulls."),
+        typer.Option(
+            "--policy",
+            help="Play this policy until it stops, and compare its pulls. Can be repeated.",
+            metavar="POLICY",
+        ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Of the policies' searches.")] = 0.95,
-    runs: Annotated[int, typer.Option(help="Searches of each policy.", **Whole)] = 100,
+    confidence: Annotated[float, typer.Option(help="Confidence of the policies' searches.")] = 0.95,
+    runs: Annotated[int, typer.Option(help="Number of searches per policy.", **Whole)] = 100,
     json_: Json = False,
 ) -> None:
-    """Print how hard a problem is, and what the theorems say of regret and of pulls on it."""
+    """Print how hard a problem is, and the theoretical bounds on regret and pulls."""
     from rank1 import checks, theory
 
     chosen = problem_of(problem, set_)
@@ -82,7 +86,7 @@ def bounds(
 def _measured(
     problem: Any, policies: list[str], confidence: float, runs: int, times: dict[str, Any]
 ) -> dict[str, Any]:
-    """Pulls of searches, and as multiples of each bound."""
+    """The pulls of searches, and as multiples of each bound."""
     from rank1 import simulation
     from rank1.settings import parse_policy
 
@@ -121,7 +125,7 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
     n = facts["n"]
     table = Table(box=box.SIMPLE)
     table.add_column("")
-    table.add_column("says")
+    table.add_column("statement")
     table.add_column("× log n", justify="right")
     table.add_column(f"at n = {n:,}", justify="right")
     for entry, says in SAYS.items():
@@ -136,7 +140,7 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
     find = Table(title="Pulls to name the best arm with error α: at least", box=box.SIMPLE)
     find.title_justify = "left"
     find.add_column("")
-    find.add_column("what is known of the grid")
+    find.add_column("what is known about the grid")
     find.add_column("× log(1/α)", justify="right")
     find.add_column(f"at α = {alpha:.4g}", justify="right")
     for each in measured["policies"]:
@@ -160,7 +164,7 @@ def _short(value: float | None) -> str:
 
 
 def _counted(gaps: list[float]) -> str:
-    """Equal gaps together, as 7 × 0.2."""
+    """Group equal gaps, as 7 × 0.2."""
     counts = Counter(f"{gap:.4g}" for gap in sorted(gaps))
     shown = [f"{count} × {gap}" for gap, count in list(counts.items())[:MAX_GAPS]]
     if len(counts) > MAX_GAPS:
@@ -170,7 +174,7 @@ def _counted(gaps: list[float]) -> str:
 
 
 def _in_words(notes: list[Note]) -> list[str]:
-    """Notes for a person, those of one text together."""
+    """Notes for people, grouped by their text."""
     about: dict[str, list[str]] = {}
     for note in notes:
         about.setdefault(note.text, []).append(WORDS[note.entry])

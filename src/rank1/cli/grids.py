@@ -9,10 +9,10 @@ import typer
 from rank1.cli.app import app, print_json, show
 from rank1.cli.options import Jobs, Json, Seed, Whole
 
-#: Policies whose regret is shown, and those that are played until they may stop.
+#: Policies whose regret is shown, and policies that are played until they may stop.
 EARN = ("uts", "thompson", "kl_ucb", "rank1elim_kl", "uniform")
 FIND = ("top_two", "uts", "uniform")
-#: Of many small grids, only those that reject rank one at this level are shown.
+#: Among many small grids, only those that reject rank one at this level are shown.
 LEVEL = 0.05
 
 
@@ -22,22 +22,22 @@ def grids(
         list[str] | None,
         typer.Argument(
             help="hillstrom_history, hillstrom_recency, facebook_ads or upworthy; or a CSV file "
-            "with the columns row, column, trials, successes. Default: the first four."
+            "with the columns row, column, trials, successes. Default: all four."
         ),
     ] = None,
     n: Annotated[int, typer.Option(help="Steps for regret.", **Whole)] = 100_000,
     pulls: Annotated[
-        int, typer.Option(help="Pulls after which a run ends without a stop.", **Whole)
+        int, typer.Option(help="Number of pulls after which a run ends without a stop.", **Whole)
     ] = 1_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 20,
     replays: Annotated[
-        int, typer.Option(help="Simulated grids for a bootstrap p-value.", **Whole)
+        int, typer.Option(help="Number of simulated grids for the bootstrap p-value.", **Whole)
     ] = 199,
     seed: Seed = 1,
     jobs: Jobs = 1,
     json_: Json = False,
 ) -> None:
-    """Ask of real grids whether they have rank one, and play policies on them.
+    """Test whether real grids have rank one, and play policies on them.
 
     Of the 46 tests of headlines × images, only those that reject rank one at 5% are shown.
     """
@@ -94,7 +94,7 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
         "{deviance:.1f} on {degrees_of_freedom}, p = {chi2_p:.3f} by χ²".format(**facts)
         + (f", {p:.3f} by bootstrap" if p is not None else ""),
     )
-    about.add_row("explained of the differences", f"{facts['explained']:.1%}")
+    about.add_row("explained share of differences", f"{facts['explained']:.1%}")
     about.add_row("best pair observed", " · ".join(facts["best_pair"]))
     about.add_row("best pair of the fit", " · ".join(facts["best_pair_of_fit"]))
     about.add_row("best in their row and column", str(len(facts["local_maxima"])))

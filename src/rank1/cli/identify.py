@@ -39,29 +39,27 @@ def identify(
     policy: Policies,
     set_: Set = None,
     confidence: Annotated[
-        float, typer.Option(help="Probability with which the arm found is right.")
+        float, typer.Option(help="Probability that the arm found is the best.")
     ] = 0.95,
     tolerance: Annotated[
-        float, typer.Option(help="How far from the best the arm found may be.")
+        float, typer.Option(help="How far the arm found may be from the best.")
     ] = 0.0,
     n: Annotated[
-        int, typer.Option(help="Pulls after which a run ends without a stop.", **Whole)
+        int, typer.Option(help="Number of pulls after which a run ends without a stop.", **Whole)
     ] = 1_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 100,
     seed: Seed = 1,
     jobs: Jobs = 1,
     any_grid: Annotated[
-        bool, typer.Option("--any-grid", help="Don't let the rule assume that the rank is one.")
+        bool, typer.Option("--any-grid", help="Don't assume that the grid has rank one.")
     ] = False,
     rule: Annotated[
         str,
         typer.Option(
-            help="Evidence to stop by: kt, or sharp (fewer pulls; not where means drift)."
+            help="Evidence for stopping: kt, or sharp (fewer pulls, but not if means drift)."
         ),
     ] = "kt",
-    method: Annotated[
-        str, typer.Option(help="How runs are played: auto, steps or stages.")
-    ] = "auto",
+    method: Annotated[str, typer.Option(help="How to play runs: auto, steps or stages.")] = "auto",
     shuffle: Shuffle = False,
     delay: Delay = "0",
     missing: Missing = 0.0,
@@ -72,11 +70,11 @@ def identify(
     address: Address = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw how many runs had stopped when: a .png, .svg or .pdf file."),
+        typer.Option(help="Plot the share of stopped runs to this .png, .svg or .pdf file."),
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Play policies until the best arm is known, and print how many pulls that took."""
+    """Play policies until the best arm is known, and print the number of pulls."""
     from rank1 import simulation
     from rank1.atomic import check_writable
     from rank1.plots import checked_ending, save_figure
@@ -107,11 +105,11 @@ def identify(
     if ended and not json_:
         names = ", ".join(each.label for each in ended)
         print(
-            f"Runs of {names} that were not stopped count with n = {found.n:,} pulls.",
+            f"Runs of {names} that did not stop count as n = {found.n:,} pulls.",
             file=sys.stderr,
         )
     if interrupted:
-        print(f"{ending()}: these are the runs that were finished.", file=sys.stderr)
+        print(f"{ending()}: these are the runs that were completed.", file=sys.stderr)
         sys.exit(status())
 
 
@@ -151,8 +149,8 @@ def _show(found: Any) -> None:
     show(table)
     if bound is not None:
         what = {
-            "rank_one": "if the grid is known to be of rank one",
+            "rank_one": "if the grid is known to have rank one",
             "unimodal": "if the grid is known to be unimodal",
-            "any": "if nothing is known of the grid",
+            "any": "if nothing is known about the grid",
         }[bound["structure"]]
-        show(f"÷ bound: average pulls over T*·log(1/α) = {bound['pulls']:,.0f}, {what}.")
+        show(f"÷ bound: average pulls divided by T*·log(1/α) = {bound['pulls']:,.0f}, {what}.")

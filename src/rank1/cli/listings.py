@@ -10,7 +10,7 @@ from rank1.cli.options import Json
 
 @app.command(epilog="Example: rank1 policies --json")
 def policies(json_: Json = False) -> None:
-    """List the policies, with the settings each takes."""
+    """List the policies and their settings."""
     from rank1.settings import all_policies
 
     _list("policy", all_policies(), json_)
@@ -18,7 +18,7 @@ def policies(json_: Json = False) -> None:
 
 @app.command(epilog="Example: rank1 problems --json")
 def problems(json_: Json = False) -> None:
-    """List the problems, with the settings each takes."""
+    """List the problems and their settings."""
     from rank1.problems import PROBLEMS
 
     _list("problem", PROBLEMS, json_)

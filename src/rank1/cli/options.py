@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def whole(text: str) -> int:
-    """A whole number, also written as 2e6.
+    """Parse an integer, which may be written as 2e6.
 
     >>> whole("2e6"), whole("2_000"), whole("-1")
     (2000000, 2000, -1)
@@ -54,7 +54,7 @@ def whole(text: str) -> int:
 
 
 def real(text: str) -> float:
-    """A number.
+    """Parse a number.
 
     >>> real("0.98")
     0.98
@@ -66,7 +66,7 @@ def real(text: str) -> float:
 
 
 def problem_of(name: str, settings: list[str] | None) -> Problem:
-    """The problem that --problem and --set name."""
+    """The problem given by --problem and --set."""
     from rank1.problems import PROBLEMS
     from rank1.settings import build, parse_settings
 
@@ -74,7 +74,7 @@ def problem_of(name: str, settings: list[str] | None) -> Problem:
 
 
 def number_or_settings(text: str, what: str) -> Any:
-    """A number, a JSON list, or name=value,name=value as a dict.
+    """Parse a number, a JSON list, or name=value,name=value as a dict.
 
     >>> number_or_settings("1e3", "--delay"), number_or_settings("[1, 0.5]", "--drift")
     (1000.0, [1, 0.5])
@@ -94,7 +94,7 @@ def number_or_settings(text: str, what: str) -> Any:
     return real(text)
 
 
-#: For an option of one command only: Annotated[int, typer.Option(parser=whole, metavar="NUMBER")].
+#: For options of a single command: Annotated[int, typer.Option(parser=whole, metavar="NUMBER")].
 Whole = {"parser": whole, "metavar": "NUMBER"}
 Real = {"parser": real, "metavar": "NUMBER"}
 
@@ -102,58 +102,66 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
 ]
 ProblemName = Annotated[
-    str, typer.Option("--problem", help="Name of the problem: see `rank1 problems`.")
+    str,
+    typer.Option("--problem", help="Name of the problem: see `rank1 problems`.", metavar="NAME"),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting of the problem, as name=value; lists as JSON."),
+    typer.Option(
+        "--set",
+        help="A setting of the problem; write lists as JSON. Can be repeated.",
+        metavar="NAME=VALUE",
+    ),
 ]
 Policies = Annotated[
     list[str],
     typer.Option(
         "--policy",
         help="Name of a policy, or module:Class, with settings after a colon: see `rank1 "
-        "policies`.",
+        "policies`. Can be repeated.",
+        metavar="POLICY",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)]
+Seed = Annotated[
+    int, typer.Option(help="Random seed: the same seed gives the same numbers.", **Whole)
+]
 Delay = Annotated[
     str,
     typer.Option(
-        help="Steps by which rewards come late, on average; or exactly, by what they are, as in "
+        help="Mean delay of rewards in steps; or exact delays by outcome, such as "
         "success=0,failure=2000."
     ),
 ]
-Missing = Annotated[float, typer.Option(help="Share of rewards that never come.", **Real)]
-Batch = Annotated[int, typer.Option(help="Steps after which rewards come, together.", **Whole)]
+Missing = Annotated[float, typer.Option(help="Share of rewards that never arrive.", **Real)]
+Batch = Annotated[int, typer.Option(help="Rewards arrive together every BATCH steps.", **Whole)]
 Drift = Annotated[
     str | None,
     typer.Option(
-        help="All means rise and fall, as in amplitude=0.9,period=3000; or multipliers by step, as "
-        "a JSON list."
+        help="Let all means rise and fall, as in amplitude=0.9,period=3000; or a JSON list of "
+        "multipliers by step."
     ),
 ]
-Jobs = Annotated[
-    int, typer.Option(help="Runs played side by side; -1 for one on each core.", **Whole)
-]
-Checkpoints = Annotated[int, typer.Option(help="Points of each curve.", **Whole)]
+Jobs = Annotated[int, typer.Option(help="Number of parallel runs; -1 for one per core.", **Whole)]
+Checkpoints = Annotated[int, typer.Option(help="Number of points on each curve.", **Whole)]
 Backend = Annotated[
     str,
     typer.Option(
         "--backend",
         "--engine",
-        help="Where runs are played: threads, processes (or local), dask or ray.",
+        help="Where to play: threads, processes (or local), dask or ray.",
     ),
 ]
 Address = Annotated[
     str | None,
-    typer.Option(help="Of a Dask or Ray cluster; without it one starts on this machine."),
+    typer.Option(help="Address of a Dask or Ray cluster; default: start one on this machine."),
 ]
 Shuffle = Annotated[
     bool,
-    typer.Option("--shuffle", help="Relabel the levels at random in each run: ties favour no arm."),
+    typer.Option(
+        "--shuffle", help="Relabel the levels at random in each run, to break ties fairly."
+    ),
 ]
 Store = Annotated[
     str | None,
-    typer.Option(help="Folder that keeps finished runs: the same command reads them back."),
+    typer.Option(help="Folder for finished runs: the same command reads them instead of playing."),
 ]

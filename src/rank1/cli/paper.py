@@ -15,7 +15,7 @@ from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
 from rank1.errors import InputError, MissingPackageError
 from rank1.paper import ARTEFACTS, PAPERS, Options
 
-#: What stands for several: the first paper's, and everything.
+#: Names for several artefacts: the first paper's, and all.
 SEVERAL = {"all": PAPERS[0].artefacts, "all-papers": ARTEFACTS}
 CHOICES = (*ARTEFACTS, *SEVERAL)
 DEFAULT = Options()
@@ -25,11 +25,11 @@ DEFAULT = Options()
 def paper(
     artefact: Annotated[str, typer.Argument(help=f"One of {', '.join(CHOICES)}.")] = "all",
     runs: Annotated[
-        int | None, typer.Option(help="Runs of each cell; the paper's 20 by default.", **Whole)
+        int | None, typer.Option(help="Runs of each cell; default: 20, as in the paper.", **Whole)
     ] = None,
     n: Annotated[
         int | None,
-        typer.Option(help="Number of steps; the paper's 2 million by default.", **Whole),
+        typer.Option(help="Number of steps; default: 2 million, as in the paper.", **Whole),
     ] = None,
     seed: Seed = 1,
     jobs: Jobs = -1,
@@ -37,40 +37,42 @@ def paper(
     address: Address = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for what is written; by default report, quick: report-quick."),
+        typer.Option(help="Output folder; default: report, with --quick report-quick."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A first look: 5 runs of 200,000 steps, labelled so.")
+        bool,
+        typer.Option("--quick", help="A first look: 5 runs of 200,000 steps, labelled as such."),
     ] = False,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of MovieLens 1M, for figure3.")
+        Path | None, typer.Option(help="Folder with MovieLens 1M, for figure3.")
     ] = None,
     accept_licence: Annotated[
         bool,
         typer.Option(
             "--accept-licence",
-            help="I accept the terms of MovieLens 1M: download it. Else figure3 has stand-in data.",
+            help="I accept the terms of MovieLens 1M: download it. Otherwise figure3 uses "
+            "stand-in data.",
         ),
     ] = False,
     scale: Annotated[
         str,
-        typer.Option(help="figure3: worth of s stars: unit (s−1)/4, fifths s/5 or stars s."),
+        typer.Option(help="figure3: value of s stars: unit (s−1)/4, fifths s/5 or stars s."),
     ] = DEFAULT.scale,
     sigma: Annotated[
         str,
-        typer.Option(help="figure3: standard deviation of a rating, in stars, or estimated."),
+        typer.Option(help="figure3: standard deviation of a rating in stars, or estimated."),
     ] = str(DEFAULT.sigma),
     iterations: Annotated[
-        int, typer.Option(help="figure3: steps of the completion of the ratings.", **Whole)
+        int, typer.Option(help="figure3: steps of the matrix completion.", **Whole)
     ] = DEFAULT.iterations,
     block_seed: Annotated[
         int, typer.Option(help="figure3: seed of the random groups and movies.", **Whole)
     ] = DEFAULT.block_seed,
     json_: Json = False,
 ) -> None:
-    """Reproduce the papers' experiments, beside their own numbers; index.html shows them all.
+    """Reproduce the papers' experiments, beside the published numbers; index.html shows them all.
 
-    all is Stochastic Rank-1 Bandits, trinh2020 the paper on UTS, all-papers both.
+    all: Stochastic Rank-1 Bandits; trinh2020: the paper on UTS; all-papers: both.
     """
     from rank1 import checks
     from rank1.paper.movielens.problem import SCALES
@@ -98,7 +100,7 @@ def paper(
     try:
         options.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        expected = "a folder that may be written to"
+        expected = "a writable folder"
         raise InputError("out", str(options.out), expected, error.strerror) from None
     if "figure3" in names:
         options = _with_data(options)
@@ -112,7 +114,7 @@ def paper(
         print(
             f"{ending()}."
             + (
-                f" Finished cells are kept in {options.store}; the same command goes on from there."
+                f" Finished cells are in {options.store}; the same command continues from there."
                 if options.store.is_dir()
                 else ""
             ),
@@ -146,10 +148,10 @@ def _sigma(text: str) -> float | Literal["estimated"]:
 
 
 def _with_data(options: Options) -> Options:
-    """What is wrong with the data is found out before minutes of work."""
+    """Check the data before minutes of work."""
     from rank1.paper.movielens import downloaded, obtain
 
-    # A user who has the data in the cache has accepted its terms.
+    # A user with the data in the cache has accepted its terms.
     accepted = options.accept_licence or (options.data_dir is None and downloaded() is not None)
     fetch = options.accept_licence and options.data_dir is None and downloaded() is None
     if fetch and importlib.util.find_spec("pooch") is None:
@@ -182,7 +184,7 @@ def _make(name: str, options: Options, quiet: bool) -> dict[str, Any]:
 
 
 def _report(options: Options, quiet: bool) -> None:
-    """The page of what was made with these options, now and before."""
+    """Write the page of everything made with these options, now and before."""
     from rank1.paper.artefact import read_all
     from rank1.paper.report import write
 
@@ -193,6 +195,6 @@ def _report(options: Options, quiet: bool) -> None:
     if others := [name for name in made if name not in read_all(options)]:
         print(
             f"Not on the page, because made with other options: {', '.join(others)}. "
-            "With --out this can go to a folder of its own.",
+            "Use --out to write to a separate folder.",
             file=sys.stderr,
         )

@@ -13,23 +13,29 @@ from rank1.errors import InputError
 
 Where = Annotated[
     list[str] | None,
-    typer.Option("--where", help="Keep to one value of a setting, K=8, or to several, K=[8,16]."),
+    typer.Option(
+        "--where", help="Only these values of a setting: K=8, or K=[8,16].", metavar="NAME=VALUE"
+    ),
 ]
-Result = Annotated[Path, typer.Argument(help="What `rank1 sweep` or `rank1 simulate --out` wrote.")]
+Result = Annotated[
+    Path, typer.Argument(help="A file from `rank1 sweep` or `rank1 simulate --out`.")
+]
 
 
 @app.command(epilog="Example: rank1 plot result.parquet --x delta_u --facet K --out regret.png")
 def plot(
     result: Result,
     out: Annotated[Path, typer.Option(help="A .png, .svg or .pdf file.")] = Path("plot.png"),
-    x: Annotated[str, typer.Option(help="A setting that is a number, or step.")] = "step",
+    x: Annotated[str, typer.Option(help="A numeric setting, or step.")] = "step",
     y: Annotated[
         str | None,
-        typer.Option(help="A second setting: shows which policy wins at each x and y."),
+        typer.Option(help="A second setting: show which policy wins at each x and y."),
     ] = None,
     facet: Annotated[
         list[str] | None,
-        typer.Option(help="A panel for each value of this setting; a second one goes down."),
+        typer.Option(
+            help="One panel per value of this setting; a second facet goes down.", metavar="NAME"
+        ),
     ] = None,
     where: Where = None,
     regret: Annotated[str, typer.Option(help="expected or realised.")] = "expected",
@@ -37,7 +43,7 @@ def plot(
     log_y: Annotated[bool, typer.Option("--log-y", help="A logarithmic y axis.")] = False,
     json_: Json = False,
 ) -> None:
-    """Draw a file of results: mean regret against a setting, or which policy wins where."""
+    """Plot a file of results: mean regret against a setting, or which policy wins where."""
     from rank1.plots import checked_ending, save_figure
     from rank1.settings import parse_settings
     from rank1.sweeps import read_sweep
@@ -49,7 +55,7 @@ def plot(
     if y is None:
         figure, document = plot_lines(sweep, x, facet or [], kept, regret, log_x, log_y)
     elif log_x or log_y:
-        hint = "logarithmic axes are for lines; with --y every value has a square"
+        hint = "logarithmic axes are for lines; with --y each value is a square"
         raise InputError("y", y, "left out with --log-x and --log-y", hint)
     else:
         figure, document = plot_winners(sweep, x, y, facet or [], kept, regret)

@@ -7,18 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, print_json, show
+from rank1.cli.app import Commands, app, print_json, show
 from rank1.cli.options import Json, Real, Whole
 from rank1.errors import MissingPackageError
 
 serve_app = typer.Typer(
+    cls=Commands,
     invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Serve live studies over HTTP, with a page that shows them.",
     epilog="Example: rank1 serve --storage rank1.db --port 8000",
 )
 token_app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -39,48 +40,55 @@ def serve(
     context: typer.Context,
     host: Annotated[str | None, typer.Option(help="Address; default: 127.0.0.1.")] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port; default: 8000; 0 for any that is free.", **Whole)
+        int | None, typer.Option(help="Port; default: 8000; 0 for any free port.", **Whole)
     ] = None,
     storage: Annotated[
         str | None, typer.Option(help="A file (default: rank1.db), or postgresql://….")
     ] = None,
     tokens: File = None,
     max_body: Annotated[
-        int | None, typer.Option(help="The largest body, in bytes.", **Whole)
+        int | None,
+        typer.Option(help="Largest body of a request, in bytes; default: 4 MiB.", **Whole),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Requests a second of one token.", **Real)
+        float | None, typer.Option(help="Requests per second of one token; default: 5000.", **Real)
     ] = None,
     patience: Annotated[
-        float | None, typer.Option(help="Seconds that a body may take to arrive.", **Real)
+        float | None,
+        typer.Option(help="Timeout for receiving a body, in seconds; default: 10.", **Real),
     ] = None,
     drain: Annotated[
-        float | None, typer.Option(help="Seconds for requests to finish at the end.", **Real)
+        float | None,
+        typer.Option(help="Seconds to finish requests at shutdown; default: 10.", **Real),
     ] = None,
-    connections: Annotated[int | None, typer.Option(help="Connections at once.", **Whole)] = None,
+    connections: Annotated[
+        int | None,
+        typer.Option(help="Largest number of simultaneous connections; default: 2000.", **Whole),
+    ] = None,
     access_log: Annotated[
-        bool | None, typer.Option(help="A line in the log for each request.")
+        bool | None, typer.Option(help="Log a line for each request; default: no.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes that serve, with PostgreSQL.", **Whole)
+        int | None,
+        typer.Option(help="Number of server processes, with PostgreSQL; default: 1.", **Whole),
     ] = None,
     webhook: Annotated[
         str | None,
-        typer.Option(help="Where to send webhooks; RANK1_SERVE_WEBHOOK_SECRET signs them."),
+        typer.Option(help="URL for webhooks; RANK1_SERVE_WEBHOOK_SECRET signs them."),
     ] = None,
     config: ConfigFile = None,
     demo: Annotated[
         bool,
-        typer.Option("--demo", help="With a study of simulated visitors on a real grid."),
+        typer.Option("--demo", help="Add a demo study with simulated visitors on a real grid."),
     ] = False,
     show_config: Annotated[
-        bool, typer.Option("--show-config", help="Print the settings as JSON, and end.")
+        bool, typer.Option("--show-config", help="Print the settings as JSON, and exit.")
     ] = False,
 ) -> None:
     """Serve live studies over HTTP, with a page that shows them.
 
-    Settings come from flags, then from the environment (RANK1_SERVE_PORT and so on), then from a
-    TOML file.
+    Settings come from flags, then from the environment (such as RANK1_SERVE_PORT), then from a TOML
+    file.
     """
     if context.invoked_subcommand is not None:
         return
@@ -124,20 +132,21 @@ def _tokens(file: str | None, config: str | None = None) -> Any:
 def create(
     role: Annotated[str, typer.Option(help="browser, reader, writer or admin.")],
     study: Annotated[
-        list[str] | None, typer.Option(help="A study it is for, may be repeated; default: all.")
+        list[str] | None,
+        typer.Option(help="A study it is valid for; can be repeated; default: all."),
     ] = None,
-    note: Annotated[str, typer.Option(help="A note for the list.")] = "",
+    note: Annotated[str, typer.Option(help="A note, shown in the list.")] = "",
     origin: Annotated[
         list[str] | None,
         typer.Option(
-            help="For browser: a page's origin, such as https://shop.example; repeatable."
+            help="For browser: the origin of a page, such as https://shop.example; can be repeated."
         ),
     ] = None,
     days: Annotated[
         float | None, typer.Option(help="Days until it expires; default: never.", **Real)
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Requests a second; default: the service's.", **Real)
+        float | None, typer.Option(help="Requests per second; default: the service's.", **Real)
     ] = None,
     tokens: File = None,
     config: ConfigFile = None,
@@ -168,7 +177,7 @@ def list_(tokens: File = None, config: ConfigFile = None, json_: Json = False) -
 
 @token_app.command(epilog="Example: rank1 serve token revoke 5d41402a")
 def revoke(
-    id: Annotated[str, typer.Argument(help="Id of the token, as the list has it.")],
+    id: Annotated[str, typer.Argument(help="Id of the token, as in the list.")],
     tokens: File = None,
     config: ConfigFile = None,
     json_: Json = False,

@@ -55,17 +55,17 @@ def simulate(
     batch: Batch = 1,
     drift: Drift = None,
     forgetting: Annotated[
-        float | None, typer.Option(help="Half-life of what is learned, in rewards.", **Real)
+        float | None, typer.Option(help="Half-life of learned data, in rewards.", **Real)
     ] = None,
     store: Store = None,
     backend: Backend = "threads",
     address: Address = None,
     out: Annotated[Path | None, typer.Option(help="Write the runs to this Parquet file.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the curves into this .png, .svg or .pdf file.")
+        Path | None, typer.Option(help="Plot the curves to this .png, .svg or .pdf file.")
     ] = None,
     bounds: Annotated[
-        bool, typer.Option("--bounds", help="Draw the theoretical bounds into the figure, too.")
+        bool, typer.Option("--bounds", help="Add the theoretical bounds to the plot.")
     ] = False,
     json_: Json = False,
 ) -> None:
@@ -83,11 +83,11 @@ def simulate(
         if path is not None:
             check_writable(path)
     if out is not None and plot is not None and out.resolve() == plot.resolve():
-        raise InputError("plot", str(plot), "another file than --out")
+        raise InputError("plot", str(plot), "a different file from --out")
     if plot is not None:
         checked_ending(plot, "--plot")
     elif bounds:
-        hint = "bounds are drawn into its figure, as in --plot a.png"
+        hint = "bounds are part of a plot; add --plot a.png"
         raise InputError("plot", None, "given with --bounds", hint, got="none")
     result, interrupted = finished(
         lambda: simulation.simulate(
@@ -108,8 +108,8 @@ def simulate(
     if interrupted:
         played = {outcome.label for outcome in result.outcomes}
         others = ", ".join(each.label for each in policies if each.label not in played)
-        also = f" None of {others} was." if others else ""
-        what = f"{ending()}: these are the runs that were finished.{also}"
+        also = f" No run of {others} was." if others else ""
+        what = f"{ending()}: these are the runs that were completed.{also}"
         print(what, file=sys.stderr)
         sys.exit(status())
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @app.command(epilog="Example: rank1 sweep grid.toml --store cells --out result.parquet")
 def sweep(
     grid: Annotated[
-        Path | None, typer.Argument(help="A TOML file: problems, policies, n, runs.")
+        Path | None, typer.Argument(help="A TOML file with problems, policies, n and runs.")
     ] = None,
     store: Annotated[
-        Path, typer.Option(help="Folder that keeps finished cells; sweeps may share it.")
+        Path, typer.Option(help="Folder for finished cells; sweeps can share it.")
     ] = Path("cells"),
     out: Annotated[Path, typer.Option(help="Parquet file for the result.")] = Path(
         "result.parquet"
@@ -35,30 +35,30 @@ def sweep(
     address: Address = None,
     jobs: Jobs = -1,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check the grid and say what it would take.")
+        bool, typer.Option("--dry-run", help="Only check the grid and estimate the time.")
     ] = False,
     example: Annotated[
-        bool, typer.Option("--example", help="Print a grid to start from, and nothing else.")
+        bool, typer.Option("--example", help="Print an example grid, and nothing else.")
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Play every policy on every problem of a grid; a sweep that was stopped goes on."""
+    """Play every policy on every problem of a grid; a stopped sweep can be continued."""
     if example:
         from rank1.sweeps.grid import EXAMPLE
 
         print(EXAMPLE, end="")
         return
     if grid is None:
-        hint = "print one to start from with: rank1 sweep --example"
+        hint = "print an example with: rank1 sweep --example"
         raise InputError("grid", None, "a TOML file", hint, got="none")
     try:
         sys.exit(_sweep(grid, store, out, backend, address, jobs, dry_run, json_))
     except KeyboardInterrupt:
         if dry_run:
             raise
-        kept = "Nothing was finished; to begin again"
+        kept = "Nothing was finished; to start again"
         if store.is_dir():
-            kept = f"What is finished is kept in {store}; to go on from there"
+            kept = f"Finished cells are in {store}; to continue"
         command = shlex.join(["rank1", *sys.argv[1:]])
         print(f"{ending()}. {kept}: {command}", file=sys.stderr)
         sys.exit(status())
@@ -84,7 +84,7 @@ def _sweep(
     if address is not None and backend not in ("dask", "ray"):
         raise InputError("backend", backend, "dask or ray with --address")
     if out.resolve() == grid.resolve():
-        raise InputError("out", str(out), "another file than the grid")
+        raise InputError("out", str(out), "a different file from the grid")
     jobs = checks.jobs("jobs", jobs)
     chosen = sweeps.read_grid(grid)
     if not dry_run:
@@ -118,14 +118,14 @@ def _sweep(
             f"Written: {out}, {rows:,} rows" + (f", {missing:,} runs missing." if missing else ".")
         )
     if not rows and out.is_file():
-        print(f"{out} was not replaced: it has more of this sweep.", file=sys.stderr)
+        print(f"{out} was not replaced: it has more runs of this sweep.", file=sys.stderr)
     if failed:
         _report(failed)
     return 1 if failed else 0
 
 
 def _about(cell: RunCell) -> dict[str, Any]:
-    """What a cell is of, in plain values."""
+    """The series of a cell, as plain values."""
     series: Any = cell.series
     return {
         "problem": series.problem.description["name"],
@@ -169,8 +169,8 @@ def _lines(document: dict[str, Any], todo: Plan[Any], jobs: int) -> list[str]:
 
 def _report(failed: list[tuple[RunCell, Failure]], limit: int = 20) -> None:
     print(
-        f"{len(failed):,} cells failed; what others gave is kept, and the same command tries these "
-        "again:",
+        f"{len(failed):,} cells failed; the results of the others are stored, and the same command "
+        "retries these:",
         file=sys.stderr,
     )
     for cell, why in failed[:limit]:

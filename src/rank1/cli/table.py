@@ -9,7 +9,7 @@ from rank1.cli.plot import Result, Where
 
 @app.command(epilog="Example: rank1 table result.parquet --where K=8")
 def table(result: Result, where: Where = None, json_: Json = False) -> None:
-    """Print regret at the end of a file's runs: mean and standard error."""
+    """Print the final regret of the runs in a file: mean and standard error."""
     import polars as pl
     from rich import box
     from rich.table import Table
@@ -44,6 +44,6 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
             "*" if row["best"] else "",
         )
     if sweep.gap:
-        shown.caption = f"{sweep.gap}: these figures are of what is there."
+        shown.caption = f"{sweep.gap}: these figures are from the others."
         shown.caption_justify = "left"
     show(shown, width=1000)

@@ -1,11 +1,11 @@
 """Python first, compiled by Numba when it pays, with a disk cache keyed by the source.
 
 - `dispatch`: functions that may be compiled, and functions that *are* the method of their argument,
-- `kernels`: what is compiled now, in the background or never, and where it is kept,
-- `machine`: what Numba is told; only this imports it,
+- `kernels`: what is compiled now, in the background or never, and where it is cached,
+- `machine`: the interface to Numba, and the only module that imports it,
 - `explain`: a mistake in a policy, in one line instead of Numba's hundred,
 - `digest`: what something depends on, with `sources`, the files that a module imports,
-- `generators`: random number generators that compiled code may be given,
+- `generators`: random number generators for compiled code,
 - `records`: scalars of a state by name.
 """
 

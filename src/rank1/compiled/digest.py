@@ -1,7 +1,7 @@
-"""Digests of values and of code: what a kernel, or a run, depends on.
+"""Digests of values and of code: what a kernel or a run depends on.
 
-A function or a class counts by the source files that its module depends on (`sources`); a value by
-what it is made of.
+A function or a class is represented by the source files that its module depends on (`sources`); a
+value by its parts.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from rank1.errors import NoDigest, shown
 __all__ = ["digest"]
 
 _SCALARS = frozenset({type(None), bool, int, float, complex, str, bytes, range, type(...)})
-_LARGE = 2**1000  # there is a limit to the number of digits that Python writes
+_LARGE = 2**1000  # Python limits the number of digits that it prints
 
 
 def digest(*things: Any) -> str:
-    """A number, in hexadecimal, that changes with anything that the things depend on.
+    """A hexadecimal number that changes with anything that the things depend on.
 
     It is the same in every process of one version of Python. The order of dicts and sets doesn't
-    count. An object may have a method `__digest__`, which returns what tells it from others.
+    count. An object may have a method `__digest__`, which returns what distinguishes it.
 
     Raises
     ------
     NoDigest
-        For what is another thing in every process: a lock, an open file, a function or class that
-        was defined in `__main__`, in a notebook or inside a function.
+        For things that differ in every process: a lock, an open file, a function or class that was
+        defined in `__main__`, in a notebook or inside a function.
 
     Examples
     --------
@@ -47,12 +47,12 @@ def digest(*things: Any) -> str:
     try:
         told = ",".join([_told(thing, ()) for thing in things])
     except RecursionError:
-        raise NoDigest("no digest can be taken of what is nested so deeply") from None
+        raise NoDigest("no digest can be taken of something nested so deeply") from None
     return hashlib.sha256(f"digest 2 {told}".encode()).hexdigest()
 
 
 def _told(thing: Any, around: tuple[int, ...]) -> str:
-    """A text that tells a thing from all others; `around` are the things that it lies in."""
+    """A text that identifies a thing; `around` are the ids of the objects that contain it."""
     kind = type(thing)
     if kind in _SCALARS:
         large = kind is int and not -_LARGE < thing < _LARGE
@@ -62,7 +62,7 @@ def _told(thing: Any, around: tuple[int, ...]) -> str:
     if isinstance(thing, np.dtype):
         return f"dtype {thing!r} {thing.itemsize}"
     if id(thing) in around:
-        raise NoDigest(f"no digest can be taken of {shown(kind)}", "it is a part of itself")
+        raise NoDigest(f"no digest can be taken of {shown(kind)}", "it contains itself")
     around = (*around, id(thing))
     if kind in (list, tuple):
         return f"{kind.__name__}[{','.join([_told(part, around) for part in thing])}]"
@@ -83,7 +83,7 @@ def _told(thing: Any, around: tuple[int, ...]) -> str:
 
 
 def _code(thing: Any) -> str:
-    """A function or a class: its name, and all the source that its module depends on."""
+    """A function or a class: its name, and all source that its module depends on."""
     name = getattr(thing, "__qualname__", thing.__name__)
     home = getattr(thing, "__module__", None) or whichmodule(thing, name)
     if version := version_of(home):
@@ -100,19 +100,19 @@ def _array(array: Any, around: tuple[int, ...]) -> str:
     header = f"array {array.dtype!r} {array.shape}"
     if array.dtype.hasobject:
         return f"{header} {_told(array.tolist(), around)}"
-    if array.dtype.names:  # between its entries a record may have gaps, filled with anything
+    if array.dtype.names:  # a record may have gaps between its entries, with arbitrary content
         return f"{header} {[_array(array[name], around) for name in array.dtype.names]}"
     return f"{header} {hashlib.sha256(array.tobytes()).hexdigest()}"
 
 
 def _as_pickled(thing: Any, around: tuple[int, ...]) -> str:
-    """What `pickle` would keep of an object: its class, attributes and items."""
+    """What `pickle` would store of an object: its class, attributes and items."""
     kind = type(thing)
     try:
         kept: Any = thing.__reduce_ex__(4)
     except Exception as error:
         raise NoDigest(f"no digest can be taken of {shown(thing)}", str(error)) from error
-    if isinstance(kept, str):  # the name of a single thing
+    if isinstance(kept, str):  # the name of a singleton
         home = whichmodule(thing, kept)
         return f"{home}.{kept} {version_of(home) or source_digest(home)}"
     make, arguments, state, items, pairs = (*kept, None, None, None)[:5]
@@ -121,7 +121,7 @@ def _as_pickled(thing: Any, around: tuple[int, ...]) -> str:
 
 
 def _own(kind: type, state: Any) -> Any:
-    """An object's state without what is computed from the rest of it and kept."""
+    """An object's state without cached values computed from the rest."""
     if isinstance(state, tuple):
         return tuple(_own(kind, part) for part in state)
     if not isinstance(state, dict):

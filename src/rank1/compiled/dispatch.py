@@ -2,10 +2,10 @@
 
 A policy's state and a problem's law are NamedTuples of plain arrays. Their methods are ordinary
 Python functions; `method` makes a function that, inside compiled code, *is* the method of whatever
-NamedTuple it is called with. A loop written once is so specialised for each pair of state and law.
+NamedTuple it is called with. So a loop written once is specialised for each pair of state and law.
 
-Python first: every decorator here returns a plain function and notes what Numba has to know of it.
-Numba is imported, and learns what was noted, when the first kernel is compiled.
+Every decorator here returns a plain Python function and only notes what Numba has to know about it.
+Numba is imported, and gets the notes, when the first kernel is compiled.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 # code can't allocate: a policy that did so in every step would not compile.
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
-# Functions are compiled again for each set of options of their callers: the fewer sets the better.
+# Functions are recompiled for each set of options of their callers: the fewer sets the better.
 HELPER: Any = {**OPTIONS, "no_cfunc_wrapper": True}
 INLINED: Any = {**HELPER, "forceinline": True}
 
-#: What Numba hasn't learned yet: a function, what chooses its implementation, and the options.
-#: Adding and taking are atomic, so that a module may be imported while another thread compiles.
+#: What Numba doesn't know yet: a function, the chooser of its implementation, and the options.
+#: Adding and taking are atomic, so a module may be imported while another thread compiles.
 noted: deque[tuple[Callable[..., Any], Callable[..., Any], Any]] = deque()
 
 
@@ -38,19 +38,19 @@ def jit(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Let compiled code inline a function, for what happens in every step.
+    """Let compiled code inline a function that is called in every step.
 
-    Handing a state of many arrays to a function that isn't inlined costs more than the step itself.
+    Passing a state of many arrays to a function that isn't inlined costs more than the step itself.
     """
     noted.append((function, lambda *args, **kwargs: function, INLINED))
     return function
 
 
 def overload_of(function: Callable[..., Any], *, inline: bool = False) -> Callable[[F], F]:
-    """Choose what compiled code runs in place of `function`, as Numba's `overload` does.
+    """Choose what compiled code runs instead of `function`, like Numba's `overload`.
 
     The decorated function gets the types of the arguments and returns an implementation, or None
-    where there is none for these types.
+    if there is none for these types.
     """
 
     def note(chooser: F) -> F:

@@ -1,8 +1,8 @@
 """A mistake in a policy or a law, in one line instead of Numba's hundred.
 
-What can be seen in the source is looked for there: names and attributes that don't exist, results
-of the wrong shape. For all else each method is compiled by itself, so that Numba's error is about
-its lines and not about the loop around it.
+Mistakes that are visible in the source are found there: names and attributes that don't exist,
+results of the wrong shape. For all others each method is compiled separately, so that Numba's error
+is about its lines and not about the loop around it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rank1.errors import PolicyError, shown
 
 __all__ = ["explain"]
 
-#: What a pull is made of.
+#: The parts of a pull.
 PULL = ("arm", "tag")
 MUST = f"choose must return ({', '.join(PULL)}), whole numbers"
-#: What compiled code calls, with the arguments.
+#: The methods that compiled code calls, with their arguments.
 STATE = {
     "choose": ("rng",),
     "update": (*PULL, "reward"),
@@ -34,12 +34,12 @@ STATE = {
     "load": ("arm", "count", "total"),
 }
 LAW = {"draw": ("arm", "rng"), "gap": ("arm",)}
-#: What Numba says where memory would have to be allocated.
+#: Numba's messages for code that would have to allocate memory.
 ALLOCATES = ("NRT required but not enabled", "Only accept returning of array passed")
 
 
 class Mistake(NamedTuple):
-    """Where a mistake is, and what it is."""
+    """A mistake, and where it is."""
 
     function: FunctionType
     line: int
@@ -47,12 +47,12 @@ class Mistake(NamedTuple):
 
 
 def explain(error: Exception, *arguments: Any) -> PolicyError:
-    """What is wrong with a policy's or a law's code that Numba can't compile, in one line.
+    """Explain in one line why Numba can't compile the code of a policy or a law.
 
     Parameters
     ----------
     error
-        What Numba raised; its text is kept as `details`.
+        Numba's error; its text is kept as `details`.
     arguments
         The states and laws, or their classes. With a state, types are checked, too.
 
@@ -62,7 +62,7 @@ def explain(error: Exception, *arguments: Any) -> PolicyError:
         With `policy` (the state's class), `method`, `file`, `line` and `cause`.
     """
     things = [one for one in arguments if hasattr(one, "_fields")]
-    things.sort(key=lambda one: _class(one).__module__.startswith("rank1."))  # one's own first
+    things.sort(key=lambda one: _class(one).__module__.startswith("rank1."))  # the user's own first
     for thing in things:
         for name in ("choose", "update"):
             if "limits" in thing._fields and not hasattr(thing, name):
@@ -108,7 +108,7 @@ def _mistakes(thing: Any) -> Iterator[Mistake]:
 
 
 def _reached(function: FunctionType) -> Iterator[FunctionType]:
-    """A function, and those of its module that it names, directly or not."""
+    """A function, and the functions of its module that it names, directly or not."""
     todo, seen = [function], {function}
     while todo:
         one = todo.pop()
@@ -135,7 +135,7 @@ def _unknown_names(function: FunctionType) -> Iterator[Mistake]:
 
 
 def _tree(function: FunctionType) -> ast.AST:
-    """A function's source, with the lines of its file; nothing where there is none."""
+    """A function's source, with the line numbers of its file; empty if there is none."""
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
@@ -168,7 +168,7 @@ def _wrong_returns(choose: FunctionType) -> Iterator[Mistake]:
 
 
 def _compiled_alone(thing: Any, method: FunctionType, names: tuple[str, ...]) -> Iterator[Mistake]:
-    """Compile one method; what Numba has against it, or against what it returns."""
+    """Compile one method, and yield what is wrong with it or with its result."""
     import numba
     import numpy as np
     from numba.core.errors import NumbaError
@@ -210,7 +210,7 @@ def _last_return(method: FunctionType) -> int:
 
 
 def _cause(error: Exception, source: str = "") -> str:
-    """The one line of Numba's that says most, or the line of the source that allocates."""
+    """The most informative line of Numba's message, or the line of the source that allocates."""
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = next((line for line in lines if not line.startswith("Failed in nopython")), "")

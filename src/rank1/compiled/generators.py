@@ -1,8 +1,8 @@
-"""Random number generators that compiled code may be given.
+"""Random number generators for compiled code.
 
-Compiled without reference counts, code never gives back the Generator that it was called with:
-each would stay in memory for ever, 2.9 KB a run. So there are only as many as are in use at once,
-and each is set to the next seed.
+Code compiled without reference counts never releases the Generator that it was called with: each
+would stay in memory forever, 2.9 KB per run. So there are only as many as are in use at once, and
+they are reseeded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _idle: list[np.random.Generator] = []
 
 @contextmanager
 def generator(seed: np.random.SeedSequence) -> Iterator[np.random.Generator]:
-    """A generator that gives the numbers of `Generator(PCG64(seed))`, to be used in the block only.
+    """A generator with the numbers of `Generator(PCG64(seed))`, for use within the block only.
 
     >>> import numpy as np
     >>> seed = np.random.SeedSequence(1)
@@ -30,11 +30,11 @@ def generator(seed: np.random.SeedSequence) -> Iterator[np.random.Generator]:
     """
     fresh = np.random.PCG64(seed)
     try:
-        rng = _idle.pop()  # threads take turns at this: both calls are atomic
+        rng = _idle.pop()  # thread-safe: `pop` and `append` are atomic
     except IndexError:
         rng = np.random.Generator(fresh)
     else:
-        # As `pickle` does it: with the seed, so that what it spawns is the same, too.
+        # Like `pickle`: include the seed, so that spawned generators are the same, too.
         bits: Any = rng.bit_generator
         bits.__setstate__(fresh.__getstate__())
     try:

@@ -1,13 +1,13 @@
-"""Kernels: functions compiled for a state and a law, when it pays and from the disk if possible.
+"""Kernels: functions compiled for a state and a law, when it pays, and cached on disk.
 
-Numba's own cache looks at the file of the outermost function only. Here a kernel lies under a
+Numba's own cache only checks the file of the outermost function. Here a kernel is stored under a
 digest of all source files that it depends on, so machine code is never older than its source:
 
     <cache directory>/kernels/<function>-<State>-<Law>/<digest>/
 
-Simulations ask for a `kernel` and wait for it. One ask, one tell or one look at a study asks for
-what is `ready`, which is the Python function until compiled code is there. Numba is imported by
-`kernel`, and by the thread that `in_background` starts.
+Simulations call `kernel` and wait for it. A single ask, tell or look at a study calls `ready`,
+which returns the Python function until compiled code is available. Numba is imported by `kernel`,
+and by the thread that `in_background` starts.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ from rank1.paths import cache_directory
 
 __all__ = ["entry", "in_background", "kernel", "kernel_for", "ready"]
 
-#: Compiling a fold takes about as long as this many events take in Python, ...
+#: Compiling a fold takes about as long as this many events in Python, ...
 LONG = 10_000
-#: ... and loading it from the disk, with Numba, as long as this many.
+#: ... and loading it from disk, including Numba, as long as this many.
 LONG_FROM_DISK = 1_500
-#: A folder that wasn't used for this many seconds is removed when the next version is compiled.
+#: A folder that wasn't used for this many seconds is removed when a new version is compiled.
 WEEK = 7 * 24 * 3600
 
 _kernels: dict[Any, Any] = {}
-#: How much work was done in Python, by kernel.
+#: The amount of work done in Python, by kernel.
 _spent: dict[Any, int] = {}
 _SIMPLE = frozenset({np.ndarray, int, float})
 _log = logging.getLogger(__name__)
 
 
 def kernel(function: Callable[..., Any], *arguments: Any) -> Any:
-    """`function`, compiled for states and laws like those given, from the disk if possible.
+    """`function`, compiled for states and laws like these, from the disk cache if possible.
 
-    A kernel over a class of `__main__` or of a notebook, or one defined inside a function, is
-    compiled anew in each process: such a class is another one each time.
+    A kernel for a class of `__main__` or of a notebook, or for one defined inside a function, is
+    recompiled in each process, because such a class is different each time.
 
-    With NUMBA_DISABLE_JIT=1 in the environment it is the function itself.
+    With NUMBA_DISABLE_JIT=1 in the environment this returns the function itself.
     """
     key = function, tuple(map(_kind, arguments))
     if key not in _kernels:
-        # Of several threads, one wins; what the others made was never called, nor compiled.
+        # If several threads get here, one wins; the other kernels were never called nor compiled.
         _kernels.setdefault(key, _new_kernel(function, arguments))
     return _kernels[key]
 
 
 @functools.cache
 def as_written(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` in Python, where a division by 0 or an overflow warns as little as compiled."""
+    """`function` in Python, without warnings for division by 0 and overflow, as when compiled."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -76,11 +76,11 @@ def as_written(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def ready(function: Callable[..., Any], *arguments: Any, work: int = 1) -> Any:
-    """The compiled kernel if this process has it already, else `function` as it is written.
+    """The compiled kernel if this process already has it, otherwise the Python function.
 
-    This neither imports Numba nor waits for a compiler. After `in_background`, the first call
-    of what is returned also asks for the kernel, and a later `ready` returns that. A process in
-    which a function's `work` has added up starts the background by itself.
+    Neither imports Numba nor waits for a compiler. After `in_background`, the first call of the
+    returned function also requests the kernel, and a later `ready` returns it. When the `work` of
+    a function has added up to enough, this starts the background thread itself.
     """
     key = function, tuple(map(_kind, arguments))
     found = _kernels.get(key)
@@ -104,15 +104,15 @@ def ready(function: Callable[..., Any], *arguments: Any, work: int = 1) -> Any:
 
 
 def kernel_for(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
-    """The kernel where the work is long enough to pay for it, else what is `ready`.
+    """The kernel if the work is long enough to pay for it, otherwise what is `ready`.
 
     Parameters
     ----------
     function, arguments
         As for `kernel`.
     work
-        How many steps or events the call is for. In Python an event takes about a millisecond;
-        compiling takes seconds, and loading from the disk about one.
+        The number of steps or events in the call. In Python an event takes about a millisecond;
+        compiling takes seconds, and loading from disk about one.
     """
     if work >= LONG or (work >= LONG_FROM_DISK and _is_on_disk(function, arguments)):
         return kernel(function, *arguments)
@@ -120,7 +120,7 @@ def kernel_for(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
 
 
 def entry(function: F) -> F:
-    """A function that compiled code inlines and that Python calls as well, compiled there, too."""
+    """Make a function that compiled code inlines, and that is compiled when Python calls it."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -131,10 +131,10 @@ def entry(function: F) -> F:
 
 
 def _kind(argument: Any) -> Any:
-    """What code is compiled for: a class, and those of tuples within and functions."""
+    """What code is specialised for: a class, and those of nested tuples and functions."""
     if not isinstance(argument, tuple):
         return argument if callable(argument) else type(argument)
-    if _SIMPLE.issuperset(map(type, argument)):  # nearly always, and `ask` shouldn't take long
+    if _SIMPLE.issuperset(map(type, argument)):  # nearly always, and `ask` must be fast
         return type(argument)
     inner = [_kind(part) for part in argument if isinstance(part, tuple) or callable(part)]
     return (type(argument), *inner) if inner else type(argument)
@@ -163,10 +163,10 @@ def _new_kernel(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any
 
 
 def in_background() -> None:
-    """Compile in a thread of its own what `ready` is asked for: for processes that live long.
+    """Start a thread that compiles what `ready` is asked for, in long-lived processes.
 
-    The thread ends with the process, which doesn't wait for it. What can't be compiled runs as
-    written, and the log says why.
+    The process doesn't wait for the thread when it ends. Code that can't be compiled runs as
+    Python, and the log says why.
     """
     if _Background.current is None:
         _Background.current = _Background()
@@ -182,13 +182,13 @@ class _Background:
         self._thread.start()
 
     def ask(self, key: Any, *what: Any) -> None:
-        """Compile a function for the arguments of a call, if nobody has asked for it yet."""
+        """Compile a function for the arguments of a call, unless that was requested before."""
         if key not in self.asked:
             self.asked.add(key)
             self._queue.put((key, *what))
 
     def end(self) -> None:
-        """Compile what was asked for, and nothing more."""
+        """Compile everything requested so far, then end the thread."""
         self._queue.put(None)
         self._thread.join()
 
@@ -213,7 +213,7 @@ _compiling = threading.Lock()
 
 
 def _after_fork() -> None:
-    """In the child there is no thread: it starts when it is asked for something."""
+    """The child has no such thread: start one."""
     _compiling.release()
     if _Background.current is not None:
         _Background.current = _Background()
@@ -231,7 +231,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _folder(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Path | None:
-    """Where a kernel is kept; None if it can't be."""
+    """Where a kernel is cached; None if it can't be."""
     kinds = [part for argument in arguments for part in _flat(_kind(argument))]
     if any(map(_is_of_this_process, (function, *kinds))):
         return None
@@ -241,7 +241,7 @@ def _folder(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Path | 
         return cache_directory() / "kernels" / name / digest(_setting(), function, *kinds)[:24]
     except NoDigest as reason:
         _warn(str(reason))
-    except FileError:  # no home: compile in each process
+    except FileError:  # no home directory: compile in each process
         pass
     return None
 
@@ -260,7 +260,7 @@ def _versions() -> tuple[str, ...]:
 
 
 def _setting() -> tuple[Any, ...]:
-    """What machine code depends on beside the source; Numba isn't imported to find out."""
+    """What machine code depends on besides the source, without importing Numba."""
     told = (os.environ.get(f"NUMBA_{name}") for name in ("BOUNDSCHECK", "OPT", "DEBUGINFO"))
     return (*_versions(), sorted(OPTIONS.items()), *told)
 
@@ -268,7 +268,7 @@ def _setting() -> tuple[Any, ...]:
 @functools.cache
 def _warn(reason: str) -> None:
     warnings.warn(
-        f"compiled code can't be kept for the next process: {reason}", RuntimeWarning, stacklevel=5
+        f"can't cache compiled code for the next process: {reason}", RuntimeWarning, stacklevel=5
     )
 
 
@@ -279,12 +279,12 @@ def _is_on_disk(function: Callable[..., Any], arguments: tuple[Any, ...]) -> boo
 
 
 def _make(folder: Path) -> None:
-    """Make a kernel's folder; a new one takes the place of others that aren't used any more."""
-    with contextlib.suppress(OSError):  # nowhere to write: reading may go on
+    """Create a kernel's folder; if it is new, remove others that are no longer used."""
+    with contextlib.suppress(OSError):  # not writable: reading still works
         if not folder.is_dir():
             folder.mkdir(parents=True)
             _prune(folder.parent)
-            _prune(cache_directory())  # where kernels used to lie
+            _prune(cache_directory())  # the former location of kernels
         os.utime(folder)
 
 

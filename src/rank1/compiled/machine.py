@@ -1,6 +1,6 @@
-"""Numba: what it is told of our functions, its cache in folders of ours, its errors in one line.
+"""The interface to Numba: registering our functions, its cache in our folders, short errors.
 
-Importing this imports Numba; `kernels` does so when it first compiles.
+Importing this module imports Numba; `kernels` does so when it first compiles.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def dispatcher(
 ) -> Any:
     """Numba's dispatcher of a function, which compiles it or loads it from a folder when called."""
     made: Any = numba.njit(**OPTIONS)(function)
-    if made is function:  # Numba was told not to compile
+    if made is function:  # Numba is disabled
         return function
     if folder is not None:
         made._cache = _Cache(function, folder)
     compile_for_args = made._compile_for_args
 
     def compile_for(*given: Any) -> Any:
-        """Compile for arguments like these, which nothing is done with."""
+        """Compile for arguments of these types, without calling the function."""
         _register()
         try:
             with _quick_helpers():
@@ -49,13 +49,13 @@ def dispatcher(
                 raise
             raise explain(error, *arguments) from None
 
-    # Numba calls the one when it meets arguments of new types.
+    # Numba calls the first one when it meets arguments of new types.
     made._compile_for_args = made.compile_for = compile_for
     return made
 
 
 def _register() -> None:
-    """Tell Numba what was noted since the last time. No other thread compiles meanwhile."""
+    """Tell Numba what was noted since the last time, while no other thread compiles."""
     with global_compiler_lock:
         while noted:
             function, chooser, options = noted.popleft()
@@ -64,13 +64,13 @@ def _register() -> None:
 
 
 class _Library(JITCodeLibrary):
-    """What only compiled code calls becomes machine code as a part of its kernel, and not before.
+    """Turn functions that only compiled code calls into machine code with their kernel, not before.
 
-    Numba would optimise each function in full, and again all that it calls, level by level, and
-    translate every level: that took half of the time, and the kernel is no faster for it.
+    Numba would optimise each function in full, again everything that it calls, level by level, and
+    translate every level: that took half of the time and made the kernel no faster.
     """
 
-    _is_helper = False  # nor is what comes from the disk
+    _is_helper = False  # also for what is loaded from the disk
 
     def _optimize_final_module(self) -> None:
         if any(one.name.startswith(FOR_PYTHON) for one in self._final_module.functions):
@@ -91,13 +91,13 @@ class _Library(JITCodeLibrary):
             super()._finalize_final_module()  # type: ignore[no-untyped-call]
 
 
-#: How the function begins through which Python calls a kernel.
+#: The beginning of the name of the function through which Python calls a kernel.
 FOR_PYTHON = "_ZN7cpython"
 
 
 @contextlib.contextmanager
 def _quick_helpers() -> Iterator[None]:
-    """For what is compiled here; no other thread compiles meanwhile."""
+    """Use `_Library` for what is compiled within the block, while no other thread compiles."""
     with global_compiler_lock:
         codegen: Any = cpu_target.target_context.codegen()
         set_env = codegen.set_env
@@ -114,7 +114,7 @@ def _quick_helpers() -> Iterator[None]:
 
 
 def _after_fork() -> None:
-    """The thread that held Numba's lock may not exist in the child."""
+    """Replace Numba's lock: the thread that held it may not exist in the child."""
     global_compiler_lock._lock = threading.RLock()
 
 
@@ -122,11 +122,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-# Numba's cache in a folder of ours
+# Numba's cache in our own folders
 
 
 class _Locator(_CacheLocator):
-    """Where a kernel lies. The folder's name says what source it belongs to."""
+    """The location of a kernel. The folder's name identifies the source."""
 
     def __init__(self, folder: Path, file: str) -> None:
         self._folder, self._py_file = folder, file
@@ -150,7 +150,7 @@ class _Implementation(CompileResultCacheImpl):
 
 
 class _Cache(FunctionCache):
-    """A file that is damaged, or a disk that is full, means compiling anew and nothing else."""
+    """A cache that recompiles if a file is damaged or the disk is full."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
         self._impl_class: Any = functools.partial(_Implementation, folder)

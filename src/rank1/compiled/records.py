@@ -1,4 +1,4 @@
-"""Records: scalars that a state keeps, by name."""
+"""Records: named scalars of a state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["record"]
 
 
 def record(*names: str, **types: type) -> np.dtype[Any]:
-    """A type for scalars that a state keeps: whole numbers, and others by their type.
+    """A type for named scalars of a state: integers, and others by their type.
 
     Compiled code and Python both read `state.at[0].stage`.
 
@@ -23,6 +23,6 @@ def record(*names: str, **types: type) -> np.dtype[Any]:
     """
     fields = dict.fromkeys(names, np.int64) | types
     for name in fields:
-        if hasattr(np.record, name):  # in Python the method would hide the entry
+        if hasattr(np.record, name):  # the method would hide the entry in Python
             raise InputError("name", name, "other than the methods of NumPy's records")
     return np.dtype((np.record, list(fields.items())))

@@ -1,12 +1,11 @@
-"""The source files that a module depends on: its own, and those of all that it imports.
+"""The source files that a module depends on: its own, and those of everything it imports.
 
-Imports are read from the source, also those inside functions; nothing is imported to find out.
-What came with a version is not looked into: its name and version stand for it. That holds for the
-standard library and for installed packages. It doesn't for rank1 itself, for modules outside of
-site-packages, and for what was installed from a folder or a repository: there, code may change and
-the version stay.
+Imports are read from the source, including those inside functions; nothing is imported for this.
+The standard library and installed packages are represented by their name and version. That doesn't
+apply to rank1 itself, to modules outside of site-packages, and to packages installed from a folder
+or a repository: their code may change while the version stays the same.
 
-What can't be seen: modules that are imported by a name put together when the code runs.
+It can't see modules that are imported by a computed name.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ _FOLDERS = {"site-packages", "dist-packages"}
 
 
 class _Source(NamedTuple):
-    #: A digest of the file, or the version of what the module came with.
+    #: A digest of the file, or the version of the module's package.
     token: str
     #: Modules that it imports.
     imports: frozenset[str] = frozenset()
 
 
-# Both are for as long as no module in them is imported again.
+# Both caches are valid as long as none of their modules is imported again.
 _sources: dict[str, _Source] = {}
 _digests: dict[str, str] = {}
-#: In Python 3.11, of two threads that parse at the same time one may get a SystemError.
+#: In Python 3.11, one of two threads that parse at the same time may get a SystemError.
 _parsing = threading.Lock()
 
 
 class _Imports:
-    """Notes when modules are imported: the first of Python's finders, and one that finds nothing.
+    """Records when modules are imported, as the first of Python's finders; it finds nothing.
 
-    A file that was edited after its module was imported doesn't say what the module does.
+    If a file was edited after its module was imported, it doesn't show what the module does.
     """
 
     began = time.time_ns()
@@ -66,7 +65,7 @@ sys.meta_path.insert(0, _Imports)
 
 
 def source_digest(module: str) -> str:
-    """A digest of all source files that a module depends on; computed once a process.
+    """A digest of all source files that a module depends on; computed once per process.
 
     Raises
     ------
@@ -81,7 +80,7 @@ def source_digest(module: str) -> str:
 
 
 def closure(module: str) -> dict[str, str]:
-    """The modules that a module depends on, with a digest of each one's file, or its version.
+    """The modules that a module depends on, with a digest of each file, or a version.
 
     >>> sorted(name for name in closure("rank1.grid") if name.startswith("rank1"))
     ['rank1.errors', 'rank1.grid']
@@ -101,11 +100,11 @@ def _read(name: str) -> _Source:
     if version := version_of(name):
         return _Source(version)
     if name == "__main__":
-        raise NoDigest("the module __main__ is another one in every process")
+        raise NoDigest("the module __main__ is different in every process")
     spec = _find(name)
     if spec is None:
         return _Source("absent")
-    if spec.origin is None or not spec.has_location:  # a folder without a file of its own
+    if spec.origin is None or not spec.has_location:  # a folder without __init__.py
         return _Source("namespace")
     try:
         data, status = Path(spec.origin).read_bytes(), os.stat(spec.origin)
@@ -156,7 +155,7 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those that only type checkers see."""
+    """All nodes except those that only type checkers see."""
     todo = [tree]
     while todo:
         node = todo.pop()
@@ -168,7 +167,7 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _home(name: str) -> Iterator[str]:
-    """The module of a dotted name: `rank1.grid` of `rank1.grid.Grid`."""
+    """The module of a dotted name: `rank1.grid` for `rank1.grid.Grid`."""
     if version_of(name):
         yield name.partition(".")[0]
         return
@@ -176,7 +175,7 @@ def _home(name: str) -> Iterator[str]:
     for k in range(len(parts), 0, -1):
         if _is_module(found := ".".join(parts[:k])):
             break
-    if found == "rank1" and len(parts) > 1:  # whose names are in other modules, see its table
+    if found == "rank1" and len(parts) > 1:  # its names come from other modules, see its table
         homes = sys.modules["rank1"].HOMES
         found = f"rank1.{homes[parts[1]]}" if parts[1] in homes else found
     yield found
@@ -187,7 +186,7 @@ def _is_module(name: str) -> bool:
 
 
 def _find(name: str) -> ModuleSpec | None:
-    """Where a module is, without importing it or what is around it."""
+    """Find a module without importing it or its package."""
     spec = getattr(sys.modules.get(name), "__spec__", None)
     if spec is not None:
         return spec
@@ -203,11 +202,11 @@ def _find(name: str) -> ModuleSpec | None:
     return None
 
 
-# What has a version
+# Modules with a version
 
 
 def version_of(module: str) -> str | None:
-    """Name and version of what a module came with; None if only its source says what it does.
+    """Name and version of the package a module came with; None if it must be read instead.
 
     >>> version_of("numpy.random").startswith("numpy 2"), version_of("rank1.checks")
     (True, None)
@@ -218,7 +217,7 @@ def version_of(module: str) -> str | None:
 @functools.cache
 def _version(top: str) -> str | None:
     if top in sys.stdlib_module_names and top != "__main__":
-        # Changes of behaviour wait for the next minor version.
+        # Python's behaviour changes only in minor versions.
         return f"python {sys.version_info.major}.{sys.version_info.minor}"
     spec = None if top in ("rank1", "__main__", "") else _find(top)
     if spec is None:

@@ -1,18 +1,18 @@
-"""The readable version of each algorithm, to be read beside its paper and to be compared with.
+"""A readable version of each algorithm, to read beside its paper and to compare with.
 
-`LITERAL` has them by the policy's name. Each is called with what the policy is told and with the
-policy's settings, and returns an object with two methods:
+`LITERAL` has them by the policy's name. Each is called with a `Known` and the policy's settings,
+and returns an object with two methods:
 
 - `choose(rng)`: the next pull, as arm and tag,
 - `update(arm, tag, reward)`: its reward, before `choose` is called again.
 
 They follow the definitions: all indices, all samples, a whole inverse in every step. The policies
-make the same choices from the same random numbers (`thompson` and `uts`: choices of the same law),
-much faster; tests compare the two, and benchmarks time them side by side. `uniform` and `oracle`
-are as plain as they can be, and have no second version.
+make the same choices from the same random numbers (`thompson` and `uts`: choices with the same
+law), much faster; tests compare the two, and benchmarks time both. `uniform` and `oracle` are
+already as plain as possible, and have no second version.
 
-Some are NamedTuples of arrays, whose methods also compile: benchmarks and long comparisons run
-them so. Those of UCB1, KL-UCB, IMED-UB and TopTwo take late rewards too, and have a `forget`.
+Some are NamedTuples of arrays whose methods also compile, for benchmarks and long comparisons.
+Those of UCB1, KL-UCB, IMED-UB and TopTwo accept late rewards, too, and have a `forget`.
 
 >>> import numpy as np, rank1
 >>> literal = LITERAL["ucb1"](rank1.Known(K=2, L=2, n=100), confidence=1.5)
@@ -51,13 +51,13 @@ __all__ = ["LITERAL", "Literal"]
 
 
 class Literal(Protocol):
-    """What every literal version has."""
+    """The methods of every literal version."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """The next pull, as arm and tag."""
 
     def update(self, arm: int, tag: int, reward: float) -> None:
-        """The reward of the pull that was chosen last."""
+        """Learn the reward of the last pull."""
 
 
 #: Called as `LITERAL[policy.name](known, **policy.settings)`.

@@ -1,6 +1,6 @@
-"""BetElim, literally: each wealth is multiplied by its factor, each share computed, as defined.
+"""BetElim, literally: multiplies each wealth by its factor and computes each share, as defined.
 
-Rewards come at once, lie in [0, 1], and the smallest lift is 0.
+Rewards are immediate and lie in [0, 1], and the smallest lift is 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which arms compete around a leader: itself and its neighbours; what several share."""
+"""The arms that compete around a leader: itself and its neighbours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["near"]
 
 @jit
 def near(limits: Records, a: int, b: int) -> bool:
-    """Whether two arms differ in one level at most."""
+    """Whether two arms differ in at most one level."""
     different = 0
     for side in range(len(limits)):
         stride, levels = limits[side].stride, limits[side].levels

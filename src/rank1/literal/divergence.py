@@ -1,4 +1,4 @@
-"""The Bernoulli divergence, and the ends of a KL interval by bisection; what several share."""
+"""The Bernoulli divergence, and the ends of a KL interval by bisection."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def upper_end(mean: float, T: int, level: float) -> float:
 
 @jit
 def lower_end(mean: float, T: int, level: float) -> float:
-    """min{q ≤ mean : T·kl(mean, q) ≤ level}: the same for failures in the place of successes."""
+    """min{q ≤ mean : T·kl(mean, q) ≤ level}: the same with failures instead of successes."""
     return 1 - upper_end(1 - mean, T, level)
 
 
 @jit
 def exploration_level(t: int, c: float) -> float:
-    """The level log t + c·log log t; 0 where that is negative or not defined."""
+    """The level log t + c·log log t; 0 if that is negative or undefined."""
     if t <= 1:
         return 0.0
     return max(0.0, math.log(t) + c * math.log(math.log(t)))

@@ -1,4 +1,4 @@
-"""Standardised Thompson sampling, literally: arrays with an axis for each side."""
+"""Standardised Thompson sampling, literally: arrays with one axis per side."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Floats = NDArray[np.float64]
 
 
 class LiteralFactorTS:
-    """N pulls and sums S of each arm; factors of each side, relative to its largest."""
+    """Pulls N and sums S of each arm; factors of each side, relative to its largest."""
 
     def __init__(self, known: Known) -> None:
         self.grid = known.grid
         self.N, self.S = np.zeros(self.grid.sizes), np.zeros(self.grid.sizes)
         self.factors = [np.ones(size) for size in self.grid.sizes]
-        #: For how many reports the factors are fitted anew.
+        #: The number of reports at which the next fit is due.
         self.due = 1
 
     def of_levels(self, table: Floats, side: int) -> Floats:
-        """The sum over all arms that have a level of this side."""
+        """The sum over all arms with each level of this side."""
         return table.sum(axis=tuple(e for e in range(table.ndim) if e != side))
 
     def exposure(self, side: int) -> Floats:
-        """Pulls of each level of a side, by the factors of the other sides' levels."""
+        """Pulls of each level of a side, weighted by the factors of the other sides' levels."""
         without = [np.ones_like(f) if side == other else f for other, f in enumerate(self.factors)]
         return self.of_levels(self.N * functools.reduce(np.multiply.outer, without), side)
 

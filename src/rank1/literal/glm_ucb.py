@@ -1,4 +1,4 @@
-"""GLM-UCB, literally: M is inverted in every step, and all indices are computed.
+"""GLM-UCB, literally: inverts M and computes all indices in every step.
 
 Filippi, Cappé, Garivier, Szepesvári: Parametric bandits: the generalized linear case. NIPS 2010:
 the index is that of its Algorithm 1, the radius ρ that of its analysis, with M = I + Σ x xᵀ.
@@ -53,7 +53,7 @@ class LiteralGLMUCB:
     def update(self, arm: int, tag: int, reward: float) -> None:
         row, column = divmod(arm, self.L)
         u, v = self.u[row], self.v[column]
-        # E[u] and E[v] after a failure; a reward in between is in part a success
+        # E[u] and E[v] after a failure; a reward in between counts partly as a success
         u_0 = u * (1 - v) / (1 - u * v) if u * v < 1 else 0.5
         v_0 = v * (1 - u) / (1 - u * v) if u * v < 1 else 0.5
         self.N_u[row] += 1

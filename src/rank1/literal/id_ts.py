@@ -53,7 +53,7 @@ class LiteralIdTS:
             self.d[column] += w00 + w10
 
     def weights(self) -> tuple[Floats, Floats, Floats]:
-        """How likely a reward of 0 of each pair was 0·0, 0·1 or 1·0."""
+        """The probabilities that a reward of 0 of each pair was 0·0, 0·1 or 1·0."""
         a, b = digamma(self.a)[:, None], digamma(self.b)[:, None]
         c, d = digamma(self.c)[None, :], digamma(self.d)[None, :]
         w00, w01, w10 = np.exp(b + d), np.exp(b + c), np.exp(a + d)

@@ -19,10 +19,10 @@ Ints = NDArray[np.int64]
 
 
 class LiteralIMEDUB(NamedTuple):
-    """N counts pulls from when they are handed out; means are of the rewards that came in."""
+    """N counts a pull as soon as it is handed out; means use the rewards that have arrived."""
 
     limits: Records  # see `Known.limits`
-    again: Ints  # one number: how often an arm was pulled again while no reward had come in
+    again: Ints  # one number: how often an arm was pulled again because no reward had arrived
     N: Ints  # pulls of each arm
     T: Ints  # rewards of each arm
     sums: NDArray[np.float64]  # of rewards
@@ -38,7 +38,7 @@ class LiteralIMEDUB(NamedTuple):
                 mean = self.sums[k] / self.T[k]
                 if mean > largest or (mean == largest and self.N[k] < self.N[leader]):
                     leader, largest = k, mean
-        if leader < 0:  # no reward has come in: every arm once more
+        if leader < 0:  # no reward has arrived: every arm once more
             arm = self.again[0] % arms
             self.again[0] += 1
         else:

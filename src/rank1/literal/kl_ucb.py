@@ -1,8 +1,8 @@
 """KL-UCB, literally: the index of every arm in every step, by bisection.
 
 Garivier, Cappé: The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT 2011,
-Algorithm 1: play each arm once, then the arm of the largest max{q : T·kl(mean, q) ≤ log t + c·log
-log t}.
+Algorithm 1: play each arm once, then the arm with the largest max{q : T·kl(mean, q) ≤ log t +
+c·log log t}.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rank1.policies.base import Known
 
 
 class LiteralKLUCB(NamedTuple):
-    """Entries of one number are arrays, so that the methods can be compiled."""
+    """Scalars are arrays of one entry, so that the methods can be compiled."""
 
     c: NDArray[np.float64]
     bisect: NDArray[np.bool_]
@@ -54,9 +54,9 @@ class LiteralKLUCB(NamedTuple):
 
 
 def literal_kl_ucb(known: Known, c: float = 3.0, *, bisect: bool = True) -> LiteralKLUCB:
-    """The settings are those of `rank1.KLUCB`; without `bisect` its own solver finds the indices.
+    """The settings are those of `rank1.KLUCB`; without `bisect` it uses the policy's own solver.
 
-    Then the two also round alike, and differ in speed only by how many indices they compute.
+    Then both also round in the same way, and differ only in how many indices they compute.
     """
     return LiteralKLUCB(
         np.array([float(c)]),

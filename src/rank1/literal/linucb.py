@@ -1,8 +1,8 @@
-"""LinUCB, literally: V is inverted in every step, and all indices are computed.
+"""LinUCB, literally: inverts V and computes all indices in every step.
 
 Abbasi-Yadkori, Pál, Szepesvári: Improved algorithms for linear stochastic bandits. NIPS 2011. θ and
 the index are those of its Figure 1 (OFUL); the radius with the determinant is that of Theorem 2,
-whose second form is the one with the horizon.
+whose second form is the radius with the horizon.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class LiteralLinUCB:
 
 
 def widths(V: Floats, K: int) -> Floats:
-    """The root of xᵀV⁻¹x for every pair."""
+    """The square root of xᵀV⁻¹x for every pair."""
     inverse = np.linalg.inv(V)
     diagonal = np.diag(inverse)
     return np.sqrt(diagonal[:K, None] + diagonal[K:] + 2 * inverse[:K, K:])
 
 
 def first_largest(means: Floats, bonuses: Floats) -> int:
-    """The first of the arms whose index is the largest up to rounding."""
+    """The first arm whose index is the largest up to rounding."""
     indices, at = means + bonuses, int((means + bonuses).argmax())
     largest = indices.flat[at]
     return int((indices >= largest - 1e-11 * (abs(largest) + bonuses.flat[at])).argmax())

@@ -1,8 +1,8 @@
 """OSUB, literally: all means, and all indices around the leader by bisection, in every step.
 
 Combes, Proutière: Unimodal bandits: regret lower bounds and optimal algorithms. ICML 2014. There
-the level of the index has the number of times that the leader has led in the place of t, as here
-with level="leader".
+the level of the index uses the number of times that the leader has led instead of t, as here with
+level="leader".
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Ints = NDArray[np.int64]
 
 
 class LiteralOSUB(NamedTuple):
-    """Entries of one number are arrays, so that the methods can be compiled."""
+    """Scalars are arrays of one entry, so that the methods can be compiled."""
 
     limits: Records  # see `Known.limits`
     c: NDArray[np.float64]
     by_leader: NDArray[np.bool_]
     bisect: NDArray[np.bool_]
-    slots: Ints  # how many arms compete: the leader and its neighbours
+    slots: Ints  # the number of competing arms: the leader and its neighbours
     t: Ints  # rewards so far
     T: Ints  # rewards of each arm
     sums: NDArray[np.float64]  # of rewards
@@ -63,7 +63,7 @@ class LiteralOSUB(NamedTuple):
 def literal_osub(
     known: Known, c: float = 3.0, level: str = "time", *, bisect: bool = True
 ) -> LiteralOSUB:
-    """The settings are those of `rank1.OSUB`; without `bisect` its own solver finds the indices."""
+    """The settings are those of `rank1.OSUB`; without `bisect` it uses the policy's own solver."""
     return LiteralOSUB(
         known.limits,
         np.array([float(c)]),

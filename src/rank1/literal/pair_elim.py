@@ -27,7 +27,7 @@ class Process:
             self.sums[candidate] += reward
 
     def removed(self, active: list[int]) -> tuple[int, list[int]]:
-        """The eliminator and those that it eliminates, if it is time to look."""
+        """The best candidate and those that it eliminates, if it is time to look."""
         length = max(1, math.ceil(4 * self.log_T / self.gap**2))
         if self.count < length:
             return -1, []
@@ -58,7 +58,7 @@ class LiteralPairElim:
 
     def algorithm(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
         K, L, t, w = self.K, self.L, 0, 0
-        # Rows are compared within each column and over all of them, and so are columns in rows.
+        # Rows are compared within each column and over all columns, and columns in the same way.
         over_rows = [Process(K, max(2, self.n)) for _ in range(L + 1)]
         over_columns = [Process(L, 2.0 ** (2**w)) for _ in range(K + 1)]
         while True:
@@ -78,7 +78,7 @@ class LiteralPairElim:
             for process in (over_columns[i], over_columns[K]):
                 process.feed(columns)
                 remove(self.h_column, *process.removed(sorted(set(self.h_column))))
-            if t > 2.0 ** (2**w):  # a new phase: the columns start anew
+            if t > 2.0 ** (2**w):  # a new phase: the columns start again
                 while t > 2.0 ** (2**w):
                     w += 1
                 self.h_column = list(range(L))
@@ -86,5 +86,5 @@ class LiteralPairElim:
 
 
 def remove(h: list[int], best: int, gone: list[int]) -> None:
-    """Whoever stands for an eliminated line is replaced by its eliminator."""
+    """Replace each eliminated line by the line that eliminated it."""
     h[:] = [best if x in gone else x for x in h]

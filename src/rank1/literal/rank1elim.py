@@ -20,13 +20,13 @@ class LiteralRank1Elim:
 
     def __init__(self, known: Known, confidence_scale: float = 1.0) -> None:
         self.K, self.L, self.n, self.scale = known.K, known.L, known.n, confidence_scale
-        # The paper's rewards lie in [0, 1], where this is 1. A reward of a wider range, or with
-        # unbounded noise, is sub-Gaussian with s²/4 in the place of 1/4; gaps count in units of w.
+        # The paper's rewards lie in [0, 1], where this is 1. A reward with a wider range, or with
+        # unbounded noise, is sub-Gaussian with s²/4 instead of 1/4; gaps are in units of w.
         reach = known.high - known.low
         self.w = max(1.0, reach) if math.isfinite(reach) else 1.0
         self.s2 = self.w**2 + 4 * known.sigma**2
         self.reward, self.t = math.nan, 0
-        self.first_count = 0  # what a cell's count begins at
+        self.first_count = 0  # the initial count of a cell
         self.pulls: Iterator[tuple[int, int]] | None = None
         #: Remaining rows and columns at the beginning of each stage so far.
         self.survivors: list[tuple[list[int], list[int]]] = []

@@ -13,9 +13,9 @@ from rank1.policies.base import Known
 
 
 class LiteralRank1ElimKL(LiteralRank1Elim):
-    """An interval has all q with n_ℓ·kl(mean, q) ≤ log n + 3·log log n.
+    """An interval contains all q with n_ℓ·kl(mean, q) ≤ log n + 3·log log n.
 
-    With level="time" and "scaled" it is as in two programs that have been published with papers.
+    level="time" and level="scaled" follow two programs that were published with papers.
     """
 
     def __init__(self, known: Known, level: str = "horizon", shrink: float = 2.0) -> None:

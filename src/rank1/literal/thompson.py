@@ -1,4 +1,4 @@
-"""Thompson sampling, literally: one Beta sample of every arm in every step.
+"""Thompson sampling, literally: one Beta sample for every arm in every step.
 
 Agrawal, Goyal: Analysis of Thompson sampling for the multi-armed bandit problem. COLT 2012,
 Algorithm 1; for rewards between 0 and 1, Algorithm 2.
@@ -19,7 +19,7 @@ class LiteralThompson(NamedTuple):
 
     successes: NDArray[np.int64]
     failures: NDArray[np.int64]
-    uniform: NDArray[np.float64]  # one number, to decide whether the next reward is a success
+    uniform: NDArray[np.float64]  # one number that decides whether the next reward is a success
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         best, largest = 0, -1.0

@@ -1,7 +1,7 @@
 """TopTwo, literally: all means, and all neighbours of the leader, in every step.
 
 EB-TCI of Jourdan, Degenne, Baudry, de Heide, Kaufmann: Top two algorithms revisited (NeurIPS 2022),
-with the leader's neighbours in the place of all other arms.
+with the leader's neighbours instead of all other arms.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Ints = NDArray[np.int64]
 
 
 class LiteralTopTwo(NamedTuple):
-    """N counts pulls from when they are handed out; means are of the rewards that came in."""
+    """N counts a pull as soon as it is handed out; means use the rewards that have arrived."""
 
     limits: Records  # see `Known.limits`
     share: NDArray[np.float64]  # β, one number
-    again: Ints  # one number: how often an arm was pulled again while no reward had come in
+    again: Ints  # one number: how often an arm was pulled again because no reward had arrived
     N: Ints  # pulls of each arm
     T: Ints  # rewards of each arm
     sums: NDArray[np.float64]  # of rewards
@@ -39,7 +39,7 @@ class LiteralTopTwo(NamedTuple):
                 return k, 0
             if self.T[k] > 0 and self.sums[k] / self.T[k] > largest:
                 leader, largest = k, self.sums[k] / self.T[k]
-        if leader < 0:  # no reward has come in: every arm once more
+        if leader < 0:  # no reward has arrived: every arm once more
             arm = self.again[0] % arms
             self.again[0] += 1
         else:

@@ -1,7 +1,7 @@
 """UCB1, literally: the index of every arm in every step.
 
 Auer, Cesa-Bianchi, Fischer: Finite-time analysis of the multiarmed bandit problem. Machine Learning
-2002, Figure 1: play each arm once, then the arm of the largest mean + √(2·log t / T).
+2002, Figure 1: play each arm once, then the arm with the largest mean + √(2·log t / T).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rank1.policies.base import Known
 
 
 class LiteralUCB1(NamedTuple):
-    """Entries of one number are arrays, so that the methods can be compiled."""
+    """Scalars are arrays of one entry, so that the methods can be compiled."""
 
     a: NDArray[np.float64]
     t: NDArray[np.int64]  # rewards so far
@@ -32,7 +32,9 @@ class LiteralUCB1(NamedTuple):
                 self.issued[k] = True
                 return k, 1
             if self.T[k] > 0:
-                index = self.sums[k] / self.T[k] + math.sqrt(a_log_t / self.T[k])
+                # To twelve decimals, so that arms tie if their sums of fifths differ only in order.
+                mean = np.rint(self.sums[k] / self.T[k] * 2.0**40) * 2.0**-40
+                index = mean + math.sqrt(a_log_t / self.T[k])
                 if index > largest:
                     best, largest = k, index
         return best, 0
@@ -49,7 +51,7 @@ class LiteralUCB1(NamedTuple):
 
 def literal_ucb1(known: Known, confidence: float = 2.0) -> LiteralUCB1:
     """The settings are those of `rank1.UCB1`."""
-    reach = known.high - known.low  # of the rewards; the radius grows with it
+    reach = known.high - known.low  # the radius grows with the range of the rewards
     w = max(1.0, reach) if math.isfinite(reach) else 1.0
     return LiteralUCB1(
         np.array([confidence * w**2]),

@@ -27,17 +27,17 @@ class LiteralUTS(NamedTuple):
     T: Ints  # rewards of each arm
     sums: NDArray[np.float64]  # of rewards
     led: Ints  # how often an arm has been the leader
-    uniform: NDArray[np.float64]  # one number, to decide whether the next reward is a success
+    uniform: NDArray[np.float64]  # one number that decides whether the next reward is a success
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         arms = len(self.T)
-        # The leader has the largest mean; of several, one at random.
+        # The leader has the largest mean; ties are broken at random.
         leader, tied, largest = 0, 0, -1.0
         for k in range(arms):
             if self.first_round[0] and self.T[k] == 0:  # every arm once
                 self.uniform[0] = rng.random()
                 return k, 0
-            mean = self.sums[k] / max(1, self.T[k])  # 0 where nothing is known
+            mean = self.sums[k] / max(1, self.T[k])  # 0 without a reward
             if mean > largest:
                 leader, tied, largest = k, 1, mean
             elif mean == largest:

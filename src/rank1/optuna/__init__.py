@@ -1,4 +1,4 @@
-"""Samplers for Optuna that suggest categorical parameters together, by a policy."""
+"""Samplers for Optuna that let a policy suggest several categorical parameters together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Optuna asks of a sampler."""
+"""The samplers, as Optuna's interface requires."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ __all__ = ["ArmSampler", "PairSampler"]
 
 
 class ArmSampler(BaseSampler):
-    """Suggests the sides of a grid by a policy; other parameters are left to another sampler.
+    """Let a policy suggest the sides of a grid, and another sampler the other parameters.
 
-    Finished trials teach the policy their values, running ones are pulls whose rewards are late,
-    and trials that failed or were pruned teach nothing. The grid is known once a trial has
-    suggested all of its parameters: before, they are random.
+    The policy learns the values of finished trials; running trials are pulls with late rewards, and
+    failed or pruned trials teach it nothing. The grid is known once a trial has suggested all of
+    its parameters; until then they are random.
 
     Parameters
     ----------
     sides
-        The names of the categorical parameters that are the sides of the grid, 1 to 16.
+        The names of the categorical parameters that form the sides of the grid, 1 to 16.
     policy
-        A policy, or its name with settings, as `--policy` takes it.
+        A policy, or its name with settings, as for `--policy`.
     reward_range
-        The least and the largest value that the objective can have; one outside is an error. The
-        policy gets the value scaled to [0, 1], with 1 for the best: the largest if the study
-        maximises, the least if it minimises.
+        The smallest and the largest possible value of the objective; a value outside is an error.
+        The policy gets the value scaled to [0, 1], with 1 for the best: the largest if the study
+        maximises, the smallest if it minimises.
     horizon
-        How many trials are planned, where that is known.
+        The planned number of trials, if known.
     seed
-        A whole number below 2^32. With one worker, the same seed gives the same arms, also over
-        restarts. Workers of one study may have the same one.
+        An integer below 2^32. With one worker, the same seed gives the same arms, even across
+        restarts. Workers of one study may share a seed.
     independent_sampler
-        For all other parameters; by default a RandomSampler with the same seed, which begins anew
+        For all other parameters; default: a RandomSampler with the same seed, which starts again
         with each worker and restart.
 
     Examples
@@ -106,18 +106,18 @@ class ArmSampler(BaseSampler):
         self._trials: Trials | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was read of a study is left out, as it can be read again."""
+        """Leave out what was read from a study, since it can be read again."""
         return {key: it for key, it in vars(self).items() if key not in ("_lock", "_trials")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock(), _trials=None)
 
-    # What one asks
+    # For users
 
     def best(self, study: Study) -> dict[str, Any]:
         """The arm that the policy recommends now.
 
-        Not that of `study.best_trial`, which had the luckiest trial.
+        This isn't the arm of `study.best_trial`, which had the luckiest trial.
         """
         with self._read(study) as trials:
             if not trials.memory.evidence(0.0)[0].any():
@@ -132,7 +132,7 @@ class ArmSampler(BaseSampler):
         tolerance: float = 0.0,
         rank_one: bool = True,
     ) -> stopping.Verdict:
-        """Whether one may stop and call the leading arm best; see `rank1.stopping.verdict`.
+        """Whether you may stop and declare the leading arm the best; see `rank1.stopping.verdict`.
 
         Arms are given by their choices, and rewards are scaled to [0, 1].
         """
@@ -152,11 +152,11 @@ class ArmSampler(BaseSampler):
         tolerance: float = 0.0,
         rank_one: bool = True,
     ) -> str:
-        """The verdict in words, with arms called by their choices."""
+        """The verdict in words, with arms named by their choices."""
         found = self.verdict(study, confidence, tolerance, rank_one)
         return found.reason_with(lambda *choices: " × ".join(map(str, choices)))
 
-    # What Optuna asks
+    # For Optuna
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -173,11 +173,11 @@ class ArmSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Ask the policy for an arm, and write down which pull it was."""
+        """Ask the policy for an arm, and store which pull it was."""
         self._raise_error_if_multi_objective(study)
         names = self._settings.names
         if not set(names) <= set(search_space):
-            return {}  # one of them is fixed by somebody else
+            return {}  # something else fixes one of them
         with self._read(study, [search_space[name] for name in names]) as trials:
             choice = trials.choose(trial.number, self._seed)
             study._storage.set_trial_system_attr(trial._trial_id, KEY, asdict(choice))
@@ -190,7 +190,7 @@ class ArmSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """A side by itself is random; all else is left to the other sampler."""
+        """A single side is random; the other sampler chooses all other parameters."""
         self._raise_error_if_multi_objective(study)
         if param_name in self._settings.names:
             choices = categorical(param_name, param_distribution).choices
@@ -200,7 +200,7 @@ class ArmSampler(BaseSampler):
         return self._others.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """As the other sampler wants it."""
+        """Call the other sampler."""
         self._others.before_trial(study, trial)
 
     def after_trial(
@@ -210,26 +210,26 @@ class ArmSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Say at once if a value is outside the range."""
+        """Raise an error at once if a value is outside the range."""
         self._others.after_trial(study, trial, state, values)
         whole = set(self._settings.names) <= set(trial.params)
         if state == TrialState.COMPLETE and values and whole:
             self._settings.scaled(values[0], trial.number)
 
     def reseed_rng(self) -> None:
-        """Only the other sampler has random numbers that go on from trial to trial."""
+        """Reseed the other sampler: only its random numbers continue from trial to trial."""
         self._others.reseed_rng()
 
     @contextlib.contextmanager
     def _read(self, study: Study, space: Sequence[BaseDistribution] = ()) -> Iterator[Trials]:
-        """The study's trials up to now; one thread at a time."""
+        """The study's trials up to now, for one thread at a time."""
         with self._lock:
             trials = self._trials_of(study)
             try:
                 trials.read(space)
                 yield trials
             except BaseException:
-                # It may be half way, or know of a pull that was never handed out.
+                # The state may be half updated, or include a pull that was never handed out.
                 self._trials = None
                 raise
 
@@ -253,7 +253,7 @@ def _verdict(
 
 
 class PairSampler(ArmSampler):
-    """An `ArmSampler` for two sides, by the names of the row's and the column's parameter.
+    """An `ArmSampler` for two sides, given by the names of the row and the column parameter.
 
     >>> import rank1
     >>> sampler = rank1.optuna.PairSampler(row="segment", column="channel", policy="uts", seed=1)

@@ -1,8 +1,8 @@
-"""A study's trials, read as the log of a live study is.
+"""A study's trials, read like the log of a live study.
 
-A trial is a pull that was suggested; then a reward comes back, or it comes to nothing. What a trial
-doesn't say by itself stands in its system attributes: which pull of the policy it was, and when it
-was chosen. So nothing else is to be kept between processes, and each sees what the others do.
+A trial is a suggested pull; later its reward arrives, or it is lost. System attributes of a trial
+store which pull of the policy it was, and when it was chosen. So nothing else needs to be stored
+between processes, and each process sees what the others do.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = ["KEY", "Choice", "Settings", "Trials", "categorical"]
 
 #: The system attribute of a trial whose arm a policy chose.
 KEY = "rank1:pull"
-#: Since Optuna 5 a journal has UTC, and what is read is in the zone of the reader.
+#: Since Optuna 5 a journal stores UTC, and reading it gives the reader's time zone.
 JOURNAL_CONVERTS = int(optuna.__version__.split(".")[0]) >= 5
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How trials are to be read; see `ArmSampler`."""
+    """How to read trials; see `ArmSampler`."""
 
     names: tuple[str, ...]
     policy: Policy
@@ -45,25 +45,25 @@ class Settings:
     horizon: int | None
 
     def scaled(self, value: float, number: int) -> float:
-        """The value of this trial as a number from 0 to 1."""
+        """The value of this trial scaled to [0, 1]."""
         low, high = self.reward_range
         if not low <= value <= high:
             raise InputError(
                 f"the value of trial {number}",
                 value,
                 f"in reward_range, from {low:g} to {high:g}",
-                "with a wider range the study can go on",
+                "with a wider range the study can continue",
                 got=f"{value:g}",
             )
         return (value - low) / (high - low)
 
     def started(self, sizes: Sequence[int]) -> StudyState:
-        """A live study with these settings, before anything has happened."""
-        # By numbers: a parameter may have a name that a side of a study can't have.
+        """A live study with these settings, before the first event."""
+        # Sides are numbered: a parameter may have a name that a side of a study can't have.
         sides: dict[str, list[str]] = {}
         for name, size in zip(self.names, sizes, strict=True):
             if size > MAX_LEVELS:
-                asked = f"a parameter of at most {MAX_LEVELS:,} choices"
+                asked = f"a parameter with at most {MAX_LEVELS:,} choices"
                 raise InputError(name, size, asked, got=f"{size:,}")
             sides[str(len(sides))] = [str(level) for level in range(size)]
         spec = make_spec(sides=sides, goal="find", policy=self.policy, horizon=self.horizon, seed=0)
@@ -72,24 +72,24 @@ class Settings:
 
 @dataclass(frozen=True)
 class Choice:
-    """A pull, as a trial's system attribute has it."""
+    """A pull, as stored in a trial's system attribute."""
 
-    #: Which sampler chose it: the parameters, the policy and the horizon. To others its tag means
-    #: nothing.
+    #: The sampler that chose it: the parameters, the policy and the horizon. Its tag means nothing
+    #: to other samplers.
     by: list[Any]
-    #: The trial. What a copy of it has, as of one that is tried again, is no pull.
+    #: The trial. In a copy of the trial, such as a retry, the attribute is ignored.
     number: int
     levels: list[int]
     tag: int
-    #: When it was chosen, in seconds since 1970; later than all that its chooser knew of.
+    #: When it was chosen, in seconds since 1970; later than everything its chooser knew about.
     at: float
-    #: How many pulls its chooser knew of, and how many that had ended.
+    #: How many pulls its chooser knew about, and how many of them had ended.
     after: int
     ended: int = 0
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> Choice:
-        """From plain values, as `asdict` gives them; before 0.2 there was a row and a column."""
+        """From plain values, as `asdict` returns them; before 0.2 there was a row and a column."""
         former = written.get("pull")
         if former:
             rest = {name: value for name, value in written.items() if name != "pull"}
@@ -98,22 +98,22 @@ class Choice:
 
 
 class Entry(NamedTuple):
-    """Something that happened. Entries are folded in their order, first by time."""
+    """An event. Entries are folded in their order, first by time."""
 
     at: float
-    #: Of equal times: suggestions come first.
+    #: At equal times, suggestions come first.
     late: bool
     number: int
     kind: Kind
-    #: As a study numbers it.
+    #: The arm's number in a study.
     arm: int
     tag: int
-    #: The reward; of a suggestion, how many its chooser knew of.
+    #: The reward; for a suggestion, how much its chooser knew, see `_known`.
     value: float
 
 
 def categorical(name: str, distribution: BaseDistribution) -> CategoricalDistribution:
-    """The distribution, which must be categorical."""
+    """Return the distribution, or raise an error if it isn't categorical."""
     if not isinstance(distribution, CategoricalDistribution):
         raise InputTypeError(name, distribution, "a categorical parameter", got=str(distribution))
     return distribution
@@ -122,9 +122,9 @@ def categorical(name: str, distribution: BaseDistribution) -> CategoricalDistrib
 class Trials:
     """A study's trials, folded so far.
 
-    What is known is that of all entries in the order of their times, whenever each was seen: two
-    workers that have seen the same trials know the same. When an earlier one is seen late, as of
-    another worker, all are folded again.
+    Entries are folded in the order of their times, whenever each was seen: two workers that have
+    seen the same trials know the same. When an earlier entry is seen late, for example from another
+    worker, all entries are folded again.
     """
 
     def __init__(self, settings: Settings, study: Study) -> None:
@@ -135,13 +135,13 @@ class Trials:
         self.grid: tuple[CategoricalDistribution, ...] = ()
         self.entries: list[Entry] = []
         self.begin = 0  # all trials before this one have ended
-        self.issued: set[int] = set()  # of those from there on: whose pull is in the entries
+        self.issued: set[int] = set()  # later trials whose pull is in the entries
         self.ended: set[int] = set()
         self._memory: StudyState | None = None
 
     @property
     def memory(self) -> StudyState:
-        """What the trials have taught, once the grid is known."""
+        """What the trials have taught; raises an error until the grid is known."""
         if self._memory is None:
             trials = self.storage.get_all_trials(self.study, deepcopy=False)
             seen = sorted({name for trial in trials for name in trial.params})
@@ -154,8 +154,8 @@ class Trials:
         return self._memory
 
     def read(self, space: Sequence[BaseDistribution] = ()) -> None:
-        """Take in what has happened since; `space` has the distributions, if they are known."""
-        # Not `study.get_trials`: with some pruners that leaves trials out, others each time.
+        """Read what has happened since the last time; `space` has the distributions, if known."""
+        # Not `study.get_trials`: with some pruners it leaves out trials, different ones each time.
         trials = self.storage.get_all_trials(self.study, deepcopy=False)
         if not self.grid:
             self._learn_grid(trials, space)
@@ -179,11 +179,11 @@ class Trials:
 
     def choose(self, number: int, seed: int) -> Choice:
         """The policy's next pull, for this trial."""
-        # By the trial's number: so workers with one seed differ, and a restart changes nothing.
+        # Seeded by the trial's number: workers with one seed differ, and a restart changes nothing.
         with generator(np.random.SeedSequence((seed, number))) as rng:
             (pull,) = self.memory.choose(rng, 1)
         at = time.time()
-        if self.entries:  # the clock of another worker may be ahead
+        if self.entries:  # another worker's clock may be ahead
             at = max(at, float(np.nextafter(self.entries[-1].at, np.inf)))
         levels = list(self.memory.levels_of(pull.arm))
         choice = Choice(self.by, number, levels, pull.tag, at, self.pulls, self.endings)
@@ -204,16 +204,16 @@ class Trials:
         self._memory = self.settings.started([len(it.choices) for it in self.grid])
         self.seq = 1  # of the next event
         self.pulls = self.endings = 0
-        # Some policies can't use a pull that was chosen without knowing of all before it: those in
-        # stages or rounds need as many rewards of every line. Shares depend on the rewards that
-        # are in; on pulls only where a reward must be old enough to count.
+        # Some policies can't use a pull that was chosen without knowing all pulls before it: those
+        # with stages or rounds need equally many rewards of every line. Shares depend on the
+        # rewards received; on pulls only if a reward must be old enough to count.
         policy, drawn = self.settings.policy, hasattr(self._memory.state, "shares")
         self.needs_endings = policy.leaps is not None and drawn
         self.needs_pulls = policy.leaps is not None and (not drawn or policy.settings["window"] > 0)
-        self.seq_of: dict[int, int] = {}  # of pulls that wait for their reward, by trial
+        self.seq_of: dict[int, int] = {}  # of pending pulls, by trial
 
     def _news(self, trial: FrozenTrial) -> list[Entry]:
-        """What wasn't known of a trial."""
+        """The entries for what is new about a trial."""
         choice, found = self._choice(trial), []
         if choice and trial.number not in self.issued:
             self.issued.add(trial.number)
@@ -242,7 +242,7 @@ class Trials:
         return Entry(*at, Kind.SUGGESTED, arm, choice.tag, knew)
 
     def _known(self, pulls: int, endings: int) -> int:
-        """How much a chooser knew of what the policy needs."""
+        """How much of what the policy needs was known when a pull was chosen."""
         return self.needs_pulls * pulls + self.needs_endings * endings
 
     def _end_of(self, trial: FrozenTrial, choice: Choice | None) -> float:
@@ -251,13 +251,13 @@ class Trials:
             return 0.0
         at = self._seconds(trial.datetime_complete)
         if choice and trial.datetime_start:
-            # A trial is chosen when it starts: so that tells the zone of the clock, which is one
-            # of quarters of an hour.
+            # A trial is chosen when it starts, which reveals the clock's time zone; zones are
+            # multiples of a quarter of an hour.
             at -= 900 * round((self._seconds(trial.datetime_start) - choice.at) / 900)
         return at
 
     def _seconds(self, local: datetime) -> float:
-        """By the clock of the writer, in a zone that isn't told, as if it were UTC's."""
+        """The writer's clock, in an unknown time zone, read as if it were UTC."""
         if JOURNAL_CONVERTS and isinstance(self.storage, JournalStorage):
             return local.timestamp()
         return local.replace(tzinfo=UTC).timestamp()
@@ -292,7 +292,7 @@ class Trials:
             self.memory.fold(as_events(events, first, 0.0), lambda seq: None, chosen)
 
     def _event(self, entry: Entry) -> Event | None:
-        """The entry as the log of a live study would have it; None if nothing is to be learned."""
+        """The entry as an event in the log of a live study; None if there is nothing to learn."""
         kind, arm = entry.kind, entry.arm
         if kind == Kind.SUGGESTED:
             unaware = entry.value < self._known(self.pulls, self.endings)

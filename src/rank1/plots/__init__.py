@@ -1,4 +1,4 @@
-"""Pictures of results and traces, with matplotlib, which is loaded when one is drawn."""
+"""Plots of results and traces. Matplotlib is imported when the first one is drawn."""
 
 from rank1.plots.figures import (
     checked_ending,

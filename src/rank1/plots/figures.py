@@ -1,4 +1,4 @@
-"""What all pictures share: figures and their files, axes, and curves with bands."""
+"""Shared by all plots: figures and their files, axes, and curves with bands."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
     "short_numbers",
 ]
 
-#: About how many markers a curve has, if any.
+#: The approximate number of markers on a curve, if it has any.
 _MARKS = 6
 
 
 def new_figure(width: float = 7.0, height: float = 4.2, **layout: Any) -> tuple[Figure, Any]:
     """A figure with its axes, without a window or global state.
 
-    In a notebook it is shown where it, or one of its axes, is the last value of a cell.
+    A notebook shows it if it, or one of its axes, is the last value of a cell.
     """
     from rank1.plots.pictures import Picture, PictureAxes
 
@@ -41,13 +41,13 @@ def new_figure(width: float = 7.0, height: float = 4.2, **layout: Any) -> tuple[
 
 
 def checked_ending(path: str | os.PathLike[str], what: str = "a figure's name") -> str:
-    """The format that a figure's name asks for; a message calls it `what`."""
+    """The format given by the extension of a figure's file name; messages call the name `what`."""
     ending = os.path.splitext(os.fspath(path))[1].lstrip(".").lower()
     return checks.one_of(f"the ending of {what}", ending, ("png", "svg", "pdf"))
 
 
 def save_figure(figure: Figure | SubFigure, path: str | os.PathLike[str]) -> None:
-    """Write a figure; the format follows from the name's ending (.png, .svg, .pdf)."""
+    """Write a figure; the extension of the name sets the format (.png, .svg, .pdf)."""
     ending = checked_ending(path)
     root: Any = figure.get_figure(root=True) or figure
     with whole_file(path) as temporary:
@@ -64,14 +64,14 @@ def draw_curve(
     label: str,
     origin: bool = True,
 ) -> Line2D:
-    """A curve with a band of `error` on either side; NaN where there is none.
+    """Draw a curve with a band of `error` on either side; NaN: no band.
 
     Parameters
     ----------
     style
-        As `line_styles` gives it.
+        As returned by `line_styles`.
     origin
-        Begin with regret 0 at step 0, which has no place on a logarithmic axis.
+        Start with regret 0 at step 0, unless an axis is logarithmic.
     """
     x, mean, error = (np.asarray(values, np.float64) for values in (x, mean, error))
     if origin and ax.get_xscale() == ax.get_yscale() == "linear":
@@ -85,14 +85,14 @@ def draw_curve(
 
 
 def plain_axes(ax: Axes) -> None:
-    """Short numbers (2M, not 2000000), and no frame where there is nothing to read."""
+    """Short numbers (2M, not 2000000), and no frame at the top and on the right."""
     ax.xaxis.set_major_formatter(short_numbers())
     ax.yaxis.set_major_formatter(short_numbers())
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def short_numbers() -> Any:
-    """Ticks such as 2M."""
+    """A formatter for ticks such as 2M."""
     from matplotlib.ticker import EngFormatter
 
     return EngFormatter(sep="")

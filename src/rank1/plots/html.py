@@ -1,4 +1,4 @@
-"""Figures as they stand within a page, and what results show of themselves in a notebook."""
+"""Figures inside a page, and the notebook views of results."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 __all__ = ["identification_html", "result_html", "svg_of", "trace_html"]
 
-#: A picture that would be longer than this as SVG becomes a PNG, on white.
+#: A figure that would be longer than this as SVG becomes a PNG, on white.
 MAX_SVG = 150_000
 
 
 def svg_of(figure: Figure, name: str, description: str, style: str | None = None) -> Markup:
-    """A figure as an SVG element: text as text, no background, dark greys as the page's colour.
+    """A figure as an SVG element: text as text, no background, dark greys in the page's colour.
 
     Parameters
     ----------
     figure
-        What to draw.
+        The figure to draw.
     name
-        Tells the ids of this figure from those of another on the same page.
+        Distinguishes the ids of this figure from those of others on the same page.
     description
         The text alternative.
     style
-        How wide it is; default: it takes the room there is, but stays legible: the page scrolls
-        where that is too little.
+        The width; default: as wide as the page, but legible: if the page is too narrow, it
+        scrolls.
     """
     from matplotlib import rc_context
 
@@ -68,7 +68,7 @@ def svg_of(figure: Figure, name: str, description: str, style: str | None = None
 
 
 def result_html(result: Result) -> str:
-    """Regret at the end, a row for each policy, and the curves."""
+    """Regret at the end, one row per policy, and the curves."""
     rows = [
         [
             row["policy"],
@@ -89,7 +89,7 @@ def result_html(result: Result) -> str:
 
 
 def identification_html(found: Identification) -> str:
-    """Pulls until the rule stopped, a row for each policy, and how many runs had stopped when."""
+    """Pulls until the rule stopped, one row per policy, and the share of stopped runs over time."""
     rows = [
         [
             row["policy"],
@@ -112,7 +112,7 @@ def identification_html(found: Identification) -> str:
 
 
 def trace_html(trace: Trace) -> str:
-    """The stages, and the picture of lines that disappear."""
+    """The stages, and the plot of lines that disappear."""
     rows = [
         [
             str(stage.number),
@@ -132,13 +132,13 @@ def trace_html(trace: Trace) -> str:
 
 
 def _drawn(figure: Any, description: str) -> str:
-    """A figure within a page; nothing where it can't be drawn."""
+    """A figure inside a page; empty if it can't be drawn."""
     root: Figure = figure.get_figure(root=True) or figure
     style = f"width: {80 * root.get_size_inches()[0]:.0f}px; max-width: 100%"
     try:
         drawn = _short(svg_of(root, "NAME", description, style))
         if len(drawn) <= MAX_SVG:
-            # Ids must differ from those of other pictures, and be the same next time.
+            # Ids must differ from those of other figures, and stay the same next time.
             return drawn.replace("NAME-", f"rank1-{crc32(drawn.encode()):08x}-")
         file = io.BytesIO()
         root.savefig(file, format="png", dpi=80, facecolor="white")
@@ -149,9 +149,9 @@ def _drawn(figure: Any, description: str) -> str:
 
 
 def _short(drawn: str) -> str:
-    """An SVG element in half as many characters: a notebook keeps every one that it shows.
+    """Halve the length of an SVG element: a notebook stores every figure that it shows.
 
-    Only within tags, and of numbers only coordinates: what is read stays as it is.
+    Changes only tags, and among numbers only coordinates; visible text stays the same.
     """
     drawn = re.sub(r'<g id="[^"]*">', "<g>", drawn)
     drawn = re.sub(r"<[a-z][^<>]*>", _short_tag, drawn)

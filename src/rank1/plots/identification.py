@@ -1,4 +1,4 @@
-"""How many pulls it took until the rule stopped."""
+"""Plot how many pulls it took until the rule stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["plot_identification"]
 def plot_identification(
     found: Identification, *, bound: bool = True, ax: Axes | None = None
 ) -> Axes:
-    """The share of runs that have stopped over the number of pulls, one staircase a policy."""
+    """Plot the share of stopped runs over the number of pulls, one staircase per policy."""
     owned = ax is None
     if ax is None:
         _, ax = new_figure()
@@ -58,7 +58,7 @@ def _draw_bound(found: Identification, ax: Axes) -> None:
 
     try:
         pulls = theory.characteristic_time(found.problem).pulls(found.confidence)
-    except (InputError, InputTypeError):  # not for this problem
+    except (InputError, InputTypeError):  # not available for this problem
         return
     sides = len(found.problem.grid.sizes)
     near = "its row and column" if sides == 2 else "its neighbours"

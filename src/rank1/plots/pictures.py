@@ -1,4 +1,4 @@
-"""Figures that a notebook shows, without pyplot and the figures it keeps."""
+"""Figures that notebooks show, without pyplot and its global figures."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Picture", "PictureAxes"]
 
 
 class Picture(Figure):
-    """A figure that is shown where it is the last value of a notebook's cell."""
+    """A figure that is shown if it is the last value of a notebook's cell."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         FigureCanvasAgg(self)
 
     def _repr_png_(self) -> bytes:
-        """What a notebook asks for."""
+        """The PNG that a notebook shows."""
         file = io.BytesIO()
         self.savefig(file, format="png")
         return file.getvalue()

@@ -30,22 +30,7 @@ def plot_result(
     log_y: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Mean regret of each policy over the steps, with bands of one standard error.
-
-    Parameters
-    ----------
-    regret
-        "expected" or "realised".
-    bounds
-        Also draw the lower bound as a dashed line (Theorem 2 or 3 for two sides, else that over
-        neighbours), and Theorem 1 as a dotted one where Rank1Elim is among the policies; what can't
-        be drawn is said in the legend.
-    log_x, log_y
-        Logarithmic axes; regret of 0 or less has no place on one.
-    ax
-        Axes to draw into. They keep their scales, limits, title and labels; only labels that they
-        don't have are added, and a legend.
-    """
+    """Plot the mean regret of each policy, with bands of one standard error; see `Result.plot`."""
     checks.one_of("regret", regret, ("expected", "realised"))
     if ax is None:
         _, ax = new_figure()
@@ -68,7 +53,7 @@ def plot_result(
         line = draw_curve(
             ax, result.checkpoints, curves.mean(axis=0), error, style, label=outcome.label
         )
-        # The frame begins and ends where the curves do, without setting the axes' limits.
+        # The frame begins and ends with the curves, without setting the axes' limits.
         line.sticky_edges.x[:] = [0.0, float(result.checkpoints[0]), float(result.n)]
         line.sticky_edges.y[:] = [0.0]
     if not ax.get_xlabel():
@@ -82,13 +67,13 @@ def plot_result(
 
 
 def _draw_bounds(result: Result, ax: Axes) -> None:
-    """Lines where they fit into the frame that the curves have made, and words where they don't."""
+    """Draw bounds that fit into the curves' frame, and mention the others in the legend."""
     from rank1 import theory
     from rank1.problems import Gaussian
 
     problem, n = result.problem, result.n
     if problem is None:
-        _note(ax, f"no bounds: {result.about['name']} can't be built from a file")
+        _note(ax, f"no bounds: {result.about['name']} can't be rebuilt from a file")
         return
     try:
         slope = theory.unimodal_bound(problem)
@@ -101,7 +86,7 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
         t = np.geomspace(1 if ax.get_xscale() == "linear" else result.checkpoints[0], n, 500)
         label = f"{name}: {slope:.3g}·log t, for t → ∞"
         ax.plot(t, slope * np.log(t), color="0.2", ls="--", lw=1, label=label)
-    # Theorem 1 is about Rank1Elim as the paper has it.
+    # Theorem 1 is about Rank1Elim as in the paper.
     if "rank1elim" not in (outcome.label for outcome in result.outcomes):
         return
     try:
@@ -109,7 +94,7 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
     except (InputError, InputTypeError) as reason:
         _note(ax, f"no upper bound: {_required(reason)}")
         return
-    # What bounds the regret of the whole run also bounds that of its beginning.
+    # A bound on the regret of the whole run also bounds that of its beginning.
     label = f"Theorem 1: rank1elim at most {most:,.0f}".replace("inf", "∞")
     if most <= ax.get_ylim()[1]:
         ax.axhline(most, color=colour_of("rank1elim"), ls=":", lw=1, label=label)
@@ -118,12 +103,12 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
 
 
 def _required(error: InputError | InputTypeError) -> str:
-    """What is required, without what was given: the title has said that."""
+    """What is required, without the given value, which is in the title."""
     return f"{error.argument} must be {error.expected}"
 
 
 def _note(ax: Axes, text: str) -> None:
-    """Words in the legend, without a line."""
+    """Add text to the legend, without a line."""
     import textwrap
 
     ax.plot([], [], ls="", label=textwrap.fill(text, 56))

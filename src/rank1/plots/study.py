@@ -1,4 +1,4 @@
-"""What a study knows of its levels."""
+"""Plot what a study knows about its levels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["plot_best"]
 
 
 def plot_best(best: Best, title: str = "") -> Figure:
-    """A panel for each side: each level's lift over the leader's, with its interval."""
+    """Plot each level's lift over the leader's level, with its interval; one panel per side."""
     figure, axes = new_figure(4.0 * len(best.sides), 3.6, ncols=len(best.sides), squeeze=False)
     for ax, (side, labels) in zip(axes[0], best.sides.items(), strict=True):
         lifts = best.effects[side] - 1

@@ -1,8 +1,9 @@
-"""How a policy looks: the same colour and dashes in every picture.
+"""The look of a policy: the same colour and dashes in every plot.
 
-Colours alone can't do it: people who are colour-blind can't tell eleven apart. So those of policies
-with the same dashes differ for them too, and others differ by their dashes. All have a contrast of
-3 or more on white and on the dark page of the report, where black becomes the colour of its text.
+Colours alone aren't enough: colour-blind people can't distinguish eleven of them. So policies with
+the same dashes have colours that they can distinguish, and others differ by their dashes. All have
+a contrast of 3 or more on white and on the dark page of the report, where black becomes the colour
+of its text.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["Style", "colour_of", "fills", "line_styles", "style_of"]
 
 
 class Style(NamedTuple):
-    """A colour, and dashes as matplotlib has them."""
+    """A colour, and dashes as in matplotlib."""
 
     colour: str
     dashes: str | tuple[int, tuple[int, ...]]
@@ -43,15 +44,15 @@ STYLES = {
     "uniform": Style("#7F7F7F", _DOTTED),
     "oracle": Style("#AA7744", _DOTTED),
 }
-#: For policies of one's own, whose dashes none of the above has.
+#: For third-party policies; none of the above has these dashes.
 OTHERS = [
     Style(STYLES[name].colour, dashes)
     for dashes in (_DASH_DOT_DOT, _LONG_DASHED)
     for name in ("rank1elim", "ucb1", "linucb", "glm_ucb")
 ]
-#: Tell lines that have the same colour and dashes apart: one policy with several settings.
+#: Distinguish lines with the same colour and dashes: one policy with several settings.
 _MARKERS = ("", "o", "s", "^", "D", "x")
-#: The same for areas: what stands for dashes, and what for markers.
+#: The same for areas: hatches instead of dashes, and instead of markers.
 _HATCHES: dict[Any, str] = {
     _SOLID: "",
     _DASHED: "//",
@@ -64,7 +65,7 @@ _SIGNS = ("", "o", "*", "+", "-", "|")
 
 
 def style_of(policy: str) -> Style:
-    """The style of a policy, whatever its settings; somebody's own has one by its name.
+    """The style of a policy with any settings; a third-party policy gets one by its name.
 
     >>> style_of("linucb:radius=determinant")
     Style(colour='#009E73', dashes='-')
@@ -74,12 +75,12 @@ def style_of(policy: str) -> Style:
 
 
 def colour_of(policy: str) -> str:
-    """The colour of a policy, whatever its settings."""
+    """The colour of a policy with any settings."""
     return style_of(policy).colour
 
 
 def line_styles(labels: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Keywords of `Axes.plot` for each label of a picture; where two are alike, with a marker.
+    """Keywords of `Axes.plot` for each label of a plot; markers distinguish equal styles.
 
     >>> styles = line_styles(["ucb1", "ucb1:confidence=1"])
     >>> [(style["ls"], style["marker"]) for style in styles.values()]
@@ -92,7 +93,7 @@ def line_styles(labels: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def fills(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The colour and the hatch of each label's area in a picture.
+    """The colour and the hatch of each label's area in a plot.
 
     >>> fills(["ucb1", "kl_ucb", "ucb1:confidence=1"])
     {'ucb1': ('#DD5500', ''), 'kl_ucb': ('#BB8800', '//'), 'ucb1:confidence=1': ('#DD5500', 'o')}
@@ -104,7 +105,7 @@ def fills(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def _numbered(labels: Iterable[str]) -> Iterable[tuple[str, Style, int]]:
-    """Labels with their style, and how many before them have the same."""
+    """Labels with their style, and the number of earlier labels with the same style."""
     seen: dict[Style, int] = {}
     for label in dict.fromkeys(labels):
         style = style_of(label)

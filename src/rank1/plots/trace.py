@@ -1,4 +1,4 @@
-"""What an elimination policy did in a run, as a picture."""
+"""Plot what an elimination policy did in a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_trace"]
 
-#: Of a line, and of the best one.
+#: The colour of a line, and of the best line.
 _COLOUR, _BEST = STYLES["rank1elim"].colour, STYLES["ucb1"].colour
 
 
 def plot_trace(trace: Trace) -> Figure:
-    """Rows and columns disappearing over time, and the intervals that eliminated most of them."""
+    """Plot how rows and columns disappear over time, and the intervals that eliminated most."""
     figure, axes = new_figure(9.0, 6.2, nrows=2, ncols=2, width_ratios=[3, 2])
     _plot_side(axes[0], "row", trace, [stage.rows for stage in trace.stages], trace.rows, trace.K)
     _plot_side(
@@ -64,7 +64,7 @@ def _plot_side(
     intervals.xaxis.set_major_locator(MaxNLocator(integer=True))
     life.xaxis.set_major_formatter(short_numbers())
     if sides:
-        # The stage that eliminated most says most.
+        # Show the stage that eliminated most.
         k = max(range(len(sides)), key=lambda k: len(sides[k].eliminated))
         side = sides[k]
         middle = (side.lower + side.upper) / 2
@@ -78,7 +78,7 @@ def _plot_side(
         intervals.axhline(side.lower.max(), color=_BEST, lw=0.8, ls="--")
         intervals.set(xlabel=name.capitalize(), ylabel="Interval on the mean reward")
         intervals.set_title(
-            f"Stage {k}: below the dashed line is out (× the truth)", fontsize=8, loc="left"
+            f"Stage {k}: eliminated if below the dashed line (×: the truth)", fontsize=8, loc="left"
         )
     else:
         intervals.set_axis_off()

@@ -1,6 +1,6 @@
-"""Policies: one file each. A new one is a new file and a line here; all else follows from that."""
+"""Policies, one file each. To add one, write a new file and add a line here."""
 
-# In the order in which they are listed.
+# The order here is the order in which they are listed.
 # isort: off
 from rank1.policies.rank1elim import Rank1Elim as Rank1Elim
 from rank1.policies.rank1elim_kl import Rank1ElimKL as Rank1ElimKL
@@ -32,7 +32,7 @@ from rank1.policies.live import warm_up as warm_up
 from rank1.policies.snapshots import restore as restore
 from rank1.policies.snapshots import snapshot as snapshot
 
-#: The policy of a study that names none, by its goal.
+#: The default policy of a study, by its goal.
 DEFAULT_POLICY = {"earn": "uts", "find": "top_two"}
 
 #: Every policy by its name on the command line.

@@ -1,28 +1,33 @@
-"""What every policy has: settings as an immutable value, and a state of plain arrays.
+"""The base of every policy: settings as an immutable value, and a state of plain arrays.
 
 A policy is one file with two classes. The policy itself is a frozen dataclass whose fields are its
 settings; `start` returns its state, a NamedTuple of NumPy arrays with the methods of `State`.
-`choose` and `update` are plain Python that Numba may compile: the simulation's loop has them
-inlined, and a live study calls the same code through `rank1.ask` and `rank1.tell`.
+`choose` and `update` are plain Python that Numba can compile: the simulation loop inlines them,
+and a live study calls the same code through `rank1.ask` and `rank1.tell`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rank1 import checks
-from rank1.compiled import method, record
+from rank1.compiled import method
 from rank1.errors import InputError, InputTypeError
 from rank1.grid import MAX_KEPT, Grid
+from rank1.policies.known import (
+    Known,
+    Records,
+    Truth,
+    require_truth,
+    require_unit_rewards,
+)
+from rank1.policies.labels import changed, label_of, plain_setting
 
 __all__ = [
-    "Averages",
     "Known",
     "Leaps",
     "Policy",
@@ -35,7 +40,6 @@ __all__ = [
     "label_of",
     "require_truth",
     "require_unit_rewards",
-    "setting_text",
 ]
 
 choose = method("choose")
@@ -45,132 +49,9 @@ load = method("load")
 expects = method("expects")
 forget = method("forget")
 
-#: An array of records, whose entries have names; see `rank1.compiled.record`.
-Records = NDArray[Any]
-
-LIMITS = record("levels", "stride", "arms", "n", low=float, high=float, sigma=float)
-
-
-class Truth(NamedTuple):
-    """What only a simulation knows of its problem; for policies with `needs_truth`."""
-
-    best_arm: int
-    #: Mean reward of the worst arm.
-    lowest_mean: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Known:
-    """What a policy is told before the first step.
-
-    Parameters
-    ----------
-    K, L
-        Numbers of rows and columns, for a grid of two sides.
-    n
-        The horizon: how many steps are planned.
-    low, high
-        The least and the largest reward; infinite where there is none.
-    sigma
-        Standard deviation of noise that isn't bounded.
-    truth
-        What only a simulation knows: for policies that declare `needs_truth`, else None.
-    sides
-        Numbers of levels of each side, or a `Grid`, instead of K and L.
-
-    Examples
-    --------
-    >>> Known(K=2, L=3, n=1000).arms, Known(sides=(5, 5, 5), n=1000).arms
-    (6, 125)
-    >>> Known(K=0, L=3, n=1000)
-    Traceback (most recent call last):
-    ...
-    rank1.InputError: K must be a whole number of at least 1, got 0
-    """
-
-    grid: Grid
-    n: int
-    low: float
-    high: float
-    sigma: float
-    truth: Truth | None
-
-    def __init__(
-        self,
-        K: int | None = None,
-        L: int | None = None,
-        n: int = 0,
-        low: float = 0.0,
-        high: float = 1.0,
-        sigma: float = 0.0,
-        truth: Truth | None = None,
-        *,
-        sides: Grid | Iterable[int] | None = None,
-    ) -> None:
-        if sides is None:
-            sides = (checks.integer("K", K, 1), checks.integer("L", L, 1))
-        elif K is not None or L is not None:
-            raise InputError("sides", sides, "None where K and L are given")
-        # Checked here, because compiled code doesn't check anything.
-        if not low <= high:  # catches NaN too
-            raise InputError("low", low, f"at most high, which is {high}")
-        values = {
-            "grid": sides if isinstance(sides, Grid) else Grid(sides),
-            "n": checks.integer("n", n, 1),
-            "low": low,
-            "high": high,
-            "sigma": checks.number("sigma", sigma, 0),
-            "truth": truth,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def arms(self) -> int:
-        """Number of arms."""
-        return self.grid.arms
-
-    @property
-    def K(self) -> int:
-        """Number of rows of a grid of two sides."""
-        return self._two_sides[0]
-
-    @property
-    def L(self) -> int:
-        """Number of columns of a grid of two sides."""
-        return self._two_sides[1]
-
-    @property
-    def _two_sides(self) -> tuple[int, ...]:
-        if len(self.grid.sizes) != 2:
-            raise InputError("sides", self.grid.sizes, "two, rows and columns", got=str(self.grid))
-        return self.grid.sizes
-
-    @property
-    def limits(self) -> Records:
-        """All of it but the truth, for the field `limits` that every state has.
-
-        A record for each side, with its `levels` and `stride`; `arms`, `n`, `low`, `high` and
-        `sigma` are the same in all of them.
-        """
-        more = self.arms, self.n, self.low, self.high, self.sigma
-        sides = zip(self.grid.sizes, self.grid.strides, strict=True)
-        return np.array([(*side, *more) for side in sides], LIMITS)
-
-    @classmethod
-    def of_limits(cls, limits: Records, truth: Truth | None = None) -> Known:
-        """What a state was told, from its field `limits`.
-
-        >>> Known.of_limits(Known(sides=(2, 3, 4), n=10).limits).grid
-        Grid(sizes=(2, 3, 4), names=None, labels=None)
-        """
-        _, _, _, n, low, high, sigma = limits[0].item()
-        sizes = [int(side.levels) for side in limits]
-        return cls(n=n, low=low, high=high, sigma=sigma, truth=truth, sides=sizes)
-
 
 class Pull(NamedTuple):
-    """One choice: an arm, and the tag by which the policy knows it again."""
+    """One choice: an arm, and a tag by which the policy recognises the pull later."""
 
     arm: int
     tag: int
@@ -179,106 +60,81 @@ class Pull(NamedTuple):
 class State(Protocol):
     """What a policy has learned so far: a NamedTuple of NumPy arrays with these methods.
 
-    `choose`, `issued`, `update` and `expects` may be compiled by Numba and must not allocate;
-    `forget` and `best` are plain Python. A state that learns nothing but how many rewards each arm
-    had and their sum also has `load(arm, count, total)`: `count` more rewards of an arm are known,
-    with this sum, and the arm needs no first pull any more. Then `load` and `forget` are compiled
-    as well, and a study with such a policy can be revised and can forget.
+    Numba may compile `choose`, `issued`, `update` and `expects`, so they must not allocate;
+    `forget` and `best` are plain Python. A state that only learns the number and the sum of each
+    arm's rewards also has `load(arm, count, total)`, which adds `count` rewards with this sum; the
+    arm then needs no first pull. Such a state's `load` and `forget` are compiled as well, and a
+    study with such a policy can be revised and can forget.
     """
 
-    #: Arrays that only save time: whatever is in them, choices have the same law.
+    #: Arrays that only save time: their contents never change the law of the choices.
     caches: ClassVar[tuple[str, ...]]
 
     @property
     def limits(self) -> Records:
-        """`Known.limits` of the start; `tell` refuses pulls and rewards outside them."""
+        """`Known.limits` from `start`; `tell` rejects pulls and rewards outside these limits."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """The next pull, as arm and tag.
 
-        May be called any number of times before rewards come in. The tag is a whole number by
-        which the policy knows the pull again.
+        May be called any number of times before rewards arrive. The tag is an integer by which
+        the policy recognises the pull later.
         """
 
     def issued(self, arm: int, tag: int) -> None:
-        """This pull was handed out: what `choose` does beside choosing, without random numbers.
+        """Record that this pull was handed out: the side effects of `choose`, without randomness.
 
-        A state that is told of the pulls that another one's `choose` gave, and of the rewards,
-        is the same but for the arrays that `caches` names. Any pull on the grid is accepted,
-        also one that this policy would not have chosen.
+        A state that receives the pulls and rewards of another state ends up equal to it, except
+        for the arrays named in `caches`. Accepts any pull on the grid, even one that this policy
+        would not have chosen.
         """
 
     def update(self, arm: int, tag: int, reward: float) -> None:
-        """A pull's reward has come in. Rewards may come in any order."""
+        """Learn a pull's reward. Rewards may arrive in any order."""
 
     def expects(self, arm: int, tag: int) -> bool:
-        """Whether this pull's reward may be reported now, as far as the state can tell."""
+        """Whether the state can accept this pull's reward now, as far as it can tell."""
 
     def forget(self, arm: int, tag: int) -> Self:
-        """This pull's reward will never come. Returns the state to go on with."""
+        """Give up on this pull's reward. Returns the state to use from now on."""
 
     def best(self) -> int:
         """The arm to recommend now."""
 
     def _asdict(self) -> dict[str, Any]:
-        """The arrays by name, as every NamedTuple has it."""
+        """The arrays by name; every NamedTuple has this method."""
 
 
 class Simple:
-    """State methods of policies to which a pull means nothing until its reward comes in.
+    """State methods for policies that ignore a pull until its reward arrives.
 
-    To be written last among the bases: `class MyState(MyArrays, Simple)`, where `MyArrays` is a
+    Put it last among the bases: `class MyState(MyArrays, Simple)`, where `MyArrays` is a
     NamedTuple.
     """
 
     caches: ClassVar[tuple[str, ...]] = ()
 
     def issued(self, arm: int, tag: int) -> None:
-        """Nothing depends on a pull that isn't reported."""
+        """Do nothing: only rewards matter."""
 
     def expects(self, arm: int, tag: int) -> bool:
-        """Any pull may be reported."""
+        """Accept any pull."""
         return True
 
     def forget(self, arm: int, tag: int) -> Self:
-        """Nothing depends on a pull that isn't reported."""
+        """Return the same state: only rewards matter."""
         return self
 
 
-class Averages(Simple):
-    """State methods of policies that learn the average reward of each arm.
-
-    The state has the arrays `sums` and `counts`, of an entry for each arm.
-    """
-
-    sums: NDArray[np.float64]
-    counts: NDArray[np.int64]
-
-    def update(self, arm: int, tag: int, reward: float) -> None:
-        """Count the reward."""
-        self.sums[arm] += reward
-        self.counts[arm] += 1
-
-    def load(self, arm: int, count: int, total: float) -> None:
-        """Count the rewards."""
-        self.sums[arm] += total
-        self.counts[arm] += count
-
-    def best(self) -> int:
-        """The arm of the largest average among those with a reward."""
-        means = np.where(self.counts > 0, self.sums / np.maximum(self.counts, 1), -np.inf)
-        return int(means.argmax())
-
-
 class Leaps(NamedTuple):
-    """How a policy's runs are played many pulls at a time, equal in law to playing each.
+    """How to play a policy's runs many pulls at a time, with the same law as pull by pull.
 
-    `play(state, law, rng, splitter, n, until_done, checkpoints, curve, totals, *room)` plays n
-    steps from the first one and is compiled for the state and the law; it returns the step it
-    reached and the arm at which it stopped, as the loop does. With `until_done`, which only a
-    policy with a stopping rule of its own is given, it ends as soon as the state is done.
-    `room(law, grid, checkpoints)` allocates the arrays it works in. `suits(policy, problem)` is
-    whether this policy can be played so on this problem, whose law has the methods it takes.
+    `play(state, law, rng, splitter, n, until_done, checkpoints, curve, totals, *room)` plays the
+    first n steps and is compiled for the state and the law. Like the loop, it returns the step it
+    reached and the arm at which it stopped. `until_done` is set only for a policy with its own
+    stopping rule: play then ends as soon as the state is done. `room(law, grid, checkpoints)`
+    allocates work arrays. `suits(policy, problem)` tells whether the shortcut works for this policy
+    on this problem, whose law must have the methods that `play` calls.
     """
 
     play: Callable[..., tuple[int, int]]
@@ -292,13 +148,13 @@ class Policy:
 
     #: The name on the command line and in results.
     name: ClassVar[str]
-    #: How many sides a grid must have; None: any number.
+    #: The number of sides a grid must have; None: any number.
     sides: ClassVar[int | None] = None
-    #: The most arms of a grid.
+    #: The largest number of arms it can play.
     most_arms: ClassVar[int] = MAX_KEPT
-    #: To be raised when an array of its state changes its meaning: older snapshots are refused.
+    #: Increase this when an array of the state changes its meaning: older snapshots are rejected.
     layout: ClassVar[int] = 1
-    #: How its runs are played many pulls at a time, on problems whose law can draw sums.
+    #: How to play its runs many pulls at a time, on problems whose law can draw sums.
     leaps: ClassVar[Leaps | None] = None
 
     @property
@@ -311,52 +167,52 @@ class Policy:
         raise InputTypeError("policy", self, "one with a method `start`")
 
     def first_pulls(self, arms: int) -> int:
-        """How many pulls it makes, whatever comes back, before it chooses."""
+        """The number of initial pulls that don't depend on any reward."""
         return 0
 
     def propensity(self, arms: int) -> float:
-        """The probability with which `choose` picked the pull that it gave; NaN if not known."""
+        """The probability with which `choose` picked its last pull; NaN if unknown."""
         return math.nan
 
     def judging(self, confidence: float, rank_one: bool) -> Policy | None:
         """This policy with its own stopping rule at this confidence; None if it has no rule.
 
-        A state that has one has the method `done()`, which compiles: whether the arm that `best`
-        names may be called best.
+        The state of a policy with a stopping rule has a compilable method `done()`: whether the
+        arm that `best` returns can be declared the best.
         """
         return None
 
     def allowance(self, sides: int) -> float:
-        """By which factor the best arm may exceed the one at which its own rule stops."""
+        """The factor by which the best arm may exceed the arm at which its own rule stops."""
         return 1.0
 
     def check(self, grid: Grid, horizon: int | None = None) -> None:
-        """Refuse a grid that it can't play, or won't have tried once by the horizon.
+        """Raise an InputError if it can't play the grid, or can't try every arm by the horizon.
 
         >>> import rank1
         >>> rank1.Rank1Elim().check(Grid([5, 5, 5]))
         Traceback (most recent call last):
         ...
-        rank1.InputError: sides must be 2 for rank1elim, got 3 (5×5×5): take a policy for any number of sides, such as uts
+        rank1.InputError: sides must be 2 for rank1elim, got 3 (5×5×5): use a policy for any number of sides, such as uts
         >>> rank1.UTS().check(Grid([30, 20]), horizon=500)
         Traceback (most recent call last):
         ...
-        rank1.InputError: horizon must be at least 600, got 500: uts tries each of the 600 arms first; raise it, merge levels, or take a policy that needn't try every arm, such as thompson
+        rank1.InputError: horizon must be at least 600, got 500: uts tries each of the 600 arms first; raise the horizon, merge levels, or use a policy that needn't try every arm, such as thompson
         """  # noqa: E501
         if self.sides is not None and len(grid.sizes) != self.sides:
             raise InputError(
                 "sides",
                 grid.sizes,
                 f"{self.sides} for {self.name}",
-                "take a policy for any number of sides, such as uts",
+                "use a policy for any number of sides, such as uts",
                 got=f"{len(grid.sizes)} ({grid})",
             )
         if grid.arms > self.most_arms:
             raise InputError(
                 "sides",
                 grid.sizes,
-                f"fewer levels, for at most {self.most_arms:,} arms: {self.name} keeps something "
-                "for every arm",
+                f"fewer levels, for at most {self.most_arms:,} arms: {self.name} stores data for "
+                "every arm",
                 got=f"{grid.arms:,} ({grid})",
             )
         first = self.first_pulls(grid.arms)
@@ -365,8 +221,8 @@ class Policy:
                 "horizon",
                 horizon,
                 f"at least {first:,}",
-                f"{self.name} tries each of the {first:,} arms first; raise it, merge levels, or "
-                "take a policy that needn't try every arm, such as thompson",
+                f"{self.name} tries each of the {first:,} arms first; raise the horizon, merge "
+                "levels, or use a policy that needn't try every arm, such as thompson",
                 got=f"{horizon:,}",
             )
 
@@ -374,107 +230,27 @@ class Policy:
     def settings(self) -> dict[str, Any]:
         """The settings as plain values: 1 and 1.0 are the same setting and give the same runs.
 
-        What is infinite is a text, since JSON has no number for it.
+        Infinite values are strings, since JSON has no number for them.
         """
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
-                raise InputTypeError(name, value, f"a plain value, as all settings of {self.name}")
-        return {name: _plain(value) for name, value in values.items()}
+                raise InputTypeError(
+                    name, value, f"a plain value, like all settings of {self.name}"
+                )
+        return {name: plain_setting(value) for name, value in values.items()}
 
     @property
     def changed(self) -> dict[str, Any]:
         """The settings that differ from their defaults."""
-        return _changed(self.settings, type(self))
+        return changed(self.settings, type(self))
 
     @property
     def label(self) -> str:
-        """The name with every setting that isn't the default, as the command line takes it."""
+        """The name with every setting that isn't at its default, as the command line takes it."""
         return label_of(self.name, self.settings, type(self))
 
 
 def has_counts(state: Any) -> bool:
-    """Whether all that a state learns is how many rewards each arm had, and their sum."""
+    """Whether a state learns only the number and the sum of each arm's rewards."""
     return hasattr(state, "load")
-
-
-def label_of(name: str, settings: Mapping[str, Any], cls: type[Policy] | None = None) -> str:
-    """The one name of a policy with these settings: those at their default are left out.
-
-    Without a class, as for a policy of somebody else's that a file speaks of, all are shown.
-
-    >>> import rank1
-    >>> label_of("linucb", {"confidence_scale": 1 / 3, "ridge": 1.0}, rank1.LinUCB)
-    'linucb:confidence_scale=1/3'
-    >>> label_of("mine", {"a": 2.0, "b": "wide"})
-    'mine:a=2,b=wide'
-    """
-    shown = [f"{key}={setting_text(value)}" for key, value in _changed(settings, cls).items()]
-    return name + (":" + ",".join(shown) if shown else "")
-
-
-def _changed(settings: Mapping[str, Any], cls: type[Policy] | None) -> dict[str, Any]:
-    fields = dataclasses.fields(cls) if cls else ()
-    defaults = {field.name: _plain(field.default) for field in fields}
-    return {
-        key: value
-        for key, value in settings.items()
-        if key not in defaults or value != defaults[key]
-    }
-
-
-def _plain(value: Any) -> Any:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if is_number:
-        return float(value) if math.isfinite(value) else str(float(value))
-    return value
-
-
-def setting_text(value: Any) -> str:
-    """The shortest text that the command line reads as this value.
-
-    >>> setting_text(0.0), setting_text(1 / 3), setting_text(1000000.5), setting_text(False)
-    ('0', '1/3', '1000000.5', 'false')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, float) or not math.isfinite(value):
-        return str(value)
-    if float(f"{value:g}") == value:
-        return f"{value:g}"
-    texts = [str(value)]
-    for denominator in range(3, 100):
-        if value > 0 and round(value * denominator) / denominator == value:
-            texts.append(f"{round(value * denominator)}/{denominator}")
-    return min(texts, key=len)
-
-
-def require_truth(policy: str, known: Known) -> Truth:
-    """The truth, or an error that names the policy that needs it.
-
-    >>> require_truth("oracle", Known(K=2, L=2, n=10))
-    Traceback (most recent call last):
-    ...
-    rank1.InputError: truth must be known for oracle, got None: only a simulation knows it
-    """
-    if known.truth is None:
-        raise InputError("truth", None, f"known for {policy}", "only a simulation knows it")
-    return known.truth
-
-
-def require_unit_rewards(policy: str, known: Known) -> None:
-    """Refuse a problem whose rewards may lie outside [0, 1].
-
-    >>> require_unit_rewards("uts", Known(K=2, L=2, n=10, low=0.0, high=5.0))
-    Traceback (most recent call last):
-    ...
-    rank1.InputError: rewards must be in [0, 1] for uts, got [0, 5]: scale them, or take a policy for any noise, such as rank1elim
-    """  # noqa: E501
-    if known.low < 0 or known.high > 1:
-        raise InputError(
-            "rewards",
-            (known.low, known.high),
-            f"in [0, 1] for {policy}",
-            "scale them, or take a policy for any noise, such as rank1elim",
-            got=f"[{known.low:g}, {known.high:g}]",
-        )

@@ -1,4 +1,4 @@
-"""BetElim: shares, bets and levels that go; the fewest pulls until the best arm is known."""
+"""BetElim: find the best arm in few pulls, by betting against levels and dropping the losers."""
 
 from __future__ import annotations
 
@@ -17,50 +17,51 @@ from rank1.policies.bet_elim_state import BetElimState, start_bets
 
 __all__ = ["BetElim"]
 
-#: The most reports of the first version, in which all levels have equal shares.
+#: The largest number of reports in the first version, where all levels have equal shares.
 FIRST = 200
 DEFAULT_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class BetElim(Policy):
-    """Bet against each level and drop those that are refuted: it knows when the best is found.
+    """Bet against each level and drop those that are refuted, until the best arm is known.
 
     Each side's level is drawn by known shares, independently of the other sides. Every report is a
-    bet against "this level is best on its side"; a level goes, for good, when the bets have
+    bet against "this level is the best of its side"; a level is dropped for good when its bets have
     multiplied their stake by D/α, where D is the number of sides and 1 − α the confidence. When
-    every side has one level left, that arm is the best one, with at least the probability
-    `confidence`, whenever it stops. See `rank1.identify`.
+    every side has one level left, that arm is the best with probability at least `confidence`,
+    whenever that happens. See `rank1.identify`.
 
     Parameters
     ----------
     confidence
         1 − α, above 0 and below 1.
     growth
-        By which part reports grow until a new version of the shares begins; looks are at the ends
-        of versions. 0 is for a new one after every report.
+        A new version of the shares begins when the number of reports has grown by this fraction;
+        levels are dropped only at the end of a version. 0: a new version after every report.
     floor
-        The least share of every level, also of one that has gone.
+        The smallest share of every level, even of a dropped level.
     any_grid
-        Assume nothing of the grid: all arms are levels of one side.
+        Assume nothing about the grid: treat all arms as levels of one side.
     min_lift
-        The smallest lift worth having: stop as soon as no level of a side can exceed the one that
-        is named by more than this part. The arm named is then within (1 + min_lift)^D of the best.
+        The smallest lift worth having: stop as soon as no level of a side can exceed the named
+        level by more than this fraction. The named arm is then within (1 + min_lift)^D of the best.
     window
-        After how many pulls a reward is in. Only pulls that are as old count for the fit, so that
-        successes that come before failures don't mislead it. 0 is for rewards at once.
+        The number of pulls after which a reward has arrived. Only pulls at least this old count for
+        the fit, so successes that arrive before failures don't mislead it. 0: rewards are
+        immediate.
 
     Notes
     -----
-    It assumes one order: a level that is best on its side is best whatever the other sides show.
-    In a grid of rank one that holds. Nothing is assumed of how means change over time, as long as
-    the order stays, nor of the rewards, but for their range.
+    It assumes one order: the best level of a side is the best whatever the other sides show. This
+    holds in a grid of rank one. It assumes nothing about how means change over time, as long as
+    the order stays, nor about the rewards, except for their range.
 
-    A report is bet on with the shares of the version that its pull was drawn under, which the
-    pull's tag names, and with the leaders and the fit of the current version. Versions depend on
-    reports, never on which pulls are pending, so rewards may come late, in any order or never, as
-    long as the delay doesn't depend on the level, nor on the reward unless that is 0 or 1. Where
-    the version is no longer kept, a report counts for the fit but not for the bets.
+    The bet on a report uses the shares of the version that its pull was drawn under, which is in
+    the pull's tag, and the leaders and the fit of the current version. Versions depend on reports,
+    never on which pulls are pending. So rewards may be late, out of order or missing, as long as
+    the delay doesn't depend on the level, nor on the reward unless rewards are 0 or 1. If the
+    pull's version is no longer stored, its report counts for the fit but not for the bets.
 
     Examples
     --------
@@ -95,23 +96,23 @@ class BetElim(Policy):
         object.__setattr__(self, "window", checks.integer("window", self.window, 0, 10**7))
 
     def judging(self, confidence: float, rank_one: bool) -> BetElim:
-        """With this confidence; on any grid, unless the rank may be assumed to be one."""
+        """Set this confidence, and `any_grid` unless the rank can be assumed to be one."""
         if self.confidence not in (confidence, DEFAULT_CONFIDENCE):
-            expected = f"{confidence:g}, the confidence that is asked for"
+            expected = f"{confidence:g}, the requested confidence"
             raise InputError(f"confidence of {self.name}", self.confidence, expected)
         return replace(self, confidence=confidence, any_grid=self.any_grid or not rank_one)
 
     def allowance(self, sides: int) -> float:
-        """The lift that isn't worth having, once a side."""
+        """1 + min_lift, once per side."""
         return float((1 + self.min_lift) ** (1 if self.any_grid else sides))
 
     def check(self, grid: Grid, horizon: int | None = None) -> None:
-        """Refuse also a floor that leaves nothing to choose."""
+        """Check the floor as well: it must leave something to choose."""
         super().check(grid, horizon)
         levels = grid.arms if self.any_grid else max(grid.sizes)
         if self.floor * levels >= 1:
             expected = f"below 1/{levels}, for a side of {levels} levels"
-            raise InputError("floor", self.floor, expected, "a floor of all levels leaves nothing")
+            raise InputError("floor", self.floor, expected, "the floors would use up all shares")
 
     def start(self, known: Known) -> BetElimState:
         """The state before the first pull."""
@@ -120,14 +121,14 @@ class BetElim(Policy):
             raise InputError(
                 "rewards",
                 (known.low, known.high),
-                f"in a range with two ends for {self.name}",
-                "cap them, or take a policy for any noise, such as rank1elim",
+                f"bounded for {self.name}",
+                "cap them, or use a policy for any noise, such as rank1elim",
                 got=f"[{known.low:g}, {known.high:g}]",
             )
         grid = Grid([known.arms]) if self.any_grid else known.grid
         # A side of one level can't err.
         sides = max(1, sum(size > 1 for size in grid.sizes))
-        ways = 2 if self.min_lift > 0 else 1  # to err: a level goes, or one is named too soon
+        ways = 2 if self.min_lift > 0 else 1  # to err: drop the best level, or stop too early
         settings: dict[str, Any] = {
             "threshold": math.log(ways * sides / (1 - self.confidence)),
             "growth": float(self.growth),

@@ -1,9 +1,9 @@
-"""The exact shortcut for BetElim: a whole version at once, for rewards of 0 and 1.
+"""The exact shortcut for BetElim: play a whole version at once, for rewards of 0 and 1.
 
-While a version lasts, each pull is drawn by the same shares and nothing looks at the wealths. So
-how often each arm is pulled is multinomial, side after side, and what its pulls give is a binomial
-number; the wealths depend on these counts alone. Regret at checkpoints within a version is drawn
-afterwards, given what the whole version gave, as in `stages`.
+During a version each pull is drawn by the same shares and nothing looks at the wealths. So the
+number of pulls of each arm is multinomial, and their rewards are binomial; the wealths depend only
+on these counts. Regret at checkpoints within a version is drawn afterwards,
+given the outcome of the whole version, as in `stages`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["LEAPS"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: A version of fewer pulls than this number for each arm is played pull by pull.
+#: A version with fewer pulls per arm than this is played pull by pull.
 WORTH = 1
 
 
 def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
-    """Arrays to work in: a tally, counts and places of each side, and a plan as in `stages`.
+    """Work arrays: a tally, counts and places of each side, and a plan as in `stages`.
 
-    There is room for the levels of all sides, and for all arms as levels of one.
+    They have room for the levels of all sides, and for all arms as levels of one side.
     """
     return (
         np.zeros(law.tally_size),
@@ -59,10 +59,10 @@ def leap_versions(
     places: Ints,
     plan: Records,
 ) -> tuple[int, int]:
-    """As the loop from step 0 to n, or to the end of the version in which the state is done.
+    """Play steps 0 to n, or to the end of the version in which the state is done.
 
-    It is equal to the loop in law. `rng` decides what happens, `splitter` only when, between the
-    checkpoints of a version.
+    Has the same law as the loop. `rng` decides what happens; `splitter` decides only when it
+    happens between the checkpoints of a version.
     """
     at = state.at[0]
     arms = state.limits[0].arms
@@ -94,7 +94,7 @@ def leap_versions(
 
 
 def suits(policy: Any, problem: Any) -> bool:
-    """Rewards are 0 or 1, and each counts for the fit at once."""
+    """Whether rewards are 0 or 1, and each counts for the fit at once."""
     return bool(problem.binary) and policy.window == 0
 
 
@@ -117,12 +117,12 @@ def play_version(
     places: Ints,
     plan: Records,
 ) -> None:
-    """Draw the arms of a number of pulls, side after side, and fold what each arm gives."""
+    """Draw the arms of many pulls, one side after another, and fold the rewards of each arm."""
     sides = state.sides
     deepest = len(sides) - 1
     for k in range(pieces):
         plan[k].free = plan[k].rounds
-    without = pulls  # those that have no arm yet
+    without = pulls  # pulls that have no arm yet
     d = arm = 0
     spread(sides[0].begin, sides[0].levels, state.shares, pulls, counts, rng)
     places[0] = -1
@@ -166,7 +166,7 @@ def play_version(
 def spread(
     begin: int, levels: int, shares: Floats, pulls: int, counts: Ints, rng: np.random.Generator
 ) -> None:
-    """How many of the pulls show each level: a multinomial, as binomials one after another."""
+    """The number of pulls that show each level: a multinomial, drawn as successive binomials."""
     left, last = 1.0, begin
     for k in range(begin, begin + levels):
         counts[k] = 0
@@ -182,7 +182,7 @@ def spread(
 
 @inlined
 def fold(state: Any, arm: int, count: int, ones: int) -> None:
-    """An arm was pulled `count` times and gave 1 as often as `ones` says, else 0."""
+    """Fold `count` pulls of an arm, of which `ones` had reward 1 and the others 0."""
     lift, shown = state.at[0].lift, state.shown
     fold_reports(state, state.rho[0], state.base[0], shown, 0.0, count - ones, ones, lift)
     add(state, arm, ones, count)

@@ -1,4 +1,4 @@
-"""The state of BetElim: counts for the fit, versions that are still expected, and wealths."""
+"""The state of BetElim: counts for the fit, stored versions, and wealths."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ __all__ = ["BetElimState", "add", "draw_arm", "start_bets"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: A pull's tag: the version it was drawn under, then the number of the pull, where it matters.
+#: A pull's tag: the version it was drawn under, then the number of the pull if there is a window.
 VERSION_BITS = 32
 NUMBERS = 2**31 - 1
-#: As many levels are searched one by one: quicker than by halves.
+#: This many levels are searched one by one, which is faster than bisection.
 NEAR = 8
-#: Versions whose late reports still count for the bets, and numbers kept for all of them.
+#: The number of versions whose late reports still count for the bets, and room for their shares.
 KEPT, ROOM = 256, 2**18
 
 AT = record(
-    "version",  # the number of the current one
-    "prepared",  # the version whose shares the second row of `rho` and `base` is for; −1 for none
+    "version",  # the number of the current version
+    "prepared",  # the version whose shares the second row of `rho` and `base` is for; −1: none
     "reports",
-    "next_at",  # reports at which the next version begins
+    "next_at",  # the number of reports at which the next version begins
     "matured",  # reports that count for the fit
-    "first",  # how many of them the first fit needs, ...
-    "shortest",  # the least number of reports between two versions
-    "pulls",  # handed out; counted only where there is a window
-    "early",  # 1 until enough reports have matured, where there is a window; see `fit_early`
+    "first",  # the number of matured reports that the first fit needs, ...
+    "shortest",  # the smallest number of reports between two versions
+    "pulls",  # handed out; counted only if there is a window
+    "early",  # 1 until enough reports have matured, if there is a window; see `fit_early`
     "done",
-    gained=float,  # sum of their rewards, which are in [0, 1]
-    enough=float,  # ... or what sum of rewards
+    gained=float,  # sum of the matured rewards, which are in [0, 1]
+    enough=float,  # ... or the sum of rewards that it needs instead
     hoped=float,  # sum of all rewards, matured or not, while `early`
-    threshold=float,  # log E at which a level goes
+    threshold=float,  # log E at which a level is dropped
     growth=float,
     floor=float,
     low=float,
-    scale=float,  # of rewards, to [0, 1]
-    lift=float,  # the smallest one worth having
+    scale=float,  # maps rewards to [0, 1]
+    lift=float,  # the smallest lift worth having
 )
 
 
@@ -62,38 +62,38 @@ class _Arrays(NamedTuple):
     leaders: Ints
     fit: Floats
     shares: Floats
-    up_to: Floats  # shares added up, by side
+    up_to: Floats  # cumulated shares, by side
     log_e: Floats  # log E of each level when the version began
     room: Floats
-    number: Ints  # of each version that is kept
+    number: Ints  # of each stored version
     drawn_by: Floats  # its shares
-    rho: Floats  # see `prepare`: with the shares of the current version, and of one that is kept
+    rho: Floats  # see `prepare`: for the shares of the current version, and of a stored one
     base: Floats
-    logs: Floats  # these five as in `rank1.design.bets.Book`
+    logs: Floats  # this and the next four: as in `rank1.design.bets.Book`
     wealth: Floats
     factors: Ints
     slots: Ints
     rows: Ints
     early_sums: Floats  # see `fit_early`
     early_shares: Floats
-    held_arm: Ints  # reports of the last pulls, as many as the window has
+    held_arm: Ints  # reports of the most recent pulls, as many as the window's length
     held: Floats
-    shown: Ints  # the levels of the arm at hand
+    shown: Ints  # the levels of the current arm
 
 
 class BetElimState(_Arrays, Simple):
-    """Draws by shares; bets on a report use the shares of the version that its pull's tag names."""
+    """Draw by shares; bet on a report with the shares of the version in its pull's tag."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """One random number a side."""
+        """Draws one random number per side."""
         return draw_arm(self, rng), hand_out(self)
 
     def issued(self, arm: int, tag: int) -> None:
-        """A pull was handed out."""
+        """Record that a pull was handed out."""
         hand_out(self)
 
     def update(self, arm: int, tag: int, reward: float) -> None:
-        """Fold the report; from time to time a new version begins."""
+        """Fold the report, and start a new version when it is due."""
         at = self.at[0]
         x = (reward - at.low) * at.scale
         version = tag & (2**VERSION_BITS - 1)
@@ -136,7 +136,7 @@ class BetElimState(_Arrays, Simple):
 
 @inlined
 def draw_arm(state: BetElimState, rng: np.random.Generator) -> int:
-    """A level of each side by its share, independently of the others."""
+    """Draw a level of each side by its share, independently of the other sides."""
     arm = 0
     for d in range(len(state.sides)):
         low = state.sides[d].begin
@@ -149,7 +149,7 @@ def draw_arm(state: BetElimState, rng: np.random.Generator) -> int:
             else:
                 low = middle + 1
         level = low
-        for k in range(low, high):  # without a branch that nobody can foresee
+        for k in range(low, high):  # without an unpredictable branch
             level += state.up_to[k] <= x
         arm += (level - begin) * state.sides[d].stride
     return arm
@@ -157,7 +157,7 @@ def draw_arm(state: BetElimState, rng: np.random.Generator) -> int:
 
 @inlined
 def hand_out(state: BetElimState) -> int:
-    """The tag of the next pull. A report that is as old as the window counts for the fit now."""
+    """The tag of the next pull. A report that reaches the window's age now counts for the fit."""
     at, window = state.at[0], len(state.held)
     if window == 0:
         return at.version
@@ -173,7 +173,7 @@ def hand_out(state: BetElimState) -> int:
 
 @inlined
 def add(state: Any, arm: int, gained: float, count: int) -> None:
-    """Reports of the arm whose levels are `shown` count for the fit."""
+    """Count reports of the arm with levels `shown` for the fit."""
     state.at[0].matured += count
     state.at[0].gained += gained
     state.counts[arm] += count
@@ -183,7 +183,7 @@ def add(state: Any, arm: int, gained: float, count: int) -> None:
 
 @inlined
 def is_due(state: BetElimState) -> bool:
-    """Whether there is enough for a fit, once the next version may begin."""
+    """Whether there is enough data for a fit, once the next version may begin."""
     at = state.at[0]
     if at.version > 0 or at.reports >= at.first or at.gained >= at.enough:
         return True
@@ -204,7 +204,7 @@ def prepare_late(state: BetElimState, version: int, slot: int) -> int:
 
 @jit
 def note_early(state: BetElimState, slot: int, x: float) -> None:
-    """A reward counts for `fit_early`."""
+    """Count a reward for `fit_early`."""
     state.at[0].hoped += x
     for d in range(len(state.shown)):
         state.early_sums[state.shown[d]] += x
@@ -219,7 +219,7 @@ def start_bets(
     window: int,
     settings: Mapping[str, Any],
 ) -> BetElimState:
-    """The state before the first pull, with settings as `AT` has them."""
+    """The state before the first pull, with settings named as in `AT`."""
     sides, levels = sides_of(grid), sum(grid.sizes)
     kept = max(4, min(KEPT, ROOM // levels))
     at = np.zeros(1, AT)

@@ -1,4 +1,4 @@
-"""Versions of BetElim: levels go, and shares, leaders and a fit begin from the reports so far."""
+"""Versions of BetElim: drop refuted levels, and derive new shares, leaders and a fit."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["FIRST_PASSES", "add_up", "next_version"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: The part of all rewards that must have matured before they alone make the fit.
+#: The share of all rewards that must be mature before the fit uses mature rewards alone.
 MATURE = 0.5
-#: Passes of the first fit; each later one starts from the one before.
+#: Passes of the first fit; each later fit starts from the previous one.
 FIRST_PASSES = 8
 
 
 @jit
 def next_version(state: Any) -> None:
-    """Drop the levels that are refuted, and begin a version from the reports that are in."""
+    """Drop the refuted levels, and start a version from the reports received so far."""
     at, sides = state.at[0], state.sides
     for k in range(len(state.log_e)):
         state.log_e[k] = log_mean(state.logs, state.wealth, k)
@@ -55,12 +55,12 @@ def next_version(state: Any) -> None:
 
 @jit
 def fit_early(state: Any) -> None:
-    """A fit from the rewards so far, for the time in which too few reports have matured.
+    """Fit from the rewards so far, while too few reports are mature.
 
-    Where successes come before failures, averages tell nothing. But levels are drawn by their
-    shares, independently of the other sides: what a level has gained, relative to its share of
-    what all have gained, says how good it is. The mean is at least what was gained by all pulls
-    that were handed out.
+    If successes arrive before failures, averages are misleading. But levels are drawn by their
+    shares, independently of the other sides, so a level's gain relative to its share of the total
+    gain tells how good it is. The overall mean is at least the total gain divided by the number of
+    all pulls handed out.
     """
     mean = max(state.at[0].hoped, 0.5) / max(state.at[0].pulls, 1)
     for k in range(len(state.fit)):
@@ -71,7 +71,7 @@ def fit_early(state: Any) -> None:
 
 @jit
 def add_up(sides: Any, shares: Floats, up_to: Floats) -> None:
-    """Shares added up. It is 1 from the last level on that has a share, so none other is drawn."""
+    """Cumulate the shares, up to 1 at the last level with a share, so no later level is drawn."""
     for d in range(len(sides)):
         begin, end = sides[d].begin, sides[d].begin + sides[d].levels
         total, last = 0.0, begin
@@ -86,7 +86,7 @@ def add_up(sides: Any, shares: Floats, up_to: Floats) -> None:
 
 @jit
 def is_done(state: Any, leaders: Ints) -> bool:
-    """Whether each level beside the leaders has gone, or can't exceed its leader by the lift."""
+    """Whether each level except the leaders is dropped or can't exceed its leader by the lift."""
     lift, threshold = state.at[0].lift, state.at[0].threshold
     for d in range(len(state.sides)):
         begin, levels, leader = state.sides[d].begin, state.sides[d].levels, leaders[d]

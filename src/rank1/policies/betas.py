@@ -1,38 +1,38 @@
 """The largest of many independent Beta samples, without drawing most of them.
 
-Thompson sampling only needs to know who wins. Let x be a level that the winning sample hardly ever
-falls below. An arm whose posterior Beta(1 + s, 1 + f) has little mass above x need not be drawn in
-a step in which its sample lies below x:
+Thompson sampling only needs to know the winner. Let x be a level that the winning sample hardly
+ever falls below. An arm whose posterior Beta(1 + s, 1 + f) has little mass above x need not be
+drawn in a step in which its sample lies below x:
 
 1. The log-density h(y) = s·log y + f·log(1 − y) − log B(1 + s, 1 + f) is concave, so it lies below
    its tangent at x, g(y) = h(x) + h′(x)·(y − x), and P(X > x) ≤ p = ∫ₓ¹ exp g(y) dy.
-2. An arm with p < 1/2 is made a candidate with probability p, independently of all others. This is
-   the chance that a Poisson process of rate −log(1 − p) hits the arm, and the time to the next hit
-   is exponential: going along sums of rates over blocks of arms, one finds the next candidate
-   without looking at the arms before it.
+2. An arm with p < 1/2 becomes a candidate with probability p, independently of all others. This is
+   the probability that a Poisson process of rate −log(1 − p) hits the arm, and the time to the next
+   hit is exponential: sums of rates over blocks of arms lead to the next candidate without a look
+   at the arms before it.
 3. A candidate gets a y on (x, 1) with density exp(g(y))/p, which is accepted with probability
-   exp(h(y) − g(y)). Altogether y comes out with density p · exp(g(y))/p · exp(h(y) − g(y))
-   = exp h(y), the posterior's above x. Any other outcome means X ≤ x.
-4. Arms with p ≥ 1/2 are simply drawn. If in the end nobody is above x, the remaining arms are drawn
-   under the condition X ≤ x, by drawing again until it holds.
+   exp(h(y) − g(y)). So the accepted y has density p · exp(g(y))/p · exp(h(y) − g(y)) = exp h(y),
+   the posterior's above x. Any other outcome means X ≤ x.
+4. Arms with p ≥ 1/2 are simply drawn. If no sample is above x, the remaining arms are drawn
+   conditionally on X ≤ x, by redrawing until it holds.
 
-The winner so has its exact law, whatever x is, as long as x doesn't depend on the current draws.
-Here x is the smallest winning sample of the last window of steps. Windows double in length: a new
-level takes time, and the longer the window, the more rarely the winning sample lies below its
+So the winner has its exact law for any x, as long as x doesn't depend on the current draws. Here x
+is the smallest winning sample of the last window of steps. Windows double in length: setting a new
+level takes time, and the longer the window, the more rarely a winning sample lies below its
 smallest. At the level x = 1 every arm is drawn, in order, as in the literal algorithm.
 
-The functions take a policy's state with these fields, where k is an arm's number:
+The functions take a policy's state with these fields, where k is the number of an arm:
 
 - `successes[k]`, `failures[k]`, `log_beta[k]`: s, f and log B(1 + s, 1 + f);
-- `arms`: the arm in each slot, in the order of drawing, or −1 where a slot is empty;
+- `arms`: the arm in each slot, in the order of drawing, or −1 if the slot is empty;
 - `rates`: −log(1 − p) of each slot, infinite for arms that are simply drawn, in blocks of slots
   (blocks × slots in a block), and `block_rates`, the sums over blocks;
 - `level`: the level and its window, see `LEVEL`.
 
-A pull's tag carries a uniform number, with which a reward between 0 and 1 is turned into a success
-or a failure (the Bernoulli trick) whenever it comes in: `uniform_tag`, `is_success`. Rewards that
-are loaded many at a time have no such numbers: their total is rounded, and `rest[k]` is what
-rounding has left over, for the next time.
+A pull's tag carries a uniform number, which turns a reward between 0 and 1 into a success or a
+failure (the Bernoulli trick) whenever it arrives: `uniform_tag`, `is_success`. Rewards loaded many
+at a time have no such numbers: their total is rounded, and `rest[k]` carries the remainder over to
+the next time.
 """
 
 from __future__ import annotations
@@ -58,31 +58,31 @@ __all__ = [
     "uniform_tag",
 ]
 
-#: The exponential of anything more is no number: an error where code isn't compiled.
+#: The exponential of anything larger overflows, which is an error in code that isn't compiled.
 OVERFLOWS = math.log(sys.float_info.max)
 
-#: What a state's `level` holds.
+#: The record `level` of a state.
 LEVEL = record(
     "left",  # steps to the end of the current window
     "length",  # its length
-    "first",  # the length of the first one
+    "first",  # the length of the first window
     x=float,
     log_x=float,
     log_rest=float,  # log(1 − x)
     lowest=float,  # the smallest winning sample of the current window so far
 )
 
-#: The fields that depend on the samples drawn so far; the law of the next winner doesn't.
+#: The fields that depend on earlier samples; the law of the next winner doesn't.
 CACHES: tuple[str, ...] = ("rates", "block_rates", "level")
 
-#: Bits of a uniform number in a tag: UTS needs the others.
+#: Bits of a uniform number in a tag; UTS needs the other bits.
 UNIFORM_BITS = 40
 _TAGS = 2.0**UNIFORM_BITS
 
 
 def start_betas(arms: int, slots: int) -> dict[str, NDArray[Any]]:
     """The fields of a state with this number of arms, of which `slots` compete at a time."""
-    size = max(1, math.isqrt(slots))  # blocks are about as many as the slots in one
+    size = max(1, math.isqrt(slots))  # about as many blocks as slots per block
     blocks = -(-slots // size)
     return {
         "successes": np.zeros(arms, np.int64),
@@ -92,14 +92,14 @@ def start_betas(arms: int, slots: int) -> dict[str, NDArray[Any]]:
         "arms": np.full(blocks * size, -1, np.int64),
         "rates": np.zeros((blocks, size)),
         "block_rates": np.zeros(blocks),
-        # Eight steps give a fair level. If the arms change sooner, a level doesn't pay.
+        # Eight steps give a fair level. If the arms change sooner, a level isn't worth computing.
         "level": np.array([(8, 8, 8, 1.0, 0.0, -math.inf, 1.0)], LEVEL),
     }
 
 
 @inlined
 def uniform_tag(rng: np.random.Generator) -> int:
-    """A uniform number, as a whole one."""
+    """A uniform number, as an integer."""
     return int(rng.random() * _TAGS)
 
 
@@ -111,7 +111,7 @@ def is_success(tag: int, reward: float) -> bool:
 
 @inlined
 def count(state: Any, k: int, success: bool) -> None:
-    """One more observation of arm k. B(a + 1, b) = B(a, b)·a/(a + b)."""
+    """Count one more observation of arm k. B(a + 1, b) = B(a, b)·a/(a + b)."""
     total = 2.0 + state.successes[k] + state.failures[k]
     if success:
         state.log_beta[k] += math.log((1.0 + state.successes[k]) / total)
@@ -123,7 +123,7 @@ def count(state: Any, k: int, success: bool) -> None:
 
 @inlined
 def load_counts(state: Any, k: int, trials: int, total: float) -> None:
-    """Arm k has `trials` more observations, whose rewards have this sum."""
+    """Add `trials` observations of arm k, whose rewards have this sum."""
     total += state.rest[k]
     won = min(max(math.floor(total + 0.5), 0), trials)
     state.rest[k] = total - won
@@ -135,14 +135,14 @@ def load_counts(state: Any, k: int, trials: int, total: float) -> None:
 
 @jit
 def rate(s: int, f: int, log_beta: float, x: float, log_x: float, log_rest: float) -> float:
-    """−log(1 − p); infinite where the arm is simply drawn."""
+    """−log(1 − p); infinite if the arm is simply drawn."""
     z = s * (1.0 - x) / x - f  # h′(x)·(1 − x)
     if z > OVERFLOWS:
         return math.inf
     p = math.exp(s * log_x + f * log_rest - log_beta) * (1.0 - x)
     if z != 0.0:
         p *= math.expm1(z) / z
-    return -math.log1p(-p) if p < 0.5 else math.inf  # infinite also for NaN
+    return -math.log1p(-p) if p < 0.5 else math.inf  # NaN gives infinity, too
 
 
 @jit
@@ -160,7 +160,7 @@ def sample_above(s: int, f: int, x: float, least: float, rng: np.random.Generato
 
 @inlined
 def refresh(state: Any, slot: int) -> None:
-    """The posterior of the arm in this slot has changed."""
+    """Update the rates after the posterior of the arm in this slot has changed."""
     level, rates = state.level[0], state.rates
     if level.x == 1.0:
         return
@@ -200,7 +200,7 @@ def set_level(state: Any, x: float) -> None:
 
 @inlined
 def restart(state: Any) -> None:
-    """Other arms are in the slots now: draw every one until a new level is found."""
+    """After other arms were put into the slots: draw every arm until a new level is found."""
     level = state.level[0]
     level.x = level.lowest = 1.0
     level.left = level.length = level.first
@@ -208,7 +208,7 @@ def restart(state: Any) -> None:
 
 @inlined
 def largest(state: Any, rng: np.random.Generator) -> int:
-    """The arm whose sample is the largest."""
+    """The arm with the largest sample."""
     level = state.level[0]
     x = level.x
     best, winner = -1.0, -1
@@ -230,7 +230,7 @@ def largest(state: Any, rng: np.random.Generator) -> int:
 
 @inlined
 def largest_above(state: Any, x: float, rng: np.random.Generator) -> tuple[float, int]:
-    """The largest sample and its arm among candidates and arms that are simply drawn."""
+    """The largest sample and its arm, among candidates and arms that are simply drawn."""
     rates, block_rates = state.rates, state.block_rates
     best, winner = -1.0, -1
     size = rates.shape[1]
@@ -259,7 +259,7 @@ def largest_above(state: Any, x: float, rng: np.random.Generator) -> tuple[float
 def largest_below(
     state: Any, x: float, best: float, winner: int, rng: np.random.Generator
 ) -> tuple[float, int]:
-    """The same once the other arms, none of which is above x, are drawn too."""
+    """The largest sample and its arm, after also drawing the other arms, all of them below x."""
     slot = 0
     for block in range(state.rates.shape[0]):
         for c in range(state.rates.shape[1]):

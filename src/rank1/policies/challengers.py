@@ -1,11 +1,12 @@
-"""The leader's neighbours, and the least of an index that depends on the leader, too.
+"""The leader's neighbour with the smallest index, when the index also depends on the leader.
 
-What `TopTwo` uses beside the counts of `counting` and the slots of `neighbours`. The index of the
-arm b in a slot is W(a, b) + log N_b for the leader a, see there. Bounds on the indices from below,
-with a minus before them, are the leaves of a `tournament`: `low`.
+`TopTwo` uses this with the counts of `counting` and the slots of `neighbours`. The index of the arm
+b in a slot is W(a, b) + log N_b for the leader a; see there. Lower bounds on the indices, negated,
+are the leaves of a `tournament`: `low`.
 
-When arm b changes, its index is computed anew. When a changes, all of them do; but each can be
-bounded from below at the cost of a division, see `shift`, and is computed only if it may be least.
+When arm b changes, its index is recomputed. When a changes, all indices change; but each can be
+bounded from below at the cost of a division, see `shift`, and is computed only if it may be the
+smallest.
 """
 
 from __future__ import annotations
@@ -23,41 +24,41 @@ from rank1.tournament import put, replay_all, start_tournament, winner
 
 __all__ = ["AROUND", "challenger", "start_challengers", "touch"]
 
-#: Entries that the `at` of the policy has for this.
+#: Entries that the policy's `at` needs for this.
 AROUND: dict[str, type] = {
     "home": np.int64,  # see `neighbours`
-    "moved": np.int64,  # whether its counts have changed since the bounds of all slots
-    "won": float,  # its successes, failures and `entropy_of` as the bounds have them
+    "moved": np.int64,  # whether its counts have changed since all bounds were computed
+    "won": float,  # its successes, failures and `entropy_of` when the bounds were computed
     "lost": float,
     "entropy": float,
 }
 
-#: One of the arms to be compared with the leader.
+#: One of the arms to compare with the leader.
 SLOT = record(
     "exact",  # whether its bound is the index itself
     log_pulls=float,  # log N
-    won=float,  # successes, and pulls, as far as they count in W
+    won=float,  # successes, and pulls, as used in W
     pulls=float,
-    # With the pooled mean m of when the index was computed:
+    # With the pooled mean m at the time the index was computed:
     log_m=float,  # log m
     inverse_m=float,  # 1/m
     log_rest=float,  # log(1 − m)
     inverse_rest=float,  # 1/(1 − m)
 )
 
-#: Bounds and indices are sums of rounded numbers: this times the pulls is far above their errors.
+#: Bounds and indices are sums of rounded numbers: SLACK·pulls is far above their errors.
 SLACK = 1e-12
 
 
 def start_challengers(slots: int) -> dict[str, NDArray[Any]]:
-    """The fields for this number of slots; none has an arm."""
+    """The fields for this number of slots, all empty."""
     low, _ = start_tournament(slots, math.inf)
     return {"slots": np.zeros(slots, SLOT), "low": low}
 
 
 @inlined
 def touch(state: Any, k: int) -> None:
-    """The counts of arm k have changed."""
+    """Record that the counts of arm k have changed."""
     slot = state.slot[k]
     if k == state.at[0].home:
         state.at[0].moved = 1
@@ -68,7 +69,7 @@ def touch(state: Any, k: int) -> None:
 
 @jit
 def challenger(state: Any) -> int:
-    """The leader's neighbour of the least index."""
+    """The leader's neighbour with the smallest index."""
     at = state.at[0]
     if at.home != at.leader:
         surround(state)
@@ -83,7 +84,7 @@ def challenger(state: Any) -> int:
 
 @inlined
 def believed(state: Any, k: int) -> float:
-    """Successes of an arm, if its pending pulls do as its reported ones did."""
+    """Successes of an arm, assuming that pending pulls succeed as often as reported ones."""
     pending = state.pulls[k] - state.reports[k]
     won = state.sums[k]
     return won + won / state.reports[k] * pending if pending > 0 else won
@@ -91,7 +92,7 @@ def believed(state: Any, k: int) -> float:
 
 @inlined
 def entropy_of(won: float, lost: float) -> float:
-    """The largest log-likelihood of these numbers of successes and failures."""
+    """The maximum log-likelihood of these numbers of successes and failures."""
     total = 0.0
     if won > 0.0:
         total += won * math.log(won / (won + lost))
@@ -102,7 +103,7 @@ def entropy_of(won: float, lost: float) -> float:
 
 @inlined
 def note_leader(state: Any) -> None:
-    """From here on, bounds are for the leader's counts as they are now."""
+    """From now on, bounds refer to the leader's current counts."""
     at = state.at[0]
     at.won = believed(state, at.leader)
     at.lost = state.pulls[at.leader] - at.won
@@ -112,7 +113,7 @@ def note_leader(state: Any) -> None:
 
 @jit
 def surround(state: Any) -> None:
-    """Put the new leader and its neighbours into the slots. As W ≥ 0, log N is a bound."""
+    """Put the new leader and its neighbours into the slots. Since W ≥ 0, log N is a bound."""
     at = state.at[0]
     gather(state.limits, state.at, state.arms, state.slot, at.leader)
     note_leader(state)
@@ -129,18 +130,18 @@ def surround(state: Any) -> None:
 
 @jit
 def shift(state: Any) -> None:
-    """The leader's counts have changed, and with them all indices: bound each from below.
+    """Bound every index from below, after the leader's counts have changed.
 
     With H = `entropy_of`, W(a, b) = H(a) + H(b) − H(a + b). H is convex with the gradient
-    (log m, log(1 − m)), so that H(a + b) grows by at most the gradient at its new m times the
-    change of a; and log m ≤ log m₀ + m/m₀ − 1 for any m₀.
+    (log m, log(1 − m)), so H(a + b) grows by at most the gradient at its new m times the change of
+    a; and log m ≤ log m₀ + m/m₀ − 1 for any m₀.
     """
     at = state.at[0]
     won, lost, entropy = at.won, at.lost, at.entropy
     note_leader(state)
     won, lost, entropy = at.won - won, at.lost - lost, at.entropy - entropy
     s, n = at.won, at.won + at.lost
-    usable = won >= 0.0 and lost >= 0.0  # else, after late rewards, only log N is left
+    usable = won >= 0.0 and lost >= 0.0  # otherwise, after late rewards, only log N is a bound
     first = len(state.low) // 2
     for slot in range(len(state.slots)):
         one = state.slots[slot]
@@ -157,7 +158,7 @@ def shift(state: Any) -> None:
 
 @inlined
 def leave_out_leader(state: Any) -> None:
-    """All slots have new bounds; the leader's own never wins."""
+    """Replay the tournament with all new bounds; the leader's own slot never wins."""
     own = state.slot[state.at[0].home]
     state.slots[own].exact = 1
     state.low[len(state.low) // 2 + own] = -math.inf
@@ -182,6 +183,6 @@ def weigh(state: Any, slot: int) -> float:
     if 0.0 < m < 1.0:
         one.log_m, one.inverse_m = math.log(m), 1.0 / m
         one.log_rest, one.inverse_rest = math.log1p(-m), 1.0 / (1.0 - m)
-    else:  # no logarithm is above 0
+    else:  # bound the logarithms by 0
         one.log_m, one.inverse_m, one.log_rest, one.inverse_rest = 1.0, 0.0, 1.0, 0.0
     return index

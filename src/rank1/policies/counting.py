@@ -1,8 +1,8 @@
-"""Pulls and reports of each arm, for policies to which a pull counts once it is handed out.
+"""Pulls and reports of each arm, for policies that count a pull as soon as it is handed out.
 
-In a policy's state `pulls[k]` is how often arm k was handed out and not given back, `reports[k]`
-how many of these rewards came in, and `sums[k]` their sum. Many pulls at once are so spread as they
-would be one by one, while averages are of rewards alone.
+In a policy's state, `pulls[k]` is how often arm k was handed out and not given back, `reports[k]`
+is how many of those rewards arrived, and `sums[k]` is their sum. Many simultaneous pulls are thus
+spread as if they came one by one, while averages use only the rewards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def start_counts(arms: int) -> dict[str, NDArray[Any]]:
 
 @inlined
 def add_pull(state: Any, k: int) -> None:
-    """Arm k was handed out."""
+    """Record that arm k was handed out."""
     at = state.at[0]
     if at.reported == 0 and at.cursor == len(state.pulls):
         at.again += 1
@@ -39,11 +39,11 @@ def add_pull(state: Any, k: int) -> None:
 
 @inlined
 def add_reports(state: Any, k: int, count: int, total: float) -> float:
-    """Arm k has `count` more rewards, with this sum. Returns its average now."""
+    """Add `count` rewards of arm k with this sum. Returns the arm's new average."""
     state.at[0].reported += count
     state.reports[k] += count
     state.sums[k] += total
-    if state.pulls[k] < state.reports[k]:  # known from elsewhere, and never handed out
+    if state.pulls[k] < state.reports[k]:  # loaded, never handed out
         state.pulls[k] = state.reports[k]
         skip_begun(state.at, state.pulls)
     return state.sums[k] / state.reports[k]
@@ -51,7 +51,7 @@ def add_reports(state: Any, k: int, count: int, total: float) -> float:
 
 @inlined
 def give_back(state: Any, k: int) -> None:
-    """A reward of arm k will never come. An arm with no pull left is in the first round again."""
+    """Give up on a reward of arm k. An arm with no pull left rejoins the first round."""
     if state.pulls[k] > state.reports[k]:
         state.pulls[k] -= 1
     if state.pulls[k] == 0:

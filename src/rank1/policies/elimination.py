@@ -1,4 +1,4 @@
-"""Elimination of rows and columns in stages: the state that Rank1Elim and its kin share."""
+"""Elimination of rows and columns in stages: the state shared by Rank1Elim and Rank1ElimKL."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["EliminationState", "start_elimination"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: Where an elimination policy stands: what `EliminationState.at` holds.
+#: The position of an elimination policy: the record `EliminationState.at`.
 AT = record(
-    "stage",  # ℓ: the stage whose pulls are being waited for
+    "stage",  # ℓ: the stage whose rewards are pending
     "issuing",  # the stage of the round being issued; larger than `stage` while rewards are late
     "rounds",  # rounds issued so far: each explores the rows once, then the columns
     "side",  # 0 while exploring rows, 1 while exploring columns
@@ -37,8 +37,8 @@ AT = record(
     "partner",  # the random column (row) over which this round explores the rows (columns), or -1
     "rows",  # |I_ℓ|
     "columns",  # |J_ℓ|
-    "given_back",  # pulls that were given back and wait to be issued again
-    "reported",  # rewards that came in
+    "given_back",  # pulls that were given back and will be issued again
+    "reported",  # rewards received
     "magic",  # see `row_of`
 )
 
@@ -48,11 +48,11 @@ _NEVER = 2**60  # length of the last stage: no run of n steps reaches its end
 class SideFacts(NamedTuple):
     """The rows, or the columns, in a stage that has ended."""
 
-    #: h_ℓ: the line that stood for each one.
+    #: h_ℓ: the line that represented each line.
     stands_for: Ints
-    #: h_ℓ₊₁: the line that stands for each one afterwards.
+    #: h_ℓ₊₁: the line that represents each line afterwards.
     after: Ints
-    #: Confidence bounds of each line: (lines, 2); NaN where it was eliminated before.
+    #: Confidence bounds of each line: (lines, 2); NaN if it was eliminated before.
     intervals: Floats
 
 
@@ -61,7 +61,7 @@ class StageFacts(NamedTuple):
 
     #: n_ℓ: observations of each line by its end.
     observations: int
-    #: How many rewards had come in at its end.
+    #: The number of rewards received by its end.
     step: int
     #: Rows and columns.
     sides: tuple[SideFacts, SideFacts]
@@ -77,19 +77,19 @@ class _Arrays(NamedTuple):
     C_row: Floats  # Σ_j C_ℓ(i, j) from exploring rows: (stages, K)
     C_column: Floats  # Σ_i C_ℓ(i, j) from exploring columns: (stages, L)
     n_stage: Ints  # n_ℓ
-    width: Floats  # half the width of an interval; or what else `interval` needs of a stage
-    awaited: Ints  # pulls of each stage that are issued and not reported
-    ended: Ints  # rewards that had come in at the end of each stage; -1 before
-    row_intervals: Floats  # L_ℓ and U_ℓ of rows: (stages, K, 2); NaN where eliminated
+    width: Floats  # half the width of an interval, or what `interval` needs instead
+    awaited: Ints  # pending pulls of each stage
+    ended: Ints  # rewards received by the end of each stage; -1 before
+    row_intervals: Floats  # L_ℓ and U_ℓ of rows: (stages, K, 2); NaN if eliminated
     column_intervals: Floats
-    given_back: Ints  # (arm, tag) of each
+    given_back: Ints  # (arm, tag) of each pull given back
 
 
 class EliminationState(_Arrays, Simple):
-    """Where an elimination policy stands, and all that has happened at the ends of its stages.
+    """The position of an elimination policy, and what happened at the ends of its stages.
 
-    The paper's reward matrices C are read only through their row sums and column sums, so that
-    is what is kept. Arrays whose first axis is the stage hold the paper's quantities of stage ℓ.
+    The paper's reward matrices C are only read through their row sums and column sums, so the state
+    stores those. Arrays whose first axis is the stage hold the paper's quantities of stage ℓ.
     """
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
@@ -115,7 +115,7 @@ class EliminationState(_Arrays, Simple):
         return row * self.limits[1].levels + column, tag
 
     def issued(self, arm: int, tag: int) -> None:
-        """The round goes on by this pull; one that has no place in it is only waited for."""
+        """Advance the round by this pull; if it doesn't fit in, only record it as pending."""
         at = self.at[0]
         if at.given_back > 0 and take_back(self, arm, tag):
             return
@@ -129,7 +129,7 @@ class EliminationState(_Arrays, Simple):
             self.awaited[stage_of(tag)] += 1
 
     def update(self, arm: int, tag: int, reward: float) -> None:
-        """Add a reward to its line; end the stage when it was the last one awaited."""
+        """Add a reward to its line; end the stage if it was the last pending one."""
         stage = stage_of(tag)
         if side_of(tag) == 0:
             self.C_row[stage, line_of(self, arm, 0)] += reward
@@ -141,18 +141,18 @@ class EliminationState(_Arrays, Simple):
             end_stages(self)
 
     def expects(self, arm: int, tag: int) -> bool:
-        """Whether the pull's stage waits for rewards: one report too many would stop it."""
+        """Whether the pull's stage has pending rewards: one report too many would break it."""
         at, stage = self.at[0], stage_of(tag)
         if tag < 0 or round_of(tag) > at.rounds or stage > at.issuing:
             return False
         return bool(self.awaited[stage] > 0)
 
     def forget(self, arm: int, tag: int) -> Self:
-        """The same pull is issued again, before any other; not if its line is eliminated."""
+        """Issue the same pull again, before any other, unless its line is eliminated."""
         eliminated = is_eliminated(self, arm, tag)
         if eliminated:
             self.awaited[stage_of(tag)] -= 1
-        ready(_end_stages, self)(self)  # else there is none to end, but `warm_up` asks for it
+        ready(_end_stages, self)(self)  # a no-op unless eliminated, but `warm_up` needs the call
         if eliminated:
             return self
         waiting = int(self.at[0].given_back)
@@ -160,17 +160,17 @@ class EliminationState(_Arrays, Simple):
         if waiting == len(self.given_back):
             room = np.zeros((max(16, 2 * waiting), 2), np.int64)
             room[:waiting] = self.given_back
-            # The old state must not see a count that its own room doesn't hold.
+            # The old state must not see a count that its smaller array doesn't hold.
             state = self._replace(given_back=room, at=self.at.copy())
         state.given_back[waiting] = arm, tag
         state.at[0].given_back += 1
         return state
 
     def best(self) -> int:
-        """The remaining row and column of the largest sums so far.
+        """The remaining row and column with the largest sums so far.
 
-        Sums stand for means: up to the current round and late rewards, all remaining lines have the
-        same number of observations.
+        Sums order the lines like means: up to the current round and late rewards, all remaining
+        lines have the same number of observations.
         """
         stage = self.at[0].stage
         rows, columns = self.rows[: self.at[0].rows], self.columns[: self.at[0].columns]
@@ -180,7 +180,7 @@ class EliminationState(_Arrays, Simple):
         )
 
     def history(self) -> list[StageFacts]:
-        """What happened in each stage that has ended."""
+        """What happened in each completed stage."""
         return [
             StageFacts(
                 int(self.n_stage[stage]),
@@ -198,7 +198,10 @@ class EliminationState(_Arrays, Simple):
         ]
 
     def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
-        """Lower and upper confidence bound (lines 22 to 28) of a line with this number of cells."""
+        """Lower and upper confidence bound (lines 22 to 28) for this mean.
+
+        `partners` is the number of cells in the line.
+        """
         return mean - self.width[stage], mean + self.width[stage]
 
 
@@ -210,7 +213,7 @@ def _end_stages(state: Any) -> None:
 
 
 def start_elimination(kind: type[S], known: Known, n_stage: list[int], width: list[float]) -> S:
-    """A state before the first step, for stages of the given lengths."""
+    """The state before the first step, for stages of the given lengths."""
     K, L = known.K, known.L
     # A round has at least two pulls, so a stage with 2·n_ℓ > n can't end within the horizon.
     lengths = [length for length in n_stage if 2 * length <= known.n]

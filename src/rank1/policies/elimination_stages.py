@@ -1,4 +1,4 @@
-"""What happens in elimination by stages: tags of pulls, rounds, and the end of a stage."""
+"""The mechanics of elimination in stages: tags of pulls, rounds, and the end of a stage."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def stage_of(tag: int) -> int:
 
 @inlined
 def round_of(tag: int) -> int:
-    """Which round it belongs to."""
+    """The round of the pull."""
     return tag >> 6
 
 
@@ -73,7 +73,7 @@ def is_eliminated(state: Any, arm: int, tag: int) -> bool:
 
 @jit
 def take_back(state: Any, arm: int, tag: int) -> bool:
-    """Whether this pull was given back; then it is on its way again. It is the last one, mostly."""
+    """Whether this pull was given back; if so, remove it, because it is pending again."""
     at, pulls = state.at[0], state.given_back
     for k in range(at.given_back - 1, -1, -1):
         if pulls[k, 0] == arm and pulls[k, 1] == tag:
@@ -86,7 +86,7 @@ def take_back(state: Any, arm: int, tag: int) -> bool:
 
 @inlined
 def advance(state: Any, count: int) -> None:
-    """A pull of the current round was handed out; `count` lines remain on its side."""
+    """Record that a pull of the current round was handed out; `count` lines remain on its side."""
     at = state.at[0]
     state.awaited[at.issuing] += 1
     at.place += 1
@@ -96,7 +96,7 @@ def advance(state: Any, count: int) -> None:
 
 @inlined
 def next_side(state: Any) -> None:
-    """A round explores rows, then columns; then the next one begins, maybe of the next stage."""
+    """Go on to the columns, or to the next round, which may belong to the next stage."""
     at = state.at[0]
     at.place = 0
     at.partner = -1
@@ -111,7 +111,7 @@ def next_side(state: Any) -> None:
 
 @jit
 def end_stages(state: Any) -> None:
-    """End the stage; also those after it, where rewards came in early."""
+    """End the stage, and later stages whose rewards have all arrived."""
     at = state.at[0]
     while at.issuing > at.stage and state.awaited[at.stage] == 0:
         stage = at.stage
@@ -133,7 +133,7 @@ def end_stages(state: Any) -> None:
         at.stage = stage + 1
         if at.given_back > 0:
             drop_eliminated(state)
-        if last >= 0:  # go on with the round over the lines that remain
+        if last >= 0:  # continue the round over the lines that remain
             lines, count = (state.rows, at.rows) if at.side == 0 else (state.columns, at.columns)
             at.place = 0
             while at.place < count and lines[at.place] <= last:
@@ -144,7 +144,7 @@ def end_stages(state: Any) -> None:
 
 @jit
 def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals: Floats) -> int:
-    """Intervals and elimination on one side (lines 22 to 41); how many lines remain."""
+    """Intervals and elimination on one side (lines 22 to 41). Returns how many lines remain."""
     stage = state.at[0].stage
     leader = -1
     partners = state.limits[0].levels + state.limits[1].levels - h.shape[1]
@@ -159,7 +159,7 @@ def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals
         gone = intervals[stage, h[stage, i], 1] <= intervals[stage, leader, 0]
         h[stage + 1, i] = leader if gone else h[stage, i]
         C[stage + 1, i] += C[stage, i]
-    # A line remains where it still stands for itself.
+    # A line remains if it still stands for itself.
     remaining = 0
     for k in range(count):
         if h[stage + 1, lines[k]] == lines[k]:
@@ -170,7 +170,7 @@ def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals
 
 @jit
 def drop_eliminated(state: Any) -> None:
-    """A pull that was given back isn't issued again when its line is eliminated."""
+    """Drop given-back pulls of eliminated lines: they aren't issued again."""
     at = state.at[0]
     kept = 0
     for k in range(at.given_back):

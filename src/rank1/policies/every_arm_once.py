@@ -1,7 +1,7 @@
-"""Every arm once, in ascending order, for policies that begin so.
+"""For policies that start by playing every arm once, in ascending order.
 
-An array of the state says which arms were handed out: `begun`, or `pulls` in policies to which a
-pull counts from then on. See `counting`.
+An array of the state says which arms were handed out: `begun`, or `pulls` in policies that count a
+pull as soon as it is handed out; see `counting`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = [
     "skip_begun",
 ]
 
-#: The entries that the `at` of such a policy begins with; its own follow.
+#: The first entries of such a policy's `at`; its own entries follow.
 SHARED = (
     "cursor",  # the lowest arm that has not been issued
-    "reported",  # t: rewards that came in
-    "again",  # arms issued a second time, because no reward at all had come in
+    "reported",  # t: rewards received
+    "again",  # arms issued a second time, because no reward had arrived at all
 )
 
 # The lowest bit of a pull's tag says whether it was an arm's first.
@@ -42,14 +42,14 @@ LATER, FIRST = 0, 1
 
 @dataclass(frozen=True)
 class EveryArmOnce(Policy):
-    """A policy that begins so, and draws nothing at random."""
+    """A deterministic policy that plays every arm once first."""
 
     def first_pulls(self, arms: int) -> int:
         """Every arm once."""
         return arms
 
     def propensity(self, arms: int) -> float:
-        """Its choices follow from what came before."""
+        """1: past events determine the choice."""
         return 1.0
 
 
@@ -60,11 +60,11 @@ class BeginsWithAll(Simple):
     begun: NDArray[np.bool_]
 
     def issued(self, arm: int, tag: int) -> None:
-        """Only a first pull changes anything."""
+        """Record a first pull; other pulls change nothing."""
         note_first(self.at, self.begun, arm, tag)
 
     def forget(self, arm: int, tag: int) -> Self:
-        """An arm's first pull is issued again; nothing else depends on the pull."""
+        """Issue an arm's first pull again; nothing depends on other pulls."""
         if tag & 1 == FIRST:
             self.begun[arm] = False
             issue_again(self.at, arm)
@@ -73,9 +73,9 @@ class BeginsWithAll(Simple):
 
 @inlined
 def next_first(at: Records, begun: NDArray[Any]) -> int:
-    """The next arm to be pulled for the first time, or -1 when all were issued.
+    """The next arm to pull for the first time, or -1 when all were issued.
 
-    While nothing at all is reported after that, the arms are issued again, in the same order.
+    As long as no reward at all has arrived after that, the arms are issued again in the same order.
     """
     if at[0].cursor < len(begun):
         return at[0].cursor
@@ -86,7 +86,7 @@ def next_first(at: Records, begun: NDArray[Any]) -> int:
 
 @inlined
 def first_pull(at: Records, begun: NDArray[np.bool_]) -> tuple[int, int]:
-    """The same with its tag, and noted."""
+    """Like `next_first`, but records the pull and returns its tag, too."""
     arm = next_first(at, begun)
     tag = LATER
     if arm >= 0:
@@ -98,7 +98,7 @@ def first_pull(at: Records, begun: NDArray[np.bool_]) -> tuple[int, int]:
 
 @inlined
 def mark_begun(at: Records, begun: NDArray[np.bool_], arm: int) -> None:
-    """This arm needs no first pull any more."""
+    """Record that this arm needs no first pull any more."""
     begun[arm] = True
     skip_begun(at, begun)
 
@@ -112,7 +112,7 @@ def skip_begun(at: Records, begun: NDArray[Any]) -> None:
 
 @inlined
 def note_first(at: Records, begun: NDArray[np.bool_], arm: int, tag: int) -> bool:
-    """What `first_pull` notes when it hands out this pull; False if it had not chosen it."""
+    """Record a pull as `first_pull` does. Returns False if `first_pull` can't have chosen it."""
     if tag & 1 == FIRST:
         mark_begun(at, begun, arm)
         return True
@@ -124,5 +124,5 @@ def note_first(at: Records, begun: NDArray[np.bool_], arm: int, tag: int) -> boo
 
 @inlined
 def issue_again(at: Records, arm: int) -> None:
-    """An arm whose only reward will never come is issued again."""
+    """Issue an arm again, because its only reward will never arrive."""
     at[0].cursor = min(at[0].cursor, arm)

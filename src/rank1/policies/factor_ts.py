@@ -1,4 +1,4 @@
-"""Standardised Thompson sampling: each side's levels compete by themselves."""
+"""Standardised Thompson sampling: the levels of each side compete separately."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["FactorTS"]
 
 Floats = NDArray[np.float64]
 
-#: A fit goes over all sides this number of times.
+#: The number of times that a fit passes over all sides.
 PASSES = 2
-#: The next fit is due when reports have grown by one part in this number.
+#: The next fit is due when the number of reports has grown by one part in this number.
 GROWTH = 50
-#: Successes that a level has in advance, at the average rate: they keep estimates apart from 0.
+#: Prior successes of a level, at the average rate: they keep estimates away from 0.
 PRIOR = 2.0
 
 AT = record("reports", "due")
@@ -27,20 +27,20 @@ AT = record("reports", "due")
 
 class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
-    at: Records  # how many reports there are, and at how many the factors are fitted anew
+    at: Records  # the number of reports, and the number at which the next fit is due
     sums: Floats
     counts: NDArray[np.int64]
-    # Of each level, side after side:
+    # For each level, one side after another:
     factors: Floats  # relative to the largest of its side
     won: Floats  # the sum of rewards
     exposure: Floats  # standardised pulls
 
 
 class FactorTSState(_Arrays, Simple):
-    """Sums and counts of the arms, the fitted factors, and what follows for each level."""
+    """Sums and counts of the arms, the fitted factors, and the posterior of each level."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """On each side the level of the largest sample. Random numbers: a sample for each level."""
+        """The level with the largest sample on each side. Draws one sample per level."""
         arm, at = 0, 0
         for side in self.limits:
             level, largest = 0, -1.0
@@ -62,7 +62,7 @@ class FactorTSState(_Arrays, Simple):
         learn(self, arm, 1, reward)
 
     def best(self) -> int:
-        """The arm of the largest fitted factors."""
+        """The arm with the largest fitted factors."""
         arm, at = 0, 0
         for side in self.limits:
             arm += int(self.factors[at : at + side.levels].argmax()) * int(side.stride)
@@ -72,7 +72,7 @@ class FactorTSState(_Arrays, Simple):
 
 @jit
 def learn(state: FactorTSState, arm: int, count: int, total: float) -> None:
-    """Rewards of an arm, and their sum."""
+    """Add rewards of an arm, with their sum."""
     limits, at, begin = state.limits, state.at[0], 0
     state.sums[arm] += total
     state.counts[arm] += count
@@ -100,7 +100,7 @@ def others(limits: Records, factors: Floats, arm: int, side: int) -> float:
 
 @jit
 def expose(state: FactorTSState, side: int, at: int) -> float:
-    """Add up the exposure of each level of a side; returns that of all together."""
+    """Compute the exposure of each level of a side. Returns their sum."""
     stride, levels = state.limits[side].stride, state.limits[side].levels
     state.exposure[at : at + levels] = 0.0
     total = 0.0
@@ -114,7 +114,7 @@ def expose(state: FactorTSState, side: int, at: int) -> float:
 
 @jit
 def fit(state: FactorTSState) -> None:
-    """Fit the factors by alternating ratios, from those before on, and the exposures by them."""
+    """Fit the factors by alternating ratios, starting from the last fit; update the exposures."""
     for _ in range(PASSES):
         at = 0
         for side in range(len(state.limits)):
@@ -141,20 +141,20 @@ class FactorTS(Policy):
     """Thompson sampling of each side's levels, as if the other sides always showed their best.
 
     A level that was shown beside poor levels looks poor. So its pulls are standardised: a pull of
-    arm x counts as ∏ f(x_e)/max f of the other sides e, where f are the factors, fitted to all
-    reports by alternating ratios. A level with the sum of rewards S and the exposure N, its
-    standardised pulls, has the posterior Beta(1 + S, 1 + (N − S)⁺), and each side shows the level
-    of the largest sample. On one side it is Thompson sampling.
+    arm x counts as ∏ f(x_e)/max f over the other sides e, where f are factors, fitted to all
+    reports by alternating ratios. A level with reward sum S and exposure N (its standardised pulls)
+    has the posterior Beta(1 + S, 1 + (N − S)⁺), and each side shows the level with the largest
+    sample. On one side this is Thompson sampling.
 
     Notes
     -----
-    There is no proof, and it relies on rank one: where a level is best beside some levels and not
+    There is no proof, and it relies on rank one: if a level is the best beside some levels and not
     beside others, it may settle on a poor arm for good.
 
     The fit is f(l) = (S_l + 2)/(N_l + 2/g), where g is the same ratio over all levels of the side,
-    two times over the sides in turn. It is due when reports have grown by a fiftieth; in between a
-    report changes S and N by the factors of the last fit. So a step costs a sample for each level,
-    and a fit, which goes over all arms, hardly counts.
+    in two passes over the sides. A fit is due when the number of reports has grown by 2%; in
+    between, a report changes S and N using the factors of the last fit. So a step costs one sample
+    per level, and the cost of a fit, which visits all arms, is negligible.
 
     Examples
     --------
@@ -166,8 +166,8 @@ class FactorTS(Policy):
 
     References
     ----------
-    Kin, which sample factors from a joint posterior instead. Hill, Nassif, Liu, Iyer, Vishwanathan:
-    An efficient bandit algorithm for realtime multivariate optimization. KDD 2017.
+    A related method, which samples factors from a joint posterior: Hill, Nassif, Liu, Iyer,
+    Vishwanathan: An efficient bandit algorithm for realtime multivariate optimization. KDD 2017.
     https://arxiv.org/abs/1810.09558
 
     Thompson: On the likelihood that one unknown probability exceeds another in view of the evidence

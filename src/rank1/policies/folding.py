@@ -1,7 +1,7 @@
-"""What only states of counts and sums can do, in code that is compiled for every state.
+"""Operations that only states of counts and sums have, callable from code for every state.
 
-Numba compiles every branch, also for states that have no `load`, or whose `forget` isn't compiled.
-So what is done here is chosen by the state's class.
+Numba compiles every branch, even for states that have no `load` or whose `forget` isn't compiled.
+So these functions choose their implementation by the state's class.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Floats = NDArray[np.float64]
 
 
 def learn_count(state: Any, arm: int, count: int, total: float) -> None:
-    """Rewards of pulls that the state knows nothing of; only states with `load` learn."""
+    """Add rewards of pulls that the state never issued; only states with `load` learn them."""
     if hasattr(state, "load"):
         state.load(arm, count, total)
 
 
 def give_up(state: Any, arm: int, tag: int) -> bool:
-    """This pull's reward will never come. False if compiled code can't say so to this state."""
+    """Give up on this pull's reward. Returns False if this state can't do so in compiled code."""
     if hasattr(state, "load"):
         state.forget(arm, tag)
         return True
@@ -53,9 +53,9 @@ def _give_up(state: Any, arm: int, tag: int) -> Any:
 
 
 def load_tallies(state: Any, weights: Floats, sums: Floats) -> None:
-    """Tell a new state what is known of each arm: numbers of rewards, and their sums.
+    """Load the number and the sum of each arm's rewards into a new state.
 
-    Numbers that have faded are rounded, and an arm that was ever tried counts once at least.
+    Discounted numbers are rounded; an arm that was ever tried counts at least once.
     """
     for arm in range(len(weights)):
         weight = weights[arm]

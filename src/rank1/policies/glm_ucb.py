@@ -15,12 +15,12 @@ from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
 __all__ = ["GLMUCB"]
 
-#: What `settings` holds: scale·ρ, and α.
+#: The record `settings`: scale·ρ, and α.
 SETTINGS = record(radius=float, step=float)
 
 
 class GLMUCBState(TwoHotState):
-    """`estimate` is û, then v̂."""
+    """`estimate` holds û, then v̂."""
 
     def update(self, arm: int, tag: int, reward: float) -> None:
         """One step of EM for the pulled row and column, then find the next pair."""
@@ -29,10 +29,10 @@ class GLMUCBState(TwoHotState):
         L = len(estimate) - K
         row = arm // L
         column = arm - row * L
-        absorb(self.at, seen, self.A, self.pending, self.z, self.bound, row, column)
+        absorb(self.at, seen, self.A, self.pending, self.z, self.bound, self.top, row, column)
         u, v = estimate[row], estimate[K + column]
-        # After a failure at least one factor was 0. If both estimates are 1 that is impossible;
-        # then the limit of u = v → 1 is taken.
+        # After a failure at least one factor was 0. That is impossible if both estimates are 1;
+        # use the limit of u = v → 1 then.
         u_failure, v_failure = 0.5, 0.5
         if u * v < 1:
             u_failure = u * (1 - v) / (1 - u * v)
@@ -51,7 +51,7 @@ class GLMUCBState(TwoHotState):
 
 @dataclass(frozen=True)
 class GLMUCB(Policy):
-    """The pair of the largest û·v̂ + confidence_scale·ρ·‖x‖, factors estimated by online EM.
+    """Play the pair with the largest û·v̂ + confidence_scale·ρ·‖x‖, with factors by online EM.
 
     The norm is that of (I + Σ x xᵀ)⁻¹, where x has ones at the row and the column of a pair. The
     radius is ρ = (2κ/c_μ)·√(2d·log n·log(2dn²)) with κ = √(3 + 2·log 5) and d = K + L.
@@ -59,18 +59,18 @@ class GLMUCB(Policy):
     Parameters
     ----------
     confidence_scale
-        Factor on the radius ρ. The paper tries 1 and 1/100.
+        Factor on the radius ρ. The paper uses 1 and 1/100.
     c_mu
-        c_μ, the least slope of the mean function: the mean of the worst pair. None: taken from
-        the problem, where that is known.
+        c_μ, the smallest slope of the mean function: the mean of the worst pair. None: taken from
+        the problem, if it is known.
     step
         α: after N reports, a row or column moves by (N + 1)^-α towards its new expectation.
 
     Notes
     -----
     After a success both factors were 1; after a failure, E[u] = u(1 - v)/(1 - uv) and
-    E[v] = v(1 - u)/(1 - uv). A reward between 0 and 1 counts as that part of a success. Only
-    products û·v̂ are identified, and only they are used.
+    E[v] = v(1 - u)/(1 - uv). A reward between 0 and 1 counts as that fraction of a success. Only
+    the products û·v̂ are identified, and only they are used.
 
     Examples
     --------
@@ -104,11 +104,11 @@ class GLMUCB(Policy):
 
     @property
     def needs_truth(self) -> bool:
-        """Without a `c_mu` it is told the lowest mean."""
+        """Without `c_mu`, it needs to know the lowest mean."""
         return self.c_mu is None
 
     def propensity(self, arms: int) -> float:
-        """Its choices follow from what came before."""
+        """1: past events determine the choice."""
         return 1.0
 
     def start(self, known: Known) -> GLMUCBState:
@@ -129,7 +129,7 @@ class GLMUCB(Policy):
         d, n = known.K + known.L, known.n
         kappa = math.sqrt(3 + 2 * math.log(1 + 2 * 2))
         rho = 2 * kappa / c_mu * math.sqrt(2 * d * math.log(n) * math.log(2 * d * n * n))
-        # n = 1 has log n = 0: then only the mean counts.
+        # log n = 0 for n = 1: only the mean counts then.
         radius = max(self.confidence_scale * rho, 1e-300)
         settings = np.array([(radius, self.step)], SETTINGS)
         state = start_two_hot(GLMUCBState, known, 1.0, settings, estimate=0.5)

@@ -1,4 +1,4 @@
-"""idTS: Thompson sampling on the rows' and the columns' own chances, which are hidden."""
+"""idTS: Thompson sampling on the hidden success probabilities of rows and columns."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["IdTS"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: What the state's `at` holds: passes of the variational update, or 0 for the incremental one.
+#: The record `at` of the state: passes of the variational update, or 0 for the incremental one.
 AT = record("passes")
-#: From here on the series in `exp_digamma` is right to 1e-14.
+#: From here on the series in `exp_digamma` is accurate to 1e-14.
 SERIES_FROM = 16.0
 
 
 class Lines(NamedTuple):
-    """Posteriors of one side, as `betas` wants them: Beta(1 + successes, 1 + failures)."""
+    """Posteriors of one side, in the form that `betas` needs: Beta(1 + successes, 1 + failures)."""
 
     successes: Floats
     failures: Floats
@@ -40,7 +40,7 @@ class Lines(NamedTuple):
 class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
-    ones: Ints  # S: rewards of 1 of each pair
+    ones: Ints  # S: rewards of 1 for each pair
     zeros: Ints  # F: rewards of 0
     row_psi: Floats  # e^ψ(a), e^ψ(b) of each row
     column_psi: Floats  # e^ψ(c), e^ψ(d) of each column
@@ -63,18 +63,18 @@ class _Arrays(NamedTuple):
 class IdTSState(_Arrays, Simple):
     """q = ∏ Beta(a_i, b_i)·∏ Beta(c_j, d_j): a and b are `row_successes` + 1, `row_failures` + 1.
 
-    The fields of either side are those of `Lines`.
+    The fields of each side are those of `Lines`.
     """
 
     caches = tuple(f"{side}_{name}" for side in ("row", "column") for name in CACHES)
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """The row and the column of the largest samples; the tag is for the Bernoulli trick."""
+        """The row and the column with the largest samples; the tag is for the Bernoulli trick."""
         row, column = largest(rows_of(self), rng), largest(columns_of(self), rng)
         return row * self.limits[1].levels + column, uniform_tag(rng)
 
     def update(self, arm: int, tag: int, reward: float) -> None:
-        """A success with probability `reward`."""
+        """Count a success with probability `reward`."""
         success = is_success(tag, reward)
         if success:
             self.ones[arm] += 1
@@ -88,7 +88,7 @@ class IdTSState(_Arrays, Simple):
                 one_pass(self)
 
     def best(self) -> int:
-        """The row and the column of the largest posterior means, of those with a report."""
+        """The row and the column with the largest posterior means, among those with a report."""
         L = int(self.limits[1].levels)
         counts = (self.ones + self.zeros).reshape(-1, L)
         row = _best(self.row_successes, self.row_failures, counts.sum(axis=1))
@@ -120,7 +120,7 @@ def columns_of(state: Any) -> Lines:
 
 @jit
 def exp_digamma(x: float) -> float:
-    """e^ψ(x) for x ≥ 1, to about 1e-14: neither a logarithm nor a power where x is large.
+    """e^ψ(x) for x ≥ 1, to about 1e-14, with neither a logarithm nor a power for large x.
 
     With y = x − 1/2 it is y + 1/(24y) − 37/(5760y³) + …, and ψ(x) = ψ(x + 1) − 1/x.
     """
@@ -143,7 +143,7 @@ def exp_digamma(x: float) -> float:
 
 @inlined
 def increment(state: Any, i: int, j: int, success: bool) -> None:
-    """Only the pulled row and column change."""
+    """Update only the pulled row and column."""
     rows, columns = rows_of(state), columns_of(state)
     if success:
         rows.successes[i] += 1.0
@@ -151,7 +151,7 @@ def increment(state: Any, i: int, j: int, success: bool) -> None:
     else:
         row_one, row_zero = state.row_psi[i, 0], state.row_psi[i, 1]
         column_one, column_zero = state.column_psi[j, 0], state.column_psi[j, 1]
-        # Which of the two was 0? Both, the row's or the column's alone.
+        # Which of the two was 0: both, only the row's, or only the column's.
         w10, w01 = row_one * column_zero, row_zero * column_one
         total = row_zero * column_zero + w10 + w01
         w10 /= total
@@ -166,7 +166,7 @@ def increment(state: Any, i: int, j: int, success: bool) -> None:
 
 @inlined
 def learn(lines: Any, psi: Floats, k: int) -> None:
-    """The posterior of line k has changed."""
+    """Update what depends on the posterior of line k."""
     a, b = 1.0 + lines.successes[k], 1.0 + lines.failures[k]
     psi[k, 0], psi[k, 1] = exp_digamma(a), exp_digamma(b)
     lines.log_beta[k] = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
@@ -210,29 +210,29 @@ def one_pass(state: Any) -> None:
 
 @dataclass(frozen=True)
 class IdTS(Policy):
-    """Thompson sampling on hidden factors: chances of rows and columns are sampled, not of pairs.
+    """Thompson sampling on hidden factors: samples the rates of rows and columns, not of pairs.
 
-    A reward of 1 means that both the row and the column had a 1; a 0 that one of them or both had a
-    0, and which is not seen. The posterior is approximated by independent Beta laws, one a row and
-    one a column. In a step both are sampled, and the row and the column of the largest samples are
-    played. A reward between 0 and 1 counts as a 1 with that probability.
+    A reward of 1 means that both the row and the column had a 1; a reward of 0 means that at least
+    one of them had a 0, without showing which. The posterior is approximated by independent Beta
+    laws, one per row and one per column. Each step samples all of them, and plays the row and the
+    column with the largest samples. A reward between 0 and 1 counts as a 1 with that probability.
 
     Parameters
     ----------
     update
-        How the Beta laws are found. "incremental": each reward once, by the chances of the hidden
-        outcomes at that time. "variational": all rewards so far, by passes of coordinate ascent
-        from where the last step ended.
+        How to find the Beta laws. "incremental": use each reward once, with the probabilities of
+        the hidden outcomes at that time. "variational": use all rewards so far, by passes of
+        coordinate ascent from where the last step ended.
     passes
         Passes of the variational update after each reward, at least 1.
 
     Notes
     -----
-    It has no proof. The approximation takes the factors as independent and so is too sure of
-    itself: most runs have a regret below that of policies that are known to be optimal, and a few
-    stay with a wrong pair for long. Look at the worst runs, not at the mean alone.
+    It has no proof. The approximation treats the factors as independent and so is overconfident:
+    most runs have less regret than policies that are known to be optimal, and a few stay with a
+    wrong pair for long. Look at the worst runs, not only at the mean.
 
-    With the incremental update only samples that may win are drawn, see `rank1.policies.betas`.
+    With the incremental update only samples that can win are drawn, see `rank1.policies.betas`.
 
     Examples
     --------

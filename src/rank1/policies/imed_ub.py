@@ -1,4 +1,4 @@
-"""IMED-UB: the least empirical divergence among the leader and its neighbours."""
+"""IMED-UB: the smallest empirical divergence among the leader and its neighbours."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
-    "home",  # the leader when it was last looked for, see `neighbours`
+    "home",  # the leader when last determined, see `neighbours`
     "stale",  # whether another arm may lead now
     log_mean=float,  # −log μ and −log(1 − μ) of the leader's average reward μ
     log_rest=float,
 )
 
-#: Stands for −log 0, so that nothing is NaN: zero times this is zero.
+#: Replaces −log 0, so that nothing is NaN: zero times this is zero.
 HUGE = 1e300
-#: The two ways to compute an index differ by far less than this times N.
+#: The two ways to compute an index differ by far less than MARGIN·N.
 MARGIN = 1e-12
 
 
@@ -43,28 +43,28 @@ class _Arrays(NamedTuple):
     reports: Ints
     sums: Floats
     log_pulls: Floats  # log N
-    entropies: Floats  # μ·log μ + (1 − μ)·log(1 − μ); 0 where there is no report
+    entropies: Floats  # μ·log μ + (1 − μ)·log(1 − μ); 0 if there is no report
     top: Floats
     fewest: Ints
     arms: Ints
     slot: Ints
-    slot_pulls: Floats  # N of a slot's arm; 0 where there is no report
+    slot_pulls: Floats  # N of a slot's arm; 0 if there is no report
     slot_logs: Floats  # log N; ∞ for the leader
     slot_means: Floats
     slot_entropies: Floats
 
 
 class IMEDUBState(_Arrays, Simple):
-    """Counts of the arms, see `counting`; the leader, see `tournament`, and its `neighbours`."""
+    """Counts of the arms (see `counting`), the leader (see `tournament`), and its `neighbours`."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """Every arm once, then the least index near the leader."""
+        """Every arm once, then the smallest index near the leader."""
         arm = pick(self)
         hand_out(self, arm)
         return arm, 0
 
     def issued(self, arm: int, tag: int) -> None:
-        """This pull was handed out, whichever policy chose it."""
+        """Record that this pull was handed out, whichever policy chose it."""
         if next_first(self.at, self.pulls) < 0:
             find_leader(self)
         hand_out(self, arm)
@@ -79,7 +79,7 @@ class IMEDUBState(_Arrays, Simple):
             add(self, arm, count, total)
 
     def forget(self, arm: int, tag: int) -> IMEDUBState:
-        """The pull no longer counts; an arm's only one is issued again."""
+        """Stop counting the pull; if it was an arm's only one, issue it again."""
         give_back(self, arm)
         self.log_pulls[arm] = math.log(max(self.pulls[arm], 1))
         settle(self, arm, mean_of(self, arm))
@@ -102,7 +102,7 @@ def pick(state: IMEDUBState) -> int:
 
 @inlined
 def hand_out(state: IMEDUBState, k: int) -> None:
-    """Arm k was handed out."""
+    """Record that arm k was handed out."""
     add_pull(state, k)
     state.log_pulls[k] = math.log(state.pulls[k])
     settle(state, k, mean_of(state, k))
@@ -110,13 +110,13 @@ def hand_out(state: IMEDUBState, k: int) -> None:
 
 @inlined
 def mean_of(state: IMEDUBState, k: int) -> float:
-    """The average reward of arm k, as the tournament has it."""
+    """The average reward of arm k, read from the tournament."""
     return state.top[len(state.top) // 2 + k]
 
 
 @inlined
 def add(state: IMEDUBState, k: int, count: int, total: float) -> None:
-    """Arm k has `count` more rewards, with this sum."""
+    """Add `count` rewards of arm k with this sum."""
     pulls = state.pulls[k]
     mean = add_reports(state, k, count, total)
     if pulls < state.pulls[k]:
@@ -139,7 +139,7 @@ def logs(mean: float) -> tuple[float, float]:
 
 @inlined
 def settle(state: IMEDUBState, k: int, mean: float) -> None:
-    """Arm k has other counts, and maybe this new mean."""
+    """Update everything that depends on the counts and the mean of arm k."""
     at = state.at[0]
     if state.reports[k] > 0:
         put_second(state.top, state.fewest, k, mean, state.pulls[k], True)
@@ -151,7 +151,7 @@ def settle(state: IMEDUBState, k: int, mean: float) -> None:
 
 @inlined
 def find_leader(state: IMEDUBState) -> None:
-    """Find the arm that leads now, and fill the slots around a new leader."""
+    """Find the current leader, and fill the slots around a new one."""
     at = state.at[0]
     if at.stale == 1:
         at.stale = 0
@@ -171,7 +171,7 @@ def surround(state: IMEDUBState, leader: int) -> None:
 
 @inlined
 def fill(state: IMEDUBState, slot: int, k: int) -> None:
-    """Arm k is in this slot."""
+    """Put arm k into this slot."""
     known = state.reports[k] > 0
     state.slot_pulls[slot] = state.pulls[k] if known else 0.0
     state.slot_logs[slot] = state.log_pulls[k] if k != state.at[0].home else math.inf
@@ -181,13 +181,13 @@ def fill(state: IMEDUBState, slot: int, k: int) -> None:
 
 @inlined
 def least_index(state: IMEDUBState) -> int:
-    """The arm of the least index among the leader and its neighbours."""
+    """The arm with the smallest index among the leader and its neighbours."""
     at = state.at[0]
     own = state.log_pulls[at.home]
     x, y = at.log_mean, at.log_rest
     close = 0
-    # N·kl(μ, q) = N·(μ·log μ + (1 − μ)·log(1 − μ) − μ·log q − (1 − μ)·log(1 − q)): no logarithm to
-    # compute, and no branch. Mostly no index is as low as the leader's, which is log N.
+    # N·kl(μ, q) = N·(μ·log μ + (1 − μ)·log(1 − μ) − μ·log q − (1 − μ)·log(1 − q)): needs no
+    # logarithm and no branch. Usually no index is as low as the leader's, which is log N.
     for slot in range(len(state.slot_pulls)):
         mean = state.slot_means[slot]
         divergence = state.slot_entropies[slot] + mean * x + (1.0 - mean) * y - MARGIN
@@ -200,7 +200,7 @@ def least_index(state: IMEDUBState) -> int:
 
 @jit
 def least_among(state: IMEDUBState) -> int:
-    """The same where there are others than the leader to be compared."""
+    """Like `least_index`, when some arm besides the leader may have the smallest index."""
     at = state.at[0]
     best, least = at.home, state.log_pulls[at.home]
     q = mean_of(state, at.home)
@@ -220,24 +220,25 @@ def least_among(state: IMEDUBState) -> int:
 
 @dataclass(frozen=True)
 class IMEDUB(EveryArmOnce):
-    """The least N·kl(μ, μ_leader) + log N among the leader and its neighbours.
+    """Play the smallest N·kl(μ, μ_leader) + log N among the leader and its neighbours.
 
-    Every arm once; then the leader is the arm of the largest average reward, of several the least
-    pulled, of these the first. Among the leader and its neighbours, the arms with one level
-    changed, the arm of the least index is played, the first of several; N counts an arm's pulls
-    and μ is its average reward. The leader's own index is log N. There is nothing to set, and
-    nothing is drawn at random.
+    Plays every arm once. Then the leader is the arm with the largest average reward; ties go to the
+    least pulled arm, then to the first. Among the leader and its neighbours, the arms with one
+    level changed, the arm with the smallest index is played (the first, if tied); N counts an arm's
+    pulls and μ is its average reward. The leader's own index is log N. There are no settings and no
+    random choices.
 
     Notes
     -----
-    It needs what [UTS](../policies/uts.md) needs of a grid: an arm that isn't best has a better
-    neighbour. In a grid of rank one that holds if all but one side's factors are positive.
+    It assumes the same of a grid as [UTS](../policies/uts.md): an arm that isn't the best has a
+    better neighbour. In a grid of rank one this holds if the factors of all sides but one are
+    positive.
 
-    N counts pulls from when they are handed out, and averages are of the rewards that came in. An
-    arm with no report has nothing against it: its index is log N.
+    N counts a pull as soon as it is handed out; averages use the rewards that have arrived. An arm
+    without a report has the index log N.
 
-    The divergences are bounded by two multiplications each, and computed only where an index may be
-    below the leader's. Choices are those of computing all.
+    Two multiplications bound each divergence; it is computed only if the index may be below the
+    leader's. The choices are the same as when computing all.
 
     Examples
     --------

@@ -1,22 +1,22 @@
-"""Which of many scores is the largest, while x only grows: a kinetic tournament.
+"""A kinetic tournament: the largest of many scores that are linear in x, while x only grows.
 
 Every arm is a leaf with a score, intercept + slope·x. Four leaves meet in a match, the winners of
-four matches meet in the next, up to the root. A match notes until which x its winner surely stays
-ahead: two scores cross at most once, so with the gap to the best of the others and the steepest
-slope among them that is x + gap / (steepest − slope of the winner). A new score replays the
-log₄(arms) matches on its way up; as x grows, only matches past their `until` are replayed.
+four matches meet in the next, up to the root. A match records the x until which its winner is sure
+to stay ahead: two scores cross at most once, so with the gap to the best of the others and the
+steepest slope among them that is x + gap / (steepest − slope of the winner). A new score replays
+the log₄(arms) matches on its way up; as x grows, only matches past their `until` are replayed.
 
-The arrays, all of them level after level from the leaves to the root:
+The arrays, each stored level by level from the leaves to the root:
 
-- `intercept`, `slope`: of a node's winner; −∞ and 0 where there is no score yet,
-- `until`: up to this x the matches here and below need not be played again,
+- `intercept`, `slope`: of a node's winner; −∞ and 0 if there is no score yet,
+- `until`: the matches here and below need no replay up to this x,
 - `winner`: the leaf that won,
 - `close`: whether, in a match here or below, another score came within `margin` of the winner's.
-  Scores of the same intercept and slope don't count: of these the lowest leaf wins, always,
+  Scores with the same intercept and slope don't count: the lowest of these leaves always wins,
 - `offset`: where each level begins.
 
-A caller whose scores only approximate what is to be compared looks at `close`, and with
-`next_above` at all the leaves whose scores are near the largest.
+A caller whose scores are only approximate checks `close`, and visits all leaves with scores near
+the largest with `next_above`.
 
 Reference: Basch, Guibas, Hershberger: Data structures for mobile data. Journal of Algorithms 1999.
 """
@@ -38,8 +38,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Unsigned = NDArray[np.uint64]
 
-# Places in the arrays are unsigned, because Numba checks signed indices for being negative. A
-# literal number is signed, and Numba makes a float of signed and unsigned: hence these constants.
+# Places in the arrays are unsigned, because Numba checks whether signed indices are negative. A
+# literal is signed, and Numba turns signed plus unsigned into a float: hence these constants.
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 
 
@@ -94,7 +94,7 @@ def _match(
 ) -> None:
     """Play one match between the children c0 … c0 + 3.
 
-    There are no branches, only minima, maxima and conditional moves: who wins is unpredictable,
+    There are no branches, only minima, maxima and conditional moves: the winner is unpredictable,
     and a mispredicted branch takes longer than the whole match.
     """
     c1, c2, c3 = c0 + ONE, c0 + TWO, c0 + THREE
@@ -102,7 +102,7 @@ def _match(
     b0, b1, b2, b3 = slope[c0], slope[c1], slope[c2], slope[c3]
     e0, e1, e2, e3 = a0 + b0 * x, a1 + b1 * x, a2 + b2 * x, a3 + b3 * x
     best = _max(e0, e1, e2, e3)
-    w = c3  # by ==, as for >= Numba would branch
+    w = c3  # compared by ==, because Numba would branch for >=
     w = c2 if e2 == best else w
     w = c1 if e1 == best else w
     w = c0 if e0 == best else w
@@ -114,7 +114,7 @@ def _match(
     gap = best - steeper - margin
     ahead = x + (gap if gap > 0.0 else 0.0) / (_max(b0, b1, b2, b3) - b)
     soonest = _min(until[c0], until[c1], until[c2], until[c3])
-    # Where no leaf has a score yet, `ahead` is NaN (−∞ minus −∞) and the comparison is false.
+    # If no leaf has a score yet, `ahead` is NaN (−∞ minus −∞) and the comparison is false.
     until[node] = ahead if ahead < soonest else soonest
 
     o0, o1 = _if((a0 != a) | (b0 != b), e0), _if((a1 != a) | (b1 != b), e1)
@@ -164,7 +164,7 @@ def put(
     x: float,
     margin: float,
 ) -> None:
-    """Give a leaf the score a + b·x, b ≥ 0. No smaller x may follow."""
+    """Give a leaf the score a + b·x, b ≥ 0. Later calls must not use a smaller x."""
     place = np.uint64(leaf)
     intercept[place], slope[place] = a, b
     _replay(intercept, slope, until, winner, close, offset, 0, place, x, margin)
@@ -183,7 +183,7 @@ def refresh(
 ) -> None:
     """Replay every match whose winner may have been overtaken before x."""
     while until[root_of(offset)] < x:
-        # Walk down to a match that is past its `until` while none below it is.
+        # Descend to a match that is past its `until` and has no such match below it.
         level, place = len(offset) - 1, ZERO
         while level > 1:
             first = offset[level - 1] + (place << TWO)
@@ -207,9 +207,9 @@ def next_above(
     x: float,
     threshold: float,
 ) -> Any:
-    """The next leaf, from the given one on, whose score at x is at least `threshold`.
+    """The first leaf, starting at the given one, whose score at x is at least `threshold`.
 
-    Returns `leaves` if there is none. A match whose winner is below is skipped with all its leaves.
+    Returns `leaves` if there is none. Skips all leaves of a match whose winner is below.
     """
     place, end = np.uint64(leaf), np.uint64(leaves)
     while place < end:

@@ -1,4 +1,4 @@
-"""KL-UCB on all arms, solving one or two of their equations in a step."""
+"""KL-UCB on all arms, solving only one or two equations per step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Averages, Known, Records, require_unit_rewards
+from rank1.policies.averages import Averages
+from rank1.policies.base import Known, Records, require_unit_rewards
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,
@@ -29,14 +30,14 @@ Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
-    "winner",  # the arm to play once every arm was issued
+    "winner",  # the arm to play once every arm has been issued
     "settled",  # t when it was found
     c=float,  # the setting
     level=float,  # f
 )
 
-# `kl_upper` is right to some 1e-15, and so are the tangents made from it: an arm whose tangent lies
-# this far below an index has a smaller index, as computed.
+# `kl_upper` and the tangents made from it are accurate to about 1e-15: an arm whose tangent lies
+# this far below an index has a smaller computed index.
 MARGIN = 1e-12
 
 
@@ -58,18 +59,18 @@ class KLUCBState(_Arrays, BeginsWithAll, Averages):
     """Counts and sums of each arm, and the tournament of bounds on their indices.
 
     The index U(f) = max{q : T·kl(mean, q) ≤ f} is concave in the level f = log t + c·log log t,
-    and so lies below each of its tangents. An arm's score in the tournament is the tangent at the
-    level at which its index was last computed: an upper bound for all levels, and after few steps
-    hardly above the index.
+    so it lies below each of its tangents. An arm's score in the tournament is the tangent at the
+    level at which its index was last computed: an upper bound for all levels, and hardly above
+    the index after few steps.
     """
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """Every arm once, then the arm of the largest index."""
+        """Every arm once, then the arm with the largest index."""
         arm, tag = first_pull(self.at, self.begun)
         return settled(self) if arm < 0 else arm, tag
 
     def issued(self, arm: int, tag: int) -> None:
-        """A first pull is noted; for any other the largest index was looked for."""
+        """Record a first pull, or that the largest index was looked for."""
         if not note_first(self.at, self.begun, arm, tag):
             settled(self)
 
@@ -86,7 +87,7 @@ class KLUCBState(_Arrays, BeginsWithAll, Averages):
 
 @inlined
 def settled(state: KLUCBState) -> int:
-    """The arm of the largest index, which is looked for once after a report."""
+    """The arm with the largest index; computed once after each report."""
     at = state.at[0]
     if at.settled != at.reported:
         at.settled = at.reported
@@ -143,9 +144,9 @@ def largest_index(
 ) -> int:
     """The argmax of the indices at level f.
 
-    The index of the arm of the largest tangent is computed, then those of all arms whose tangents
-    are not below it: rarely any. Arms of the same sum and count have the same index, whatever
-    their tangents are; and once an index is 1, a later arm can't have a larger one.
+    Computes the index of the arm with the largest tangent, then of all arms whose tangents are not
+    below it, which are rare. Arms with the same sum and count have the same index, whatever their
+    tangents; and once an index is 1, no later arm can have a larger one.
     """
     arms = len(counts)
     refresh(intercept, slope, until, winner, close, offset, f, 0.0)
@@ -167,21 +168,21 @@ def largest_index(
 
 @dataclass(frozen=True)
 class KLUCB(EveryArmOnce):
-    """Every arm once, then the largest mean not ruled out by rewards; ties go to the lowest arm.
+    """Play every arm once, then the largest mean compatible with its rewards.
 
-    The index of an arm is max{q : T·kl(mean, q) ≤ log t + c·log log t}, kl being the divergence of
-    Bernoulli laws, T the number of the arm's rewards and t that of all. What arms have in common
-    is not used. A step's choice is that of the plain argmax.
+    The index of an arm is max{q : T·kl(mean, q) ≤ log t + c·log log t}, where kl is the divergence
+    of Bernoulli laws, T the number of the arm's rewards and t the number of all rewards. Ties go to
+    the lowest arm. The grid's structure is not used. Choices are those of the plain argmax.
 
     Parameters
     ----------
     c
-        Factor of log log t: 3 in the analysis; 0 is better in practice.
+        Factor of log log t. The analysis needs 3; 0 is better in practice.
 
     Notes
     -----
-    At t = 1, where log log t is not defined, and at t = 2, if the level log t + c·log log t is
-    negative, the level is 0 and an index is the mean. An arm whose mean is 1 has the index 1.
+    If the level log t + c·log log t is undefined (t = 1) or negative (possible at t = 2), it is 0
+    and an index is the mean. An arm whose mean is 1 has the index 1.
 
     Examples
     --------

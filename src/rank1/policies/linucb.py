@@ -14,14 +14,14 @@ from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
 
 __all__ = ["LinUCB"]
 
-#: What `settings` holds: c = scale·(noise·√square + bias).
+#: The record `settings`: c = scale·(noise·√square + bias).
 SETTINGS = record(
-    "grows",  # whether `square` has the determinant
+    "grows",  # whether `square` contains the determinant
     scale=float,
     noise=float,  # R
     square=float,  # d·log((1 + 2n/λ)/δ), or log det(V/λ) + 2·log(1/δ)
     bias=float,  # √λ·S
-    epsilon=float,  # 0 where rewards are taken as they are
+    epsilon=float,  # 0 if rewards are used unchanged
 )
 
 
@@ -35,7 +35,9 @@ class LinUCBState(TwoHotState):
         row = arm // (d - K)
         column = arm - row * (d - K)
         y = math.log(max(reward, settings.epsilon)) if settings.epsilon > 0 else reward
-        w2 = absorb(self.at, self.seen, self.A, self.pending, self.z, self.bound, row, column)
+        w2 = absorb(
+            self.at, self.seen, self.A, self.pending, self.z, self.bound, self.top, row, column
+        )
         # θ = V⁻¹Σ y x moves by V⁻¹x·(y - xᵀθ), with the new V
         step = (y - (theta[row] + theta[K + column])) / math.sqrt(1 + w2)
         for k in range(d):
@@ -55,7 +57,7 @@ class LinUCBState(TwoHotState):
 
 @dataclass(frozen=True)
 class LinUCB(Policy):
-    """Ridge regression of rewards on row plus column, and the pair of the largest upper bound.
+    """Ridge regression of rewards on row plus column; play the pair with the largest upper bound.
 
     The index of a pair with feature x, ones at its row and its column, is
     xᵀθ + confidence_scale·β·‖x‖ in the norm of V⁻¹, where V = ridge·I + Σ x xᵀ.
@@ -63,7 +65,7 @@ class LinUCB(Policy):
     Parameters
     ----------
     confidence_scale
-        Factor on the radius β. The paper tries 1 and 1/3.
+        Factor on the radius β. The paper uses 1 and 1/3.
     radius
         "horizon": β = R·√(d·log((1 + 2n/λ)·n)) + √(λd), fixed.
         "determinant": β = R·√(log det(V/λ) + 2·log n) + √(λd).
@@ -76,12 +78,12 @@ class LinUCB(Policy):
         "product" regresses the reward itself, "log" its logarithm log(max(reward, epsilon)),
         which would be linear in the features if rewards had no noise.
     epsilon
-        Where the logarithm is cut, above 0 and below 1.
+        The lower cut-off of the logarithm, above 0 and below 1.
 
     Notes
     -----
     For rewards of 0 and 1 the logarithm is the affine map |log ε|·(reward - 1). R and the bound
-    √d of θ are scaled by |log ε| with it, so that both ways of regression play alike.
+    √d of θ are scaled by |log ε| with it, so both ways of regression make the same choices.
 
     Examples
     --------
@@ -116,7 +118,7 @@ class LinUCB(Policy):
         checks.number("epsilon", self.epsilon, 0, 1, above=True, below=True)
 
     def propensity(self, arms: int) -> float:
-        """Its choices follow from what came before."""
+        """1: past events determine the choice."""
         return 1.0
 
     def start(self, known: Known) -> LinUCBState:

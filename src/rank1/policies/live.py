@@ -1,4 +1,4 @@
-"""Playing one pull at a time, as a live study does: ask, show the arm, report its reward later."""
+"""Play one pull at a time, as a live study does: ask, show the arm, report its reward later."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _update(state: Any, arm: int, tag: int, reward: float) -> None:
 
 
 def ask(state: State, rng: np.random.Generator) -> Pull:
-    """The next pull, by the same function that simulations use.
+    """Return the next pull, from the same function that simulations use.
 
-    It runs as Python until this process has it compiled, see `warm_up`.
+    Runs as Python until this process has compiled it; see `warm_up`.
 
     >>> import numpy as np, rank1
     >>> state = rank1.UTS().start(rank1.Known(sides=(2, 3, 2), n=1000))
@@ -41,11 +41,11 @@ def ask(state: State, rng: np.random.Generator) -> Pull:
 def tell(state: State, pull: Pull, reward: float) -> None:
     """Report a pull's reward.
 
-    The pull must be one that `ask` gave. It is refused where it lies outside the grid, as is a
-    reward outside the range that the policy was told.
+    The pull must come from `ask`. Raises an InputError for a pull outside the grid, and for a
+    reward outside the range given in `Known`.
 
-    Report every pull once. Rank1Elim and Rank1ElimKL refuse a report that no stage waits for; all
-    other policies can't tell a repeated report from a new one, and count it twice.
+    Report every pull once. Rank1Elim and Rank1ElimKL reject a report that no stage is waiting for;
+    all other policies can't tell a duplicate from a new report, and count it twice.
 
     >>> import rank1
     >>> state = rank1.UTS().start(rank1.Known(K=2, L=3, n=1000))
@@ -57,7 +57,7 @@ def tell(state: State, pull: Pull, reward: float) -> None:
     if not math.isfinite(reward):
         raise InputError("reward", reward, "a finite number")
     arm, tag = pull
-    _, _, arms, _, low, high, _ = state.limits[0].item()  # one by one takes microseconds
+    _, _, arms, _, low, high, _ = state.limits[0].item()  # faster than field by field
     if not 0 <= arm < arms:
         raise InputError("pull", pull, f"of an arm in 0 … {arms - 1}")
     if not low <= reward <= high:
@@ -68,11 +68,11 @@ def tell(state: State, pull: Pull, reward: float) -> None:
 
 
 def warm_up(policy: Policy, K: int = 2, L: int = 2) -> None:
-    """Compile what `ask`, `tell` and `forget` need, and wait for it.
+    """Compile what `ask`, `tell` and `forget` need, and wait until it is done.
 
     `ask` and `tell` run as Python until this process has compiled code, which makes them about
-    twice as fast. Compiling takes seconds, loading from the cache a moment. The code is the same
-    for all grids and settings; K and L are for policies that can't play two rows and two columns.
+    twice as fast. Compiling takes seconds; loading from the cache is almost instant. The code is
+    the same for all grids and settings; set K and L for a policy that can't play a 2×2 grid.
 
     >>> import rank1
     >>> rank1.warm_up(rank1.UCB1())

@@ -1,4 +1,4 @@
-"""Beginners' mistakes in a policy, found before a run: one line each."""
+"""Find beginners' mistakes in a policy before a run, and report each in one line."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rank1.policies.base import Policy
 __all__ = ["call", "check_state", "mistake"]
 
 METHODS = ("choose", "issued", "update", "expects", "forget", "best")
-INHERIT = "derive the state from `rank1.policies.base.Simple`, too, or write the method"
-#: What to do about a member that is missing.
+INHERIT = "also derive the state from `rank1.policies.base.Simple`, or write the method"
+#: How to fix a missing member.
 HINTS = {
     "limits": "give it this field, which `start` fills with known.limits",
     "issued": INHERIT,
@@ -28,19 +28,19 @@ HINTS = {
     "forget": INHERIT,
     "_asdict": "make it a NamedTuple of arrays",
 }
-OWN_RNG = "draw from `rng`, else the same seed gives other runs"
+OWN_RNG = "draw from `rng`; otherwise the same seed gives different runs"
 
 
 def mistake(
     policy: Policy, method: str, where: str, cause: str, hint: str | None = None
 ) -> PolicyError:
-    """The error: policy, method, file and line, cause."""
+    """The error, with policy, method, file and line, and cause."""
     sentence = f"{policy.name}: {method} ({where}): {cause}"
     return PolicyError(sentence, hint, policy=policy.name, method=method, where=where)
 
 
 def check_state(policy: Policy, state: Any) -> None:
-    """Refuse a state that lacks a member, or that draws random numbers other than from its `rng`.
+    """Reject a state that lacks a member, or that draws random numbers from anything but `rng`.
 
     >>> import rank1
     >>> check_state(rank1.UCB1(), rank1.UCB1().start(rank1.Known(K=2, L=2, n=100)))
@@ -54,13 +54,14 @@ def check_state(policy: Policy, state: Any) -> None:
         line = _draws_elsewhere(getattr(cls, name, None))
         if line is not None:
             where = _where(getattr(cls, name), line)
-            raise mistake(policy, name, where, "it draws from a generator of its own", OWN_RNG)
+            raise mistake(policy, name, where, "it draws from its own generator", OWN_RNG)
 
 
 def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
-    """Call a method as it is written. What it raises becomes one line.
+    """Call a method as written, and turn any exception into one line.
 
-    So does drawing from the generators of `np.random` and `random`, which have no seed.
+    Drawing from the global generators of `np.random` and `random` is an error, too: they aren't
+    seeded.
     """
     before = _global_generators()
     try:
@@ -72,7 +73,7 @@ def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
         raise mistake(policy, method, where, f"{type(error).__name__}: {error}") from error
     where = _where(getattr(type(state), method))
     if _global_generators() != before:
-        raise mistake(policy, method, where, "it draws from a generator of its own", OWN_RNG)
+        raise mistake(policy, method, where, "it draws from its own generator", OWN_RNG)
     if method == "choose" and not (
         isinstance(result, tuple) and len(result) == 2 and all(map(_is_whole, result))
     ):
@@ -103,7 +104,7 @@ def _where(thing: Any, line: int | None = None) -> str:
 
 @functools.cache
 def _draws_elsewhere(function: Any) -> int | None:
-    """The line at which a function uses `np.random` or `random`; None where it doesn't."""
+    """The line where a function uses `np.random` or `random`; None if it doesn't."""
     try:
         source, first = inspect.getsourcelines(function)
         body = ast.parse(textwrap.dedent("".join(source))).body[0].body  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""An arm and its neighbours: what the policies share that look no further than around a leader.
+"""An arm and its neighbours, for policies that only look around the leader.
 
-Neighbours have one level changed. Slots have the arm and its neighbours in ascending order. In a
-policy's state `arms[s]` is the arm in slot s, `slot[k]` the slot of arm k or −1, and `at.home` the
-arm whose neighbours these are, −1 at first.
+A neighbour has one level changed. The slots hold the arm and its neighbours in ascending order. In
+a policy's state, `arms[s]` is the arm in slot s, `slot[k]` is the slot of arm k or −1, and
+`at.home` is the arm whose neighbours these are, initially −1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 
 def start_slots(known: Known) -> dict[str, NDArray[Any]]:
-    """The fields before there is a leader."""
+    """The fields of the state before there is a leader."""
     slots, arms = known.grid.cross + 1, known.arms
     return {"arms": np.full(slots, -1), "slot": np.full(arms, -1)}
 

@@ -27,7 +27,7 @@ class OracleState(_Arrays, Simple):
         return self.arm[0], 0
 
     def update(self, arm: int, tag: int, reward: float) -> None:
-        """There is nothing to learn."""
+        """Do nothing: there is nothing to learn."""
 
     def best(self) -> int:
         """The best arm."""
@@ -36,7 +36,7 @@ class OracleState(_Arrays, Simple):
 
 @dataclass(frozen=True)
 class Oracle(Policy):
-    """Play the best arm from the first step: no regret, for a sanity line in plots.
+    """Play the best arm from the first step: a zero-regret baseline for plots.
 
     Examples
     --------
@@ -53,11 +53,11 @@ class Oracle(Policy):
 
     @property
     def needs_truth(self) -> bool:
-        """It is told the best arm."""
+        """True: it needs to know the best arm."""
         return True
 
     def propensity(self, arms: int) -> float:
-        """It has no choice."""
+        """1: the choice is fixed."""
         return 1.0
 
     def start(self, known: Known) -> OracleState:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Averages, Known, Records, require_unit_rewards
+from rank1.policies.averages import Averages
+from rank1.policies.base import Known, Records, require_unit_rewards
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,
@@ -31,7 +32,7 @@ Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
-    "by_leader",  # 1 if the level is that of the leader's count
+    "by_leader",  # 1 if the level depends on how often the leader has led
     "home",  # see `neighbours`
     c=float,  # the setting
 )
@@ -59,7 +60,7 @@ class OSUBState(_Arrays, BeginsWithAll, Averages):
         return largest_index(self, lead(self)) if arm < 0 else arm, tag
 
     def issued(self, arm: int, tag: int) -> None:
-        """A first pull is noted; for any other an arm has led once more."""
+        """Record a first pull, or that the leader has led once more."""
         if not note_first(self.at, self.begun, arm, tag):
             lead(self)
 
@@ -93,7 +94,7 @@ def learn(state: OSUBState, k: int, count: int, total: float) -> None:
 
 @inlined
 def lead(state: OSUBState) -> int:
-    """The leader, which leads once more."""
+    """Return the leader, and count that it leads."""
     leader = winner(state.top)
     if leader != state.at[0].home:
         gather(state.limits, state.at, state.arms, state.slot, leader)
@@ -103,7 +104,7 @@ def lead(state: OSUBState) -> int:
 
 @inlined
 def largest_index(state: OSUBState, leader: int) -> int:
-    """The leader when it is its turn, else the largest index among it and its neighbours."""
+    """The leader if it is its turn; otherwise the largest index among it and its neighbours."""
     slots = len(state.arms)
     if state.led[leader] % slots == 0:
         return leader
@@ -112,19 +113,19 @@ def largest_index(state: OSUBState, leader: int) -> int:
     found, best = leader, -1.0
     log_best, log_rest = 0.0, 0.0
     for place in range(-1, slots):
-        # The leader first, because it mostly wins: then no other equation has to be solved.
+        # The leader first, because it usually wins: then no other equation needs solving.
         k = state.arms[place] if place >= 0 else leader
         count, won = state.counts[k], state.sums[k]
         if count == 0 or (k == leader and place >= 0):
             continue
-        # The index is at most `best` where T·kl(mean, best) ≥ level. This test costs no logarithm.
+        # The index is at most `best` if T·kl(mean, best) ≥ level. This test costs no logarithm.
         divergence = state.entropies[k] - won * log_best - (count - won) * log_rest
         if won < best * count and divergence > level + 1e-12 * count:
             continue
         index = kl_upper(won / count, level / count)
         if index > best or (index == best and k < found):
             found, best = k, index
-            # A little below, so that rounding can't hide an index that is larger.
+            # Slightly lower, so that rounding can't hide a larger index.
             below = best * (1.0 - 1e-14)
             log_best, log_rest = np.log(below), np.log1p(-below)
     return found
@@ -134,11 +135,11 @@ def largest_index(state: OSUBState, leader: int) -> int:
 class OSUB(EveryArmOnce):
     """KL-UCB among the leader and its neighbours, the arms with one level changed.
 
-    Every arm once; then the leader is the arm of the largest average reward, the first of several.
-    It has Σ(K_d − 1) neighbours: with two sides, its row and its column. Each time that this number
-    plus one divides how often an arm has led it is played itself, else the arm of the largest
-    index max{q : T·kl(mean, q) ≤ log t + c·log log t} among the leader and its neighbours, the
-    first of several; t counts the rewards so far.
+    Plays every arm once. Then the leader is the arm with the largest average reward (the first, if
+    tied). It has Σ(K_d − 1) neighbours: with two sides, its row and its column. Whenever the number
+    of times that an arm has led is a multiple of this number plus one, the arm itself is played;
+    otherwise the arm with the largest index max{q : T·kl(mean, q) ≤ log t + c·log log t} among the
+    leader and its neighbours (the first, if tied); t counts the rewards so far.
 
     Parameters
     ----------
@@ -149,11 +150,12 @@ class OSUB(EveryArmOnce):
 
     Notes
     -----
-    It needs what [UTS](../policies/uts.md) needs of a grid: an arm that isn't best has a better
-    neighbour. In a grid of rank one that holds if all but one side's factors are positive.
+    It assumes the same of a grid as [UTS](../policies/uts.md): an arm that isn't the best has a
+    better neighbour. In a grid of rank one this holds if the factors of all sides but one are
+    positive.
 
-    An index is solved for only where it may win: T·kl(mean, q) at the largest index q so far is
-    compared with the level first. Choices are those of solving for all.
+    An index is computed only if it may win: T·kl(mean, q) at the largest index q so far is compared
+    with the level first. The choices are the same as when computing all.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""PairElim: rows are eliminated within single columns and over all, and columns likewise."""
+"""PairElim: eliminate rows within single columns and over all columns, and vice versa."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ __all__ = ["PairElim"]
 
 @dataclass(frozen=True)
 class PairElim(Policy):
-    """Eliminate rows also within single columns, and columns within single rows.
+    """Eliminate rows within single columns as well, and columns within single rows.
 
     A round plays all remaining rows in one random column, and all remaining columns in one random
-    row. Each column has a process that compares the rows within it, and one more compares them over
-    all columns; so do rows for columns. A process looks when its candidates have ⌈4·log T·4^ℓ⌉
-    observations, for ℓ = 0, 1, …: those whose mean is more than 2·√(log T/observations) below the
-    best are eliminated for all, and the best stands for them.
+    row. Each column has a process that compares the rows within it; one more process compares the
+    rows over all columns. Columns are compared in the same way. A process looks when its candidates
+    have ⌈4·log T·4^ℓ⌉ observations, for ℓ = 0, 1, …: it eliminates, for all processes, the
+    candidates whose mean is more than 2·√(log T/observations) below the best, and the best
+    replaces them.
 
-    For rows T is the horizon n. For columns it is 2^(2^w): whenever this many steps were played, w
-    grows by one and all columns, with their processes, start anew.
+    For rows, T is the horizon n. For columns it is 2^(2^w): after that many steps, w grows by one
+    and all columns and their processes start again.
 
     Notes
     -----
-    A gap between two rows is Δ·v_j within column j but Δ·mean(v) over all columns. Where the mean
-    is small because most columns are worth little, the process of a good column sees it first, so
-    that the regret has no factor of one over the mean.
+    A gap between two rows is Δ·v_j within column j but Δ·mean(v) over all columns. If most columns
+    are poor, the mean is small and the process of a good column sees the gap first, so the regret
+    has no factor of one over the mean.
 
     When rewards are late or lost, a process looks once each of its remaining candidates has enough
     observations.

@@ -1,11 +1,11 @@
-"""The exact shortcut for PairElim: as many rounds at once as can pass before a process looks.
+"""The exact shortcut for PairElim: play all rounds until the next look at once.
 
-Rounds are independent until a process looks and eliminates. Which one will be the next is chance: a
-column's process is fed when the column is the partner. But none can look before as many rounds as
-it still lacks observations; the least of these numbers can be drawn at once, as in `stages`: counts
-of partners are multinomial, and the rewards of a pair are one sum. In such a leap a process gets to
-its look only in the last round, so that all looks come after it. Near a look leaps are short; where
-they don't pay, rounds are played pull by pull.
+Rounds are independent until a process looks and eliminates. Which process looks next is random: a
+column's process gets data only when the column is the partner. But no process can look before as
+many rounds as it lacks observations. The smallest of these numbers of rounds can be drawn at once,
+as in `stages`: counts of partners are multinomial, and the rewards of a pair are one sum. In such a
+leap a process can only reach its look in the last round, so all looks come after the leap. Leaps
+are short near a look; where they don't pay, rounds are played pull by pull.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = ["LEAPS", "leap_rounds"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: Fewer rounds than this are played pull by pull.
+#: A leap of fewer rounds than this is played pull by pull.
 WORTH = 4
 
 
 def room_for_rounds(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
-    """Arrays to work in: those of `stages`, and 0, 1, … as far as the longer side."""
+    """Work arrays: those of `stages`, and 0, 1, … up to the length of the longer side."""
     return *room_for(law, grid, checkpoints), np.arange(max(grid.sizes))
 
 
@@ -58,10 +58,10 @@ def leap_rounds(
     plan: Records,
     every: Ints,
 ) -> tuple[int, int]:
-    """As the loop from step 0 to n, and equal to it in law, for a state of PairElim.
+    """Play steps 0 to n, with the same law as the loop, for a state of PairElim.
 
-    The arguments are those of `stages.leap_stages`, and the numbers 0, 1, … in place of twins: no
-    line may be put together with its twin, since each has a process of its own.
+    The arguments are those of `stages.leap_stages`, with 0, 1, … instead of twins: a line can't be
+    merged with its twin here, since each has its own process.
     """
     at, limits = state.at[0], state.limits
     K, L = limits[0].levels, limits[1].levels
@@ -74,7 +74,7 @@ def leap_rounds(
             begin_phase(state, phase_of(at.reported, at.phase))
             size = at.rows + at.columns
             rounds = min(rounds_ahead(state, size), (n - t) // size)
-        if rounds < WORTH:  # play a round, or what is left of one, pull by pull
+        if rounds < WORTH:  # play a round, or the rest of one, pull by pull
             again = True
             while again and t < n:
                 inside, arm, _ = step(state, law, rng, limits[0].arms, totals)
@@ -128,7 +128,7 @@ LEAPS = Leaps(leap_rounds, room_for_rounds)
 
 @jit
 def rounds_ahead(state: Any, size: int) -> int:
-    """How many rounds can pass before a process looks or a phase begins, at the end of the last."""
+    """The number of rounds until a process looks or a phase begins, both at a round's end."""
     at = state.at[0]
     K, L = state.limits[0].levels, state.limits[1].levels
     rounds = lacking(
@@ -149,7 +149,7 @@ def rounds_ahead(state: Any, size: int) -> int:
 def lacking(
     counts: Ints, stages: Ints, log_T: float, line: int, partners: Ints, count: int, every: int
 ) -> int:
-    """The least number of rounds until a process of one side has enough observations."""
+    """The smallest number of rounds until a process of one side has enough observations."""
     least = stage_length(log_T, stages[every]) - counts[every, line]
     for k in range(count):
         process = partners[k]
@@ -159,7 +159,7 @@ def lacking(
 
 @jit
 def add_counts(counts: Ints, rounds: int, partners: Ints, lines: Ints) -> None:
-    """Add rounds to the counts; `partners` has the number of rounds of each partner."""
+    """Add rounds to the counts; `partners` has the number of rounds with each partner."""
     every = len(counts) - 1
     for line in lines:
         counts[every, line] += rounds

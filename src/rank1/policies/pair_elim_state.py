@@ -28,15 +28,15 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 AT = record(
-    "rows",  # how many remain
+    "rows",  # the number of remaining rows
     "columns",
-    "side",  # 0 while the rows are played in one column, 1 while the columns are in one row
-    "last",  # the line that was played last on this side
+    "side",  # 0 while playing the rows in one column, 1 while playing the columns in one row
+    "last",  # the line played last on this side
     "partner",  # the column (row) in which this side plays the rows (columns)
     "row",  # the row in which this round plays the columns
-    "reported",  # t: rewards that came in
+    "reported",  # t: rewards received
     "phase",  # w: the horizon of the columns' processes is 2^(2^w)
-    "leader",  # the best column at the end of the phase before, or −1
+    "leader",  # the best column at the end of the previous phase, or −1
     "magic",  # see `row_of`
     log_rows=float,  # log of the horizon of the rows' processes
     log_columns=float,  # and of the columns'
@@ -56,16 +56,16 @@ def make_tag(side: int, phase: int, row: int) -> int:
 
 @inlined
 def side_of(tag: int) -> int:
-    """0 for a row's, 1 for a column's observation."""
+    """0 for an observation of a row, 1 for one of a column."""
     return tag & 1
 
 
 class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
-    rows: Ints  # those that remain, ascending; the first at.rows entries count
+    rows: Ints  # remaining rows, ascending; the first at.rows entries count
     columns: Ints
-    h_row: Ints  # the remaining row that stands for each
+    h_row: Ints  # the remaining row that represents each row
     h_column: Ints
     row_sums: Floats  # (L + 1, K)
     row_counts: Ints
@@ -76,14 +76,14 @@ class _Arrays(NamedTuple):
 
 
 class PairElimState(_Arrays, Simple):
-    """Processes on rows, one a column and the last for all columns; and on columns likewise.
+    """Processes on rows, one per column and the last for all columns; the same for columns.
 
-    Those that a process compares are observed together, so that without delay they have the same
-    count. Where rewards are late or lost, a process waits for the one that has the fewest.
+    The lines that a process compares are observed together, so without delay they have equal
+    counts. If rewards are late or lost, a process waits for the line with the fewest.
     """
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """The next pull of a round; two random numbers at its beginning."""
+        """The next pull of a round. Draws two random numbers at the start of a round."""
         at = self.at[0]
         side, last, partner, i = at.side, at.last, at.partner, at.row
         if side == 0 and after(self.rows, at.rows, last) == at.rows:
@@ -105,7 +105,7 @@ class PairElimState(_Arrays, Simple):
         return row * self.limits[1].levels + column, tag
 
     def issued(self, arm: int, tag: int) -> None:
-        """Where the round stands is told by its last pull."""
+        """Move the round to this pull."""
         row = arm // self.limits[1].levels
         go_on(self, row, arm - row * self.limits[1].levels, tag)
 
@@ -130,9 +130,9 @@ class PairElimState(_Arrays, Simple):
                 )  # fmt: skip
 
     def best(self) -> int:
-        """The remaining row and column of the largest means over all partners.
+        """The remaining row and column with the largest means over all partners.
 
-        Before the first look of a phase, the column is that of the phase before.
+        Before the first look of a phase, the column is that of the previous phase.
         """
         at, K, L = self.at[0], int(self.limits[0].levels), int(self.limits[1].levels)
         row = largest_mean(self.row_sums[L], self.row_counts[L], self.rows, at.rows)
@@ -145,7 +145,7 @@ class PairElimState(_Arrays, Simple):
 
 @jit
 def after(lines: Ints, count: int, line: int) -> int:
-    """How many of the remaining lines come up to this one."""
+    """The number of remaining lines up to and including this one."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -158,7 +158,7 @@ def after(lines: Ints, count: int, line: int) -> int:
 
 @inlined
 def go_on(state: Any, row: int, column: int, tag: int) -> None:
-    """The round is where this pull is. Any pull on the grid will do."""
+    """Move the round to this pull, which can be any pull on the grid."""
     at = state.at[0]
     begin_phase(state, (tag >> 1) & 7)
     at.side = side_of(tag)
@@ -178,7 +178,7 @@ def phase_of(t: int, phase: int) -> int:
 
 @jit
 def begin_phase(state: Any, phase: int) -> None:
-    """In a later phase than the current one, all columns and their processes start anew."""
+    """If the phase is later than the current one, restart all columns and their processes."""
     at = state.at[0]
     if phase <= at.phase or phase > LAST_PHASE:
         return
@@ -200,7 +200,7 @@ def begin_phase(state: Any, phase: int) -> None:
 
 @jit
 def largest_mean(sums: Floats, counts: Ints, lines: Ints, count: int) -> int:
-    """The remaining line of the largest mean; the first of them if none was observed."""
+    """The remaining line with the largest mean; the first line if none was observed."""
     best, largest = lines[0], -1.0
     for k in range(count):
         line = lines[k]
@@ -222,7 +222,7 @@ def observe(
     count: int,
     h: Ints,
 ) -> int:
-    """One more observation of a line; how many lines remain after what is eliminated."""
+    """Add an observation of a line, and eliminate. Returns the number of remaining lines."""
     sums[line] += reward
     counts[line] += 1
     if counts[line] < stage_length(log_T, stages[process]):
@@ -247,7 +247,7 @@ def look(
     count: int,
     h: Ints,
 ) -> int:
-    """Eliminate, if all that remain have enough observations; more than once if they came late."""
+    """Eliminate if all remaining lines have enough observations; repeat if they were late."""
     while True:
         length = stage_length(log_T, stages[process])
         for k in range(count - 1, -1, -1):  # the last one was played last
@@ -258,7 +258,7 @@ def look(
         best = largest_mean(sums, counts, lines, count)
         lower = sums[best] / counts[best] - radius
         for x in range(len(h)):
-            # A line goes with the one that stands for it, which is still among the remaining.
+            # A line is eliminated with its representative, which is still among the remaining.
             if sums[h[x]] / counts[h[x]] + radius < lower:
                 h[x] = best
         remaining = 0

@@ -21,17 +21,17 @@ class Rank1Elim(Policy):
     Parameters
     ----------
     confidence_scale
-        Factor on the confidence radius √(log n / n_ℓ); 1 is the paper's.
+        Factor on the confidence radius √(log n / n_ℓ); 1 in the paper.
 
     Notes
     -----
-    Unbounded noise of standard deviation σ makes an observation sub-Gaussian with variance proxy
+    With unbounded noise of standard deviation σ, an observation is sub-Gaussian with variance proxy
     1/4 + σ². With s² = 1 + 4σ² the radius is s·√(log n / n_ℓ) and n_ℓ = ⌈4·s²·4^ℓ·log n⌉. Rewards
-    in an interval of width w > 1, such as stars, are sub-Gaussian with w²/4: there s² = w² + 4σ²,
-    and gaps count in units of w, so that stages are as long as if rewards were divided by w.
+    in an interval of width w > 1, such as stars, are sub-Gaussian with w²/4: then s² = w² + 4σ²,
+    and gaps are measured in units of w, so stages are as long as if rewards were divided by w.
 
-    When rewards come late, a stage ends with the last of its rewards. What is asked for meanwhile
-    are rounds over the current survivors that count towards the next stage.
+    When rewards are late, a stage ends with the last of its rewards. Meanwhile `ask` returns pulls
+    of rounds over the current survivors, which count towards the next stage.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Rank1Elim(Policy):
         w = max(1.0, reach) if math.isfinite(reach) else 1.0
         s2 = w**2 + 4 * known.sigma**2
         log_n = math.log(known.n)
-        # Gaps of stages are 2^-ℓ·w: else the first stages would be missing.
+        # Stage gaps are 2^-ℓ·w; without the factor w the first stages would be missing.
         n_stage = [max(1, math.ceil(4 * s2 / w**2 * 4**stage * log_n)) for stage in range(31)]
         width = [self.confidence_scale * math.sqrt(s2 * log_n / length) for length in n_stage]
         return start_elimination(EliminationState, known, n_stage, width)

@@ -17,9 +17,10 @@ __all__ = ["Rank1ElimKL"]
 
 
 class KLEliminationState(EliminationState):
-    """`width` is the divergence that an interval reaches to on either side, or negative.
+    """`width` is the divergence that an interval reaches on either side.
 
-    Then the level is that of the time at which the stage ends. Compiled code is the same for both.
+    If `width` is negative, the level depends on the time at which the stage ends. Compiled code is
+    the same in both cases.
     """
 
     __slots__ = ()
@@ -27,7 +28,8 @@ class KLEliminationState(EliminationState):
     def interval(self, stage: int, mean: float, partners: int) -> tuple[float, float]:
         """All q with n_ℓ·kl(mean, q) ≤ log n + 3·log log n.
 
-        Or with N·kl(mean, q) ≤ log t + log log t, where N counts each cell once more.
+        If the level depends on time: all q with N·kl(mean, q) ≤ log t + log log t, where N counts
+        each cell once more.
         """
         divergence = self.width[stage]
         if divergence < 0.0:
@@ -40,7 +42,7 @@ class KLEliminationState(EliminationState):
 
 @dataclass(frozen=True)
 class Rank1ElimKL(Policy):
-    """Rank1Elim with KL intervals, which are narrow where means are near 0 or 1.
+    """Rank1Elim with KL intervals, which are narrow for means near 0 or 1.
 
     Stage ℓ has n_ℓ = ⌈16·4^ℓ·log n⌉ observations of each line; everything else is as in Rank1Elim.
     Rewards must lie in [0, 1].
@@ -48,12 +50,12 @@ class Rank1ElimKL(Policy):
     Parameters
     ----------
     level
-        What n_ℓ·kl is at most within an interval: "horizon", log n + 3·log log n, as printed;
-        "time", log t + log log t at step t, with counts that begin at one a cell, as in its
-        authors' program; "scaled", 1.1·log n, as in the program of Trinh et al.
+        The bound on n_ℓ·kl within an interval. "horizon": log n + 3·log log n, as printed in the
+        paper. "time": log t + log log t at step t, with counts that start at one per cell, as in
+        its authors' program. "scaled": 1.1·log n, as in the program of Trinh et al.
     shrink
-        What the gap is divided by from stage to stage, above 1: n_ℓ = ⌈16·shrink^(2ℓ)·log n⌉.
-        Trinh et al. have 1.5.
+        The factor by which the gap shrinks from stage to stage, above 1:
+        n_ℓ = ⌈16·shrink^(2ℓ)·log n⌉. Trinh et al. use 1.5.
 
     Examples
     --------
@@ -97,7 +99,7 @@ class Rank1ElimKL(Policy):
                 "shrink",
                 self.shrink,
                 f"larger for n={known.n:,}",
-                f"after the {len(n_stage)} stages that there are nothing would be eliminated",
+                f"nothing would be eliminated after the last of the {len(n_stage)} stages",
             )
         # log log n is negative for n < 3, where no stage ends anyway.
         level = log_n + 3 * max(0.0, math.log(log_n)) if log_n > 0 else 0.0

@@ -1,8 +1,8 @@
-"""A policy and its state as bytes, from which both go on as if nothing had happened.
+"""Save a policy and its state as bytes, and restore them.
 
-The bytes are a first line, a SHA-256 digest of all that follows, and an npz file: the state's
-arrays, and under `header` a JSON text with the policy's name, settings and layout. Nothing in it is
-pickled, so reading a snapshot runs no code of its writer's.
+The bytes are a first line, a SHA-256 digest of everything that follows, and an npz file: the
+state's arrays, and under `header` a JSON text with the policy's name, settings and layout. Nothing
+is pickled, so reading a snapshot never runs foreign code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 
 import rank1
 from rank1.errors import InputTypeError, Rank1Error, SnapshotError, shown
-from rank1.policies.base import LIMITS, Known, Policy, State, Truth
+from rank1.policies.base import Known, Policy, State, Truth
+from rank1.policies.known import LIMITS
 
 __all__ = ["restore", "snapshot"]
 
@@ -26,15 +27,15 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def snapshot(policy: Policy, state: State) -> bytes:
-    """The policy and its state as bytes, for `restore`.
+    """Return the policy and its state as bytes, for `restore`.
 
-    Pulls that wait for their rewards are part of it. The generator of random numbers isn't: a
-    state that is restored makes the same choices if `ask` is given a generator in the same state.
+    Pending pulls are included; the random number generator is not: a restored state makes the same
+    choices if `ask` gets a generator in the same state.
 
     Parameters
     ----------
     policy
-        The policy that the state belongs to. Its settings must be numbers, texts, booleans or None.
+        The policy of the state. Its settings must be numbers, strings, booleans or None.
     state
         From its `start`.
 
@@ -61,7 +62,7 @@ def snapshot(policy: Policy, state: State) -> bytes:
         raise InputTypeError(
             f"settings of {policy.name}",
             policy.settings,
-            "numbers, texts, booleans or None",
+            "numbers, strings, booleans or None",
             str(error),
         ) from None
     file = io.BytesIO()
@@ -71,15 +72,15 @@ def snapshot(policy: Policy, state: State) -> bytes:
 
 
 def restore(data: bytes, policies: Iterable[type[Policy]] = ()) -> tuple[Policy, State]:
-    """The policy and the state of a snapshot.
+    """Return the policy and the state of a snapshot.
 
     Parameters
     ----------
     data
         From `snapshot`.
     policies
-        Classes of policies that rank1 doesn't come with; they are looked up by name, before its
-        own.
+        Policy classes that don't come with rank1; they take precedence over its own policies of
+        the same name.
 
     Raises
     ------
@@ -103,7 +104,7 @@ def restore(data: bytes, policies: Iterable[type[Policy]] = ()) -> tuple[Policy,
 
 
 def _opened(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """The header and the arrays, once it is sure that nothing is damaged."""
+    """The header and the arrays, after a check that nothing is damaged."""
     if not data.startswith(_FIRST):
         what = "cut short" if _FIRST.startswith(data) else "something else, or of another version"
         raise SnapshotError(f"data must be a snapshot that rank1 made; these are {what}")
@@ -122,7 +123,7 @@ def _opened(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]
 
 
 def _policy(header: dict[str, Any], policies: Iterable[type[Policy]]) -> Policy:
-    from rank1.policies import POLICIES  # which has this module's functions, too
+    from rank1.policies import POLICIES  # imports this module, too
 
     known = POLICIES | {cls.name: cls for cls in policies}
     name, layout = header["policy"], header["layout"]
@@ -147,8 +148,8 @@ def _policy(header: dict[str, Any], policies: Iterable[type[Policy]]) -> Policy:
 
 
 def _started(policy: Policy, limits: Any) -> State:
-    """A new state for what the old one was told; it shows which arrays there must be."""
-    # The truth isn't kept: the arrays are as many and as large whatever it was.
+    """A new state for the limits of the old one; it shows which arrays are required."""
+    # The truth isn't stored: it doesn't change the number or size of the arrays.
     truth = Truth(best_arm=0, lowest_mean=1.0) if policy.needs_truth else None
     try:
         return policy.start(Known.of_limits(limits.view(LIMITS), truth))
@@ -159,13 +160,13 @@ def _started(policy: Policy, limits: Any) -> State:
 
 
 def _filled(policy: str, name: str, array: Any, kept: Any) -> Any:
-    """An array of a new state, with the values that were kept.
+    """Fill an array of a new state with the stored values, and return it.
 
-    Filled in place, because some arrays begin at a certain address. One that starts empty, as a
-    list of pulls that were given back, may have grown since.
+    It is filled in place, because some arrays begin at a certain address. An array that starts
+    empty, such as the list of pulls given back, may have grown since.
     """
     if kept.dtype.names is not None and kept.dtype.descr == array.dtype.descr:
-        kept = kept.view(array.dtype)  # names are kept, but not that they can be attributes
+        kept = kept.view(array.dtype)  # the file has the names, but not the attribute access
     grown = array.ndim > 0 and len(array) == 0 and kept.shape[1:] == array.shape[1:]
     if kept.dtype != array.dtype or not (grown or kept.shape == array.shape):
         raise SnapshotError(

@@ -1,12 +1,12 @@
-"""The exact shortcut for elimination policies: whole stages at once.
+"""The exact shortcut for elimination policies: play whole stages at once.
 
-Within a stage every pull is independent of the others, and which pulls are made depends only on
+Within a stage all pulls are independent of each other, and which pulls are made depends only on
 the random columns and rows of its rounds. Over m rounds the columns are multinomial counts, and
-the rewards of a pair that is pulled N times are one sum of N draws. So a stage costs as much as the
-remaining pairs, however long it is.
+the rewards of a pair that is pulled N times are one sum of N draws. So a stage costs as much time
+as there are remaining pairs, however long it is.
 
-What a stage gives is drawn as if there were no checkpoint before its end. Regret at the checkpoints
-within it is drawn afterwards, given what the whole stage gave, from random numbers of its own: the
+The outcome of a stage is drawn as if there were no checkpoint before its end. Regret at checkpoints
+within the stage is drawn afterwards, given its outcome, with a separate random generator: the
 counts of partners in the rounds up to a checkpoint are hypergeometric, and a law splits what it
 drew for a pair. So the end of a run doesn't depend on the checkpoints. See docs/exact-stages.md.
 """
@@ -30,21 +30,21 @@ __all__ = ["LEAPS", "leap_stages", "room_for"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: A stage is cut into pieces at the checkpoints within it: some whole rounds, or the single round
-#: that a checkpoint cuts. What comes after the last checkpoint of the stage is no piece. A plan has
-#: one entry for each piece; its last two fields are a list of their own.
+#: A stage is cut into pieces at its checkpoints: some whole rounds, or the single round that a
+#: checkpoint cuts. The part after the last checkpoint is no piece. A plan has one entry per piece;
+#: its last two fields are a separate list.
 PIECE = record(
-    "rounds",  # how many it has
-    "start",  # its first step if it is a round that is cut, else -1
+    "rounds",  # the number of rounds
+    "start",  # the first step of a round that is cut, otherwise -1
     "mark",  # the first checkpoint that isn't before it
     "free",  # rounds that have no partner yet
-    "where",  # a piece that has rounds with the partner at hand
-    "part",  # how many rounds those are
+    "where",  # a piece that has rounds with the current partner
+    "part",  # the number of those rounds
 )
 
 
 def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Floats, Ints, Records]:
-    """Arrays to work in, since compiled code doesn't allocate: tally, counts and plan."""
+    """Work arrays, since compiled code doesn't allocate: tally, counts and plan."""
     return (
         np.zeros(law.tally_size),
         np.empty((2, max(grid.sizes)), np.int64),
@@ -66,10 +66,11 @@ def leap_stages(
     counts: Ints,
     plan: Records,
 ) -> tuple[int, int]:
-    """As the loop from step 0 to n, and equal to it in law, for an elimination state.
+    """Play steps 0 to n, with the same law as the loop, for an elimination state.
 
-    `rng` decides what happens, `splitter` only when, between the checkpoints of a stage. `curve`
-    must be zero; the last three arguments are from `room_for`. These policies are never done.
+    `rng` decides what happens; `splitter` decides only when it happens between the checkpoints of a
+    stage. `curve` must be zero; the last three arguments are from `room_for`. These policies have
+    no stopping rule.
     """
     at, limits = state.at[0], state.limits
     t = mark = 0
@@ -78,7 +79,7 @@ def leap_stages(
         rounds = 0
         if at.side == 0 and at.place == 0:
             rounds = min(state.n_stage[at.stage] - at.rounds, (n - t) // size)
-        if rounds == 0:  # less than a round is left
+        if rounds == 0:  # the rest of a round
             inside, arm, _ = step(state, law, rng, limits[0].arms, totals)
             if not inside:
                 return t, arm
@@ -121,7 +122,7 @@ LEAPS = Leaps(leap_stages, room_for)
 def cut(
     t: int, size: int, end: int, checkpoints: Ints, mark: int, plan: Records
 ) -> tuple[int, int]:
-    """Cut rounds of `size` pulls, from step t to `end`, at the checkpoints from `mark` on.
+    """Cut rounds of `size` pulls, from step t to `end`, at the checkpoints starting at `mark`.
 
     Returns the number of pieces, and the first checkpoint that isn't before the end.
     """
@@ -134,7 +135,7 @@ def cut(
             plan[pieces].mark = mark
             pieces += 1
             done = whole
-        # The round that it cuts may have been cut by the checkpoint before.
+        # The previous checkpoint may have cut this round already.
         if done == whole and t + whole * size < checkpoints[mark]:
             plan[pieces].rounds = 1
             plan[pieces].start = t + whole * size
@@ -147,9 +148,9 @@ def cut(
 
 @jit
 def spread(rounds: int, h: Ints, twin: Ints, room: Ints, rng: np.random.Generator) -> None:
-    """How often each line is the partner in `rounds` rounds; twins' counts are put together.
+    """Count how often each line is the partner in `rounds` rounds; counts of twins are merged.
 
-    The counts are the first row of `room`, and the second is there to work in.
+    The counts are in the first row of `room`; the second is work space.
     """
     counts, weights = room[0], room[1]
     size = len(h)
@@ -163,7 +164,7 @@ def spread(rounds: int, h: Ints, twin: Ints, room: Ints, rng: np.random.Generato
         weights[k] = 0
     for k in range(size):
         weights[twin[h[k]]] += 1
-    # A multinomial, as binomials one line after another.
+    # A multinomial, drawn as successive binomials.
     for k in range(size):
         if weights[k] == size:
             counts[k] = rounds
@@ -179,11 +180,11 @@ def spread(rounds: int, h: Ints, twin: Ints, room: Ints, rng: np.random.Generato
 def add_up(
     curve: Floats, mark: int, last: int, expected: float, realised: float, totals: Floats
 ) -> None:
-    """Regret at the checkpoints from that between them, and what was there before."""
+    """Turn regret between checkpoints into regret at the checkpoints, plus the earlier regret."""
     for k in range(mark, last):
         expected += curve[k, 0]
         realised += curve[k, 1]
-        curve[k, 0] = min(expected, totals[0])  # which may differ in the last bit
+        curve[k, 0] = min(expected, totals[0])  # they may differ in the last bit
         curve[k, 1] = realised
 
 
@@ -210,10 +211,10 @@ def explore(
 ) -> None:
     """Draw the sums of exploring one side's lines over partners of the other, and split them.
 
-    `side` and `other` are their records of `Known.limits`. `before` is the number of pulls of a
-    round that come before those of this side. Rewards are added to `sums` by line and, unless it is
-    empty, to `within` by partner and line. Regret between two checkpoints goes into `curve` at the
-    second; what comes after the checkpoint before `last` is in `totals` only.
+    `side` and `other` are their records of `Known.limits`. `before` is the number of pulls in a
+    round before those of this side. Rewards are added to `sums` by line and, unless it is empty, to
+    `within` by partner and line. Regret between two checkpoints goes into `curve` at the second;
+    regret after the checkpoint before `last` is only in `totals`.
     """
     for k in range(pieces):
         plan[k].free = plan[k].rounds
@@ -251,7 +252,7 @@ def explore(
 def place(
     count: int, rounds: int, pieces: int, plan: Records, splitter: np.random.Generator
 ) -> int:
-    """Which of the rounds without a partner get this one; in how many pieces there are any."""
+    """Give this partner to `count` of the free rounds. Returns the number of pieces with any."""
     parts = 0
     for piece in range(pieces):
         if count == 0:
@@ -270,7 +271,7 @@ def place(
 
 @jit
 def after(checkpoints: Ints, low: int, high: int, t: int) -> int:
-    """The first checkpoint above t among `low` … `high`; the last of these is above it."""
+    """The first checkpoint above t among `low` … `high`; the last one always is."""
     while low < high:
         middle = (low + high) // 2
         if checkpoints[middle] > t:

@@ -23,14 +23,13 @@ split = method("split", inline=False)
 def step(
     state: Any, law: Any, rng: np.random.Generator, arms: int, totals: NDArray[np.float64]
 ) -> tuple[bool, int, float]:
-    """One step: the policy's random numbers are drawn first, then the reward's.
+    """Play one step: draw the policy's random numbers first, then the reward's.
 
     Returns whether the pull lies on the grid, its arm, and its reward. A pull outside the grid is
-    not played: neither law nor state would notice, and both would read and write beside their
-    arrays.
+    not played: law and state don't check it and would read and write outside their arrays.
     """
     arm, tag = choose(state, rng)
-    # As unsigned numbers negative ones are large, so that one comparison does for two.
+    # A negative arm is a huge unsigned number, so one comparison covers both bounds.
     if np.uint64(arm) >= np.uint64(arms):
         return False, arm, 0.0
     totals[0] += gap(law, arm)
@@ -42,6 +41,6 @@ def step(
 
 @inlined
 def note(curve: NDArray[np.float64], mark: int, totals: NDArray[np.float64]) -> None:
-    """Write down expected and realised regret so far."""
+    """Record the expected and realised regret so far."""
     curve[mark, 0] = totals[0]
     curve[mark, 1] = totals[1]

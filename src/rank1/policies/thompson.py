@@ -39,12 +39,12 @@ class _Arrays(NamedTuple):
 
 
 class ThompsonState(_Arrays, Simple):
-    """Posteriors of the arms, and what `betas` keeps to sample from them."""
+    """Posteriors of the arms, and the arrays that `betas` needs to sample from them."""
 
     caches = CACHES
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """The arm of the largest sample. The tag is a uniform number for the Bernoulli trick."""
+        """The arm with the largest sample. The tag is a uniform number for the Bernoulli trick."""
         arm = largest(self, rng)
         return arm, uniform_tag(rng)
 
@@ -55,28 +55,28 @@ class ThompsonState(_Arrays, Simple):
             refresh(self, arm)
 
     def update(self, arm: int, tag: int, reward: float) -> None:
-        """A success with probability `reward`."""
+        """Count a success with probability `reward`."""
         count(self, arm, is_success(tag, reward))
         refresh(self, arm)
 
     def best(self) -> int:
-        """The largest posterior mean among the arms with a report."""
+        """The arm with the largest posterior mean, among the arms with a report."""
         counts = self.successes + self.failures
         return int(np.where(counts > 0, (1 + self.successes) / (2 + counts), 0.0).argmax())
 
 
 @dataclass(frozen=True)
 class ThompsonSampling(Policy):
-    """Play each arm with the probability that it is the best one, given what was seen.
+    """Play each arm with its posterior probability of being the best.
 
-    Every arm has the posterior Beta(1 + successes, 1 + failures); the arm of the largest sample is
-    played. A reward between 0 and 1 counts as a success with that probability, by a uniform
-    number drawn with the pull.
+    Every arm has the posterior Beta(1 + successes, 1 + failures); the arm with the largest sample
+    is played. A reward between 0 and 1 counts as a success with that probability, decided by a
+    uniform number drawn with the pull.
 
     Notes
     -----
-    Only samples that may win are drawn, see `rank1.policies.betas`: a step on 1024 arms costs
-    little more than one Beta sample, and the law of the choices is exactly that of drawing all.
+    Only samples that can win are drawn, see `rank1.policies.betas`: a step on 1024 arms costs
+    little more than one Beta sample, and choices have exactly the same law as with all samples.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""TopTwo: the fewest pulls until one may stop."""
+"""TopTwo: find the best arm in few pulls, playing the leader and its strongest challenger."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
-    "leader",  # the arm of the largest average reward; −1 before any report
+    "leader",  # the arm with the largest average reward; −1 before any report
     **AROUND,
     share=float,  # β
 )
@@ -55,8 +55,8 @@ class TopTwoState(_Arrays, Simple):
         return arm, 0
 
     def issued(self, arm: int, tag: int) -> None:
-        """This pull was handed out, whichever policy chose it."""
-        pick(self)  # leaves the bounds as choosing does
+        """Record that this pull was handed out, whichever policy chose it."""
+        pick(self)  # updates the bounds as `choose` does
         hand_out(self, arm)
 
     def update(self, arm: int, tag: int, reward: float) -> None:
@@ -69,7 +69,7 @@ class TopTwoState(_Arrays, Simple):
             add(self, arm, count, total)
 
     def forget(self, arm: int, tag: int) -> TopTwoState:
-        """The pull no longer counts; an arm's only one is issued again."""
+        """Stop counting the pull; if it was an arm's only one, issue it again."""
         give_back(self, arm)
         touch(self, arm)
         return self
@@ -94,7 +94,7 @@ def pick(state: TopTwoState) -> int:
 
 @inlined
 def hand_out(state: TopTwoState, k: int) -> None:
-    """Arm k was handed out."""
+    """Record that arm k was handed out."""
     at = state.at[0]
     if at.cursor >= len(state.pulls) and at.reported > 0:
         state.led[at.leader] += 1
@@ -104,7 +104,7 @@ def hand_out(state: TopTwoState, k: int) -> None:
 
 @inlined
 def add(state: TopTwoState, k: int, count: int, total: float) -> None:
-    """Arm k has `count` more rewards, with this sum."""
+    """Add `count` rewards of arm k with this sum."""
     at = state.at[0]
     mean = add_reports(state, k, count, total)
     before = state.top[1]
@@ -116,32 +116,33 @@ def add(state: TopTwoState, k: int, count: int, total: float) -> None:
 
 @dataclass(frozen=True)
 class TopTwo(EveryArmOnce):
-    """The leader and its strongest challenger: the fewest pulls until one may stop.
+    """Play the leader and its strongest challenger, to stop after the fewest pulls.
 
-    For those who want to know rather than to earn; see `rank1.identify`. Every arm once; then the
-    leader a is the arm of the largest average reward, the first of several. A share β of the times
-    that an arm leads it is played itself: when β·ℓ passes a whole number, where ℓ counts how often
-    it has led. Else its challenger is played: among its neighbours b, the arms with one level
-    changed, the one of the least W(a, b) + log N_b, the first of several. W(a, b) =
+    For finding the best arm rather than earning; see `rank1.identify`. Plays every arm once. Then
+    the leader a is the arm with the largest average reward (the first, if tied). An arm is played
+    in a share β of the times that it leads: when β·ℓ passes an integer, where ℓ counts how often it
+    has led. Otherwise its challenger is played: among its neighbours b, the arms with one level
+    changed, the one with the smallest W(a, b) + log N_b (the first, if tied). W(a, b) =
     N_a·kl(μ_a, m) + N_b·kl(μ_b, m) is the evidence that a is better than b, with averages μ and the
     pooled average m; it is 0 unless μ_a > μ_b.
 
     Parameters
     ----------
     share
-        β, above 0 and below 1; None is for 1/(1 + √(Σ(K_d − 1))), the optimal share where all
-        neighbours of the leader are alike; with two sides this is 1/(1 + √(K + L − 2)).
+        β, above 0 and below 1. None: 1/(1 + √(Σ(K_d − 1))), the optimal share if all neighbours of
+        the leader are equal; with two sides this is 1/(1 + √(K + L − 2)).
 
     Notes
     -----
-    It needs what [UTS](../policies/uts.md) needs of a grid: an arm that isn't best has a better
-    neighbour. In a grid of rank one that holds if all but one side's factors are positive.
+    It assumes the same of a grid as [UTS](../policies/uts.md): an arm that isn't the best has a
+    better neighbour. In a grid of rank one this holds if the factors of all sides but one are
+    positive.
 
-    N counts pulls from when they are handed out, and averages are of the rewards that came in. An
-    arm with no report has no evidence against it: W = 0.
+    N counts a pull as soon as it is handed out; averages use the rewards that have arrived. There
+    is no evidence against an arm without a report: W = 0.
 
-    Only indices that may be the least are computed: a change of the leader's counts moves all of
-    them, but it also bounds by how much. Choices are those of computing all.
+    Only indices that may be the smallest are computed: a change of the leader's counts moves all of
+    them, but by a bounded amount. The choices are the same as when computing all.
 
     Examples
     --------

@@ -1,20 +1,21 @@
-"""What LinUCB and GLM-UCB share: widths of pairs, and the pair of the largest index.
+"""Shared by LinUCB and GLM-UCB: widths of pairs, and the pair with the largest index.
 
 Both give the pair (i, j) the feature x with ones at i and K + j, d = K + L. With V = λI + Σ x xᵀ
-they play the pair of the largest mean + c·w, where w² = xᵀV⁻¹x. A plain step costs K·L square
-roots and an update of the d×d inverse; this one costs half of that update, and an addition and a
-comparison a pair:
+they play the pair with the largest mean + c·w, where w² = xᵀV⁻¹x. A plain step costs K·L square
+roots and an update of the d×d inverse; this one costs half of that update, plus an addition and a
+comparison per pair:
 
-- Every x is orthogonal to e = (1, …, 1, -1, …, -1)/√d, and V e = λe. So V⁻¹ = A + e eᵀ/λ, and of
-  this only A is ever needed. Its entries shrink with the widths, where those of V⁻¹ would stay
-  near 1/d and cancel each other in w².
-- A new x makes A - z zᵀ of A, with z = A x / √(1 + w²). The z are collected and subtracted eight
-  at a time, in the lower triangle only; until then they are taken into account wherever A is read.
-  Each update damps the errors that earlier ones left in the direction of x, so they don't pile up.
+- Every x is orthogonal to e = (1, …, 1, -1, …, -1)/√d, and V e = λe. So V⁻¹ = A + e eᵀ/λ, and only
+  A is ever needed. Its entries shrink with the widths, whereas those of V⁻¹ would stay near 1/d and
+  cancel each other in w².
+- A new x turns A into A - z zᵀ, with z = A x / √(1 + w²). The z are collected and subtracted eight
+  at a time, in the lower triangle only; until then, code that reads A takes them into account.
+  Each update damps the errors that earlier ones left in the direction of x, so errors don't
+  accumulate.
 - Widths only shrink, so an old width is an upper bound. Bounds are lowered in the row and the
   column just played, and recomputed everywhere from time to time. With them one pass gives an
-  upper bound of the best index in each row, and an index is computed only where its bound reaches
-  the largest index found so far: hardly more than one a step.
+  upper bound of the best index in each row, and an index is computed only if its bound reaches
+  the largest index found so far: hardly more than once per step.
 """
 
 from __future__ import annotations
@@ -34,42 +35,42 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 AT = record(
-    "reports",  # rewards that came in
-    "row",  # of the pair of the largest index
+    "reports",  # rewards received
+    "row",  # of the pair with the largest index
     "column",
-    "computed",  # indices computed since all bounds were last recomputed
+    "computed",  # indices computed in vain since all bounds were last recomputed
 )
 
-_BATCH = 8  # pending vectors: `solve` and `flush` are written out for this many
+_BATCH = 8  # pending vectors: `solve` and `flush` are unrolled for this number
 _INDEX_COST = 64  # computing one index takes about as long as recomputing this many bounds
-_TIE = 1e-11  # indices that differ by less, relatively, are equal but for rounding errors
+_TIE = 1e-11  # indices with a smaller relative difference are equal except for rounding errors
 
 
 class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
     at: Records  # see `AT`
     seen: Ints  # reports of each row, then of each column: (d,)
-    settings: Records  # the policy's own
+    settings: Records  # of the policy
     estimate: Floats  # LinUCB: θ. GLM-UCB: û, then v̂
-    A: Floats  # (d, d), without the pending vectors; in row r only entries up to r | 7 are kept
-    pending: Floats  # (_BATCH, d); 0 where there is none yet
+    A: Floats  # (d, d), without the pending vectors; row r is only valid up to entry r | 7
+    pending: Floats  # (_BATCH, d); 0 if there is none yet
     z: Floats  # the latest of them
-    bound: Floats  # at [j, i] no less than w of (i, j); columns up to a multiple of 4, of -∞
+    bound: Floats  # [j, i] is at least w of (i, j); padded with -∞ to a multiple of 4 columns
     value: Floats  # (i, j) has mean/c = value[i]·slope[j] + offset[j]
     slope: Floats
     offset: Floats
-    top: Floats  # no less than the largest index/c in each row
+    top: Floats  # at least the largest index/c in each row
 
 
 class TwoHotState(_Arrays, Simple):
-    """What was learned; and the next pair, which is known beforehand since nothing is random."""
+    """The estimates, and the next pair, which is known in advance since nothing is random."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """The pair of the largest index, as far as rewards are reported."""
+        """The pair with the largest index, given the rewards so far."""
         return self.at[0].row * self.limits[1].levels + self.at[0].column, 0
 
     def best(self) -> int:
-        """The row and the column of the largest estimates, among those with reports."""
+        """The row and the column with the largest estimates, among those with reports."""
         K = len(self.value)
         known = np.where(self.seen > 0, self.estimate, -np.inf)
         return int(known[:K].argmax()) * int(self.limits[1].levels) + int(known[K:].argmax())
@@ -81,7 +82,7 @@ S = TypeVar("S", bound=TwoHotState)
 def start_two_hot(
     kind: type[S], known: Known, ridge: float, settings: Records, estimate: float
 ) -> S:
-    """A state before the first step, with V = ridge·I and all estimates equal."""
+    """The state before the first step, with V = ridge·I and all estimates equal."""
     K, L = known.K, known.L
     d, columns = K + L, -(-L // 4) * 4
     e = np.repeat([1.0, -1.0], [K, L])
@@ -106,7 +107,7 @@ def start_two_hot(
 
 
 def aligned(shape: tuple[int, ...]) -> Floats:
-    """Zeros that begin at a multiple of 64 bytes, which makes a step up to a third faster."""
+    """Zeros that start at a multiple of 64 bytes, which makes a step up to a third faster."""
     size = math.prod(shape)
     room = np.zeros(size + 8)
     first = -room.ctypes.data % 64 // 8
@@ -121,10 +122,14 @@ def absorb(
     pending: Floats,
     z: Floats,
     bound: Floats,
+    top: Floats,
     row: int,
     column: int,
 ) -> float:
-    """Add x xᵀ to V. Returns w² and leaves A x / √(1 + w²) in z, both from before."""
+    """Add x xᵀ to V. Returns the old w² and leaves the old A x / √(1 + w²) in z.
+
+    Overwrites `top`.
+    """
     d, K = len(z), bound.shape[1]
     solve(A, pending, row, K + column, z)
     w2 = z[row] + z[K + column]
@@ -143,24 +148,27 @@ def absorb(
                 pending[place, k] = 0.0
     if at[0].reports % _BATCH == 0 and at[0].computed * _INDEX_COST >= K * (d - K):
         at[0].computed = 0
+        for i in range(K):
+            top[i] = A[i, i]
         for j in range(d - K):
             for i in range(K):
-                bound[j, i] = math.sqrt(max(A[i, i] + 2 * A[K + j, i] + A[K + j, K + j], 0.0))
+                bound[j, i] = math.sqrt(max(top[i] + 2 * A[K + j, i] + A[K + j, K + j], 0.0))
     else:
         # x'ᵀz = s takes s² from the w² of x', and √(w² - s²) ≤ w - s²/2w.
         for i in range(K):
             s = z[i] + z[K + column]
             bound[column, i] -= 0.5 * s * s / bound[column, i]
+        played, at_row = bound[column, row], z[row]
         for j in range(d - K):
-            if j != column:
-                s = z[row] + z[K + j]
-                bound[j, row] -= 0.5 * s * s / bound[j, row]
+            s = at_row + z[K + j]
+            bound[j, row] -= 0.5 * s * s / bound[j, row]
+        bound[column, row] = played
     return w2
 
 
 @jit
 def solve(A: Floats, Z: Floats, a: int, b: int, z: Floats) -> None:
-    """Leaves A x in z, for x with ones at a and b."""
+    """Store A x in z, for x with ones at a and b."""
     d = len(z)
     kept = min(d, (a | 7) + 1)
     for k in range(kept):
@@ -182,7 +190,7 @@ def solve(A: Floats, Z: Floats, a: int, b: int, z: Floats) -> None:
 
 @jit
 def flush(A: Floats, Z: Floats) -> None:
-    """A - Σ z zᵀ, with all terms at once while an entry of A is at hand."""
+    """Subtract Σ z zᵀ from A, with all terms at once for each entry."""
     for r in range(len(A)):
         s0, s1, s2, s3 = Z[0, r], Z[1, r], Z[2, r], Z[3, r]
         s4, s5, s6, s7 = Z[4, r], Z[5, r], Z[6, r], Z[7, r]
@@ -213,10 +221,10 @@ def pick(
     offset: Floats,
     top: Floats,
 ) -> None:
-    """Find the pair of the largest mean/c + w, the first in row-major order among equals."""
+    """Find the pair with the largest mean/c + w; ties go to the first pair in row-major order."""
     K, L = len(value), len(A) - len(value)
     bound_rows(bound, value, slope, offset, top)
-    # Begin with the pair of the largest bound, up to rounding.
+    # Start with the pair with the largest bound, up to rounding.
     row = column = 0
     for i in range(1, K):
         if top[i] > top[row] + _TIE * abs(top[row]):
@@ -224,29 +232,27 @@ def pick(
     near = top[row] - _TIE * abs(top[row])
     while bound[column, row] + (value[row] * slope[column] + offset[column]) < near:
         column += 1
-    w = width(A, pending, row, K + column)
+    w = bound[column, row] = width(A, pending, row, K + column)
     best = value[row] * slope[column] + offset[column] + w
     tie = _TIE * (abs(best) + w)
-    computed = 1
     for i in range(K):
         if top[i] > best + tie or (top[i] >= best - tie and i <= row):
             for j in range(L):
                 mean = value[i] * slope[j] + offset[j]
-                # Of equals the first is taken, so one that comes later needn't be computed.
+                # The first of equals wins, so a later one needn't be computed.
                 least = best - tie if i * L + j < row * L + column else best + tie
                 if bound[j, i] + mean >= least:
-                    index = mean + width(A, pending, i, K + j)
-                    computed += 1
-                    if index >= least:
+                    w = bound[j, i] = width(A, pending, i, K + j)
+                    at[0].computed += 1
+                    if mean + w >= least:
                         row, column = i, j
-                    best = max(best, index)
-    at[0].computed += computed
+                    best = max(best, mean + w)
     at[0].row, at[0].column = row, column
 
 
 @jit
 def bound_rows(bound: Floats, value: Floats, slope: Floats, offset: Floats, top: Floats) -> None:
-    """Upper bounds of the largest index in each row: all rows side by side, four columns a time."""
+    """Upper bounds of the largest index in each row, four columns at a time."""
     K = len(value)
     for i in range(K):
         top[i] = -math.inf

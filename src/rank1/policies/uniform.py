@@ -1,4 +1,4 @@
-"""Uniform play: the line that every policy should stay below."""
+"""Uniform play: the baseline that every policy should beat."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Averages, Known, Policy, Records
+from rank1.policies.averages import Averages
+from rank1.policies.base import Known, Policy, Records
 
 __all__ = ["Uniform"]
 
@@ -20,16 +21,16 @@ class _Arrays(NamedTuple):
 
 
 class UniformState(_Arrays, Averages):
-    """Sums and counts of each arm; only `best` looks at them."""
+    """Sums and counts of each arm, which only `best` reads."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """Any arm."""
+        """A random arm."""
         return int(rng.random() * len(self.counts)), 0
 
 
 @dataclass(frozen=True)
 class Uniform(Policy):
-    """Play every arm with the same probability, whatever comes back.
+    """Play every arm with the same probability, regardless of the rewards.
 
     Examples
     --------
@@ -43,7 +44,7 @@ class Uniform(Policy):
     name = "uniform"
 
     def propensity(self, arms: int) -> float:
-        """All arms are alike."""
+        """The same for all arms."""
         return 1 / arms
 
     def start(self, known: Known) -> UniformState:

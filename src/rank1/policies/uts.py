@@ -44,8 +44,8 @@ Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
-    "gamma",  # γ, or what no count reaches
-    "first_round",  # 1 if every arm is played once at first
+    "gamma",  # γ, or a number that no count reaches
+    "first_round",  # 1 if every arm is played once first
     "home",  # see `neighbours`
 )
 
@@ -61,21 +61,21 @@ def make_tag(first: int, uniform: int, leader: int) -> int:
 
 @inlined
 def uniform_of(tag: int) -> int:
-    """The uniform number, as `betas` knows it."""
+    """The uniform number, as `betas` uses it."""
     return (tag >> 1) & ((1 << UNIFORM_BITS) - 1)
 
 
 @inlined
 def leader_of(limits: Records, arm: int, tag: int) -> int:
-    """The arm that led when this pull was chosen; itself, if the tag makes no sense."""
+    """The arm that led when this pull was chosen; the pull's own arm if the tag is invalid."""
     place = tag >> (1 + UNIFORM_BITS)
     if MAX_KEPT <= place < MAX_KEPT + limits[0].arms:
         return place - MAX_KEPT
-    if len(limits) == 2 and place >= 0:  # from a log of version 0.1, which knew two sides
+    if len(limits) == 2 and place >= 0:  # from a log of version 0.1, which had only two sides
         L = limits[1].levels
-        if place < L:  # the leader's column, where it was in the pull's row
+        if place < L:  # the leader's column, if it was in the pull's row
             return arm - arm % L + place
-        if place < L + limits[0].levels:  # else L and its row
+        if place < L + limits[0].levels:  # otherwise L plus its row
             return (place - L) * L + arm % L
     return arm
 
@@ -100,12 +100,12 @@ class _Arrays(NamedTuple):
 
 
 class UTSState(_Arrays, BeginsWithAll):
-    """Posteriors, see `betas`; the tournament of means; the leader's `neighbours` compete."""
+    """Posteriors (see `betas`), the tournament of means, and the leader's `neighbours`."""
 
     caches = CACHES
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """Random numbers: one if leaders are tied, the samples, one for the Bernoulli trick."""
+        """Draws one number if leaders are tied, the samples, and one for the Bernoulli trick."""
         arm, first = -1, LATER
         if self.at[0].first_round == 1:
             arm, first = first_pull(self.at, self.begun)
@@ -117,7 +117,7 @@ class UTSState(_Arrays, BeginsWithAll):
         return arm, make_tag(first, uniform_tag(rng), leader)
 
     def issued(self, arm: int, tag: int) -> None:
-        """A first pull is noted; for any other the leader has led once more."""
+        """Record a first pull, or that the leader has led once more."""
         rounds = self.at[0].first_round == 1
         if not (rounds and note_first(self.at, self.begun, arm, tag)):
             lead(self, leader_of(self.limits, arm, tag))
@@ -130,19 +130,19 @@ class UTSState(_Arrays, BeginsWithAll):
             learn(self, arm, count, total)
 
     def update(self, arm: int, tag: int, reward: float) -> None:
-        """A success with probability `reward`, and a new mean."""
+        """Count a success with probability `reward`, and update the mean."""
         count(self, arm, is_success(uniform_of(tag), reward))
         learn(self, arm, 1, reward)
 
     def best(self) -> int:
-        """The leader; of several, the first. An arm with no report isn't recommended."""
+        """The leader (the first, if tied). An arm without a report is never recommended."""
         reported = self.successes + self.failures > 0
         return int(np.where(reported, leaves_of(self.top, len(reported)), -math.inf).argmax())
 
 
 @inlined
 def learn(state: UTSState, arm: int, count: int, total: float) -> None:
-    """The arm, whose posterior is known, has a new mean."""
+    """Update the mean of an arm whose posterior is already updated."""
     state.at[0].reported += count
     state.sums[arm] += total
     mean = state.sums[arm] / (state.successes[arm] + state.failures[arm])
@@ -153,7 +153,7 @@ def learn(state: UTSState, arm: int, count: int, total: float) -> None:
 
 @inlined
 def lead(state: UTSState, leader: int) -> bool:
-    """This arm leads once more. True if it is to be played, else its neighbours compete."""
+    """Count that this arm leads. True if it is to be played; otherwise its neighbours compete."""
     state.led[leader] += 1
     if state.led[leader] % state.at[0].gamma == 0:
         return True
@@ -167,30 +167,31 @@ def lead(state: UTSState, leader: int) -> bool:
 class UTS(Policy):
     """Thompson sampling among the leader and its neighbours, the arms with one level changed.
 
-    Every arm once; then the leader is the arm of the largest average reward, ties at random. Each
-    γ-th time that an arm leads it is played itself, else the arm of the largest Beta sample among
-    the leader and its neighbours; with two sides, its row and its column. A reward between 0 and 1
-    counts for the Beta posterior as a success with that probability.
+    Plays every arm once. Then the leader is the arm with the largest average reward, with ties
+    broken at random. An arm is played every γ-th time that it leads; otherwise the arm with the
+    largest Beta sample among the leader and its neighbours is played (with two sides: its row and
+    its column). A reward between 0 and 1 counts for the Beta posterior as a success with that
+    probability.
 
     Parameters
     ----------
     gamma
-        γ, at least 2; infinite if the leader is never played for leading alone.
+        γ, at least 2; inf: the leader is never played just for leading.
     first_round
-        Whether every arm is played once at first. Without, an arm that has no reward has mean 0.
+        Whether to play every arm once first. Otherwise an arm without a reward has mean 0.
 
     Notes
     -----
-    In a grid of rank one, if all but one side's factors are positive, an arm that isn't best has a
-    better neighbour. Where two sides have factors of 0, arms with both have neighbours that are no
-    better, all 0, and the best arm may not be found.
+    In a grid of rank one, if the factors of all sides but one are positive, an arm that isn't the
+    best has a better neighbour. If two sides have factors of 0, an arm with both has only
+    neighbours of mean 0, and the best arm may not be found.
 
-    Only samples that may win are drawn, see `rank1.policies.betas`, and the leader is found by a
-    tournament, so that a step costs little more than half a Beta sample on any grid; the law of
-    the choices is exactly that of drawing all.
+    Only samples that can win are drawn, see `rank1.policies.betas`, and a tournament finds the
+    leader, so a step costs little more than half a Beta sample on any grid; choices have exactly
+    the same law as with all samples.
 
-    A neighbour of the leader whose reward is not reported yet has the posterior Beta(1, 1); it
-    can't be the leader.
+    A neighbour of the leader whose reward is still pending has the posterior Beta(1, 1); it can't
+    be the leader.
 
     Examples
     --------
@@ -212,7 +213,7 @@ class UTS(Policy):
     first_round: bool = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.gamma, str | float) and str(self.gamma) == "inf":  # a text in JSON
+        if isinstance(self.gamma, str | float) and str(self.gamma) == "inf":  # a string in JSON
             object.__setattr__(self, "gamma", math.inf)
         else:
             try:

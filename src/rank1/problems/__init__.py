@@ -1,10 +1,10 @@
-"""Problems: what is played. A new one is a new file and a line here; all else follows from that."""
+"""Problems to play. To add one, write a new file and add a line here."""
 
 import inspect as _inspect
 import re as _re
 from collections.abc import Callable as _Callable
 
-# In the order in which they are listed.
+# The order here is the order in which they are listed.
 # isort: off
 from rank1.problems.bernoulli import spike as spike
 from rank1.problems.bernoulli import Bernoulli as Bernoulli

@@ -1,4 +1,4 @@
-"""Bernoulli rewards arm by arm: products of any number of factors, or any means at all."""
+"""Bernoulli rewards arm by arm: products of any number of factors, or arbitrary means."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def draw_joint(
 ) -> tuple[float, float]:
     """One pull of an arm that isn't the best: its reward, and the realised regret.
 
-    Its mean is p, the best arm's `best`, and both give 1 with probability `joint`. One uniform
-    number picks among the outcomes, side by side in [0, 1): (1, 1), (1, 0), (0, 1), (0, 0).
+    Its mean is p, the best arm's is `best`, and both give 1 with probability `joint`. One uniform
+    number picks among the outcomes (1, 1), (1, 0), (0, 1), (0, 0), placed side by side in [0, 1).
     """
     x = rng.random()
     reward = 1.0 if x < p else 0.0
@@ -48,10 +48,10 @@ def draw_joint(
 def tally_joint(
     count: int, p: float, best: float, joint: float, rng: np.random.Generator, tally: Floats
 ) -> tuple[float, float]:
-    """As many pulls at once: this arm's successes, then the best arm's given those.
+    """Many pulls at once: this arm's successes, then the best arm's given those.
 
-    The tally is how many pulls cost 1, and how many gained 1. `joint` is negative where the two
-    arms are independent: then the successes of each will do, and each is split by itself.
+    The tally is how many pulls cost 1, and how many gained 1. `joint` is negative if the two arms
+    are independent: then it holds the successes of each arm, which are split separately.
     """
     ones = binomial(count, p, rng)
     if joint < 0.0:
@@ -76,7 +76,7 @@ def split_joint(
     first = hypergeometric(count, cost, part, rng)
     if independent:
         gained = hypergeometric(count, gain, part, rng)
-    else:  # a pull that cost something didn't gain
+    else:  # a pull that costs 1 can't gain 1
         gained = hypergeometric(count - cost, gain, part - first, rng)
     tally[0] -= first
     tally[1] -= gained
@@ -87,7 +87,7 @@ class ArmsLaw(NamedTuple):
     """Bernoulli rewards by arm."""
 
     means: Floats  # of each arm
-    joint: Floats  # P(this arm and the best one both give 1); −1 where they are independent
+    joint: Floats  # P(this arm and the best one both give 1); −1 if they are independent
     best: int  # the best arm
     row_twin: NDArray[np.int64]
     column_twin: NDArray[np.int64]
@@ -98,7 +98,7 @@ class ArmsLaw(NamedTuple):
         return 2
 
     def gap(self, arm: int) -> float:
-        """Mean of the best arm less that of this one."""
+        """Mean of the best arm minus that of this one."""
         return self.means[self.best] - self.means[arm]
 
     def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -126,7 +126,7 @@ class ArmsLaw(NamedTuple):
 
 
 def arms_law(means: Floats, joint: Floats, best: int) -> ArmsLaw:
-    """The law of a grid, from arrays with an axis for each side."""
+    """The law of a grid, from arrays with one axis per side."""
     lines = [np.arange(size) for size in means.shape] if means.ndim == 2 else [_NONE, _NONE]
     return ArmsLaw(means.flatten(), joint.ravel(), best, *lines)
 
@@ -135,12 +135,12 @@ _NONE = np.empty(0, np.int64)
 
 
 class Means(Problem):
-    """Bernoulli rewards of any means, on a grid of any shape. It need not have rank one.
+    """Bernoulli rewards with arbitrary means, on a grid of any shape, not necessarily of rank one.
 
     Parameters
     ----------
     means
-        Probabilities of success, with an axis for each side.
+        Probabilities of success, with one axis per side.
 
     Examples
     --------
@@ -157,24 +157,24 @@ class Means(Problem):
 
     @cached_property
     def description(self) -> dict[str, Any]:  # type: ignore[override]
-        """The means as plain values; made when it is asked for, because it may be large."""
+        """The means as plain values; computed lazily, because it may be large."""
         return {"name": "means", "settings": {"means": self.means.tolist()}}
 
     @cached_property
     def law(self) -> ArmsLaw:
-        """The compiled side of the problem: arms share nothing."""
+        """The compiled form of the problem; arms are independent."""
         return arms_law(self.means, np.full(self.means.shape, -1.0), self.best_arm)
 
 
 def _probabilities(means: ArrayLike) -> Floats:
-    expected = "an array of probabilities with an axis for each side"
+    expected = "an array of probabilities with one axis per side"
     try:
         grid = np.array(means, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputTypeError("means", means, expected, "are the lists of equal length?") from None
     if grid.ndim == 0 or grid.ndim > MAX_SIDES:
         raise InputError("means", means, f"{expected}, 1 to {MAX_SIDES}", got=f"{grid.ndim} axes")
-    Grid(grid.shape)  # refuses a side without levels
+    Grid(grid.shape)  # rejects a side without levels
     if grid.size > MAX_KEPT:
         raise InputError("means", means, f"at most {MAX_KEPT:,} numbers", got=f"{grid.size:,}")
     bad = ~((grid >= 0) & (grid <= 1))  # catches NaN too

@@ -1,4 +1,4 @@
-"""What every problem has: a grid of means, the best arms, and a law of rewards."""
+"""The base of every problem: a grid of means, the best arms, and a law of rewards."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rank1 import notebook
 from rank1.compiled import method
-from rank1.errors import InputError, InputTypeError
-from rank1.grid import Grid
+from rank1.errors import InputTypeError
+from rank1.grid import Grid, two_sides
 
 __all__ = ["Floats", "Problem", "draw", "gap", "split", "tally", "twins"]
 
@@ -24,62 +24,62 @@ split = method("split", inline=False)
 
 Floats = NDArray[np.float64]
 
-#: Fields of laws that follow from the others.
+#: Fields of laws that can be derived from the others.
 _DERIVED = ("best", "best_row", "best_column", "row_twin", "column_twin", "magic", "joint", "table")
 
 
 class Problem:
     """A grid of reward laws, with any number of sides.
 
-    A subclass gives `means`, `description` and `law`; one whose means are products of factors is a
-    `RankOne`. Rewards may lie outside [0, 1]: then it also says `low`, `high` and `sigma`.
+    A subclass provides `means`, `description` and `law`; if its means are products of factors, it
+    is a `RankOne`. If rewards may lie outside [0, 1], it also sets `low`, `high` and `sigma`.
 
-    The law is the compiled side: a NamedTuple of arrays and numbers with the methods
+    The law is the compiled form: a NamedTuple of arrays and numbers with the methods
 
     - `draw(arm, rng)`: one reward and its realised regret,
     - `gap(arm)`: the expected regret of one pull.
 
-    With a few more, policies that can are simulated many pulls at a time. An arm's many pulls are
-    then drawn at once; where a checkpoint lies among them, what was drawn is split in two:
+    A few more methods allow many pulls to be simulated at a time, for policies that support it. The
+    pulls of an arm are then drawn at once; if a checkpoint lies among them, they are split in two:
 
-    - `tally(arm, count, rng, tally)`: the sum of the rewards of `count` pulls, and that of their
-      realised regret. Writes into the array `tally` what `split` has to know of them.
+    - `tally(arm, count, rng, tally)`: the sum of the rewards of `count` pulls, and of their
+      realised regret. Writes what `split` needs into the array `tally`.
     - `split(arm, count, part, rng, tally)`: given the tally of `count` pulls, draw the realised
-      regret of the first `part` of them. Leaves in `tally` the tally of the others.
-    - `tally_size`: how many numbers a tally has. An attribute or a property, not a field.
+      regret of the first `part` pulls. Leaves the tally of the others in `tally`.
+    - `tally_size`: the length of a tally. An attribute or a property, not a field.
     - `row_twin`, `column_twin`: fields, see `twins`; empty unless there are two sides.
 
-    The pulls of an arm are exchangeable, so that counts of the first ones are hypergeometric and
-    Gaussian sums a Brownian bridge. A law without these methods is played step by step.
+    The pulls of an arm are exchangeable, so counts among the first ones are hypergeometric, and
+    Gaussian sums form a Brownian bridge. A law without these methods is played step by step.
     """
 
-    #: {"name": …, "settings": …}: what it takes to build the problem again, as plain values.
+    #: {"name": …, "settings": …}: plain values that suffice to rebuild the problem.
     description: dict[str, Any]
-    #: Standard deviation of noise that isn't bounded.
+    #: Standard deviation of unbounded noise.
     sigma: float = 0.0
-    #: The least and the largest reward.
+    #: The smallest and the largest reward.
     low: float = 0.0
     high: float = 1.0
     #: Whether every reward is 0 or 1.
     binary: bool = False
     #: Names of the levels, a list for each side.
     labels: list[list[str]] | None = None
-    #: Steps for which one filling of the law lasts, where Python has to draw for it.
+    #: The number of steps that one `refill` of the law lasts; None if it needs none.
     block: int | None = None
 
     @cached_property
     def means(self) -> Floats:
-        """Mean rewards, with an axis for each side."""
+        """Mean rewards, with one axis per side."""
         raise InputTypeError("problem", type(self).__name__, "a problem with means")
 
     @property
     def law(self) -> Any:
-        """The compiled side of the problem."""
+        """The compiled form of the problem."""
         raise InputTypeError("problem", type(self).__name__, "a problem with a law")
 
     @property
     def has_tallies(self) -> bool:
-        """Whether the law draws many pulls at once."""
+        """Whether the law can draw many pulls at once."""
         return hasattr(self.law, "tally")
 
     def refill(self, law: Any, rng: np.random.Generator) -> None:
@@ -89,7 +89,7 @@ class Problem:
 
     @property
     def grid(self) -> Grid:
-        """Its sides."""
+        """The sides."""
         return Grid(self.means.shape)
 
     @property
@@ -99,44 +99,36 @@ class Problem:
 
     @property
     def K(self) -> int:
-        """Number of rows, of a grid of two sides."""
-        return self._two_sides[0]
+        """Number of rows, for a grid with two sides."""
+        return two_sides(self.grid.sizes)[0]
 
     @property
     def L(self) -> int:
-        """Number of columns, of a grid of two sides."""
-        return self._two_sides[1]
+        """Number of columns, for a grid with two sides."""
+        return two_sides(self.grid.sizes)[1]
 
-    @property
-    def _two_sides(self) -> tuple[int, ...]:
-        sizes = self.grid.sizes
-        if len(sizes) != 2:
-            hint = "rows, columns and pairs are words for two sides"
-            raise InputError("sides", sizes, "2", hint, got=f"{len(sizes)} ({self.grid})")
-        return sizes
-
-    # The best
+    # The best arms
 
     @cached_property
     def best_arm(self) -> int:
-        """The best arm; of several, the lowest."""
+        """The best arm; the lowest, if tied."""
         return int(self.means.argmax())
 
     @property
     def best_arms(self) -> list[int]:
-        """All arms of the largest mean, in order."""
+        """All arms with the largest mean, in order."""
         found: list[int] = np.nonzero(self.means.ravel() == self.best_mean)[0].tolist()
         return found
 
     @property
     def best_pair(self) -> tuple[int, int]:
-        """Row and column of the best arm, of a grid of two sides."""
+        """Row and column of the best arm, for a grid with two sides."""
         row, column = divmod(self.best_arm, self.L)
         return row, column
 
     @property
     def best_pairs(self) -> list[tuple[int, int]]:
-        """Row and column of all arms of the largest mean, of a grid of two sides."""
+        """Row and column of all arms with the largest mean, for a grid with two sides."""
         return [divmod(arm, self.L) for arm in self.best_arms]
 
     def is_best(self, arm: int) -> bool:
@@ -158,29 +150,29 @@ class Problem:
         return float(self.means.min())
 
     def row_means(self, columns: NDArray[np.int64]) -> Floats:
-        """Mean reward of each row when the column is drawn evenly from `columns`."""
+        """Mean reward of each row if the column is drawn uniformly from `columns`."""
         return self.means[:, columns].mean(axis=1)
 
     def column_means(self, rows: NDArray[np.int64]) -> Floats:
-        """Mean reward of each column when the row is drawn evenly from `rows`."""
+        """Mean reward of each column if the row is drawn uniformly from `rows`."""
         return self.means[rows].mean(axis=0)
 
-    # What it is
+    # Identity
 
     @property
     def given(self) -> tuple[Any, ...]:
-        """What tells this problem from others when seeds are derived: strings, numbers, arrays.
+        """What distinguishes this problem from others when seeds are derived.
 
-        These are the law's name and fields, but for the best arm and all else that follows from
-        the others. A law with room to work in, or fields that are computed (their last bit may
-        differ from one machine to another), needs a list of its own here.
+        Strings, numbers and arrays: by default the law's name and fields, except for the best arm
+        and others that can be derived. A law with work space, or with computed fields (whose last
+        bit may differ between machines), must override this.
         """
         if self.block is not None:
             raise InputTypeError(
                 "problem",
                 type(self).__name__,
-                "one that says by a property `given` what tells it from other problems",
-                "its law is filled anew for each block, so that its fields don't",
+                "one with a property `given` that distinguishes it from other problems",
+                "its law is refilled for each block, so its fields don't",
             )
         law = self.law
         fields = [value for name, value in law._asdict().items() if name not in _DERIVED]
@@ -188,14 +180,14 @@ class Problem:
 
     @cached_property
     def digest(self) -> int:
-        """A number made of `given`, from which seeds are derived."""
+        """A number computed from `given`, from which seeds are derived."""
         digest = hashlib.sha256()
         for part in self.given:
             _add(digest, part)
         return int.from_bytes(digest.digest()[:16], "little")
 
     def name_of(self, arm: int) -> str:
-        """An arm by the names of its levels, or by their numbers where they have none."""
+        """An arm by the names of its levels, or by their numbers if they have none."""
         levels = self.grid.levels(arm)
         if self.labels is None:
             return str(levels)
@@ -219,7 +211,7 @@ class Problem:
         return f"<{name} {self.grid}, best arm {best}, mean {self.best_mean:.4g}>"
 
     def means_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Floats:
-        """Mean rewards of the pairs of some rows and some columns."""
+        """Mean rewards of all pairs of some rows and some columns."""
         return self.means[np.ix_(rows, columns)]
 
     @notebook.never_fails
@@ -258,9 +250,9 @@ def _add(digest: Any, part: Any) -> None:
 
 
 def twins(values: Floats, best: int) -> NDArray[np.int64]:
-    """For each line the first one of the same mean; the best line stands alone.
+    """For each line, the first line with the same mean; the best line has no twin.
 
-    Pulls of twins have the same law, so that their counts can be added before drawing.
+    Pulls of twins have the same law, so their counts can be added before drawing.
 
     >>> twins(np.array([0.5, 0.9, 0.5, 0.9]), best=1)
     array([0, 1, 0, 3])

@@ -1,4 +1,4 @@
-"""Bernoulli factors: the paper's model, its spike, and the two forms that motivate it."""
+"""Bernoulli factors: the paper's model, its spike, and the two models that motivate it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from rank1.rows import row_magic, row_of
 
 __all__ = ["Bernoulli", "Campaign", "PositionBased", "Product", "spike"]
 
-#: A larger side is surely a slip of the pen; vectors given in full may be of any size.
+#: A larger side is surely a typo; vectors given in full may have any size.
 MAX_SIDE = 2**24
-#: Up to this many arms a table saves the loop from finding rows and columns.
+#: Up to this many arms, a table saves the loop from computing rows and columns.
 MAX_TABLE = 2**14
 
 
 @inlined
 def joint_of(law: Any, row: int, column: int) -> float:
-    """P(this pair and the best pair both give 1): a factor that they share counts once."""
+    """P(this pair and the best pair both give 1): a shared factor counts once."""
     p = law.u[law.best_row] * law.v[law.best_column]
     if row != law.best_row:
         p *= law.u[row]
@@ -45,11 +45,11 @@ def joint_of(law: Any, row: int, column: int) -> float:
 
 
 class BernoulliLaw(NamedTuple):
-    """Independent Bernoulli entries of two sides: a reward is 1 when both factors are."""
+    """Independent Bernoulli factors of two sides: a reward is 1 if both factors are."""
 
     u: Floats
     v: Floats
-    table: Floats  # of each arm the mean and `joint_of`: (arms, 2); empty for many arms
+    table: Floats  # the mean and `joint_of` of each arm: (arms, 2); empty for many arms
     magic: int  # see `row_of`
     best_row: int
     best_column: int
@@ -62,7 +62,7 @@ class BernoulliLaw(NamedTuple):
         return 2
 
     def gap(self, arm: int) -> float:
-        """Mean of the best pair less that of this one."""
+        """Mean of the best pair minus that of this one."""
         best = self.u[self.best_row] * self.v[self.best_column]
         if arm < len(self.table):
             return best - self.table[arm, 0]
@@ -106,7 +106,7 @@ class BernoulliLaw(NamedTuple):
 
 
 def _table(u: Floats, v: Floats, best_row: int, best_column: int) -> Floats:
-    """`BernoulliLaw.table`: the same numbers, bit for bit, as from the factors."""
+    """`BernoulliLaw.table`: bit for bit the same numbers as from the factors."""
     if len(u) * len(v) > MAX_TABLE:
         return np.empty((0, 2))
     joint = np.full((len(u), len(v)), u[best_row] * v[best_column])
@@ -116,12 +116,12 @@ def _table(u: Floats, v: Floats, best_row: int, best_column: int) -> Floats:
 
 
 class Product(RankOne):
-    """Independent Bernoulli factors of any number of sides: a reward is 1 when all of them are.
+    """Independent Bernoulli factors of any number of sides: a reward is 1 if all of them are.
 
     Parameters
     ----------
     factors
-        Means of the factors, a list for each side, each in [0, 1].
+        Means of the factors in [0, 1], one list per side.
 
     Examples
     --------
@@ -140,13 +140,13 @@ class Product(RankOne):
 
     @cached_property
     def law(self) -> BernoulliLaw | ArmsLaw:
-        """The compiled side of the problem."""
+        """The compiled form of the problem."""
         if len(self.factors) == 2:
             row, column = self.best_pair
             lines = twins(self.u, row), twins(self.v, column)
             table, magic = _table(self.u, self.v, row, column), row_magic(self.K, self.L)
             return BernoulliLaw(self.u, self.v, table, magic, row, column, *lines)
-        # Of factors that an arm shares with the best one, one draw serves both.
+        # One draw of a factor that an arm shares with the best arm serves both.
         best, joint = self.grid.levels(self.best_arm), np.ones(())
         for side, level in zip(self.factors, best, strict=True):
             own = side * side[level]
@@ -227,9 +227,9 @@ class PositionBased(Bernoulli):
     Parameters
     ----------
     attraction
-        Probability that each item attracts (rows).
+        Probability that each item (row) attracts.
     examination
-        Probability that each position is looked at (columns).
+        Probability that each position (column) is examined.
 
     Examples
     --------
@@ -257,7 +257,7 @@ class Campaign(Bernoulli):
     Parameters
     ----------
     segments, channels
-        Success probability of each segment (rows) and channel (columns), by label.
+        Success probability of each segment (row) and channel (column), by label.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Any grid of laws over a few values, of any rank."""
+"""A grid of laws over a few values, of any rank."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Categorical"]
 
 
 class CategoricalLaw(NamedTuple):
-    """values[s] with probability probabilities[arm, s]; arms share nothing."""
+    """values[s] with probability probabilities[arm, s]; arms are independent."""
 
     values: Floats
     probabilities: Floats
@@ -29,7 +29,7 @@ class CategoricalLaw(NamedTuple):
     column_twin: NDArray[np.int64]
 
     def gap(self, arm: int) -> float:
-        """Mean of the best arm less that of this one."""
+        """Mean of the best arm minus that of this one."""
         return self.means[self.best] - self.means[arm]
 
     def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -41,7 +41,7 @@ class CategoricalLaw(NamedTuple):
 
     @property
     def tally_size(self) -> int:
-        """Counts of each value: of this arm, then of the best one."""
+        """Counts of each value: for this arm, then for the best one."""
         return 2 * len(self.values)
 
     def tally(
@@ -84,7 +84,7 @@ def pick(probabilities: Floats, rng: np.random.Generator) -> int:
 def count_values(
     values: Floats, probabilities: Floats, count: int, rng: np.random.Generator, counts: Floats
 ) -> float:
-    """The sum of `count` draws; their multinomial counts are binomials one after another."""
+    """The sum of `count` draws; draws their multinomial counts as successive binomials."""
     total = 0.0
     left = 1.0
     last = len(values) - 1
@@ -104,7 +104,7 @@ def count_values(
 def split_counts(
     values: Floats, count: int, part: int, rng: np.random.Generator, counts: Floats
 ) -> float:
-    """The sum of the first `part` of `count` draws; the others' counts remain."""
+    """The sum of the first `part` of `count` draws; leaves the counts of the others."""
     total = 0.0
     for s in range(len(values)):
         if part == 0:
@@ -119,19 +119,19 @@ def split_counts(
 
 
 class Categorical(Problem):
-    """A grid of laws over a few values, such as star ratings. It need not have rank one.
+    """A grid of laws over a few values, such as star ratings, not necessarily of rank one.
 
     Parameters
     ----------
     values
-        The S values that a reward may take.
+        The S possible values of a reward.
     probabilities
-        An axis for each side and one of length S; each arm's probabilities add up to one.
+        One axis per side and one of length S; the probabilities of each arm add up to one.
 
     Notes
     -----
-    The paper's row gaps, column gaps and μ speak of factors, which such a grid doesn't have;
-    `rank1.theory.hardness` takes the averages of rows and columns in their place.
+    The paper's row gaps, column gaps and μ are about factors, which such a grid doesn't have;
+    `rank1.theory.hardness` uses the averages of rows and columns instead.
 
     Examples
     --------
@@ -149,23 +149,23 @@ class Categorical(Problem):
 
     @cached_property
     def description(self) -> dict[str, Any]:  # type: ignore[override]
-        """The grid as plain values; made when it is asked for, because it may be large."""
+        """The grid as plain values; computed lazily, because it may be large."""
         settings = {"values": self.values.tolist(), "probabilities": self.probabilities.tolist()}
         return {"name": "categorical", "settings": settings}
 
     @property
     def given(self) -> tuple[Any, ...]:
-        """The values and their probabilities, but not the means: they are computed."""
+        """The values and their probabilities; not the means, because they are computed."""
         return "CategoricalLaw", self.values, self.probabilities
 
     @cached_property
     def means(self) -> Floats:
-        """Mean rewards, with an axis for each side."""
+        """Mean rewards, with one axis per side."""
         return self.probabilities @ self.values
 
     @cached_property
     def law(self) -> CategoricalLaw:
-        """The compiled side of the problem."""
+        """The compiled form of the problem."""
         S, lines = len(self.values), [np.empty(0, np.int64)] * 2
         if self.means.ndim == 2:
             lines = [np.arange(size) for size in self.means.shape]
@@ -174,7 +174,7 @@ class Categorical(Problem):
 
 
 def _checked_grid(probabilities: ArrayLike, size: int) -> Floats:
-    expected = f"an array of numbers with an axis for each side, then one of length {size}"
+    expected = f"an array of numbers with one axis per side, then one of length {size}"
     try:
         grid = np.array(probabilities, dtype=np.float64)
     except (TypeError, ValueError):
@@ -191,7 +191,7 @@ def _checked_grid(probabilities: ArrayLike, size: int) -> Floats:
         raise InputError(
             f"probabilities{list(at)}", float(grid[at].sum()), "numbers that add up to 1"
         )
-    # What is normalised stays as it is to the last bit, so that a saved problem is the same again.
+    # Leave normalised values unchanged to the last bit, so that a saved problem stays the same.
     grid = np.where(off[..., None] > 1e-12, grid / grid.sum(axis=-1, keepdims=True), grid)
     grid.setflags(write=False)
     return grid

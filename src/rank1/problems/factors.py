@@ -1,4 +1,4 @@
-"""The general case: factors of any law on [0, 1], also correlated within u or within v."""
+"""The general case: factors with any law on [0, 1], possibly correlated within u or within v."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Factors"]
 
 
 class FactorsLaw(NamedTuple):
-    """Vectors u_t and v_t drawn ahead, a block of steps at a time."""
+    """Vectors u_t and v_t, drawn in advance for a block of steps."""
 
     u_block: Floats
     v_block: Floats
@@ -29,7 +29,7 @@ class FactorsLaw(NamedTuple):
     best_column: int
 
     def gap(self, arm: int) -> float:
-        """Mean of the best pair less that of this one."""
+        """Mean of the best pair minus that of this one."""
         row = row_of(arm, self.magic, len(self.v))
         column = arm - row * len(self.v)
         return self.u[self.best_row] * self.v[self.best_column] - self.u[row] * self.v[column]
@@ -78,12 +78,12 @@ class Factors(RankOne):
 
     @property
     def given(self) -> tuple[Any, ...]:
-        """The means, and the laws in words."""
+        """The means, and a description of the laws."""
         return "FactorsLaw", self.u, self.v, json.dumps(self.description)
 
     @property
     def law(self) -> FactorsLaw:
-        """The compiled side of the problem; it has to be refilled before it is used."""
+        """The compiled form of the problem; call `refill` before using it."""
         assert self.block is not None
         return FactorsLaw(
             np.empty((self.block, self.K)),

@@ -50,7 +50,7 @@ def tally_normal(
 def split_normal(
     count: int, part: int, sigma: float, is_best: bool, rng: np.random.Generator, tally: Floats
 ) -> float:
-    """A bridge: of the sums that add up to the tally, those of `part` terms are normal."""
+    """A bridge: given the total, the sum of the first `part` terms is normal."""
     first = tally[0] * (part / count)
     if part < count and not is_best:
         # Each term is the difference of two rewards, so its variance is 2·sigma².
@@ -61,7 +61,7 @@ def split_normal(
 
 
 class GaussianLaw(NamedTuple):
-    """N(u[row]·v[column], sigma²); the noise sits on the product, so nothing is shared."""
+    """N(u[row]·v[column], sigma²); the noise is on the product, so nothing is shared."""
 
     u: Floats
     v: Floats
@@ -78,11 +78,11 @@ class GaussianLaw(NamedTuple):
         return 1
 
     def gap(self, arm: int) -> float:
-        """Mean of the best pair less that of this one."""
+        """Mean of the best pair minus that of this one."""
         return best_of(self) - mean_of(self, arm)
 
     def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Two normals; one for the best pair."""
+        """Two normals, or one for the best pair."""
         return draw_normal(mean_of(self, arm), best_of(self), self.sigma, is_best(self, arm), rng)
 
     def tally(
@@ -119,7 +119,7 @@ def is_best(law: GaussianLaw, arm: int) -> bool:
 
 
 class GaussianArmsLaw(NamedTuple):
-    """The same by arm, for any number of sides but two."""
+    """The same by arm, for one side or more than two."""
 
     means: Floats
     sigma: float
@@ -133,11 +133,11 @@ class GaussianArmsLaw(NamedTuple):
         return 1
 
     def gap(self, arm: int) -> float:
-        """Mean of the best arm less that of this one."""
+        """Mean of the best arm minus that of this one."""
         return self.means[self.best] - self.means[arm]
 
     def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Two normals; one for the best arm."""
+        """Two normals, or one for the best arm."""
         best = self.means[self.best]
         return draw_normal(self.means[arm], best, self.sigma, arm == self.best, rng)
 
@@ -165,7 +165,7 @@ class Gaussian(RankOne):
     sigma
         Standard deviation of the noise, above 0.
     factors
-        A list of factors for each side, instead of u and v, for any number of sides.
+        One list of factors per side, instead of u and v, for any number of sides.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class Gaussian(RankOne):
             ]
             settings = {"u": self.u.tolist(), "v": self.v.tolist(), "sigma": self.sigma}
         elif u is not None or v is not None:
-            raise InputError("factors", factors, "None where u and v are given")
+            raise InputError("factors", factors, "None if u and v are given")
         else:
             self.factors = checked_factors("factors", factors)
             settings = {"factors": [side.tolist() for side in self.factors], "sigma": self.sigma}
@@ -207,7 +207,7 @@ class Gaussian(RankOne):
 
     @cached_property
     def law(self) -> GaussianLaw | GaussianArmsLaw:
-        """The compiled side of the problem."""
+        """The compiled form of the problem."""
         if len(self.factors) != 2:
             none = np.empty(0, np.int64)
             return GaussianArmsLaw(self.means.flatten(), self.sigma, self.best_arm, none, none)

@@ -135,12 +135,12 @@ class Frozen:
         return np.asarray(self.distribution.rvs(size=size, random_state=rng), dtype=np.float64)
 
     def spec(self) -> str:
-        """The entry in words; it can't be built again from them."""
+        """A description; the distribution can't be rebuilt from it."""
         made = self.distribution
         return f"scipy:{made.dist.name}{made.args}{sorted(made.kwds.items())}"
 
     def __digest__(self) -> tuple[Any, ...]:
-        """What draws depend on: not what SciPy makes of it in each process."""
+        """What draws depend on, without what SciPy derives from it in each process."""
         made = self.distribution
         derived = np.vectorize | MethodType
         kept = {
@@ -153,7 +153,7 @@ class Frozen:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Whole vectors at a time, so that the entries may depend on each other.
+    """Draws whole vectors, so that the entries may depend on each other.
 
     Parameters
     ----------
@@ -162,11 +162,11 @@ class Sampler:
     mean
         The mean of each entry: regret can't be computed without it.
     name
-        Tells runs with this sampler from runs with another when seeds are derived.
+        Distinguishes this sampler from others when seeds are derived.
 
     Examples
     --------
-    One shared mood moves all rows at once:
+    One random number moves all rows at once:
 
     >>> import numpy as np, rank1
     >>> def rows(size, rng):
@@ -181,7 +181,7 @@ class Sampler:
     name: str = "sampler"
 
     def spec(self) -> str:
-        """The sampler in words; it can't be built again from them."""
+        """A description; the sampler can't be rebuilt from it."""
         return f"sampler:{self.name}"
 
 
@@ -212,8 +212,8 @@ def _entry(name: str, given: Any) -> Entry:
             return _FROM_PLAIN[kind](*given[1:])
         except (InputError, InputTypeError) as error:
             raise error.within(name) from None
-        except TypeError as error:  # too many numbers, or too few
-            raise InputTypeError(name, given, f"a law that {kind} can have", str(error)) from None
+        except TypeError as error:  # too many or too few numbers
+            raise InputTypeError(name, given, f"a valid {kind} law", str(error)) from None
     raise InputTypeError(
         name,
         given,
@@ -246,7 +246,7 @@ def fill(name: str, block: Floats, law: Sampler | list[Entry], rng: np.random.Ge
         if drawn.shape != block.shape:
             expected = f"an array of shape {block.shape}"
             raise InputError(
-                f"what the sampler of {name} returns", drawn, expected, got=f"{drawn.shape}"
+                f"the array from the sampler of {name}", drawn, expected, got=f"{drawn.shape}"
             )
         block[:] = drawn
     else:

@@ -1,4 +1,4 @@
-"""Grids of rank one: each mean is a product of factors, one of each side."""
+"""Grids of rank one: each mean is a product of factors, one per side."""
 
 from __future__ import annotations
 
@@ -11,69 +11,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.errors import InputError
-from rank1.grid import Grid
+from rank1.grid import Grid, two_sides
 from rank1.problems.base import Floats, Problem
 
 __all__ = ["RankOne", "gaps_of", "smallest_positive"]
 
-#: More means than this aren't written out: they would fill 2 GB.
+#: The largest number of means to compute: more would fill 2 GB.
 MAX_MEANS = 2**28
 
 
 class RankOne(Problem):
-    """A grid of means that are products, with the paper's gaps and averages for two sides.
+    """A grid whose means are products, with the paper's gaps and averages for two sides.
 
-    A subclass sets `factors`, a vector of numbers of at least 0 for each side, in place of
-    `means`. All else comes from the factors, so that grids with sides of millions cost no K×L
-    numbers.
+    A subclass sets `factors`, one vector of nonnegative numbers per side, instead of `means`.
+    Everything else is computed from the factors, so sides with millions of levels need no K×L
+    array.
     """
 
-    #: Factors of the means, a vector for each side.
+    #: Factors of the means, one vector per side.
     factors: list[Floats]
 
     @cached_property
     def means(self) -> Floats:
-        """Mean rewards, with an axis for each side."""
+        """Mean rewards, with one axis per side."""
         if self.grid.arms > MAX_MEANS:
             raise InputError(
                 "sides", self.grid.sizes, f"fewer levels, for at most {MAX_MEANS:,} arms",
-                "this needs the mean of every arm", got=f"{self.grid.arms:,} ({self.grid})",
+                "the mean of every arm is needed", got=f"{self.grid.arms:,} ({self.grid})",
             )  # fmt: skip
         return functools.reduce(np.multiply.outer, self.factors)
 
     @property
     def u(self) -> Floats:
-        """Factors of the rows, of a grid of two sides: ū in the paper."""
-        return self._pair_of_factors[0]
+        """Factors of the rows, for a grid with two sides: ū in the paper."""
+        return two_sides(self.factors)[0]
 
     @property
     def v(self) -> Floats:
-        """Factors of the columns, of a grid of two sides: v̄ in the paper."""
-        return self._pair_of_factors[1]
-
-    @property
-    def _pair_of_factors(self) -> list[Floats]:
-        return self.factors if self._two_sides else []
+        """Factors of the columns, for a grid with two sides: v̄ in the paper."""
+        return two_sides(self.factors)[1]
 
     def means_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Floats:
-        """Mean rewards of the pairs of some rows and some columns."""
+        """Mean rewards of all pairs of some rows and some columns."""
         return np.outer(self.u[rows], self.v[columns])
 
     @cached_property
     def grid(self) -> Grid:
-        """Its sides."""
+        """The sides."""
         return Grid([len(side) for side in self.factors])
 
     @cached_property
     def best_arm(self) -> int:
-        """The best arm; of several, the lowest."""
-        if self.best_mean == 0:  # then all arms are equally good
+        """The best arm; the lowest, if tied."""
+        if self.best_mean == 0:  # all arms are equally good
             return 0
         return self.grid.arm([int(side.argmax()) for side in self.factors])
 
     @property
     def best_arms(self) -> list[int]:
-        """All arms of the largest mean, in order."""
+        """All arms with the largest mean, in order."""
         if self.best_mean == 0:
             return list(range(self.arms))
         tops = [np.nonzero(side == side.max())[0].tolist() for side in self.factors]
@@ -100,11 +96,11 @@ class RankOne(Problem):
         return math.prod(float(side.min()) for side in self.factors)
 
     def row_means(self, columns: NDArray[np.int64]) -> Floats:
-        """Mean reward of each row when the column is drawn evenly from `columns`."""
+        """Mean reward of each row if the column is drawn uniformly from `columns`."""
         return self.u * self.v[columns].mean()
 
     def column_means(self, rows: NDArray[np.int64]) -> Floats:
-        """Mean reward of each column when the row is drawn evenly from `rows`."""
+        """Mean reward of each column if the row is drawn uniformly from `rows`."""
         return self.v * self.u[rows].mean()
 
     @property

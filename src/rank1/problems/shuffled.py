@@ -1,4 +1,4 @@
-"""A problem whose levels have other numbers, for one run."""
+"""A problem with relabelled levels, for one run."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ split = method("split")
 
 
 class ShuffledLaw(NamedTuple):
-    """A law under other numbers."""
+    """A law with relabelled arms."""
 
     law: Any
-    order: Ints  # of each side after the other: the law's own number of each level
+    order: Ints  # the law's own number of each level, one side after another
     sides: Ints  # for each side, its stride, and where its levels begin in `order`
     row_twin: Ints
     column_twin: Ints
 
     def gap(self, arm: int) -> float:
-        """As the law within."""
+        """Delegate to the law."""
         return gap(self.law, own_arm(self.order, self.sides, arm))
 
     def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
-        """As the law within."""
+        """Delegate to the law."""
         return draw(self.law, own_arm(self.order, self.sides, arm), rng)
 
     @property
     def tally_size(self) -> int:
-        """As the law within."""
+        """Delegate to the law."""
         return self.law.tally_size
 
     def tally(
         self, arm: int, count: int, rng: np.random.Generator, tallied: Floats
     ) -> tuple[float, float]:
-        """As the law within."""
+        """Delegate to the law."""
         return tally(self.law, own_arm(self.order, self.sides, arm), count, rng, tallied)
 
     def split(
         self, arm: int, count: int, part: int, rng: np.random.Generator, tallied: Floats
     ) -> float:
-        """As the law within."""
+        """Delegate to the law."""
         return split(self.law, own_arm(self.order, self.sides, arm), count, part, rng, tallied)
 
 
@@ -73,14 +73,14 @@ def own_arm(order: Ints, sides: Ints, arm: int) -> int:
 class Shuffled(Problem):
     """Another problem with the levels of each side in random order.
 
-    Where several arms look alike, many policies take the first one. So they find the best pair of
-    a spike, (0, 0), more often than that of the same grid turned round. With a new order in each
-    run they can't.
+    If several arms look equal, many policies choose the first one. So they find the best pair of a
+    spike, (0, 0), more often than in the same grid with its levels reversed. A new order in each
+    run removes this advantage.
 
     Parameters
     ----------
     problem
-        Any problem. A new order for each run costs little, also on a large grid of two factors.
+        Any problem. A new order for each run costs little, even on a large grid of two factors.
     rng
         Draws the order.
 
@@ -107,35 +107,35 @@ class Shuffled(Problem):
             ]
 
     def arm(self, arm: int) -> int:
-        """An arm of this grid by the problem's own number."""
+        """The problem's own number of an arm of this grid."""
         levels = zip(self.orders, self.grid.levels(arm), strict=True)
         return self.grid.arm([int(order[level]) for order, level in levels])
 
     def _place(self, arm: int) -> int:
-        """Where one of the problem's own arms is here."""
+        """The arm of this grid for one of the problem's own arms."""
         levels = zip(self.orders, self.grid.levels(arm), strict=True)
         return self.grid.arm([int(inverse(order)[level]) for order, level in levels])
 
     @cached_property
     def means(self) -> Floats:
-        """Mean rewards, with an axis for each side."""
+        """Mean rewards, with one axis per side."""
         return self.problem.means[np.ix_(*self.orders)]
 
-    # What follows would do as it stands in `Problem`, but not without all means.
+    # The methods below would work as in `Problem`, but they would need all means.
 
     @property
     def grid(self) -> Grid:
-        """As the problem's."""
+        """The problem's grid."""
         return self.problem.grid
 
     @cached_property
     def best_arm(self) -> int:
-        """Where the problem's best arm is here. Of several it needn't be the first one."""
+        """The problem's best arm in this grid; not necessarily the first, if tied."""
         return self._place(self.problem.best_arm)
 
     @property
     def best_arms(self) -> list[int]:
-        """All arms of the largest mean, in order."""
+        """All arms with the largest mean, in order."""
         return sorted(map(self._place, self.problem.best_arms))
 
     def is_best(self, arm: int) -> bool:
@@ -157,11 +157,11 @@ class Shuffled(Problem):
         return self.problem.lowest_mean
 
     def row_means(self, columns: Ints) -> Floats:
-        """Mean reward of each row when the column is drawn evenly from `columns`."""
+        """Mean reward of each row if the column is drawn uniformly from `columns`."""
         return self.problem.row_means(self.orders[1][columns])[self.orders[0]]
 
     def column_means(self, rows: Ints) -> Floats:
-        """Mean reward of each column when the row is drawn evenly from `rows`."""
+        """Mean reward of each column if the row is drawn uniformly from `rows`."""
         return self.problem.column_means(self.orders[0][rows])[self.orders[1]]
 
     @property
@@ -171,14 +171,14 @@ class Shuffled(Problem):
 
     @property
     def has_tallies(self) -> bool:
-        """As the problem."""
+        """Whether the problem's law can draw many pulls at once."""
         return self.problem.has_tallies
 
     @property
     def law(self) -> Any:
-        """The compiled side of the problem: of its own type where that is known to be possible.
+        """The compiled form of the problem, with the type of the problem's own law if possible.
 
-        What is compiled for the problem will do then; the random numbers are the same either way.
+        Code compiled for that type can then be reused; random numbers are the same either way.
         """
         law = self.problem.law
         lines = [np.empty(0, np.int64)] * 2
@@ -204,23 +204,23 @@ class Shuffled(Problem):
             begins = np.cumsum([0, *self.grid.sizes[:-1]])
             sides = np.stack([strides, begins], axis=1).astype(np.int64)
             return ShuffledLaw(law, np.concatenate(self.orders), sides, *lines)
-        for name, array in moved.items():  # what may be written to is of another type
+        for name, array in moved.items():  # Numba has a different type for writeable arrays
             array.flags.writeable = getattr(law, name).flags.writeable
         return law._replace(**moved, **more)
 
     def _moved(self, values: Floats) -> Floats:
-        """What there is for each arm, in the order of this grid."""
+        """Values of each arm, in the order of this grid."""
         own = np.arange(self.arms).reshape(self.grid.sizes)[np.ix_(*self.orders)].ravel()
         return values[own]
 
     def refill(self, law: Any, rng: np.random.Generator) -> None:
-        """Draw what the law within needs for the next `block` steps."""
+        """Draw what the inner law needs for the next `block` steps."""
         if isinstance(law, ShuffledLaw):
             self.problem.refill(law.law, rng)
 
 
 def inverse(order: Ints) -> Ints:
-    """Where each line is.
+    """The inverse permutation.
 
     >>> inverse(np.array([2, 0, 1]))
     array([1, 2, 0])

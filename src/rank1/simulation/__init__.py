@@ -1,4 +1,4 @@
-"""Simulations: policies on problems, many runs at a time."""
+"""Simulations: play policies on problems, many runs at a time."""
 
 from rank1.simulation.identification import Identification, Searches, identify
 from rank1.simulation.result import Outcome, Result

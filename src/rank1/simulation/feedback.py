@@ -1,4 +1,4 @@
-"""How rewards come in: late, in batches or never; whether means drift or the policy forgets."""
+"""How rewards arrive: late, in batches or never; and whether means drift or the policy forgets."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["AT_ONCE", "Cycle", "Feedback"]
 
 Floats = NDArray[np.float64]
 
-#: A policy with a half-life of h rewards forgets a little after each h/16 of them.
+#: A policy with a half-life of h rewards forgets a little after every h/16 rewards.
 FADING = 16
 
-#: The longest delay by what a reward is, and the longest period of a drift: both take memory.
+#: The longest reward-dependent delay, and the longest period of a drift: both need memory.
 MAX_KEPT_STEPS = 10**7
 
 SETTINGS = record(
     "batch",
     "forget_every",
-    "exact",  # 1 if a reward's delay depends on what it is; then they are:
+    "exact",  # 1 if a reward's delay depends on its value; then the delays are:
     "success",
     "failure",
     arrives=float,
@@ -41,14 +41,14 @@ SETTINGS = record(
 
 @dataclass(frozen=True)
 class Cycle:
-    """Means that fall by the amplitude, as a part of themselves, and rise again in each period."""
+    """Means that fall by a fraction, the amplitude, and rise again in each period."""
 
     amplitude: float
     period: int
 
     @property
     def multipliers(self) -> Floats:
-        """Of each step of a period: from 1 down to 1 − amplitude and back.
+        """For each step of a period: from 1 down to 1 − amplitude and back.
 
         >>> Cycle(0.5, 4).multipliers.tolist()
         [1.0, 0.75, 0.5, 0.75]
@@ -59,14 +59,14 @@ class Cycle:
 
 @dataclass(frozen=True)
 class Feedback:
-    """How rewards come in; see `simulate`."""
+    """How rewards arrive; see `simulate`."""
 
-    #: On average; or exactly, of successes and of failures.
+    #: The mean delay; or the exact delays of successes and failures.
     delay: float | tuple[int, int] = 0.0
     missing: float = 0.0
     batch: int = 1
     forgetting: float | None = None
-    #: What means are multiplied with: in a cycle, or step by step.
+    #: Multipliers of the means: a cycle, or one per step.
     drift: Cycle | tuple[float, ...] | None = None
 
     @classmethod
@@ -78,7 +78,7 @@ class Feedback:
         forgetting: float | None = None,
         drift: Mapping[str, float] | Sequence[float] | None = None,
     ) -> Feedback:
-        """From arguments as `simulate` takes them, and as `document` gives them.
+        """From the arguments of `simulate`, or from a `document`.
 
         >>> Feedback.of(delay={"success": 0, "failure": 2000}).delay
         (0, 2000)
@@ -91,7 +91,7 @@ class Feedback:
         return cls(late, missing, batch, forgetting, _drift(drift))
 
     def document(self) -> dict[str, Any]:
-        """As plain values, from which `of` makes the same."""
+        """As plain values, which `of` accepts."""
         plain: dict[str, Any] = asdict(self)
         if isinstance(self.delay, tuple):
             plain["delay"] = dict(zip(("success", "failure"), self.delay, strict=True))
@@ -100,7 +100,7 @@ class Feedback:
         return plain
 
     def check(self, policy: Policy, problem: Problem) -> None:
-        """Refuse a policy that can't forget, and rewards that can't fade or drift."""
+        """Reject a policy that can't forget, and rewards that can't fade or drift."""
         if self.drift is not None and not problem.low <= 0 <= problem.high:
             rewards = f"rewards in [{problem.low:g}, {problem.high:g}]"
             raise InputError("drift", self.drift, "None unless a reward may be 0", got=rewards)
@@ -116,7 +116,7 @@ class Feedback:
 
     @property
     def settings(self) -> Records:
-        """For the loop."""
+        """The record for the compiled loop."""
         exact = self.delay if isinstance(self.delay, tuple) else None
         delay = 0.0 if isinstance(self.delay, tuple) else self.delay
         arrives = 1 - (delay / (1 + delay)) ** self.batch
@@ -126,14 +126,14 @@ class Feedback:
 
     @property
     def multipliers(self) -> Floats:
-        """What means are multiplied with at each step, over and over; empty if they stay."""
+        """The multipliers of the means at each step, repeated; empty if there is no drift."""
         if isinstance(self.drift, Cycle):
             return self.drift.multipliers
         return np.array(self.drift or (), np.float64)
 
     @property
     def room(self) -> int:
-        """How many pulls may be on their way; at first, if that depends on chance."""
+        """The possible number of pending pulls; an initial guess if that is random."""
         if isinstance(self.delay, tuple):
             return max(self.delay) + self.batch + 1
         return max(64, 2 * self.batch)
@@ -170,5 +170,5 @@ def _drift(given: Any) -> Cycle | tuple[float, ...] | None:
     return tuple(checks.number("a multiplier of drift", each, 0, 1) for each in given)
 
 
-#: Every reward at once, as the loop without a queue has it.
+#: Every reward arrives at once: the plain loop without a queue.
 AT_ONCE = Feedback()

@@ -1,4 +1,4 @@
-"""Finding the best arm and stopping: how many pulls until it is known."""
+"""Find the best arm and stop: how many pulls until it is known."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Searches:
     policy: str
     settings: dict[str, Any]
     seconds: float
-    #: Pulls of each run; n where the rule did not stop it.
+    #: Pulls of each run; n if the rule did not stop it.
     pulls: NDArray[np.int64] = field(repr=False)
     stopped: NDArray[np.bool_] = field(repr=False)
     grid: Grid
     #: The arm that led at the end of each run.
     arms: list[int] = field(repr=False)
-    #: Whether a run was stopped at an arm that is further from the best than the tolerance, or
-    #: than the policy's own rule allows.
+    #: Whether a run stopped at an arm that is further from the best than the tolerance, or than
+    #: the policy's own rule allows.
     wrong: NDArray[np.bool_] = field(repr=False)
     #: Expected regret until the end of each run.
     regret: NDArray[np.float64] = field(repr=False)
@@ -63,11 +63,11 @@ class Searches:
 
     @property
     def best_pairs(self) -> list[tuple[int, int]]:
-        """The same as rows and columns, where there are two sides."""
+        """The same as rows and columns, for a grid with two sides."""
         return pairs_of(self.grid, self.best_arms)
 
     def entry(self) -> dict[str, Any]:
-        """The facts as plain values."""
+        """The results as plain values."""
         return {
             "policy": self.policy,
             "settings": self.settings,
@@ -86,7 +86,7 @@ class Searches:
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """What `identify` gives: pulls until the rule stops, for every policy and run."""
+    """The result of `identify`: pulls until the rule stops, for every policy and run."""
 
     problem: Problem
     confidence: float
@@ -107,11 +107,12 @@ class Identification:
 
     @cached_property
     def bound(self) -> dict[str, Any] | None:
-        """The lower bound T*·log(1/α) on the average number of pulls, if there is one.
+        """The lower bound T*·log(1/α) on the average number of pulls; None if there is none.
 
-        A dict of the `structure` that the bound relies on and the `pulls`: "any" where the rule
-        assumes nothing, else "rank_one", or "unimodal" where that can't be solved. There is none
-        for a tolerance above 0, nor for means that drift. See `rank1.theory.characteristic_time`.
+        A dict with the `structure` that the bound relies on and the `pulls`. The structure is "any"
+        if the rule assumes nothing; otherwise "rank_one", or "unimodal" if that can't be solved.
+        There is no bound for a tolerance above 0 or for drifting means. See
+        `rank1.theory.characteristic_time`.
         """
         from rank1.theory.characteristic import characteristic_time
         from rank1.theory.rank_one_time import is_quickly_solved
@@ -123,23 +124,23 @@ class Identification:
                 continue
             try:
                 time = characteristic_time(self.problem, structure)
-            except (InputError, InputTypeError, RuntimeError):  # not for this problem
+            except (InputError, InputTypeError, RuntimeError):  # not available for this problem
                 continue
             if time.value > 0:
                 return {"structure": structure, "pulls": time.pulls(self.confidence)}
         return None
 
     def over_bound(self, policy: str) -> float | None:
-        """The average number of a policy's pulls over the bound; None if a run did not stop."""
+        """A policy's average number of pulls divided by the bound; None if a run did not stop."""
         each = self[policy]
         if self.bound is None or not each.stopped.all():
             return None
         return float(each.pulls.mean() / self.bound["pulls"])
 
     def summary(self) -> WholeFrame:
-        """One row a policy: pulls until the rule stopped it, how many runs it did, and regret.
+        """One row per policy: the number of stopped runs, pulls until the stop, and regret.
 
-        A run that was not stopped counts with n pulls, so that means are too small then.
+        A run that did not stop counts with n pulls, which makes the means too small.
         """
         from rank1.frames import WholeFrame
 
@@ -155,7 +156,7 @@ class Identification:
         return WholeFrame(rows, infer_schema_length=None)
 
     def document(self) -> dict[str, Any]:
-        """The facts as one JSON document, as `rank1 identify --json` prints them."""
+        """The results as one JSON document, as `rank1 identify --json` prints it."""
         return {
             "problem": problem_document(self.problem),
             "confidence": self.confidence,
@@ -174,14 +175,14 @@ class Identification:
         }
 
     def plot(self, *, bound: bool = True, ax: Axes | None = None) -> Axes:
-        """The share of runs that have stopped by each pull, with the lower bound if there is one.
+        """Plot the share of runs that have stopped by each pull, with the lower bound if any.
 
         Parameters
         ----------
         bound
             Draw T*·log(1/α), the lower bound on the average number of pulls.
         ax
-            Axes to draw into, rather than those of a new figure.
+            Axes to draw into instead of a new figure.
         """
         from rank1.plots import plot_identification
 
@@ -219,42 +220,42 @@ def identify(
 ) -> Identification:
     """Play each policy until the best arm is known.
 
-    A policy that has a stopping rule of its own, such as `BetElim`, is asked when it is done. All
-    others are judged by the rule of `rank1.stopping`, which is looked at after every pull. The
-    chance that a rule ever stops at an arm which is not best, or not within `tolerance` of the
-    best, is at most 1 − confidence.
+    A policy with its own stopping rule, such as `BetElim`, says when it is done. All others are
+    judged by the rule of `rank1.stopping`, which is checked after every pull. A rule stops at an
+    arm that is not the best, or not within `tolerance` of it, with probability at most
+    1 − confidence.
 
     Parameters
     ----------
     policies
         A policy, or several: `BetElim` and `TopTwo` are made for this.
     problem
-        What they play. The rule of `rank1.stopping` needs rewards in [0, 1].
+        The problem to play. The rule of `rank1.stopping` needs rewards in [0, 1].
     confidence
-        The probability, below 1, with which the rule is right; also that of a policy's own rule.
+        The probability, below 1, that the rule is right; a policy's own rule uses it, too.
     tolerance
-        How far from the best an arm may be. A policy's own rule has a setting of its own for that.
+        How far an arm may be from the best. A policy's own rule has a separate setting for this.
     n
-        Pulls after which a run ends without a stop.
+        The number of pulls after which a run ends without a stop.
     runs, seed, jobs
         As for `simulate`.
     rank_one
-        Whether the rule may assume that the grid has rank one; else it compares all arms.
+        Whether the rule may assume that the grid has rank one; otherwise it compares all arms.
     rule
-        The evidence that the rule goes by: "kt", or "sharp", which needs fewer pulls but not where
-        means drift. See `rank1.stopping.verdict`.
+        The kind of evidence: "kt", or "sharp", which needs fewer pulls but doesn't allow drifting
+        means. See `rank1.stopping.verdict`.
     delay, missing, batch, drift
-        As for `simulate`. The rule looks at each reward when it comes in. What it promises doesn't
-        hold for means that drift, nor for delays that depend on the reward.
+        As for `simulate`. The rule sees each reward when it arrives. Its guarantee doesn't hold for
+        drifting means, nor for delays that depend on the reward.
     method
-        "steps" or "stages", as for `simulate`; stages need a policy with a rule of its own.
+        "steps" or "stages", as for `simulate`; stages need a policy with its own rule.
     shuffle, store, backend, address, progress
         As for `simulate`.
 
     Raises
     ------
     Interrupted
-        After Ctrl-C, with the runs that were finished.
+        After Ctrl-C, with the completed runs.
 
     Examples
     --------
@@ -267,7 +268,7 @@ def identify(
     policies = checked_policies(policies)
     checked_problem(problem)
     counting = BestArmRule(confidence, tolerance, rank_one, rule)
-    counting.start(Grid([2]))  # refuses what the rule can't take
+    counting.start(Grid([2]))  # checks the arguments
     counting = BestArmRule(float(confidence), float(tolerance), rank_one, rule)
     rules = [_rule(policy, counting) for policy in policies]
     if (problem.low < 0 or problem.high > 1) and any(stop is counting for _, stop in rules):
@@ -291,7 +292,7 @@ def identify(
         searches = [
             _searches(policies[number], problem, tolerance, plan.whole(number)) for number in played
         ]
-        most = max(len(each.pulls) for each in searches)  # fewer if it was interrupted
+        most = max(len(each.pulls) for each in searches)  # fewer if interrupted
         asked = counting.confidence, counting.tolerance, rank_one
         return Identification(
             problem, *asked, n, most, series[0].seed, searches, shuffle, rule, feedback
@@ -305,13 +306,13 @@ def identify(
 
 
 def _rule(policy: Policy, rule: BestArmRule) -> tuple[Policy, StopRule]:
-    """The policy as it is played, and what ends its runs."""
+    """The policy to play, and the rule that ends its runs."""
     own = policy.judging(rule.confidence, rule.rank_one)
     if own is None:
         return policy, rule
     if rule.tolerance > 0:
-        hint = "such a policy has a setting for it, as min_lift of bet_elim"
-        expected = f"0 for {policy.name}, which has a rule of its own"
+        hint = "use the policy's own setting instead, such as min_lift of bet_elim"
+        expected = f"0 for {policy.name}, which has its own rule"
         raise InputError("tolerance", rule.tolerance, expected, hint)
     return own, OwnRule()
 

@@ -1,4 +1,4 @@
-"""What a simulation tells a policy about its problem, and a document about both."""
+"""What a simulation tells a policy about its problem, and documents about problems and arms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["best_document", "known_of", "pairs_of", "problem_document", "smalles
 def known_of(policy: Policy, problem: Problem, n: int, grid: Grid | None = None) -> Known:
     """What the policy may see: the truth only if it declares `needs_truth`.
 
-    With `grid`, it is told of another one than the problem's.
+    `grid` replaces the problem's grid.
 
     >>> import rank1
     >>> problem = rank1.Bernoulli([0.2, 0.8], [0.5])
@@ -32,14 +32,14 @@ def known_of(policy: Policy, problem: Problem, n: int, grid: Grid | None = None)
 
 
 def smallest_start(policy: Policy, problem: Problem, n: int) -> Any:
-    """The policy's state on a grid of one level a side: whether it can play, and what it can do."""
+    """The policy's state on a grid with one level per side, to check what the policy can do."""
     state = policy.start(known_of(policy, problem, n, Grid([1] * len(problem.grid.sizes))))
     check_state(policy, state)
     return state
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
-    """A problem as plain values: its name, sides and settings; K and L too where it has two sides.
+    """A problem as plain values: its name, sides and settings, and K and L if it has two sides.
 
     >>> import rank1
     >>> problem_document(rank1.Bernoulli([0.2, 0.8], [0.5]))
@@ -51,7 +51,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 def best_document(arms: Sequence[tuple[int, ...]]) -> dict[str, Any]:
-    """The best arm of each run by its levels; as pairs, too, where there are two sides.
+    """The best arm of each run by its levels, and as pairs if there are two sides.
 
     >>> best_document([(0, 2, 1)]), best_document([(0, 2)])
     ({'best_arm': [[0, 2, 1]]}, {'best_arm': [[0, 2]], 'best_pair': [[0, 2]]})
@@ -62,8 +62,8 @@ def best_document(arms: Sequence[tuple[int, ...]]) -> dict[str, Any]:
 
 
 def pairs_of(grid: Grid, arms: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
-    """Arms of a grid of two sides as rows and columns."""
+    """Arms of a grid with two sides, as rows and columns."""
     if len(grid.sizes) != 2:
         got = f"{len(grid.sizes)} ({grid})"
-        raise InputError("sides", grid.sizes, "2 for pairs", "ask for best_arms", got=got)
+        raise InputError("sides", grid.sizes, "2 for pairs", "use best_arms", got=got)
     return [(row, column) for row, column in arms]

@@ -1,4 +1,4 @@
-"""The loop of runs in which rewards come late, in batches, or never, or means drift."""
+"""The loop for runs with late, batched or missing rewards, or with drifting means."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = ["Late", "compile_late", "late_run", "late_steps"]
 
 Floats = NDArray[np.float64]
 
-#: A pull whose reward is on its way.
+#: A pull whose reward is pending.
 PULL = record("arm", "tag", "lost", reward=float)
 
-#: Where a run stands.
+#: The position of a run.
 AT = record(
-    "pending",  # pulls whose rewards are on their way
-    "due",  # how many of them come in now
+    "pending",  # pulls whose rewards are pending
+    "due",  # how many of them arrive now
     "learned",  # rewards since the policy last forgot
-    "arm",  # the pull at which the loop has stopped
+    "arm",  # the pull at which the loop returned
     "tag",
 )
 
-# What the loop stops for.
+# Why the loop returns.
 DONE, OFF_THE_GRID, FULL, FORGET, FADE, STOPPED = range(6)
 
 
@@ -58,11 +58,11 @@ def late_steps(
     known: Floats,
     sums: Floats,
 ) -> tuple[int, int]:
-    """Steps t … stop - 1; how far it came, and what it stopped for.
+    """Play steps t … stop - 1. Returns the step it reached, and why it returned.
 
-    Where the delay depends on the reward, `queue` has the pull of step s at place s modulo its
-    length. The steps of a batch are gone through one after another: in each, the failure and the
-    success that are due then come in, if there are such.
+    If the delay depends on the reward, `queue` holds the pull of step s at place s modulo its
+    length. The steps of a batch are processed one after another: in each, the failure and the
+    success that are due arrive, if there are any.
     """
     at, rules = at_[0], settings[0]
     mark = 0
@@ -79,7 +79,7 @@ def late_steps(
                 if pulled < 1 or (queue[k].reward > 0.0) != success:
                     at.due -= 1
                     continue
-            else:  # in order, where all come in
+            else:  # in order, if all arrive
                 k = at.pending - at.due if rules.arrives >= 1.0 else int(rng.random() * at.pending)
             arm, tag, reward, lost = queue[k].arm, queue[k].tag, queue[k].reward, queue[k].lost
             at.due -= 1
@@ -122,7 +122,7 @@ def late_steps(
         share = 1.0
         if len(drift) > 0:
             share = drift[t % len(drift)]
-            if rng.random() >= share:  # of the best arm's reward, too
+            if rng.random() >= share:  # the best arm's reward is 0, too
                 reward, regret = 0.0, 0.0
         totals[0] += share * gap(law, arm)
         totals[1] += regret
@@ -146,7 +146,7 @@ class Late(NamedTuple):
 
     state: Any
     pulls: int
-    #: Whether the rule has.
+    #: Whether the rule stopped the run.
     stopped: bool
     #: Expected and realised regret.
     totals: Floats
@@ -162,13 +162,13 @@ def late_run(
     stopped: Callable[[], bool],
     rule: Any = NEVER,
 ) -> Late:
-    """Play one run, until its end or until the rule stops it."""
+    """Play one run to its end, or until the rule stops it."""
     feedback, arms = series.feedback, problem.arms
     feedback.check(series.policy, problem)
     state, totals = series.start(problem), np.zeros(2)
     at, settings, drift = np.zeros(1, AT), feedback.settings, feedback.multipliers
     queue = np.zeros(feedback.room, PULL)
-    # What has faded is kept per arm, and only where it fades.
+    # Discounted counts and sums per arm, only if the policy forgets.
     known, sums = np.zeros((2, arms if feedback.forgetting else 0))
     for begin in range(0, series.n, chunk):
         if stopped():
@@ -196,7 +196,7 @@ def late_run(
                 known *= factor
                 sums *= factor
                 at[0].learned = 0
-                queue["tag"] = -1  # they mean nothing to a new state
+                queue["tag"] = -1  # tags mean nothing to a new state
                 state = series.start(problem)
                 kernel(load_tallies, state)(state, known, sums)
     return Late(state, series.n, False, totals)
@@ -205,6 +205,6 @@ def late_run(
 def compile_late(
     series: Series, problem: Problem, rng: np.random.Generator, rule: Any = NEVER
 ) -> None:
-    """Have the loop ready."""
+    """Compile the loop."""
     shorter = replace(series, n=1, checkpoints=np.array([1]))
     late_run(shorter, problem, problem.law, rng, room_for_curve(1), 1, lambda: False, rule)

@@ -1,4 +1,4 @@
-"""The compiled loops: one pull at a time, any policy on any problem."""
+"""The compiled loops: any policy on any problem, one pull at a time."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def play(
     curve: NDArray[np.float64],
     totals: NDArray[np.float64],
 ) -> tuple[int, int]:
-    """Steps t … stop - 1; the totals of regret go into `curve` at the checkpoints on the way.
+    """Play steps t … stop - 1, and record regret in `curve` at each checkpoint.
 
-    So do arm and reward of the step at the checkpoint; see `room_for_curve`.
+    Also records the arm and reward of the step at the checkpoint; see `room_for_curve`.
 
-    Returns the step that was reached. If that isn't `stop`, the policy's pull lay outside the grid
-    and wasn't played; its arm is returned, too, for `refuse`.
+    Returns the step it reached. If that isn't `stop`, the policy's pull lay outside the grid and
+    wasn't played; the second value is its arm, for `refuse`.
     """
     mark = 0
     while checkpoints[mark] <= t:
@@ -64,7 +64,7 @@ def play_until(
     curve: NDArray[np.float64],
     totals: NDArray[np.float64],
 ) -> tuple[int, int, bool]:
-    """As `play`, but also ends as soon as the rule says so. The last value is whether it did."""
+    """Like `play`, but also ends as soon as the rule says so. The last value is whether it did."""
     mark = 0
     while checkpoints[mark] <= t:
         mark += 1
@@ -83,10 +83,10 @@ def play_until(
 
 
 def room_for_curve(checkpoints: int) -> NDArray[np.float64]:
-    """A line for each checkpoint: expected and realised regret so far, arm and reward.
+    """A row per checkpoint: expected and realised regret so far, arm and reward.
 
-    `play` alone fills in arm and reward, of the step at the checkpoint: with a checkpoint at every
-    step they are the whole run.
+    Only `play` fills in the arm and reward of the step at the checkpoint: with a checkpoint at
+    every step they are the whole run.
 
     >>> room_for_curve(3).shape
     (3, 4)
@@ -95,7 +95,7 @@ def room_for_curve(checkpoints: int) -> NDArray[np.float64]:
 
 
 def refuse(policy: str, t: int, arm: int, grid: Grid) -> InputError:
-    """The error for a pull outside the grid, from what `play` returned.
+    """The error for a pull outside the grid, from the return value of `play`.
 
     >>> refuse("mine", 6, 99, Grid([2, 3]))
     InputError('mine must be a policy that pulls arms 0 … 5 of the grid 2×3, got 99 at step 7')

@@ -1,4 +1,4 @@
-"""Plans: what is left to play of some series, cut into cells of similar cost, and playing it."""
+"""Plans: what is left to play of some series, cut into cells of similar cost; and playing it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from rank1.simulation.store import Store
 
 __all__ = ["MAX_RUNS", "Plan", "cut", "make_plan"]
 
-#: More runs of a series are surely a mistake.
+#: The largest number of runs of a series; more are surely a mistake.
 MAX_RUNS = 10_000_000
-#: How long a cell should take: little is lost with it, and handing it out costs nothing.
+#: Target duration of a cell: losing one costs little, and the overhead is negligible.
 CELL_SECONDS = 1.0
-#: Probing is worth its time when there are this number of seconds of work, by a guess.
+#: Probe only if the work takes at least this many seconds by a rough guess.
 PROBE_WORTH = 2.0
-#: Time for probing beyond one look at each policy on each kind of problem.
+#: Time for further probes, beyond one for each policy on each kind of problem.
 PROBE_SECONDS = 5.0
-#: Cells of no cost that are sent together at most.
+#: The largest number of short cells sent together.
 MAX_TASK = 500
 
 P = TypeVar("P", bound=Playable)
@@ -36,33 +36,33 @@ P = TypeVar("P", bound=Playable)
 
 @dataclass(frozen=True)
 class Plan(Generic[P]):
-    """Some series with a number of runs each: those that are finished, and the tasks left."""
+    """Some series with a number of runs each: the finished runs, and the tasks left to play."""
 
     series: Sequence[P]
     runs: Sequence[int]
     store: Store | None
-    #: For each series, which one has its blocks: equal ones are played once.
+    #: For each series, the index of the series that holds its blocks: equal ones are played once.
     twin: list[int] = field(repr=False)
-    #: Finished runs of each series by the number of the block's first run.
+    #: Finished runs of each series, by the block's first run.
     blocks: list[dict[int, Block]] = field(repr=False)
     tasks: list[Task] = field(repr=False)
-    #: How many cells the store had.
+    #: The number of cells found in the store.
     found: int
-    #: Names of the series in the store; None for one that isn't stored.
+    #: Keys of the series in the store; None for a series that isn't stored.
     keys: list[str | None] = field(repr=False)
 
     @property
     def cells(self) -> list[RunCell]:
-        """All that are left."""
+        """All cells left to play."""
         return [cell for task in self.tasks for cell in task]
 
     @property
     def seconds(self) -> float:
-        """What is left to play, as seconds on one core."""
+        """The time left to play, in seconds on one core."""
         return sum(cell.seconds for cell in self.cells)
 
     def finished(self, number: int) -> dict[int, Block]:
-        """The blocks of a series, by the first run of each, up to the number asked for."""
+        """The finished blocks of a series by their first run, up to the requested run."""
         most = self.runs[number]
         return {
             first: block if first + block.runs <= most else block.part(0, most - first)
@@ -89,27 +89,27 @@ class Plan(Generic[P]):
         lines: bool = False,
         strict: bool = False,
     ) -> list[tuple[RunCell, Failure]]:
-        """Play what is left. A finished cell is in the store and among the blocks at once.
+        """Play what is left. A finished cell is stored and added to the blocks at once.
 
         Parameters
         ----------
         where
             The backend.
         jobs, address
-            Threads or processes on this machine; or the address of a cluster.
+            Threads or processes on this machine, or the address of a cluster.
         note
             Called with lines that say where tasks are played.
         progress
-            Whether to show a bar, or a bar over more than this.
+            Whether to show a bar, or an existing bar to advance.
         lines
-            Whether to print lines where there is no terminal for a bar.
+            Whether to print lines if there is no terminal for a bar.
         strict
-            Raise the first error that a cell meets, instead of going on with the others.
+            Raise the first error of a cell, instead of continuing with the others.
 
         Returns
         -------
         list
-            The cells that failed, and why.
+            The cells that failed, with the reasons.
         """
         play = backend(where)
         if not self.tasks:
@@ -126,14 +126,14 @@ class Plan(Generic[P]):
             nonlocal reason
             try:
                 yield from results
-            except BackendError:  # it can't begin, and says why
+            except BackendError:  # it can't start, and says why
                 raise
-            except Exception as error:  # such as a scheduler that is gone
+            except Exception as error:  # such as a lost scheduler
                 reason = Failure(f"the backend failed: {type(error).__name__}: {error}")
 
         cells, steps, done = len(self.cells), 0, 0
         begin = time.perf_counter()
-        # Time left goes by the estimates: cells differ in cost.
+        # The remaining time is based on the estimates, because cells differ in cost.
         bar = progress
         if not isinstance(bar, Progress):
             bar = Progress(bar, "cells", self.seconds, lines=lines)
@@ -151,7 +151,7 @@ class Plan(Generic[P]):
                     if self.store is not None and (key := self.keys[number]) is not None:
                         self.store.put(key, cell.runs, outcome)
                     self.blocks[number][cell.runs.start] = outcome
-                    pulls = outcome.arrays.get("pulls")  # where a rule may end runs before n
+                    pulls = outcome.arrays.get("pulls")  # a rule may end runs before n
                     steps += cell.steps if pulls is None else int(pulls.sum())
                 rate = steps / (time.perf_counter() - begin)
                 bar.advance(
@@ -177,19 +177,19 @@ def make_plan(
     in_turns: bool = False,
     progress: bool = False,
 ) -> Plan[P]:
-    """Look up what the store has, and cut the rest into cells.
+    """Look up finished cells in the store, and cut the rest into cells.
 
     Parameters
     ----------
     wanted
         Series, each with its number of runs.
     store
-        Where finished cells are kept.
+        Where finished cells are stored.
     cell_seconds
-        What a cell should take.
+        Target duration of a cell.
     in_turns
-        Whether the first runs of all series come before the second ones, so that an interrupted
-        call has something of each; else the longest cells come first, so that workers end together.
+        Play the first runs of all series before the second ones, so that an interrupted call has
+        some runs of each. Otherwise the longest cells come first, so that workers end together.
     progress
         Whether to show a bar while probing.
 
@@ -236,13 +236,13 @@ def make_plan(
 
 
 def _keys_of(series: Sequence[Playable]) -> Iterator[str | None]:
-    """The key of each, or None where there is none, with a warning."""
+    """The key of each series, or None with a warning if it has none."""
     for one in series:
         try:
             yield one.key
         except NoDigest as error:
             warnings.warn(
-                f"runs of {one} are not stored, because what they depend on can't be told: {error}",
+                f"runs of {one} are not stored, because their dependencies are unclear: {error}",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -250,10 +250,10 @@ def _keys_of(series: Sequence[Playable]) -> Iterator[str | None]:
 
 
 def cut(runs: range, seconds: float, target: float) -> Iterator[range]:
-    """Cells of about `target` seconds, where one run takes `seconds`.
+    """Cells of about `target` seconds, if one run takes `seconds`.
 
-    Sizes are powers of two and cells begin at multiples of them, so that plans which share a
-    store nearly always cut alike.
+    Sizes are powers of two and cells begin at multiples of them, so plans that share a store
+    nearly always cut in the same places.
 
     >>> list(cut(range(3, 20), 0.1, 1.0))
     [range(3, 8), range(8, 16), range(16, 20)]
@@ -282,13 +282,13 @@ def _packed(cells: list[RunCell], target: float) -> Iterator[Task]:
 def _costs(
     todo: Sequence[tuple[Playable, int]], progress: bool = False
 ) -> Callable[[Playable], float]:
-    """What a run of each series takes: a guess, or for long work by playing a little of each kind.
+    """The cost of a run of each series: a guess or, for long work, measured for each kind.
 
-    Only the cutting and the time left depend on it, never a result.
+    This affects only the cutting and the time estimates, never a result.
     """
     if sum(one.guess() * count for one, count in todo) < PROBE_WORTH:
         return lambda one: one.guess()
-    # Seconds a step: of a kind, and of whatever shares its policy and law.
+    # Seconds per step: of a kind, and of anything with the same policy and law.
     known: dict[tuple[Any, ...], float] = {}
     budget = PROBE_SECONDS
     kinds = {one.kind: one for one, _ in todo}

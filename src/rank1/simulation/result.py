@@ -1,4 +1,4 @@
-"""What simulations give: regret of every run at the checkpoints, with summaries and files."""
+"""Simulation results: regret of every run at the checkpoints, with summaries and files."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class Outcome:
     #: Regret at the checkpoints: (runs, checkpoints).
     expected: Floats = field(repr=False)
     realised: Floats = field(repr=False)
-    #: The policy itself; None where a file names one that isn't known here.
+    #: The policy itself; None if a file names one that isn't known here.
     player: Policy | None = field(repr=False)
 
     @classmethod
     def of(cls, series: Series, blocks: Mapping[int, Block]) -> Outcome:
-        """Put blocks of runs, by the number of their first run, together in order."""
+        """Join blocks of runs, keyed by their first run, in order."""
         policy = series.policy
         whole = joined(block for _, block in sorted(blocks.items()))
         curves = whole["curves"]
@@ -80,11 +80,11 @@ class Outcome:
 
     @property
     def best_pairs(self) -> list[tuple[int, int]]:
-        """The same as rows and columns, where there are two sides."""
+        """The same as rows and columns, for a grid with two sides."""
         return pairs_of(self.grid, self.best_arms)
 
     def entry(self, checkpoints: NDArray[np.int64]) -> dict[str, Any]:
-        """The facts as plain values: an entry of what `rank1 simulate --json` prints."""
+        """The results as plain values: an entry of what `rank1 simulate --json` prints."""
         entry: dict[str, Any] = {
             "policy": self.policy,
             "settings": self.settings,
@@ -100,7 +100,7 @@ class Outcome:
         return entry
 
     def blocks(self) -> dict[int, Block]:
-        """The runs as blocks, by the number of their first run: the reverse of `of`."""
+        """The runs as blocks, keyed by their first run: the reverse of `of`."""
         curves = np.stack([self.expected, self.realised], axis=2)
         arms = np.array(self.arms, np.int64)
         return {
@@ -115,7 +115,7 @@ class Result:
 
     #: The problem's name, sides and settings.
     about: dict[str, Any] = field(repr=False)
-    #: None where a file doesn't say enough to build it again.
+    #: None if a file doesn't say enough to rebuild it.
     problem: Problem | None
     n: int
     runs: int
@@ -123,12 +123,12 @@ class Result:
     #: The steps at which regret was recorded.
     checkpoints: NDArray[np.int64] = field(repr=False)
     outcomes: list[Outcome]
-    #: As asked for: "auto", "steps" or "stages".
+    #: As requested: "auto", "steps" or "stages".
     method: str = "auto"
     shuffle: bool = False
-    #: Runs that were asked for and not finished: number of the policy, first run, end.
+    #: Requested runs that were not finished: number of the policy, first run, end.
     missing: list[tuple[int, int, int]] = field(default_factory=list, repr=False)
-    #: How rewards came in.
+    #: How rewards arrived.
     feedback: Feedback = AT_ONCE
 
     @classmethod
@@ -140,7 +140,7 @@ class Result:
         outcomes: list[Outcome],
         missing: list[tuple[int, int, int]],
     ) -> Result:
-        """The result of series that differ in their policy only, of which one is given."""
+        """The result of series that differ only in their policy; `series` is one of them."""
         return cls(
             problem_document(series.problem),
             series.problem,
@@ -166,15 +166,15 @@ class Result:
         return self[policy].best_arms
 
     def best_pairs(self, policy: str) -> list[tuple[int, int]]:
-        """The pair that each run of a policy recommends at the end, where there are two sides."""
+        """The pair that each run of a policy recommends at the end, for a grid with two sides."""
         return self[policy].best_pairs
 
     def summary(self) -> pl.DataFrame:
-        """One row a policy: regret at the end, and the share of runs that found a best arm.
+        """One row per policy: regret at the end, and the share of runs that found a best arm.
 
-        `best_arm` has the levels of the arm that most runs name; `best_pair` is the same where
-        there are two sides. A run names the first arm where several are tied. This favours
-        problems whose best arm is the first one, as a spike's is, unless `shuffle=True`.
+        `best_arm` has the levels of the arm that most runs name; `best_pair` is the same for two
+        sides. If several arms are tied, a run names the first. This favours problems whose best arm
+        is the first one, such as a spike, unless `shuffle=True`.
         """
         import polars as pl
 
@@ -198,7 +198,7 @@ class Result:
         return WholeFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64))
 
     def to_frame(self) -> pl.DataFrame:
-        """Tidy: a row for every policy, run and checkpoint."""
+        """A tidy frame: one row per policy, run and checkpoint."""
         import polars as pl
 
         parts = []
@@ -218,7 +218,7 @@ class Result:
         return pl.concat(parts)
 
     def document(self) -> dict[str, Any]:
-        """The facts as one JSON document, as `rank1 simulate --json` prints them."""
+        """The results as one JSON document, as `rank1 simulate --json` prints it."""
         late = {} if self.feedback == AT_ONCE else {"feedback": self.feedback.document()}
         return {
             "problem": self.about,
@@ -234,7 +234,7 @@ class Result:
         }
 
     def _method_of(self, outcome: Outcome) -> str | None:
-        """How a policy's runs were played; None where a file doesn't say enough."""
+        """How a policy's runs were played; None if a file doesn't say enough."""
         if self.feedback != AT_ONCE or self.method == "steps":
             return "steps"
         if self.problem is None or outcome.player is None:
@@ -244,7 +244,7 @@ class Result:
     def trace(self, run: int = 0, policy: str | None = None) -> Trace:
         """What happened stage by stage in one run of an elimination policy.
 
-        The run is played again from its seed, so that nothing had to be kept.
+        The run is played again from its seed, since results don't store stages.
 
         >>> import rank1
         >>> problem = rank1.spike(K=4, L=4, p_u=0.5, p_v=0.5, delta_u=0.4, delta_v=0.4)
@@ -256,7 +256,7 @@ class Result:
         outcome = self.outcomes[0] if policy is None else self[policy]
         if self.problem is None or outcome.player is None:
             what = self.about["name"] if self.problem is None else outcome.policy
-            expected = "one whose policy and problem a file can tell"
+            expected = "one whose policy and problem can be rebuilt from the file"
             raise InputError("result", self, expected, "simulate it again", got=f"one of {what}")
         if run not in outcome.runs:
             last = outcome.runs[-1]
@@ -282,7 +282,7 @@ class Result:
         log_y: bool = False,
         ax: Axes | None = None,
     ) -> Axes:
-        """Curves of mean regret with bands of one standard error over the runs.
+        """Plot curves of mean regret with bands of one standard error over the runs.
 
         Parameters
         ----------
@@ -290,13 +290,14 @@ class Result:
             "expected" or "realised".
         bounds
             Draw the lower bound's slope·log t (Theorem 2 for Bernoulli rewards, Theorem 3 for
-            Gaussian ones), and Rank1Elim's upper bound (Theorem 1) where it fits in the frame.
-            What can't be drawn is said in the legend.
+            Gaussian ones, and the bound over neighbours unless there are two sides), and
+            Rank1Elim's upper bound (Theorem 1) if it fits in the frame. The legend says what can't
+            be drawn.
         log_x, log_y
-            Logarithmic axes.
+            Logarithmic axes; they can't show regret of 0 or less.
         ax
-            Axes to draw into, rather than those of a new figure; they keep their scales, limits,
-            title and labels.
+            Axes to draw into instead of a new figure; they keep their scales, limits, title and
+            labels.
 
         Examples
         --------
@@ -317,9 +318,9 @@ class Result:
         return result_html(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a Parquet file: a tidy frame, and in its metadata all the rest.
+        """Write a Parquet file: a tidy frame, with everything else in its metadata.
 
-        The file appears when it is whole; what stood there before is kept until then.
+        The file is replaced only when the new one is complete.
         """
         parts = [
             Part(
@@ -368,7 +369,7 @@ def result_of(tidy: Tidy) -> Result:
         own = frame.filter(pl.col("policy") == entry["label"])
         shape = (len(entry["runs"]), len(checkpoints))
         ends = own.filter(pl.col("step") == facts["n"])
-        if "best_arm" not in ends.columns:  # of files before there were sides
+        if "best_arm" not in ends.columns:  # files from before there were sides
             best = pl.col("best_row") * grid.sizes[1] + pl.col("best_column")
             ends = ends.with_columns(best.alias("best_arm"))
         outcomes.append(
@@ -396,12 +397,12 @@ def result_of(tidy: Tidy) -> Result:
         facts["method"],
         facts["shuffle"],
         [(number, start, stop) for number, start, stop in facts["missing"]],
-        Feedback.of(**facts.get("feedback", {})),  # earlier files don't say
+        Feedback.of(**facts.get("feedback", {})),  # missing in older files
     )
 
 
 def _built(find: Callable[[str], Any], name: str, settings: dict[str, Any]) -> Any:
-    """The problem or policy of a file; None for a sampler, and for what is somebody's own."""
+    """The problem or policy named in a file; None for samplers and for unknown classes."""
     try:
         return find(name)(**settings)
     except (KeyError, TypeError, ValueError):

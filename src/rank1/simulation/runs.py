@@ -1,4 +1,4 @@
-"""Policies on a problem, many runs at a time."""
+"""Play policies on a problem, many runs at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Interrupted", "checked_policies", "checked_problem", "simulate"]
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during `simulate` or `identify`.
 
-    `result` is what they return, with the runs that were finished; None if there were none.
+    `result` is their return value with the completed runs; None if there were none.
     """
 
     def __init__(self, result: Any) -> None:
@@ -61,49 +61,48 @@ def simulate(
         A policy, or several with different names or settings; as values, or as text like
         `"ucb1:confidence=2"`.
     problem
-        What they play.
+        The problem to play.
     n
-        Number of steps, which the policies are told.
+        Number of steps; the policies know it.
     runs
         Number of independent runs of each policy.
     seed
-        A whole number. A run's random numbers depend on it, the problem, the policy and the run's
-        number alone: not on `jobs`, nor on what else is simulated beside it.
+        An integer. A run's random numbers depend only on it, the problem, the policy and the run's
+        number: not on `jobs`, nor on anything else that is simulated.
     jobs
-        Runs played side by side; -1 for one on each core.
+        Number of parallel runs; -1 for one per core.
     checkpoints
-        How many evenly spaced steps regret is recorded at, or the steps themselves.
+        The number of evenly spaced steps at which regret is recorded, or the steps themselves.
     method
         "steps" plays every step; "stages" plays many pulls at a time, such as whole stages of an
-        elimination policy, equal in law and much faster; "auto" takes the faster one.
+        elimination policy, with the same law and much faster; "auto" uses the faster one.
     shuffle
-        Relabel the levels of each side at random in each run, so that no policy gains from where
-        the best arm stands: ties go to the lowest number, and a spike's best pair is (0, 0). Arms
-        in the result are those of the problem.
+        Relabel the levels of each side at random in each run, so that no policy profits from the
+        position of the best arm: ties go to the lowest number, and a spike's best pair is (0, 0).
+        Arms in the result are those of the problem.
     delay
-        By how many steps rewards come late, on average: in each step each pending one comes in
-        with the same probability, so that they also come out of order. Or exactly how many, by what
-        they are: `{"success": 0, "failure": 2000}`, where a success is a reward above 0.
+        The mean delay of rewards in steps: in each step each pending reward arrives with the same
+        probability, so rewards also arrive out of order. Or exact delays of successes and
+        failures: `{"success": 0, "failure": 2000}`, where a success is a reward above 0.
     missing
-        The probability that a reward never comes. When it would have come, the policy is told so.
+        The probability that a reward never arrives. The policy is told when it would have arrived.
     batch
-        Rewards come in together, at the end of each batch of this number of steps.
+        Rewards arrive together, at the end of each batch of this number of steps.
     drift
-        Multipliers of all means, from 0 to 1, by step: a list that is gone through over and over,
-        or `{"amplitude": 0.9, "period": 3000}` for means that fall to a tenth and rise again in
-        each 3,000 steps. With probability one minus the multiplier a reward is 0. All gaps shrink
-        alike, so that the best arm stays; regret is against it at each step's means.
+        Multipliers of all means, from 0 to 1, by step: a list that is repeated, or
+        `{"amplitude": 0.9, "period": 3000}` for means that fall to a tenth and rise again every
+        3,000 steps. With probability one minus the multiplier, a reward is 0. All gaps shrink
+        equally, so the best arm stays the best; regret is relative to it at each step's means.
     forgetting
         The half-life of what is learned, in rewards, for policies whose state is counts and sums.
     store
-        A folder in which finished runs are kept as they come. The same call reads them back
-        instead of playing them again, also after it was interrupted; an edited policy or problem
-        is another one.
+        A folder for finished runs. The same call reads them back instead of playing them again,
+        even after an interruption; a policy or problem whose code has changed is played again.
     backend, address
-        Where runs are played: "threads" of this process, "processes" on this machine, "dask" or
-        "ray", for which `address` names a cluster.
+        Where to play: "threads" of this process, "processes" on this machine, "dask" or "ray";
+        `address` is the address of a cluster.
     progress
-        Show a progress bar on standard error; or a bar over more than this call.
+        Whether to show a progress bar on standard error; or an existing bar to advance.
 
     Returns
     -------
@@ -113,7 +112,7 @@ def simulate(
     Raises
     ------
     Interrupted
-        After Ctrl-C, with the runs that were finished.
+        After Ctrl-C, with the completed runs.
 
     Examples
     --------
@@ -140,7 +139,7 @@ def simulate(
     def result() -> Result:
         played = [number for number in range(len(series)) if plan.finished(number)]
         outcomes = [Outcome.of(series[number], plan.finished(number)) for number in played]
-        most = max(len(outcome.runs) for outcome in outcomes)  # fewer if it was interrupted
+        most = max(len(outcome.runs) for outcome in outcomes)  # fewer if interrupted
         missing = [
             (number, part.start, part.stop)
             for number in range(len(series))
@@ -156,13 +155,13 @@ def simulate(
 
 
 def checked_problem(problem: Any) -> None:
-    """Refuse what isn't a problem."""
+    """Raise an error unless this is a problem."""
     if not isinstance(problem, Problem):
         raise InputTypeError("problem", problem, "a Problem, such as rank1.spike(…)")
 
 
 def checked_policies(policies: Policy | str | Sequence[Policy | str]) -> list[Policy]:
-    """The policies as a list, if that is what they are and no two are the same."""
+    """The policies as a list; raises an error for anything else and for duplicates."""
     if isinstance(policies, type):
         name = policies.__name__
         expected = f"policies, such as {name}()"

@@ -1,4 +1,4 @@
-"""A series: all runs of one policy on one problem, how they are played and what they depend on."""
+"""A series: all runs of one policy on one problem, how to play them, and their dependencies."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ from rank1.simulation.stop import NEVER, OwnRule, StopRule
 
 __all__ = ["METHODS", "Run", "Series", "checkpoints_of", "resolved"]
 
-#: Steps between two looks at whether the user has interrupted.
+#: Steps between two checks for an interruption by the user.
 CHUNK = 2**18
-#: A probe takes at least this number of seconds, or a whole run.
+#: The shortest probe in seconds, unless a whole run is shorter.
 PROBE_LEAST = 0.03
 
 #: How runs are played: every step, whole stages at once, or whichever is faster.
 METHODS = ("auto", "steps", "stages")
 
-#: To be raised when runs give other numbers though no policy, problem or loop has changed.
+#: Increase this when runs give different numbers although no policy, problem or loop has changed.
 VERSION = 5
 
-# Streams of random numbers that a run has beside its own.
+# Additional streams of random numbers of a run.
 SPLIT, SHUFFLE = 1, 2
 
 
 class Run(NamedTuple):
     """One policy on one problem for n steps from one seed."""
 
-    #: Expected and realised regret at each checkpoint: (checkpoints, 2). After a stop it stays.
+    #: Expected and realised regret at each checkpoint: (checkpoints, 2); constant after a stop.
     curve: NDArray[np.float64]
-    #: By the problem's own number, also where it was shuffled.
+    #: The problem's own number of the arm, even if the problem was shuffled.
     best_arm: int
     state: Any
-    #: What was played: the problem itself, or the order of it that this run had.
+    #: What was played: the problem itself, or its shuffled version.
     problem: Problem
-    #: How many there were: n, or fewer if the rule stopped it.
+    #: The number of pulls: n, or fewer if the rule stopped the run.
     pulls: int
     stopped: bool = False
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is kept of it, as the arrays of a block have it."""
+        """The values to store, named like the arrays of a block."""
         return {
             "curves": self.curve,
             "best_arms": self.best_arm,
@@ -73,7 +73,7 @@ class Run(NamedTuple):
 
 
 def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64]:
-    """The steps at which regret is recorded: that many, evenly spaced, or those given.
+    """The steps at which regret is recorded: a number of evenly spaced steps, or the given ones.
 
     The last step is always among them.
 
@@ -90,7 +90,7 @@ def checkpoints_of(n: int, checkpoints: int | Iterable[int]) -> NDArray[np.int64
 
 
 def resolved(method: str, policy: Policy, problem: Problem) -> str:
-    """The method that "auto" stands for: whole stages where they are possible."""
+    """Resolve "auto": whole stages if possible, otherwise steps."""
     checks.one_of("method", method, METHODS)
     possible = (
         policy.leaps is not None and problem.has_tallies and policy.leaps.suits(policy, problem)
@@ -106,9 +106,10 @@ def resolved(method: str, policy: Policy, problem: Problem) -> str:
 
 
 def policy_number(policy: Policy) -> int:
-    """A number that tells who plays; the same in every process.
+    """A number that identifies the policy, the same in every process.
 
-    It depends on the settings that differ from their defaults: a new one changes no other run.
+    It depends only on settings that differ from their defaults, so that adding a setting leaves
+    existing runs unchanged.
     """
     told = [
         (name, value if _is_plain(value) else digest(value))
@@ -119,7 +120,7 @@ def policy_number(policy: Policy) -> int:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value's `repr` says what it is, in every process."""
+    """Whether a value's `repr` identifies it in every process."""
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str)
@@ -146,7 +147,7 @@ class Series:
     method: str
     #: Whether the levels of each side are relabelled at random in each run.
     shuffle: bool = False
-    #: How rewards come in.
+    #: How rewards arrive.
     feedback: Feedback = field(default=AT_ONCE, kw_only=True)
     #: What ends a run before n steps.
     stop: StopRule | None = field(default=None, kw_only=True)
@@ -164,13 +165,13 @@ class Series:
         feedback: Feedback = AT_ONCE,
         stop: StopRule | None = None,
     ) -> Series:
-        """A series from arguments as `simulate` takes them."""
+        """A series from the arguments of `simulate`."""
         n = checks.integer("n", n, 1)
         policy.check(problem.grid)
         feedback.check(policy, problem)
         if feedback != AT_ONCE or not isinstance(stop, OwnRule | None):
             if method == "stages":
-                why = "auto or steps where rewards are late, or a rule looks after every pull"
+                why = "auto or steps if rewards are late, or if a rule looks after every pull"
                 raise InputError("method", method, why)
             method = "steps"
         return cls(
@@ -187,9 +188,9 @@ class Series:
 
     @cached_property
     def key(self) -> str:
-        """A digest of all that the runs depend on, code included.
+        """A digest of everything the runs depend on, including code.
 
-        Raises `NoDigest` where that can't be had; such runs are not stored.
+        Raises `NoDigest` if that is impossible; such runs are not stored.
         """
         return digest(*self._depends_on())
 
@@ -207,9 +208,9 @@ class Series:
         return (
             VERSION, OPTIONS,
             self.n, self.checkpoints, self.seed, self.method, self.shuffle, loop,
-            # In settings, 1 and 1.0 are the same; a policy may keep more than settings.
+            # In settings, 1 and 1.0 are the same; a policy may store more than settings.
             type(policy), {**getattr(policy, "__dict__", {}), **policy.settings},
-            # The means may have been set by hand, and the law be made of anything.
+            # Means may have been set by hand, and the law can be anything.
             problem, problem.means, problem.digest, type(problem.law),
             *more,
         )  # fmt: skip
@@ -224,7 +225,7 @@ class Series:
         return self.problem.digest, policy_number(self.policy)
 
     def seed_of(self, run: int, stream: int | None = None) -> np.random.SeedSequence:
-        """A run's seed depends on what the run is, and on nothing that happens beside it.
+        """The seed of a run: depends on what the run is, and on nothing else in the call.
 
         Streams of one run are independent of each other.
         """
@@ -232,7 +233,7 @@ class Series:
         return np.random.SeedSequence(self.seed, spawn_key=key)
 
     def play(self, runs: Iterable[int], stopped: Callable[[], bool] = lambda: False) -> Block:
-        """Play some runs, one after another; `stopped` is asked from time to time."""
+        """Play some runs, one after another, checking `stopped` from time to time."""
         self.compile()
         begin = time.thread_time()
         facts = [self.play_run(run, stopped).facts for run in runs]
@@ -251,7 +252,7 @@ class Series:
         own = isinstance(self.stop, OwnRule)
         curve, totals, t = room_for_curve(len(self.checkpoints)), np.zeros(2), 0
         ended = own and bool(state.done())  # there is one arm
-        # Whole stages take no time, and can't be cut anywhere.
+        # Whole stages take no time, and can't be interrupted.
         chunk = self.n if self.method == "stages" else problem.block or CHUNK
         with generator(self.seed_of(run)) as rng, generator(self.seed_of(run, SPLIT)) as splitter:
             if self.feedback != AT_ONCE and not ended:
@@ -284,10 +285,10 @@ class Series:
     def _loop(
         self, problem: Problem, state: Any, law: Any, curve: NDArray[np.float64], rule: Any
     ) -> Callable[..., tuple[int, int, bool]]:
-        """What plays from step t until another.
+        """A function that plays from step t to another.
 
-        It returns how far it came, the last pull if that lay outside the grid, and whether the
-        rule has stopped it.
+        It returns the step it reached, the last arm if that lay outside the grid, and whether the
+        rule stopped it.
         """
         arms, marks = problem.arms, self.checkpoints
         own = isinstance(self.stop, OwnRule)
@@ -303,14 +304,14 @@ class Series:
             )  # fmt: skip
         leaps = kernel(self._leaps.play, state, law)
         room = self._leaps.room(law, problem.grid, marks)
-        # The splitter is apart, so that the run itself doesn't depend on the checkpoints.
+        # The splitter is separate, so that the run itself doesn't depend on the checkpoints.
         return lambda rng, splitter, _, stop, totals: (
             *leaps(state, law, rng, splitter, stop, own, marks, curve, totals, *room),
             own and bool(state.done()),
         )  # fmt: skip
 
     def compile(self) -> None:
-        """Have the kernel ready, so that compiling isn't counted as playing."""
+        """Compile the kernel in advance, so that playing times don't include it."""
         with generator(np.random.SeedSequence(0)) as rng, held_back():
             problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
             if self.feedback != AT_ONCE:
@@ -323,20 +324,20 @@ class Series:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """A step of two series of the same kind takes as long."""
+        """Steps of two series of the same kind take equally long."""
         problem = self.problem
-        # A step costs the same whatever n is, but a whole stage doesn't cost by the step.
+        # The cost of a step doesn't depend on n, but the cost of a whole stage does.
         n = self.n if self.method == "stages" else 0
         return self.policy.name, type(problem.law), problem.grid.sizes, n, self.stop is None
 
     def guess(self) -> float:
-        """Seconds that a run takes, roughly: whole stages cost by the arm, steps 100 ns each."""
+        """A rough estimate of a run's seconds: by the arm for whole stages, 100 ns per step."""
         if self.method == "stages":
             return 1e-4 + 1e-8 * self.problem.arms
         return 1e-7 * self.n
 
     def probe(self) -> tuple[float, float]:
-        """Seconds that a run takes, by playing a little; and how long it took to find out."""
+        """The seconds that a run takes, measured by playing a little; and the time this took."""
         n = self.n
         if self.method == "steps" and self.stop is None:
             n = min(n, 1000 + 4 * self.problem.arms)
@@ -349,7 +350,7 @@ class Series:
                 if took >= PROBE_LEAST or n == self.n:
                     return took * self.n / n, spent
                 n = min(4 * n, self.n)
-        except Exception:  # its cells will say why
+        except Exception:  # its cells will report the error
             return 0.0, spent
 
     def __str__(self) -> str:

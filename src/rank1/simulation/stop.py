@@ -1,9 +1,9 @@
-"""When a run ends before its n steps: rules that look after every pull.
+"""Rules that can end a run before its n steps; they look after every pull.
 
-A policy may have a rule of its own, `OwnRule`: its state says when it is done. Any other rule is an
-immutable value with `start(grid)`, which returns a state: a NamedTuple of arrays with
-`learn(arm, reward)` and `may_stop(state)`, which compile and of which the second is given the
-policy's state, and `leader()`, the arm that the run names.
+A policy may have its own rule, `OwnRule`: its state says when it is done. Any other rule is an
+immutable value with `start(grid)`, which returns a state: a NamedTuple of arrays with the
+compilable methods `learn(arm, reward)` and `may_stop(state)`, which gets the policy's state, and
+with `leader()`, the arm that the run names.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ done = method("done")
 
 
 class StopRule(Protocol):
-    """What ends a run. Two rules are the same if their `repr` and their code are."""
+    """A stopping rule. Two rules are the same if their `repr` and their code are."""
 
     def start(self, grid: Grid) -> Any:
-        """Its state before the first pull."""
+        """The rule's state before the first pull."""
 
 
 @dataclass(frozen=True)
 class OwnRule:
-    """The policy's own rule: a run ends when its state is done, and names what `best` does."""
+    """The policy's own rule: a run ends when the policy's state is done, and names its best arm."""
 
     def start(self, grid: Grid) -> Own:
-        """All there is to know is in the policy's state."""
+        """An empty state: everything needed is in the policy's state."""
         return Own(np.zeros(0))
 
 
@@ -46,7 +46,7 @@ class Own(NamedTuple):
     nothing: NDArray[np.float64]
 
     def learn(self, arm: int, reward: float) -> None:
-        """A reward of an arm."""
+        """Do nothing."""
 
     def may_stop(self, state: Any) -> bool:
         """Whether the policy's state is done."""
@@ -54,33 +54,33 @@ class Own(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What the rule of `rank1.stopping` has seen."""
+    """What the rule of `rank1.stopping` has seen so far."""
 
     watch: Watch
 
     def learn(self, arm: int, reward: float) -> None:
-        """A reward of an arm."""
+        """Count a reward of an arm."""
         note_report(self.watch, arm, reward)
 
     def may_stop(self, state: Any) -> bool:
-        """Whether the leader is the best arm, at the confidence asked for."""
+        """Whether the leader is the best arm at the requested confidence."""
         return may_stop(self.watch)
 
     def leader(self) -> int:
-        """The arm of the largest mean."""
+        """The arm with the largest mean."""
         return max(int(self.watch.at[0].leader), 0)
 
 
 class Never(NamedTuple):
-    """The state of no rule: nothing is looked at."""
+    """A rule that never stops."""
 
     nothing: NDArray[np.float64]
 
     def learn(self, arm: int, reward: float) -> None:
-        """A reward of an arm."""
+        """Do nothing."""
 
     def may_stop(self, state: Any) -> bool:
-        """Whether a run ends: it doesn't."""
+        """Always false."""
         return False
 
 
@@ -89,7 +89,7 @@ NEVER = Never(np.zeros(0))
 
 @dataclass(frozen=True)
 class BestArmRule:
-    """The rule of `rank1.stopping`: it ends a run when the leader may be called best."""
+    """The rule of `rank1.stopping`: end a run when the leader can be declared the best."""
 
     confidence: float
     tolerance: float = 0.0
@@ -99,6 +99,6 @@ class BestArmRule:
     rule: str = "kt"
 
     def start(self, grid: Grid) -> Evidence:
-        """Its state before the first pull."""
+        """The rule's state before the first pull."""
         level = self.confidence, self.tolerance, self.rank_one
         return Evidence(start_watch(grid.sizes, *level, self.rule))

@@ -1,4 +1,4 @@
-"""Finished cells on disk: runs of a series under a key that says all they depend on."""
+"""Finished cells on disk: runs of a series under a key that covers everything they depend on."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from rank1.simulation.block import Block
 
 __all__ = ["Store"]
 
-#: Part of every cell's digest: to be raised when the layout of the files changes.
+#: Part of every cell's digest: change it when the layout of the files changes.
 LAYOUT = b"rank1 cell 4\n"
-#: Seconds after which what a killed process was writing is removed.
+#: Seconds after which the unfinished file of a killed process is removed.
 ABANDONED = 3600.0
 
 _NAME = re.compile(r"([0-9a-f]{38,})\.(\d+)-(\d+)\.cell")
 
 
 class Store:
-    """A folder of cells. Several processes may use it at once: a file is there whole or not at all.
+    """A folder of cells. Processes can share it: a file is either complete or absent.
 
-    A cell holds some runs of a series, and its name says which: however the work was cut before,
-    what was played is found again. Nothing is written before the first `put`, so that a finished
-    store may be read-only.
+    A cell holds some runs of a series, and its name says which: runs are found again however the
+    work was cut before. Nothing is written before the first `put`, so a finished store can be
+    read-only.
 
     >>> import tempfile
     >>> store = Store(tempfile.mkdtemp())
@@ -46,28 +46,28 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         if not isinstance(folder, str | os.PathLike):
-            raise InputTypeError("store", folder, "the name of a folder")
+            raise InputTypeError("store", folder, "the path of a folder")
         self.folder = Path(folder)
         if os.path.exists(folder) and not os.path.isdir(folder):
             got = f"{str(folder)!r}, which is a file"
             raise InputError("store", folder, "a folder", got=got)
 
     def check_writable(self) -> None:
-        """Find out before long work that its cells can't be kept."""
+        """Check, before long work, that cells can be stored."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             check_writable(self.folder / "a.cell")
         except OSError as error:
             reason = str(error.strerror or error)
-            expected = "a folder that may be written to"
+            expected = "a writable folder"
             raise InputError("store", str(self.folder), expected, reason) from None
 
     def path(self, key: str, runs: range) -> str:
-        """Where a cell lies."""
+        """The path of a cell."""
         return f"{self.folder}{os.sep}{key[:2]}{os.sep}{key[2:]}.{runs.start}-{runs.stop}.cell"
 
     def finished(self, keys: Iterable[str]) -> dict[str, list[range]]:
-        """The runs of each series that are kept, as the names of the files say."""
+        """The stored runs of each series, according to the names of the files."""
         found: dict[str, list[range]] = {key: [] for key in keys}
         for shard in {key[:2] for key in found}:
             try:
@@ -84,9 +84,9 @@ class Store:
         return found
 
     def load(self, key: str, runs: range, cells: Sequence[range] | None = None) -> dict[int, Block]:
-        """Those of the runs that are kept, by the first run of each block; none is there twice.
+        """The stored ones among these runs, as disjoint blocks keyed by their first run.
 
-        `cells` is what `finished` says of this series. A damaged cell counts as not there.
+        `cells` is what `finished` returned for this series. A damaged cell counts as missing.
         """
         blocks: dict[int, Block] = {}
         at = runs.start
@@ -102,9 +102,9 @@ class Store:
         return blocks
 
     def get(self, key: str, runs: range) -> Block | None:
-        """A cell that is finished; None where there is none, or no file of ours that is whole.
+        """A finished cell; None if it is missing, damaged or not a regular file.
 
-        A folder, a pipe, a link or a file that may not be read in its place isn't ours.
+        A folder, a pipe, a link or an unreadable file in its place isn't ours.
         """
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
@@ -124,24 +124,24 @@ class Store:
         return _unpacked(body) if _cell_digest(key, runs, body) == digest else None
 
     def put(self, key: str, runs: range, block: Block) -> None:
-        """Keep a finished cell.
+        """Store a finished cell.
 
-        It isn't forced onto the disk, which would take longer than many a cell: if the power fails,
-        the digest tells what was cut short. A link in its place is replaced, not followed.
+        It isn't synced to disk, which would take longer than many a cell: after a power failure,
+        the digest reveals truncated files. A link in its place is replaced, not followed.
         """
         path = Path(self.path(key, runs))
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(OSError):
             mode = path.lstat().st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
-                return  # somebody's folder or pipe: the cell isn't kept, and is played again
+                return  # a foreign folder or pipe: the cell isn't stored, and is played again
         body = _packed(block)
         with whole_file(path, sync=False, follow=False) as temporary:
             temporary.write_bytes(_cell_digest(key, runs, body) + body)
 
 
 def _packed(block: Block) -> bytes:
-    """A line that says what follows, then the arrays."""
+    """A line that describes what follows, then the arrays."""
     arrays = {name: np.ascontiguousarray(array) for name, array in block.arrays.items()}
     told = " ".join(
         f"{name}:{array.dtype.str}:{','.join(map(str, array.shape))}"
@@ -168,12 +168,12 @@ def _unpacked(body: bytes) -> Block:
 
 
 def _cell_digest(key: str, runs: range, body: bytes) -> bytes:
-    """Of what a cell holds, and of whose it is: a copy under another name isn't taken."""
+    """A digest of a cell's contents and name, so that a renamed copy isn't accepted."""
     return hashlib.sha256(LAYOUT + f"{key} {runs}".encode() + body).digest()[:16]
 
 
 def _remove_abandoned(path: Path) -> None:
-    """What a killed process was writing; not what another one writes at this moment."""
+    """Remove the unfinished file of a killed process, but not one that is being written now."""
     with contextlib.suppress(OSError):
         if time.time() - path.lstat().st_mtime > ABANDONED:
             path.unlink()

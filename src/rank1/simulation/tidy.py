@@ -1,12 +1,12 @@
-"""One file format for runs: a tidy Parquet file, with a row for each run and checkpoint.
+"""One file format for runs: a tidy Parquet file, with one row per run and checkpoint.
 
-Columns: problem, its settings and its sides (how many levels each has), policy and its settings, n,
-run, step, expected_regret, realised_regret, and the arm that the run recommends at its end,
-best_arm, by its number in row-major order. A setting that something doesn't have is null there; one
-that is neither a number nor a word is JSON. A policy's setting that is called like another column
-has `policy_` before its name.
+Columns: problem, its settings and its sides (their numbers of levels), policy and its settings, n,
+run, step, expected_regret, realised_regret, and best_arm, the number (in row-major order) of the
+arm that the run recommends at its end. A setting that doesn't apply is null; one that is neither a
+number nor a word is JSON. A policy's setting with the name of another column gets the prefix
+`policy_`.
 
-The metadata says the rest: what was planned, which runs are missing, and a SHA-256 digest of the
+The metadata has the rest: what was planned, which runs are missing, and a SHA-256 digest of the
 whole file, which every reader checks.
 """
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["REGRETS", "Part", "Tidy", "frame_of", "read_tidy", "write_tidy"]
 
-#: Version of the layout: a program refuses a file of a later one instead of misreading it.
+#: Version of the layout: a program rejects a file with a later version instead of misreading it.
 FORMAT = 4
-#: Files of this one, for two sides only, have best_row and best_column in place of best_arm.
+#: Files of this version, for two sides only, have best_row and best_column instead of best_arm.
 TWO_SIDES = 3
-#: Rows that are put together before they are written.
+#: Rows written at a time.
 BATCH = 200_000
 REGRETS = ("expected_regret", "realised_regret")
 FIXED = ("problem", "sides", "policy", "n", "run", "step", *REGRETS, "best_arm")
-#: A longer list of numbers is told by its digest.
+#: A longer list of numbers is replaced by its digest.
 MAX_JSON = 2000
 
 _DIGEST = re.compile(rb'"rank1-sha256": "([0-9a-f]{64})"')
@@ -49,7 +49,7 @@ _ZEROS = b"0" * 64
 
 
 class Part(NamedTuple):
-    """The runs of one series, as a file has them."""
+    """The runs of one series, as stored in a file."""
 
     #: Name, sides and settings of the problem; see `problem_document`.
     problem: Mapping[str, Any]
@@ -57,19 +57,19 @@ class Part(NamedTuple):
     settings: Mapping[str, Any]
     n: int
     checkpoints: NDArray[np.int64]
-    #: By the number of their first run.
+    #: By their first run.
     blocks: Mapping[int, Block]
 
 
 class Tidy(NamedTuple):
-    """A file that was opened: rows are read when they are asked for."""
+    """An open file; rows are read when needed."""
 
     frame: pl.LazyFrame
     facts: dict[str, Any]
 
 
 def write_tidy(path: str | os.PathLike[str], parts: Sequence[Part], facts: dict[str, Any]) -> int:
-    """Write runs a batch at a time; the file appears when it is whole. Returns the rows."""
+    """Write runs in batches, and put the complete file in place. Returns the number of rows."""
     import polars as pl
     from polars.io.plugins import register_io_source
 
@@ -80,8 +80,8 @@ def write_tidy(path: str | os.PathLike[str], parts: Sequence[Part], facts: dict[
             register_io_source(lambda *_: _frames(parts, table), schema=schema).sink_parquet(
                 temporary, metadata={"rank1": json.dumps(told)}
             )
-        except pl.exceptions.PolarsError as error:  # so it calls a full disk, in many words
-            with temporary.open("ab") as file:  # what the disk itself says
+        except pl.exceptions.PolarsError as error:  # a full disk, described in many words
+            with temporary.open("ab") as file:  # raises the system's own error
                 file.write(bytes(100_000))
             raise OSError(str(error).splitlines()[0]) from None
         _seal(temporary)
@@ -91,7 +91,7 @@ def write_tidy(path: str | os.PathLike[str], parts: Sequence[Part], facts: dict[
 
 
 def frame_of(parts: Sequence[Part], facts: dict[str, Any]) -> Tidy:
-    """What a file of these runs would hold, without writing one."""
+    """What a file of these runs would contain, without writing it."""
     import polars as pl
 
     table, schema, told = _table(parts)
@@ -101,7 +101,7 @@ def frame_of(parts: Sequence[Part], facts: dict[str, Any]) -> Tidy:
 
 
 def read_tidy(path: str | os.PathLike[str]) -> Tidy:
-    """Open a file that `write_tidy` wrote, and check that every bit of it is as written."""
+    """Open a file that `write_tidy` wrote, and check that it is undamaged."""
     import polars as pl
 
     path = Path(path)
@@ -109,9 +109,9 @@ def read_tidy(path: str | os.PathLike[str]) -> Tidy:
         what = f"path must name a file of results, got {os.fspath(path)!r}"
         raise MissingFileError(what, path=os.fspath(path))
     try:
-        # Before anything else reads the file: what is damaged may break its readers in many ways.
+        # Before anything else reads the file: damaged data can break its readers in many ways.
         if (found := _file_digest(path)) is not None and found.told != found.true:
-            raise ValueError("its bits are not those that were written")
+            raise ValueError("its checksum is wrong")
         facts = json.loads(pl.read_parquet_metadata(path)["rank1"])
         if facts["format"] in (TWO_SIDES, FORMAT) and found is None:
             raise ValueError("it has no digest")
@@ -119,8 +119,8 @@ def read_tidy(path: str | os.PathLike[str]) -> Tidy:
         frame.collect_schema()
     except (Exception, pl.exceptions.PanicException) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        hint = f"{reason}; it may have been cut short or damaged: make it anew"
-        raise InputError("path", os.fspath(path), "a whole file of results", hint) from None
+        hint = f"{reason}; it may be truncated or damaged: create it again"
+        raise InputError("path", os.fspath(path), "a complete file of results", hint) from None
     if facts["format"] not in (TWO_SIDES, FORMAT):
         got = f"format {facts['format']} in {os.fspath(path)!r}"
         expected = f"a file of format {TWO_SIDES} or {FORMAT}"
@@ -130,18 +130,18 @@ def read_tidy(path: str | os.PathLike[str]) -> Tidy:
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """There is no file of this name."""
+    """There is no file at this path."""
 
 
 class _FileDigest(NamedTuple):
-    #: Where it stands in the file, what it says, and what it should say.
+    #: Its position in the file, the stored digest, and the correct one.
     place: int
     told: str
     true: str
 
 
 def _file_digest(path: Path) -> _FileDigest | None:
-    """The digest of a file; None where it has none, as in files that aren't ours."""
+    """The digest of a file; None if it has none, because it isn't ours."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as bits:
         matches = [(match.start(1), match[1]) for match in _DIGEST.finditer(bits)]
         if len(matches) != 1:
@@ -157,7 +157,7 @@ def _file_digest(path: Path) -> _FileDigest | None:
 
 def _seal(path: Path) -> None:
     if (found := _file_digest(path)) is None:
-        expected = "without the word rank1-sha256, which files have once"
+        expected = "without the word rank1-sha256, which a file must contain exactly once"
         raise InputError("settings", None, expected, got="one with it")
     with path.open("rb+") as file:
         file.seek(found.place)
@@ -165,7 +165,7 @@ def _seal(path: Path) -> None:
 
 
 def _table(parts: Sequence[Part]) -> tuple[pl.DataFrame, dict[str, Any], dict[str, Any]]:
-    """A row of settings for each part, the file's schema, and what columns are settings of."""
+    """A row of settings for each part, the file's schema, and which columns are settings."""
     import polars as pl
 
     of_problem = _names(part.problem["settings"] for part in parts)

@@ -31,20 +31,20 @@ class Side:
     #: Confidence bounds of each of those lines.
     lower: Floats
     upper: Floats
-    #: The expected reward that each interval should hold (ū_ℓ or v̄_ℓ of the paper's proof).
+    #: The expected reward that each interval should contain (ū_ℓ or v̄_ℓ of the paper's proof).
     expected: Floats
-    #: Which line was eliminated, and by which.
+    #: Eliminated lines, each with the line that eliminated it.
     eliminated: dict[int, int]
 
     @property
     def held(self) -> bool:
-        """Whether every interval holds the expected reward."""
+        """Whether every interval contains the expected reward."""
         return bool(np.all((self.lower <= self.expected) & (self.expected <= self.upper)))
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage that has ended."""
+    """A completed stage."""
 
     number: int
     #: n_ℓ: observations of each line by the end of the stage.
@@ -65,18 +65,18 @@ class Trace:
     K: int
     L: int
     stages: list[Stage]
-    #: What remained at the end.
+    #: The lines that remained at the end.
     rows: list[int]
     columns: list[int]
     best_pair: tuple[int, int] = field(default=(0, 0))
 
     @property
     def held(self) -> bool:
-        """Whether every interval of every stage held."""
+        """Whether every interval of every stage contained its expected reward."""
         return all(stage.rows.held and stage.columns.held for stage in self.stages)
 
     def plot(self) -> Figure:
-        """Rows and columns disappearing over time, and the intervals that decided it."""
+        """Plot how rows and columns disappear over time, and the intervals that decided it."""
         from rank1.plots import plot_trace
 
         return plot_trace(self)
@@ -89,16 +89,16 @@ class Trace:
 
 
 def trace_of(series: Series, run: int) -> Trace:
-    """Play a run again, and read its stages off its last state.
+    """Play a run again, and read its stages from its final state.
 
     The policy's state must have `history()`, as `EliminationState` does.
     """
     policy = series.policy
     if not hasattr(smallest_start(policy, series.problem, series.n), "history"):
-        raise InputError("policy", policy, "an elimination policy to be traced", got=policy.label)
+        raise InputError("policy", policy, "an elimination policy, for a trace", got=policy.label)
     played = series.play_run(run)
     problem, K, L = played.problem, series.problem.K, series.problem.L
-    # The problem's own numbers of rows and columns, which a run may have in another order.
+    # The problem's own numbers of rows and columns; a run may have them in another order.
     names = [np.arange(K), np.arange(L)]
     if isinstance(problem, Shuffled):
         names = problem.orders

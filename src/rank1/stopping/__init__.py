@@ -1,11 +1,11 @@
-"""When may one stop? Evidence that is valid however the arms were chosen and whenever one looks.
+"""Stopping rules: evidence that is valid however arms are chosen and whenever you look.
 
-Plain functions over counts, so that they serve on anybody's data: `verdict` says whether the
-leading arm may be called best, `relative_intervals` and `effects` draw the same evidence so that
-picture and verdict never disagree, and `mean_intervals` bounds every mean. A `Watch` is the
-form for a look after every report, also from compiled code.
+Plain functions over counts, which work on any data: `verdict` says whether the leading arm can be
+declared the best, `relative_intervals` and `effects` show the same evidence, so that picture and
+verdict never disagree, and `mean_intervals` bounds every mean. A `Watch` allows a look after every
+report, also from compiled code.
 
-All rest on one fact about two arms, see `rank1.stopping.evalues`.
+All of them rest on one fact about two arms, see `rank1.stopping.evalues`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""How strongly the counts of two arms speak against «b may be better than a».
+"""How strong the evidence from the counts of two arms is against «b may be better than a».
 
-An arm's counts are s and f: its rewards in [0, 1] added up, and one minus them. For means (p, q) of
-a and b let M(p, q) = KT_a·KT_b / (p^s_a·(1 − p)^f_a·q^s_b·(1 − q)^f_b), where KT = B(s + ½, f + ½)/
-B(½, ½) is the likelihood under the mixture of Krichevsky and Trofimov. At the true means M is a
-supermartingale that begins at 1, however the arms are chosen, so that with probability 1 − 1/c it
-never reaches c. A *null* is a set of means (p, q), and its e-value is E = inf M over the null:
-where E ≥ c, the null is rejected, and a true one is rejected with probability at most 1/c, at any
-time. Nulls here are of the form «q is at least some increasing function of p», and are numbered:
+The counts of an arm are s and f: the sums of its rewards in [0, 1], and of one minus them. For
+means (p, q) of a and b let M(p, q) = KT_a·KT_b / (p^s_a·(1 − p)^f_a·q^s_b·(1 − q)^f_b), where KT =
+B(s + ½, f + ½)/B(½, ½) is the likelihood under the mixture of Krichevsky and Trofimov. At the true
+means M is a supermartingale that starts at 1, however the arms are chosen, so with probability
+1 − 1/c it never reaches c. A *null* is a set of means (p, q), and its e-value is E = inf M over the
+null: if E ≥ c, the null is rejected, and a true one is rejected with probability at most 1/c, at
+any time. Nulls here have the form «q is at least some increasing function of p», with a number:
 
 - k ≥ 1: q ≥ p·(1 + margin/p)^(1/k). On a grid of rank one an arm x that differs from a on k sides
   has the mean p·∏ q_d/p, where q_d is the mean of the neighbour of a with x's level of side d. So
@@ -44,7 +44,7 @@ HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 @jit
 def _half(x: float) -> float:
-    """The rest of Stirling's formula: log Γ(x + ½) − x·log x + x − ½·log 2π."""
+    """The remainder of Stirling's formula: log Γ(x + ½) − x·log x + x − ½·log 2π."""
     if x >= SERIES_FROM:
         y = 1.0 / (x * x)
         series = -1 / 24 + y * (7 / 2880 - y * (31 / 40320 - y * (127 / 215040)))
@@ -54,7 +54,7 @@ def _half(x: float) -> float:
 
 @jit
 def _whole(x: float) -> float:
-    """Likewise log Γ(x + 1) − x·log x + x − ½·log 2πx, for x > 0."""
+    """The same for log Γ(x + 1) − x·log x + x − ½·log 2πx, x > 0."""
     if x >= SERIES_FROM:
         y = 1.0 / (x * x)
         series = 1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680)))
@@ -64,9 +64,10 @@ def _whole(x: float) -> float:
 
 @jit
 def log_price(s: float, f: float) -> float:
-    """What not knowing the mean costs: log KT(s, f) less the largest log-likelihood; at most 0.
+    """The price of not knowing the mean: log KT(s, f) minus the largest log-likelihood; at most 0.
 
-    By Stirling's formula nearly all of either cancels, so this is exact also for large counts.
+    Computed by Stirling's formula, in which nearly all of both cancels, so it is exact for large
+    counts, too.
     """
     n = s + f
     if n == 0.0:
@@ -76,7 +77,7 @@ def log_price(s: float, f: float) -> float:
 
 @jit
 def log_loss(s: float, f: float, p: float) -> float:
-    """N·kl(mean, p): how much log-likelihood p loses against the mean."""
+    """N·kl(mean, p): the log-likelihood that p loses against the mean."""
     n = s + f
     loss = 0.0
     if (s > 0.0 and p <= 0.0) or (f > 0.0 and p >= 1.0):
@@ -90,7 +91,7 @@ def log_loss(s: float, f: float, p: float) -> float:
 
 @jit
 def least_of(null: int, margin: float, p: float) -> float:
-    """The least q for which (p, q) is in the null."""
+    """The smallest q for which (p, q) is in the null."""
     if null == RATIO:
         return margin * p
     if null == DIFFERENCE:
@@ -102,7 +103,7 @@ def least_of(null: int, margin: float, p: float) -> float:
 
 @jit
 def edge_of(null: int, margin: float, q: float) -> tuple[float, float, float]:
-    """The largest p for which (p, q) is in the null, and its derivatives by q."""
+    """The largest p for which (p, q) is in the null, and its derivatives in q."""
     if null == RATIO:
         return q / margin, 1.0 / margin, 0.0
     if null == DIFFERENCE:
@@ -115,8 +116,8 @@ def edge_of(null: int, margin: float, q: float) -> tuple[float, float, float]:
         return q * q / (root + half), q / root, half * half / (root * root * root)
     if q <= 0.0:
         return 0.0, 0.0, 0.0
-    # (k − 1)·log p + log(p + margin) = k·log q. By x = log(p/q) the left side is convex with a
-    # slope of k − 1 to k, so that Newton's steps from above fall towards the solution.
+    # (k − 1)·log p + log(p + margin) = k·log q. As a function of x = log(p/q) the left side is
+    # convex with a slope of k − 1 to k, so Newton's steps from above fall towards the solution.
     x, ratio = 0.0, margin / q
     if ratio > 1.0:
         x = -math.log(ratio) / (null - 1)
@@ -125,7 +126,7 @@ def edge_of(null: int, margin: float, q: float) -> tuple[float, float, float]:
         weight = ratio / (y + ratio)
         step = ((null - 1) * x + math.log(y + ratio)) / (null - weight)
         x -= step
-        if not step > 1e-8:  # what is left is at most the square of it
+        if not step > 1e-8:  # the remaining error is at most its square
             break
     p = q * math.exp(x)
     weight = margin / (p + margin)
@@ -156,14 +157,14 @@ def _slopes(s: float, f: float, p: float) -> tuple[float, float]:
 def likeliest(
     null: int, margin: float, s_a: float, f_a: float, s_b: float, f_b: float
 ) -> tuple[float, float]:
-    """The means (p, q) of the null that have the largest likelihood.
+    """The means (p, q) of the null with the largest likelihood.
 
-    If the empirical means are in the null, it is they. Else it is a point of the null's edge, where
-    p is a function of q; along it the log-likelihood is concave in q, because log p is concave in q
-    and p is convex. Its maximum lies between where b alone and where a alone has its own.
+    If the empirical means are in the null, they are the result. Otherwise it is a point on the
+    null's edge, where p is a function of q; along it the log-likelihood is concave in q, because
+    log p is concave in q and p is convex. Its maximum lies between those of b alone and a alone.
     """
     n_a, n_b = s_a + f_a, s_b + f_b
-    # Where nothing is known, the null may have what suits it best.
+    # Without data, an arm has the mean that suits the null best.
     mean_a = s_a / n_a if n_a > 0.0 else 0.0
     mean_b = s_b / n_b if n_b > 0.0 else 1.0
     if n_a > 0.0 and n_b > 0.0 and margin == (1.0 if null == RATIO else 0.0):
@@ -189,7 +190,7 @@ def likeliest(
         else:
             high = q
         step = -first / second if second < 0.0 else 0.0
-        # What this step would still add to the log-likelihood.
+        # How much this step would still add to the log-likelihood.
         if not abs(step * first) > 1e-14 or high - low <= 4e-16 * high:
             break
         q += step

@@ -1,4 +1,4 @@
-"""Either kind of evidence about two arms, and the margin at which a null is rejected by it."""
+"""Both kinds of evidence about two arms, and the margin at which they reject a null."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rank1.stopping.sharp import log_sharp
 
 __all__ = ["KT", "SHARP", "evidence", "kind_of", "largest_margin"]
 
-#: Kinds of evidence, see `evalues` and `sharp`, in the order of their names.
+#: Kinds of evidence, see `evalues` and `sharp`; `RULES` has their names in the same order.
 RULES = ("kt", "sharp")
 KT, SHARP = 0, 1
 
 
 def kind_of(rule: Any) -> int:
-    """The kind of evidence that a rule goes by.
+    """The kind of evidence with this name.
 
     >>> kind_of("sharp") == SHARP
     True
@@ -48,10 +48,10 @@ def largest_margin(
     s_b: float,
     f_b: float,
 ) -> float:
-    """The least margin of (low, high] at which the null is rejected, log E ≥ threshold; or high.
+    """The smallest margin in (low, high] at which the null is rejected, log E ≥ threshold; or high.
 
-    It must not be rejected at `low`. E grows with the margin, because the null shrinks. The margin
-    that is returned is rejected, unless no margin is. By false position (with the Illinois rule) on
+    It must not be rejected at `low`. E grows with the margin, because the null shrinks. The
+    returned margin is rejected, unless none is. Uses false position (with the Illinois rule) on
     √(log E + the price), which is nearly a straight line.
     """
     price = 0.0 if kind == SHARP else log_price(s_a, f_a) + log_price(s_b, f_b)
@@ -65,7 +65,7 @@ def largest_margin(
     moved = 0
     for k in range(200):
         margin = low - below * (high - low) / (above - below) if above > below else low
-        if k % 8 == 7 or not low < margin < high:  # the bracket must shrink, whatever happens
+        if k % 8 == 7 or not low < margin < high:  # make sure that the bracket shrinks
             margin = 0.5 * (low + high)
         if high - low <= 1e-12 * (abs(low) + abs(high)) or not low < margin < high:
             break

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit, kernel_for
-from rank1.counts import tables, two_sides
-from rank1.grid import Grid
+from rank1.counts import distinct, tables
+from rank1.grid import Grid, two_sides
 from rank1.stopping.evalues import DIFFERENCE, RATIO, log_price
 from rank1.stopping.evidence import evidence, largest_margin
-from rank1.stopping.rule import leader_of, rule_of
+from rank1.stopping.rule import Rule, compared, leader_of, rule_of
 
 __all__ = ["Effects", "RelativeIntervals", "effects", "mean_intervals", "relative_intervals"]
 
@@ -22,13 +23,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+#: The number of events of `compiled.kernel_for` that take as long as finding a margin.
+MARGINS = 10
+
 
 @jit
 def _upper(
     kind: int, null: int, pivot: float, threshold: float,
     s_a: float, f_a: float, s_b: float, f_b: float,
 ) -> float:  # fmt: skip
-    """The least margin at which a null is rejected; at most `pivot` exactly if it is so there."""
+    """The smallest margin at which a null is rejected; at most `pivot` iff it is rejected there."""
     low = -1.0 if null == DIFFERENCE else 0.0
     if evidence(kind, null, pivot, s_a, f_a, s_b, f_b) >= threshold:
         return largest_margin(kind, null, low, pivot, threshold, s_a, f_a, s_b, f_b)
@@ -48,52 +52,65 @@ def _reach(
     kind: int, null: int, pivot: float, threshold: float,
     s_a: float, f_a: float, s_b: float, f_b: float,
 ) -> float:  # fmt: skip
-    """How far above the leader an arm may be to which this one leads; its own margin if below 0."""
+    """How far an arm reached via this one may exceed the leader; its own margin if below 0."""
     if evidence(kind, null, 0.0, s_a, f_a, s_b, f_b) >= threshold:
         return _upper(kind, DIFFERENCE, 0.0, threshold, s_a, f_a, s_b, f_b)
     return _upper(kind, null, pivot, threshold, s_a, f_a, s_b, f_b)
 
 
-def _relative(
+def _uppers(
     s: Floats,
     f: Floats,
-    leader: int,
-    others: Ints,
+    s_a: float,
+    f_a: float,
     kind: int,
     null: int,
     threshold: float,
     tolerance: float,
-    lower: Floats,
     upper: Floats,
     reach: Floats,
 ) -> None:
-    """Fill in differences to the leader's mean; `upper` and `reach` for `others` alone."""
-    s_a, f_a = float(s[leader]), float(f[leader])  # Python's floats are faster than NumPy's
-    for b in others:
-        s_b, f_b = float(s[b]), float(f[b])
+    """The most by which arms with these counts may exceed the leader, and their reach."""
+    for b in range(len(s)):
+        s_b, f_b = float(s[b]), float(f[b])  # Python's floats are faster than NumPy's
         upper[b] = _upper(kind, DIFFERENCE, tolerance, threshold, s_a, f_a, s_b, f_b)
         if null != DIFFERENCE:
             reach[b] = _reach(kind, null, tolerance, threshold, s_a, f_a, s_b, f_b)
+
+
+def _lowers(
+    s: Floats, f: Floats, s_a: float, f_a: float, kind: int, threshold: float, lower: Floats
+) -> None:
+    """The least by which arms with these counts exceed the leader."""
     for b in range(len(s)):
-        if b != leader:
-            lower[b] = -_upper(kind, DIFFERENCE, 0.0, threshold, float(s[b]), float(f[b]), s_a, f_a)
+        lower[b] = -_upper(kind, DIFFERENCE, 0.0, threshold, float(s[b]), float(f[b]), s_a, f_a)
+
+
+def _above(s: Floats, f: Floats, made: Rule, leader: int) -> tuple[Ints, Floats, Floats]:
+    """The leader's neighbours, the most by which they may exceed it, and their reach."""
+    others, s_b, f_b, which = compared(s, f, leader, made.grid)
+    upper, reach = np.full((2, len(s_b)), -np.inf)
+    first, level = (float(s[leader]), float(f[leader])), (made.threshold, made.tolerance)
+    kernel = kernel_for(_uppers, work=len(s_b) * MARGINS)
+    kernel(s_b, f_b, *first, made.kind, made.null, *level, upper, reach)
+    return others, upper[which], reach[which]
 
 
 @dataclass(frozen=True)
 class RelativeIntervals:
-    """Every arm beside the leader; what `relative_intervals` returns."""
+    """Every arm compared with the leader, from `relative_intervals`."""
 
-    #: Its levels.
+    #: The leader's levels.
     leader: tuple[int, ...]
-    #: The leader's mean plus the tolerance. An arm is out where `upper` is at most this.
+    #: The leader's mean plus the tolerance. An arm is ruled out if its `upper` is at most this.
     mark: float
-    #: Of the counts' shape. The leader's own interval is its mean alone.
+    #: Shaped like the counts. The leader's own interval is just its mean.
     lower: Floats
     upper: Floats
 
     @property
     def out(self) -> Bools:
-        """Which arms are out. If all but the leader are, and only then, one may stop."""
+        """Which arms are ruled out. You may stop if and only if all but the leader are."""
         out = self.upper <= self.mark
         out[self.leader] = False
         return out
@@ -107,14 +124,14 @@ def relative_intervals(
     rank_one: bool = True,
     rule: str = "kt",
 ) -> RelativeIntervals:
-    """An interval for every arm that lies below the leader's mark exactly where the arm is out.
+    """An interval for every arm that lies below the leader's mark iff the arm is ruled out.
 
-    `upper` is the leader's mean plus the most by which the arm's mean may exceed the leader's; so
-    the picture is of *differences to the leader*, which is what stopping is about, and separation
-    is seen exactly when `verdict` with the same arguments says «stop». An arm that differs from the
-    leader on several sides is compared through the leader's neighbours with one of its levels each,
-    if rank one is assumed, and directly if not. For a given leader all intervals hold at once, at
-    any time, with probability `confidence` for the upper ends, and likewise for the lower ones.
+    `upper` is the leader's mean plus the most by which the arm's mean may exceed it. So the picture
+    shows *differences to the leader*, which is what stopping is about, and the intervals separate
+    exactly when `verdict` with the same arguments says «stop». If rank one is assumed, an arm that
+    differs from the leader on several sides is compared through the leader's neighbours that have
+    one of its levels; otherwise directly. For a given leader all upper ends hold at once, at any
+    time, with probability `confidence`; so do all lower ends.
 
     Parameters
     ----------
@@ -136,17 +153,18 @@ def relative_intervals(
     s, f = won.ravel(), lost.ravel()
     made = rule_of(won.shape, confidence, tolerance, rank_one, rule)
     leader, mark = leader_of(s, f), made.tolerance
-    lower, upper, reach = np.zeros(s.size), np.zeros(s.size), np.full(s.size, -np.inf)
-    others = made.grid.neighbours(leader)
-    level = made.kind, made.null, made.threshold, mark
-    kernel_for(_relative, work=s.size)(s, f, leader, others, *level, lower, upper, reach)
+    others, uppers, reaches = _above(s, f, made, leader)
+    upper = np.zeros(s.size)
     if made.null != DIFFERENCE:
-        beyond = _over_sides(reach, made.grid, leader)
-        beyond[others] = upper[others]
-        upper = beyond
-    trials = s[leader] + f[leader]
-    mean = s[leader] / trials if trials > 0 else math.nan
-    # Adding the mean rounds; which arms are out must not depend on it.
+        upper = reduce(np.maximum.outer, _lines(reaches, made.grid, leader)).ravel()
+    upper[others] = uppers
+    s_b, f_b, which = distinct(s, f)
+    least, (s_a, f_a) = np.empty(len(s_b)), (float(s[leader]), float(f[leader]))
+    kernel = kernel_for(_lowers, work=len(s_b) * MARGINS)
+    kernel(s_b, f_b, s_a, f_a, made.kind, made.threshold, least)
+    lower = least[which]
+    mean = s_a / (s_a + f_a) if s_a + f_a > 0 else math.nan
+    # Adding the mean rounds, which must not change which arms are ruled out.
     below = np.minimum(mean + upper, mean + mark)
     above = np.maximum(mean + upper, np.nextafter(mean + mark, 2))
     drawn = np.where(upper <= mark, below, above)
@@ -158,25 +176,41 @@ def relative_intervals(
     return RelativeIntervals(at, float(mean + mark), lower.reshape(shape), drawn.reshape(shape))
 
 
-def _over_sides(reach: Floats, grid: Grid, leader: int) -> Floats:
-    """For each arm the largest reach of the leader's neighbours that have one of its levels."""
+def _lines(reaches: Floats, grid: Grid, leader: int) -> list[Floats]:
+    """The reach of the leader's neighbours, by side and level; its own levels add nothing."""
+    sides = np.split(reaches, np.cumsum([size - 1 for size in grid.sizes])[:-1])
     levels = grid.levels(leader)
-    lines = np.broadcast_to(-np.inf, grid.sizes)
-    for side in range(len(levels)):
-        at = tuple(slice(None) if side == d else level for d, level in enumerate(levels))
-        line = reach.reshape(grid.sizes)[at]
-        lines = np.maximum(lines, line.reshape([-1] + [1] * (len(levels) - side - 1)))
-    return np.array(lines).ravel()
+    return [np.insert(side, level, -np.inf) for side, level in zip(sides, levels, strict=True)]
+
+
+def ruled_out(
+    successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95, tolerance: float = 0.0
+) -> Bools:
+    """Which arms `relative_intervals` rules out, computed from the leader's neighbours alone.
+
+    >>> ruled_out([[300, 150], [90, 10]], [[300, 450], [210, 90]])
+    array([[False,  True],
+           [ True,  True]])
+    """
+    won, lost = tables(successes, failures)
+    s, f = won.ravel(), lost.ravel()
+    made = rule_of(won.shape, confidence, tolerance, rank_one=True)
+    leader = leader_of(s, f)
+    others, uppers, reaches = _above(s, f, made, leader)
+    lines = [line <= made.tolerance for line in _lines(reaches, made.grid, leader)]
+    out: Bools = reduce(np.logical_and.outer, lines).ravel()
+    out[others], out[leader] = uppers <= made.tolerance, False
+    return out.reshape(won.shape)
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Levels beside the leader's, side by side; what `effects` returns."""
+    """Levels compared with the leader's, for each side, from `effects`."""
 
-    #: Its levels.
+    #: The leader's levels.
     leader: tuple[int, ...]
-    #: For each side the effects of its levels, f[level]/f[leader's level], with their intervals:
-    #: an array of estimate, lower and upper end for each level.
+    #: For each side, the effects of its levels, f[level]/f[leader's level], with intervals: an
+    #: array with the estimate and the lower and upper end for each level.
     sides: tuple[Floats, ...]
 
     @property
@@ -191,14 +225,11 @@ class Effects:
 
 
 def _ratios(
-    s: Floats, f: Floats, leader: int, others: Ints, kind: int, threshold: float, found: Floats
+    s: Floats, f: Floats, s_a: float, f_a: float, kind: int, threshold: float, found: Floats
 ) -> None:
-    s_a, f_a = float(s[leader]), float(f[leader])
-    for k in range(len(others)):
-        s_b, f_b = float(s[others[k]]), float(f[others[k]])
-        if others[k] == leader:
-            found[k, 0] = found[k, 1] = found[k, 2] = 1.0
-            continue
+    """The means of arms with these counts relative to the leader's, with intervals."""
+    for k in range(len(s)):
+        s_b, f_b = float(s[k]), float(f[k])
         tried = s_b + f_b > 0.0 and s_a > 0.0
         found[k, 0] = s_b / (s_b + f_b) / (s_a / (s_a + f_a)) if tried else math.nan
         found[k, 1] = 1.0 / _upper(kind, RATIO, 1.0, threshold, s_b, f_b, s_a, f_a)
@@ -208,12 +239,12 @@ def _ratios(
 def effects(
     successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95, rule: str = "kt"
 ) -> Effects:
-    """How much worse than the leader's level is each other level of a side?
+    """How much worse each level of a side is than the leader's level, as a ratio.
 
-    In a grid of rank one a level's effect is the same whatever the other sides show. It is read off
-    the leader's neighbours here, because that is what the stopping rule looks at: a level's upper
-    end is at most 1 exactly where the neighbour that has it is out, at tolerance 0. Valid at any
-    time, like `relative_intervals`. (`rank1.fit` estimates effects from all arms, under a fixed
+    In a grid of rank one a level's effect doesn't depend on what the other sides show. It is
+    estimated from the leader's neighbours, like the stopping rule: a level's upper end is at most 1
+    exactly if the leader's neighbour with that level is ruled out, at tolerance 0. Valid at any
+    time, like `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed
     design.)
 
     Parameters
@@ -233,19 +264,23 @@ def effects(
     s, f = won.ravel(), lost.ravel()
     made = rule_of(won.shape, confidence, 0.0, True, rule)
     leader, grid = leader_of(s, f), Grid(won.shape)
-    levels, by = grid.levels(leader), (made.kind, made.threshold)
-    found = [np.empty((size, 3)) for size in grid.sizes]
-    for level, stride, table in zip(levels, grid.strides, found, strict=True):
-        others = leader + (np.arange(len(table)) - level) * stride
-        kernel_for(_ratios, work=len(table))(s, f, leader, others, *by, table)
+    levels, found = grid.levels(leader), []
+    by = float(s[leader]), float(f[leader]), made.kind, made.threshold
+    for level, size, stride in zip(levels, grid.sizes, grid.strides, strict=True):
+        others = leader + (np.arange(size) - level) * stride
+        s_b, f_b, which = distinct(s[others], f[others])
+        table = np.empty((len(s_b), 3))
+        kernel_for(_ratios, work=len(s_b) * MARGINS)(s_b, f_b, *by, table)
+        found.append(table[which])
+        found[-1][level] = 1.0
     return Effects(levels, tuple(found))
 
 
 def _ends(won: Floats, lost: Floats, least: Floats, edge: float) -> Floats:
     """Where, between the mean and an edge of [0, 1], p loses `least` in log-likelihood."""
-    n = won + lost
+    n = np.maximum(won + lost, 1e-9)  # also works for untried arms
     inside, outside = won / n, np.full(len(n), edge)
-    never = won if edge == 0.0 else lost  # without any of these, p may reach the edge
+    never = won if edge == 0.0 else lost  # if there are none, p may reach the edge
 
     def loss(p: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -253,7 +288,7 @@ def _ends(won: Floats, lost: Floats, least: Floats, edge: float) -> Floats:
         return np.where(won > 0, parts[0], 0.0) + np.where(lost > 0, parts[1], 0.0)
 
     kept = (never == 0) & (loss(outside) < least)
-    for _ in range(54):  # halvings: as exact as a double
+    for _ in range(54):  # halvings, to full double precision
         middle = 0.5 * (inside + outside)
         within = loss(middle) < least
         inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
@@ -263,22 +298,22 @@ def _ends(won: Floats, lost: Floats, least: Floats, edge: float) -> Floats:
 def mean_intervals(
     successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """Intervals that hold all the arms' means, at any time, with the given probability.
+    """Intervals that contain all the arms' means, at any time, with the given probability.
 
-    They say how well each mean is known. That two of them overlap does not mean that the rule can't
-    tell the arms apart; for that there is `relative_intervals`.
+    They show how well each mean is known. If two of them overlap, the rule may still be able to
+    distinguish the arms; see `relative_intervals` for that.
 
     Parameters
     ----------
     successes, failures
         Arrays of counts, as for `verdict`.
     confidence
-        Of all intervals together; above 0 and below 1.
+        The joint confidence of all intervals, above 0 and below 1.
 
     Returns
     -------
     tuple
-        Lower and upper ends, of the counts' shape.
+        Lower and upper ends, shaped like the counts.
 
     Examples
     --------
@@ -297,13 +332,8 @@ def mean_intervals(
     """
     s, f = tables(successes, failures)
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
-    lower, upper = np.zeros(s.size), np.ones(s.size)
-    tried = np.flatnonzero(s + f)
-    # Many arms have the same counts. As complex numbers they are sorted faster than as columns.
-    both, which = np.unique(s.ravel()[tried] + 1j * f.ravel()[tried], return_inverse=True)
-    won, lost = both.real, both.imag
+    won, lost, which = distinct(s.ravel(), f.ravel())
     prices = np.array([log_price(*each) for each in zip(won.tolist(), lost.tolist(), strict=True)])
     least = math.log(s.size / (1 - confidence)) - prices
-    lower[tried] = _ends(won, lost, least, 0.0)[which]
-    upper[tried] = _ends(won, lost, least, 1.0)[which]
-    return lower.reshape(s.shape), upper.reshape(s.shape)
+    lower, upper = (_ends(won, lost, least, edge)[which].reshape(s.shape) for edge in (0.0, 1.0))
+    return lower, upper

@@ -2,19 +2,19 @@
 
 A look costs next to nothing, because
 
-- one comparison below the threshold, the *witness*, is enough to go on, and reports of arms
+- one comparison below the threshold, the *witness*, is enough to continue, and reports of arms
   other than the leader and the witness don't change it;
 - a report of either moves log E by a bounded amount. If (p, q) was the likeliest point of the
   null when log E was last computed, E is at most M(p, q) ever after (see `evalues`), and a report x
   of a multiplies M(p, q) by at most x·P/p + (1 − x)·(1 − P)/(1 − p), where P = (s + ½)/(n + 1).
-  The logarithm of that is at most the number less 1. So a bound on log E is kept up to date by a
-  few multiplications, and log E itself is computed only when the bound reaches the threshold. With
-  the evidence of `sharp`, likewise, log E is at most log E⁺_a(p) + log E⁻_b(q), which a report x
-  raises by at most x·c + (1 − x)·d, with c and d the most that a reward of 1 and of 0 can add;
-- the leader is the winner of a tournament over the means, in which a new mean plays log₂(arms)
-  matches at most.
+  The logarithm of that is at most the number minus 1. So a few multiplications keep a bound on log
+  E up to date, and log E itself is computed only when the bound reaches the threshold. Similarly,
+  with the evidence of `sharp`, log E is at most log E⁺_a(p) + log E⁻_b(q), which a report x raises
+  by at most x·c + (1 − x)·d, where c and d are the most that a reward of 1 and of 0 can add;
+- the leader is the winner of a tournament over the means, in which a new mean plays at most
+  log₂(arms) matches.
 
-The answer is that of `verdict(...).stop` at every look.
+The answer equals `verdict(...).stop` at every look.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ Floats = NDArray[np.float64]
 
 #: The bound is a sum of rounded numbers; this is far more than all their errors.
 SLACK = 1e-6
-#: Stands for 1/0, so that nothing is NaN: zero times this is zero.
+#: Replaces 1/0, so that nothing is NaN: zero times this is zero.
 HUGE = 1e300
 
 AT = record(
-    "leader",  # the arm of the largest mean, -1 before any report
+    "leader",  # the arm with the largest mean, -1 before any report
     "witness",  # the arm whose comparison is known to fall short, or -1
-    "place",  # where the witness stands among the arms to be compared
+    "place",  # the position of the witness among the arms to compare
     "kind",  # of evidence, see `rank1.stopping.evidence`
     margin=float,
     threshold=float,
@@ -62,7 +62,7 @@ SIDE = record("levels", "stride")
 
 
 class Watch(NamedTuple):
-    """Counts of the arms, the tournament of their means, and what the rule needs beside them."""
+    """Counts of the arms, the tournament of their means, and what else the rule needs."""
 
     at: NDArray[Any]  # see `AT`
     sides: NDArray[Any]  # see `SIDE`: of the grid on which the leader is compared with neighbours
@@ -83,7 +83,7 @@ def start_watch(
     Parameters
     ----------
     sizes
-        How many levels each side has.
+        The number of levels of each side.
     confidence, tolerance, rank_one, rule
         As for `verdict`.
 
@@ -109,7 +109,7 @@ def start_watch(
 
 
 def report(watch: Watch, arm: int, reward: float) -> None:
-    """A reward in [0, 1] of an arm has come in; anything else is an `InputError`."""
+    """Add a reward in [0, 1] of an arm; raises an `InputError` for anything else."""
     arms = len(watch.successes)
     if not 0 <= arm < arms:
         raise InputError("arm", arm, f"in 0 … {arms - 1}")
@@ -118,7 +118,7 @@ def report(watch: Watch, arm: int, reward: float) -> None:
 
 @inlined
 def note_report(watch: Watch, arm: int, reward: float) -> None:
-    """The same for what has been checked, also in compiled code."""
+    """Like `report` but unchecked; works in compiled code."""
     at = watch.at[0]
     s, f = watch.successes[arm], watch.failures[arm]
     if arm == at.leader or arm == at.witness:
@@ -141,7 +141,7 @@ def note_report(watch: Watch, arm: int, reward: float) -> None:
 
 @inlined
 def may_stop(watch: Watch) -> bool:
-    """Whether one may stop now: `verdict(...).stop` for the counts so far."""
+    """Whether you may stop now: `verdict(...).stop` for the counts so far."""
     if watch.at[0].bound < watch.at[0].threshold - SLACK:
         return False
     return find_witness(watch)
@@ -149,7 +149,7 @@ def may_stop(watch: Watch) -> bool:
 
 @jit
 def find_witness(watch: Watch) -> bool:
-    """Look for a comparison that falls short, from the last one on; True if there is none."""
+    """Look for a comparison that falls short, starting at the last one; True if there is none."""
     at, sides = watch.at[0], watch.sides
     s, f = watch.successes, watch.failures
     if len(s) == 1:
@@ -195,7 +195,7 @@ def _inverse(x: float) -> float:
 
 @jit
 def _compared(sides: NDArray[Any], leader: int, place: int) -> int:
-    """The arm at this place among the levels of all sides, beside the leader; or the leader."""
+    """The arm to compare at this place, going through the levels of all sides; or the leader."""
     for d in range(len(sides)):
         levels, stride = sides[d].levels, sides[d].stride
         if place < levels:

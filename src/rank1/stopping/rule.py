@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import kernel_for
-from rank1.counts import tables
+from rank1.counts import distinct, tables
 from rank1.grid import Grid
 from rank1.stopping.evalues import DIFFERENCE
 from rank1.stopping.evidence import evidence, kind_of
@@ -22,24 +22,24 @@ __all__ = ["Rule", "Verdict", "leader_of", "log_e_value", "rule_of", "verdict"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: About how many take as long in Python as what `compiled.kernel_for` calls an event.
+#: The number of comparisons that take as long in Python as an event of `compiled.kernel_for`.
 COMPARISONS = 20
 
 
 class Rule(NamedTuple):
-    """What a rule is made of."""
+    """The parts of a stopping rule."""
 
-    #: What log E must reach in every comparison.
+    #: The value that log E must reach in every comparison.
     threshold: float
     tolerance: float
     #: The leader is compared with its neighbours on this grid.
     grid: Grid
-    #: Of evidence, see `rank1.stopping.evidence`.
+    #: The kind of evidence, see `rank1.stopping.evidence`.
     kind: int
 
     @property
     def null(self) -> int:
-        """The null to reject: over how many sides the best arm may differ, see `evalues`."""
+        """The null to reject: on how many sides the best arm may differ, see `evalues`."""
         return len(self.grid.sizes)
 
 
@@ -48,8 +48,8 @@ def rule_of(
 ) -> Rule:
     """The rule for a grid of these sizes.
 
-    With rank one, comparisons are along the sides that have a choice; any grid is a grid of one
-    side, with a level for each arm.
+    With rank one, comparisons are along the sides with more than one level; without, the grid has
+    one side, with a level for each arm.
     """
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
     tolerance = checks.number("tolerance", tolerance, 0, 1, below=True)
@@ -61,23 +61,25 @@ def rule_of(
 
 
 def leader_of(successes: Floats, failures: Floats) -> int:
-    """The arm of the largest mean among those with a report; of several, the first."""
-    trials = successes + failures
-    with np.errstate(invalid="ignore"):
-        return int(np.where(trials > 0, successes / trials, -1.0).argmax())
+    """The arm with the largest mean among those with a report; the first, if tied."""
+    tried = np.flatnonzero((successes > 0) | (failures > 0))
+    if not len(tried):
+        return 0
+    return int(tried[(successes[tried] / (successes[tried] + failures[tried])).argmax()])
 
 
-def _weakest(
-    s: Floats, f: Floats, leader: int, others: Ints, kind: int, null: int, margin: float
-) -> tuple[float, int]:
-    """The least log E of the leader's comparisons, and with which arm."""
-    least, weakest = math.inf, -1
-    s_a, f_a = float(s[leader]), float(f[leader])  # Python's floats are faster than NumPy's
-    for b in others:
-        value = evidence(kind, null, margin, s_a, f_a, float(s[b]), float(f[b]))
-        if value < least or weakest < 0:
-            least, weakest = value, b
-    return least, weakest
+def compared(s: Floats, f: Floats, leader: int, grid: Grid) -> tuple[Ints, Floats, Floats, Ints]:
+    """The arms to compare a leader with, their distinct counts, and the index of each arm's."""
+    others = grid.neighbours(leader)
+    return others, *distinct(s[others], f[others])
+
+
+def _evidence(
+    s: Floats, f: Floats, s_a: float, f_a: float, kind: int, null: int, margin: float, found: Floats
+) -> None:
+    """The log E of the leader's comparisons with arms that have these counts."""
+    for b in range(len(s)):  # Python's floats are faster than NumPy's
+        found[b] = evidence(kind, null, margin, s_a, f_a, float(s[b]), float(f[b]))
 
 
 def _one(kind: int, null: int, margin: float, s: Floats, f: Floats) -> float:
@@ -105,7 +107,7 @@ def log_e_value(
     -------
     float
         If the statement is true, this reaches log c with probability at most 1/c, at any time and
-        however the arms are chosen. Below 0 where the other arm does look that much better.
+        however the arms are chosen. Below 0 if the other arm does look that much better.
 
     Examples
     --------
@@ -132,17 +134,17 @@ def log_e_value(
 
 @dataclass(frozen=True)
 class Verdict:
-    """May one stop, and why; what `verdict` returns. Arms are given by their levels."""
+    """Whether you may stop, and why, from `verdict`. Arms are given by their levels."""
 
-    #: Whether the leader may be called best (up to the tolerance).
+    #: Whether the leader can be declared the best (up to the tolerance).
     stop: bool
-    #: The arm of the largest mean, the first of several, and that mean (NaN without a report).
+    #: The arm with the largest mean (the first, if tied), and that mean (NaN without a report).
     leader: tuple[Any, ...]
     mean: float
     #: The arm whose comparison with the leader is weakest, and its log E; None if there is none.
     weakest: tuple[Any, ...] | None
     log_e: float
-    #: What log E must reach in every comparison.
+    #: The value that log E must reach in every comparison.
     threshold: float
     confidence: float
     tolerance: float
@@ -156,7 +158,7 @@ class Verdict:
         return self.reason_with(lambda *levels: str(levels))
 
     def reason_with(self, name: Callable[..., str]) -> str:
-        """The verdict in words, with arms called by `name(*levels)`.
+        """The verdict in words, with arms named by `name(*levels)`.
 
         >>> from rank1 import stopping
         >>> v = stopping.verdict([30, 20], [70, 80])
@@ -175,23 +177,26 @@ class Verdict:
             return "go on: nothing is reported yet"
         other = name(*self.weakest)
         if self.stop and self.tolerance == 0:
-            return f"stop: {leader} is best at {level}, as it beats {beaten}; closest is {other}"
+            best = f"{leader} is best at {level}, because it beats {beaten}"
+            return f"stop: {best}; the closest is {other}"
         if self.stop:
             return (
                 f"stop: {leader} is within the tolerance of {self.tolerance:g} of the best at "
-                f"{level}; closest is {other}"
+                f"{level}; the closest is {other}"
             )
         if self.tolerance == 0:
             question = f"{other} may still be better than {leader}"
         elif self.rank_one:
-            question = f"with {other} in sight, {leader} may still be {self.tolerance:g} too low"
+            question = (
+                f"{leader} may still be {self.tolerance:g} below the best, judging by {other}"
+            )
         else:
             question = f"{other} may still be {self.tolerance:g} better than {leader}"
         return f"go on: {question}: {odds_of(self.log_e, self.threshold)}"
 
 
 def odds_of(log_e: float, threshold: float) -> str:
-    """How far the evidence has come, as the odds of a bet.
+    """The strength of the evidence, as the odds of a bet.
 
     >>> odds_of(-1.2, 3.0)
     'the evidence against that is 0.3 to 1, and 20 to 1 is needed'
@@ -212,41 +217,41 @@ def verdict(
     rank_one: bool = True,
     rule: str = "kt",
 ) -> Verdict:
-    """Whether one may stop and call the arm of the largest mean best.
+    """Whether you may stop and declare the arm with the largest mean the best.
 
-    However the arms were chosen, however late rewards came in, and however often one looks: on
-    grids of rank one (on any grid, if that is not assumed) the probability that this ever says
-    «stop» with a leader that is more than `tolerance` below the best is at most 1 − `confidence`.
+    However the arms were chosen, however late rewards arrived, and however often you look: on grids
+    of rank one (on any grid, if that is not assumed) the probability that this ever says «stop»
+    with a leader more than `tolerance` below the best is at most 1 − `confidence`.
 
     Parameters
     ----------
     successes, failures
-        Arrays of counts with an axis for each side, 1 to 16: K×L for two sides. A reward x in
-        [0, 1] adds x to one and 1 − x to the other.
+        Arrays of counts with one axis per side, 1 to 16: K×L for two sides. A reward x in [0, 1]
+        adds x to one and 1 − x to the other.
     confidence
         Above 0 and below 1.
     tolerance
-        How far below the best the leader may be; at least 0 and below 1.
+        How far the leader may be below the best; at least 0 and below 1.
     rank_one
-        Whether means are known to be products of a factor of at least 0 for each level. Then only
-        the leader's neighbours, which differ from it in one level, are compared with it (for two
-        sides: its row and column), else all other arms.
+        Whether means are known to be products of nonnegative factors, one for each level. Then the
+        leader is compared only with its neighbours, which differ from it in one level (for two
+        sides: its row and column); otherwise with all other arms.
     rule
         The evidence: "kt" is the mixture of Krichevsky and Trofimov; "sharp" needs about a quarter
-        fewer reports, but only for means that stay as they are, see the warning.
+        fewer reports, but only for means that stay constant, see the warning.
 
     Warnings
     --------
-    Either rule is proved for means that never change. Where all of them rise and fall together,
-    both can be wrong more often than promised, "sharp" more so. Don't use "sharp" on counts of live
+    Both rules are proved for means that never change. If all means rise and fall together, both can
+    be wrong more often than promised, especially "sharp". Don't use "sharp" on counts of live
     traffic, which has busy hours and seasons. See "Two kinds of evidence" in docs/stopping.md.
 
     Notes
     -----
-    An arm that isn't best has a neighbour that is at least as good, which is all that the error
-    probability rests on. It has a *better* one if the factors of all sides but one are strictly
-    positive. Where two sides have factors of 0, arms with both of them lie on a plateau of mean 0:
-    policies that move from neighbour to neighbour may not leave it.
+    The error probability relies only on this: an arm that isn't the best has a neighbour that is at
+    least as good. It has a *better* one if the factors of all sides but one are strictly positive.
+    If two sides have factors of 0, arms with both of them lie on a plateau of mean 0, which
+    policies that move from neighbour to neighbour may not leave.
 
     With a tolerance ε, let a be the leader and p its mean. If each of the D neighbours towards the
     best arm exceeds p by at most ε′, the best exceeds it by at most p·((1 + ε′/p)^D − 1), which is
@@ -257,18 +262,18 @@ def verdict(
     >>> from rank1 import stopping
     >>> successes, failures = [[300, 150], [90, 10]], [[300, 450], [210, 90]]
     >>> stopping.verdict(successes, failures).reason
-    'stop: (0, 0) is best at confidence 95%, as it beats every other pair of its row and column; closest is (1, 0)'
+    'stop: (0, 0) is best at confidence 95%, because it beats every other pair of its row and column; the closest is (1, 0)'
     >>> now = stopping.verdict([[30, 15], [9, 0]], [[30, 45], [21, 0]])
     >>> now.stop, now.weakest, round(now.log_e, 2), round(now.threshold, 2)
     (False, (1, 0), -2.55, 4.09)
     >>> round(stopping.verdict([[30, 15], [9, 0]], [[30, 45], [21, 0]], rule="sharp").log_e, 2)
     0.42
 
-    Three sides, of which the last two are tried beside the leader only:
+    Three sides, the last two of which were tried beside the leader only:
 
     >>> won, lost = [[[90, 20], [25, 0]], [[30, 0], [0, 0]]], [[[60, 80], [75, 0]], [[70, 0], [0, 0]]]
     >>> stopping.verdict(won, lost).reason
-    'stop: (0, 0, 0) is best at confidence 95%, as it beats every arm that differs from it in one level; closest is (1, 0, 0)'
+    'stop: (0, 0, 0) is best at confidence 95%, because it beats every arm that differs from it in one level; the closest is (1, 0, 0)'
 
     References
     ----------
@@ -284,19 +289,18 @@ def verdict(
     s, f = won.ravel(), lost.ravel()
     made = rule_of(won.shape, confidence, tolerance, rank_one, rule)
     leader = leader_of(s, f)
-    others = np.sort(made.grid.neighbours(leader))
-    work = len(others) // COMPARISONS
-    compared = s, f, leader, others, made.kind, made.null
-    log_least, weakest = kernel_for(_weakest, work=work)(*compared, made.tolerance)
-    stop = bool(log_least >= made.threshold)
-    trials = s[leader] + f[leader]
+    others, s_b, f_b, which = compared(s, f, leader, made.grid)
+    found, first = np.empty(len(s_b)), (float(s[leader]), float(f[leader]))
+    by = made.kind, made.null, made.tolerance
+    kernel_for(_evidence, work=len(s_b) // COMPARISONS)(s_b, f_b, *first, *by, found)
+    log_least, trials = float(found.min(initial=math.inf)), sum(first)
     grid = Grid(won.shape)
     return Verdict(
-        stop=stop,
+        stop=log_least >= made.threshold,
         leader=grid.levels(leader),
-        mean=float(s[leader] / trials) if trials > 0 else math.nan,
-        weakest=grid.levels(int(weakest)) if s.size > 1 else None,
-        log_e=float(log_least),
+        mean=first[0] / trials if trials > 0 else math.nan,
+        weakest=grid.levels(others[(found == log_least)[which]].min()) if s.size > 1 else None,
+        log_e=log_least,
         threshold=made.threshold,
         confidence=float(confidence),
         tolerance=made.tolerance,

@@ -65,12 +65,12 @@ class Levels:
         self.room = Grid(self.spec.room)
         self.grid = Grid([len(names) for names in self.labels.values()])
         self.shape = tuple(len(numbers) for numbers in self.living.values())
-        strides = Grid(self.shape).strides
+        self._strides = Grid(self.shape).strides
         #: By side: what each level adds to the policy's number of an arm; very negative if it
         #: doesn't live.
         self._places = []
         for numbers, size, stride in zip(
-            self.living.values(), self.grid.sizes, strides, strict=True
+            self.living.values(), self.grid.sizes, self._strides, strict=True
         ):
             places = np.full(size, -(2**55), np.int64)
             places[numbers] = np.arange(len(numbers)) * stride
@@ -99,6 +99,9 @@ class Levels:
         -1 for what isn't on the grid or doesn't live.
         """
         given: Ints = np.asarray(arms, np.int64)
+        if given.size == 1:  # as numbers: arrays of one would take eight times as long
+            table, one = self._place_of(given.item())
+            return np.full(given.shape, table), np.full(given.shape, one)
         tables, living = np.zeros_like(given), np.zeros_like(given)
         bad = (given < 0) | (given >= self.room.arms)
         for places, size, room, stride, own in zip(
@@ -112,10 +115,23 @@ class Levels:
             living += places[levels]
         return np.where(bad, -1, tables), np.where(bad | (living < 0), -1, living)
 
+    def _place_of(self, arm: int) -> tuple[int, int]:
+        table = living = 0
+        for places, size, room, stride, own in zip(
+            self._places, self.grid.sizes, self.room.sizes, self.room.strides, self.grid.strides,
+            strict=True,
+        ):  # fmt: skip
+            level = arm // stride % room
+            if not (0 <= arm < self.room.arms and level < size):
+                return -1, -1
+            table += level * own
+            living += places.item(level)
+        return table, max(living, -1)
+
     def arms_of(self, living: Iterable[int]) -> list[int]:
         """The log's numbers of the policy's arms."""
-        strides, found = Grid(self.shape).strides, []
-        sides = list(zip(self.living.values(), strides, self.room.strides, strict=True))
+        sides = list(zip(self.living.values(), self._strides, self.room.strides, strict=True))
+        found = []
         for arm in living:
             number = 0
             for levels, stride, outer in sides:

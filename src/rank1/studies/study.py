@@ -33,6 +33,7 @@ from rank1.studies.export import EXPORTED, event_lines, export_log, page_lines, 
 from rank1.studies.fitting import StudyFit, fit_of, read_material
 from rank1.studies.history import History, import_history
 from rank1.studies.outlook import forecast_of, personalise_of
+from rank1.studies.planning import is_due
 from rank1.studies.records import no_shares, take_records, take_rewards
 from rank1.studies.report import report_page
 from rank1.studies.spec import Spec, make_spec
@@ -365,11 +366,11 @@ class Study:
         return made[0] if count is None else made
 
     def tell(self, id: str, reward: float, guardrails: Mapping[str, float] | None = None) -> Report:
-        """The reward of a suggestion has come in, and the guardrails that came with it.
+        """Report the reward of a suggestion, and the guardrails that came with it.
 
-        The same report again gives the same answer. Another reward for the same id is a
-        ConflictError and changes nothing. UnknownSuggestionError, OtherStudyError and
-        CancelledError say what else may be wrong with an id.
+        A duplicate gets the same answer. Another reward for the same id, or other or additional
+        guardrails, raise ConflictError and change nothing. UnknownSuggestionError,
+        OtherStudyError and CancelledError say what else may be wrong with an id.
         """
         return self.tell_many([(id, reward, guardrails)])[0]
 
@@ -417,9 +418,13 @@ class Study:
         >>> study.close()
         """
         self._needs_shares()
-        if not self.look(lambda state, log: state.design is not None and state.design.versions):
-            self.access.transact(lambda work: None)  # the first version begins
-        return self.look(lambda state, log: shares_of(state))
+        if self.access.compute(lambda state, now: is_due(state.live, state.book)):
+            try:
+                self.access.transact(lambda work: None)  # the next version begins
+            except StorageError:  # where nothing may be written, the current one goes on
+                if not self.access.compute(lambda state, now: state.live.versions):
+                    raise
+        return self.access.compute(lambda state, now: shares_of(state))
 
     def record(
         self,
@@ -445,7 +450,7 @@ class Study:
         reward
             None if it comes later: see `reward`.
         guardrails
-            Second metrics, told with the reward.
+            Second metrics. They are told with the reward, and refused without one.
         """
         answer = self.record_many([(unit, version, levels, reward, guardrails)])[0]
         if isinstance(answer, Rank1Error):
@@ -466,7 +471,7 @@ class Study:
     def reward(
         self, unit: str, reward: float, guardrails: Mapping[str, float] | None = None
     ) -> Report:
-        """The reward of a unit's exposure has come in."""
+        """Report the reward of a unit's exposure, and its guardrails; duplicates as in `tell`."""
         answer = self.reward_many([(unit, reward, guardrails)])[0]
         if isinstance(answer, Rank1Error):
             raise answer

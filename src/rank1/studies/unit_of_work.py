@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from rank1.errors import Rank1Error, SnapshotError, StorageError
+from rank1.errors import ConflictError, Rank1Error, SnapshotError, StorageError
 from rank1.studies.events import WITH_DATA, Event, Events, Expiry, Kind, as_events
 from rank1.studies.planning import is_due, next_text
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
 from rank1.studies.state import StudyState, layout_of
 from rank1.studies.storage import Reader, Snapshot, Storage, StudyRow, Transaction
+from rank1.studies.storage.base import SideBySide
 
 __all__ = ["StudyAccess", "UnitOfWork", "fold_log"]
 
@@ -50,6 +51,8 @@ class StudyAccess:
                 raise log.damaged(f"event 1 of {study.name!r} is missing")
             self.spec: Spec = read_spec(created[0].data)
         self._state: StudyState | None = None
+        #: The arms that versions draw: see `records.DrawnArms`.
+        self.drawn: dict[int, Any] = {}
         #: The last event of which a snapshot is known to be kept.
         self._snapshot_seq = 0
         #: Held by the thread that works on the study.
@@ -66,6 +69,9 @@ class StudyAccess:
             try:
                 with self.turn:
                     return self._transact(work)
+            except ConflictError as error:  # with what was added without the lock
+                if not error.again or left == 0:
+                    raise
             except StorageError as error:
                 if not error.again or error.waited or left == 0:
                     raise
@@ -105,8 +111,7 @@ class StudyAccess:
         begun = UnitOfWork(self, log, self._caught_up(log))
         try:
             begun.expire()
-            if begun.state.design is not None and begun.state.design.stale:
-                begun.renew()
+            begun.renew()  # others may have added what makes it due
         except BaseException:
             self._state = None
             raise
@@ -134,6 +139,8 @@ class StudyAccess:
     def catch_up(self) -> tuple[StudyState, float]:
         """The state with what is new, which is folded after it was read; and the storage's time."""
         with self.turn:
+            if isinstance(self.storage, SideBySide):
+                self.storage.settle(self.study.id)
             state, kept = self._state, None
             with self.storage.reading() as log:
                 now = log.now(self.study.id)
@@ -222,6 +229,7 @@ class UnitOfWork:
     def __init__(self, access: StudyAccess, log: Transaction, state: StudyState) -> None:
         self.study, self.spec = access.study, access.spec
         self.log, self.state, self.begin = log, state, state.seq
+        self.drawn = access.drawn
         #: Whether the state may be ahead of what is stored.
         self.ahead = False
 

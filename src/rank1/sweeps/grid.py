@@ -24,11 +24,11 @@ from rank1.simulation.series import Series, checkpoints_of
 
 __all__ = ["EXAMPLE", "SweepGrid", "grid_of", "read_grid"]
 
-#: More is surely a mistake, and would take minutes only to be written down.
+#: The largest number of series; more are surely a mistake, and would take minutes just to list.
 MAX_SERIES = 1_000_000
-#: Levels of all sides of all problems together: more would not fit into memory.
+#: The largest total number of levels, over all sides and problems: more would not fit in memory.
 MAX_LEVELS = 100_000_000
-#: How rewards come in, for the whole grid: arguments of `Feedback.of`.
+#: How rewards arrive, for the whole grid: arguments of `Feedback.of`.
 FEEDBACK = ("delay", "missing", "batch", "drift", "forgetting")
 DEFAULTS = {"runs": 20, "seed": 1, "checkpoints": 100, "shuffle": False}
 #: A grid to start from: `rank1 sweep --example`.
@@ -103,12 +103,12 @@ def read_grid(path: str | os.PathLike[str]) -> SweepGrid:
     18
     """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")  # some editors put a mark at the start
+        text = Path(path).read_bytes().decode("utf-8-sig")  # some editors write a byte-order mark
         return grid_of(tomllib.loads(text))
     except (InputError, InputTypeError) as error:
         raise error.within(os.fspath(path)) from None
     except OSError as error:
-        raise _unreadable(path, "a TOML file that can be read", error.strerror) from None
+        raise _unreadable(path, "a readable TOML file", error.strerror) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise _unreadable(path, "TOML in UTF-8", str(error)) from None
     except RecursionError:
@@ -117,11 +117,11 @@ def read_grid(path: str | os.PathLike[str]) -> SweepGrid:
 
 def _unreadable(path: Any, expected: str, hint: str | None = None) -> InputError:
     place = os.fspath(path)
-    return InputError("the grid", place, expected, hint, got=repr(place))  # however long
+    return InputError("the grid", place, expected, hint, got=repr(place))  # not shortened
 
 
 def grid_of(given: Mapping[str, Any]) -> SweepGrid:
-    """The grid that plain values describe, as a TOML file has them.
+    """The grid that plain values describe, as read from a TOML file.
 
     >>> grid = grid_of({
     ...     "n": [1000, 2000],
@@ -218,19 +218,19 @@ def _tables(kind: str, given: Any) -> list[Table]:
         for key, other in ties.items():
             if other not in dimensions:
                 own = ", ".join(dimensions)
-                expected = f"equal to a setting that has values of its own ({own})"
+                expected = f"equal to a setting that has its own values ({own})"
                 raise InputError(key, "=" + other, expected).within(f"{kind} {name}")
         tables.append(Table(name, maker, dimensions, ties))
     return tables
 
 
 def _maker(kind: str, name: Any) -> Callable[..., Any]:
-    """What makes the problem or policy of this name."""
+    """The class or function that makes the problem or policy with this name."""
     return find_policy(name) if kind == "policy" else PROBLEMS[checks.one_of(kind, name, PROBLEMS)]
 
 
 def _dimension(name: str, value: Any, depth: int) -> list[Any]:
-    """The values of one setting: a list around what is itself `depth` lists deep, or a range."""
+    """The values of one setting: a list of values that are `depth` lists deep, or a range."""
     if isinstance(value, Mapping) and {"from", "to"} <= set(value):
         return list(_range(name, value))
     if not isinstance(value, list) or (depth and _depth(value) <= depth):
@@ -241,7 +241,7 @@ def _dimension(name: str, value: Any, depth: int) -> list[Any]:
 
 
 def _depth(value: Any) -> int:
-    # A list that begins with a word, such as ["beta", 2, 1], is one law of a factor.
+    # A list that begins with a word, such as ["beta", 2, 1], is the law of one factor.
     if not isinstance(value, list) or (value and isinstance(value[0], str)):
         return 0
     return 1 + max(map(_depth, value), default=0)
@@ -258,7 +258,7 @@ def _range(name: str, given: Mapping[str, Any]) -> Iterator[float]:
     high = checks.number(f"{name}: to", given["to"], low)
     if "step" in given:
         if log:
-            raise InputError(name, dict(given), "a range with count where log is true")
+            raise InputError(name, dict(given), "a range with count if log is true")
         step = checks.number(f"{name}: step", given["step"], 0, above=True)
         count = math.floor((high - low) / step + 1e-9) + 1
     else:
@@ -269,12 +269,12 @@ def _range(name: str, given: Mapping[str, Any]) -> Iterator[float]:
     whole = all(isinstance(given[key], int) for key in ("from", "to"))
     for k in range(count):
         value = low * (high / low) ** (k / max(count - 1, 1)) if log else low + k * step
-        value = float(f"{value:.12g}")  # 0.1 + 2·0.1 is 0.3 to whoever wrote it
+        value = float(f"{value:.12g}")  # 0.1 + 2·0.1 should be 0.3
         yield int(value) if whole and value.is_integer() else value
 
 
 def _levels(table: Table) -> int:
-    """Rows and columns of a table's problems, where K and L are settings: told before any is made.
+    """Rows and columns of a table's problems, if K and L are settings, without making the problems.
 
     >>> from rank1 import spike
     >>> _levels(Table("spike", spike, {"K": [2, 3], "p_u": [0.1, 0.2]}, {"L": "K"}))
@@ -291,7 +291,7 @@ def _levels(table: Table) -> int:
 
 
 def _too_large(levels: int, got: str) -> InputError:
-    expected = f"of at most {MAX_LEVELS:,} levels together, over all sides"
+    expected = f"of at most {MAX_LEVELS:,} levels in total, over all sides"
     return InputError("the problems of a grid", levels, expected, got=got)
 
 

@@ -1,4 +1,4 @@
-"""What sweeps give, and reading files of results."""
+"""Results of sweeps, and reading files of results."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ __all__ = ["Sweep", "load", "missing_of", "read_sweep"]
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Regret of every run of a grid, and which columns are settings of what."""
+    """Regret of every run of a grid, and which columns are settings."""
 
-    #: Tidy: a row for each run and checkpoint, read when it is asked for.
+    #: Tidy: one row per run and checkpoint, read when needed.
     frame: pl.LazyFrame = field(repr=False)
     problem_settings: list[str]
     policy_settings: list[str]
     runs: int
     seed: int
-    #: Runs that were planned and are not there: number of the series, first run, end.
+    #: Planned runs that are missing: number of the series, first run, end.
     missing: list[tuple[int, int, int]] = field(repr=False)
-    #: How many runs were planned in all.
+    #: The total number of planned runs.
     planned: int
-    #: Cells that failed, and why; known only to the call that played them.
+    #: Cells that failed, with the reasons; only available from the call that played them.
     failed: Sequence[tuple[RunCell, Failure]] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, tidy: Tidy, failed: Sequence[tuple[RunCell, Failure]] = ()) -> Sweep:
-        """From a file, or from what a file would hold."""
+        """From a file, or from what a file would contain."""
         facts = tidy.facts
         if "series" in facts:
             planned = facts["series"] * facts["runs"]
-        else:  # of `simulate`, whose runs are those that were finished
+        else:  # written by `simulate`, whose `runs` are those that were completed
             planned = sum(len(policy["runs"]) for policy in facts["policies"])
             planned += sum(stop - start for _, start, stop in facts["missing"])
         return cls(
@@ -59,7 +59,7 @@ class Sweep:
 
     @property
     def gap(self) -> str:
-        """How many runs are missing, in words; empty where none is."""
+        """How many runs are missing, in words; empty if none are."""
         missing = sum(stop - start for _, start, stop in self.missing)
         return f"{missing:,} of {self.planned:,} runs are missing" if missing else ""
 
@@ -72,7 +72,7 @@ class Sweep:
         return summary(self, shown, where)
 
     def plot(self, x: str = "step", y: str | None = None, **options: Any) -> Figure:
-        """Regret against a setting, or with `y` the policy that wins at each x and y.
+        """Plot regret against a setting, or with `y` the best policy at each x and y.
 
         Options are those of `rank1.sweeps.plots.plot_lines` and `plot_winners`.
         """
@@ -84,14 +84,14 @@ class Sweep:
 
 
 def read_sweep(path: str | os.PathLike[str]) -> Sweep:
-    """Open any file of results as a sweep; rows are read when they are asked for."""
+    """Open any file of results as a sweep; rows are read when needed."""
     return Sweep.of(read_tidy(path))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a file of results: what `Result.save` or `rank1 simulate --out` wrote, or a sweep's.
+    """Read a file of results, from `Result.save`, `rank1 simulate --out` or a sweep.
 
-    A `Result` comes back, or a `Sweep`. Every bit of the file is checked.
+    Returns a `Result` or a `Sweep`. The checksum of the file is verified.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def missing_of(path: Path, what: str) -> int | None:
-    """How many runs are missing from a file of this very sweep; None if it isn't one."""
+    """The number of runs missing from a file of this same sweep; None if it isn't one."""
     try:
         facts = read_tidy(path).facts
     except Rank1Error:

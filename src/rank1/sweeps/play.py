@@ -37,10 +37,10 @@ def sweep(
     Parameters
     ----------
     grid
-        A TOML file, the same as plain values, or a `SweepGrid`.
+        A TOML file, a dict with the same contents, or a `SweepGrid`.
     store
-        A folder in which finished cells are kept. The same call goes on where it was stopped;
-        sweeps and `simulate` may share a store.
+        A folder for finished cells. The same call continues where it was stopped; sweeps and
+        `simulate` can share a store.
     out
         A Parquet file for the result; see `rank1.load`.
     backend, jobs, address
@@ -91,7 +91,7 @@ def plan(grid: SweepGrid, store: Store | None = None, **options: Any) -> Plan[Se
 
 
 def parts_of(todo: Plan[Series]) -> list[Part]:
-    """What a file has of each series."""
+    """The contents of a file, for each series."""
     return [
         Part(
             problem_document(one.problem),
@@ -106,7 +106,7 @@ def parts_of(todo: Plan[Series]) -> list[Part]:
 
 
 def facts_of(grid: SweepGrid, todo: Plan[Series]) -> dict[str, Any]:
-    """What a file says of the whole."""
+    """The metadata of a file."""
     missing = [
         [number, part.start, part.stop]
         for number in range(len(todo.series))
@@ -125,7 +125,7 @@ def facts_of(grid: SweepGrid, todo: Plan[Series]) -> dict[str, Any]:
 def write_sweep(path: Path, grid: SweepGrid, todo: Plan[Series]) -> int:
     """Write the result of a sweep; returns the number of rows.
 
-    A file of the same sweep from which fewer runs are missing is not replaced: then nothing is
+    If there is a file of the same sweep with fewer missing runs, it is not replaced: nothing is
     written, and the number is 0.
     """
     facts, parts = facts_of(grid, todo), parts_of(todo)
@@ -140,7 +140,7 @@ def write_sweep(path: Path, grid: SweepGrid, todo: Plan[Series]) -> int:
 
 
 def _name_of(grid: SweepGrid) -> str:
-    """Tells one sweep from another."""
+    """A digest that identifies the sweep."""
     policies = [policy.label for policy in grid.policies]
     problems = [problem.digest for problem in grid.problems]
     what: tuple[Any, ...] = policies, problems, list(grid.n), grid.runs, grid.seed

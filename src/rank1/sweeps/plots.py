@@ -1,4 +1,4 @@
-"""Pictures of a sweep: regret against a setting, and who wins where."""
+"""Plots of a sweep: regret against a setting, and which policy wins where."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_lines", "plot_winners"]
 
-#: Panels side by side where there is one facet.
+#: The number of panels in a row if there is one facet.
 _ACROSS = 4
-#: The most values of a setting that have a tick each.
+#: The largest number of values of a setting that get a tick each.
 _TICKS = 8
 
 
@@ -35,10 +35,10 @@ def plot_lines(
     log_x: bool = False,
     log_y: bool = False,
 ) -> tuple[Figure, dict[str, Any]]:
-    """Mean regret against a setting, or the step, with bands of one standard error.
+    """Plot mean regret against a setting, or the step, with bands of one standard error.
 
-    A panel for each value of the facets: the first goes across, a second one down. A policy that
-    doesn't have the setting is a level line. Returns the figure, and what it shows as one document.
+    One panel for each value of the facets: the first goes across, the second down. A policy without
+    the setting is a horizontal line. Returns the figure, and its contents as a document.
     """
     from matplotlib.ticker import NullLocator
 
@@ -61,7 +61,7 @@ def plot_lines(
             if level:
                 at, mean, error = np.array(_span(rows[x])), mean.repeat(2), error.repeat(2)
             style = styles[name]
-            if x != "step" and not level:  # one value beside the other: each is to be seen
+            if x != "step" and not level:  # mark each value
                 style = style | {"marker": style["marker"] or ".", "markevery": 1}
             handles[name] = draw_curve(ax, at, mean, error, style, label=name, origin=x == "step")
             lines.append(
@@ -73,7 +73,7 @@ def plot_lines(
             ax.xaxis.set_minor_locator(NullLocator())
         ax.spines[["top", "right"]].set_visible(False)
         document.append({"facet": facet, "lines": lines})
-    if not log_y:  # when everything is drawn: panels share the axis
+    if not log_y:  # last, because the panels share the axis
         panels[0][0].set_ylim(bottom=0)
     figure.supxlabel(x, fontsize=10)
     figure.supylabel(f"{regret.capitalize()} regret", fontsize=10)
@@ -90,11 +90,10 @@ def plot_winners(
     where: Mapping[str, Any] | None = None,
     regret: str = "expected",
 ) -> tuple[Figure, dict[str, Any]]:
-    """The policy of least mean regret for each pair of values of two settings.
+    """Plot the policy with the smallest mean regret for each pair of values of two settings.
 
-    A square has the winner's colour and hatch. It is pale, with a ≈, where the second best is
-    within two standard errors of the difference. Returns the figure, and what it shows as one
-    document.
+    A square has the winner's colour and hatch. It is pale, with a ≈, if the second best is within
+    two standard errors of the difference. Returns the figure, and its contents as a document.
     """
     from matplotlib.collections import PatchCollection
     from matplotlib.lines import Line2D
@@ -155,7 +154,7 @@ def _rows(
     checks.one_of("regret", regret, ("expected", "realised"))
     shown = [*axes, *facets]
     if len(facets) > 2 or len(set(shown)) < len(shown):
-        expected = "two at most, and each setting shown once"
+        expected = "at most two, with each setting shown once"
         raise InputError("facets", facets, expected, got=", ".join(shown))
     rows = summary(sweep, shown, where)
     check_points(sweep, rows, shown)

@@ -23,19 +23,19 @@ CLEAR = 2.0
 def summary(
     sweep: Sweep, shown: Collection[str] = (), where: Mapping[str, Any] | None = None
 ) -> pl.DataFrame:
-    """A row for each combination of settings: runs, mean and standard error of both regrets.
+    """One row per combination of settings: runs, mean and standard error of both regrets.
 
-    Regret is that at the end, or with `step` among those shown, at every checkpoint. `label` is the
-    policy's name with every setting that isn't the default, but for those shown elsewhere.
+    Regret is that at the end or, if `step` is among `shown`, at every checkpoint. `label` is the
+    policy's name with every setting that isn't at its default, except for those shown elsewhere.
 
     Parameters
     ----------
     sweep
         From `read_sweep`.
     shown
-        Columns that something else than the label tells, such as the axis of a plot.
+        Columns shown by something other than the label, such as the axis of a plot.
     where
-        Values of settings, or lists of values, to which rows are kept.
+        Values of settings, or lists of values; other rows are dropped.
     """
     import polars as pl
 
@@ -59,7 +59,7 @@ def summary(
     rows = frame.group_by(keys, maintain_order=True).agg(means).collect()
     if rows.is_empty():
         raise InputError("where", where, "settings of some runs in the file")
-    # A label is the one name of a policy; its first word, apart, is what colours go by.
+    # A label identifies a policy with its settings; colours depend only on its first word.
     return rows.with_columns(
         pl.Series("label", _labels(rows, shown)),
         pl.Series("policy", [label.partition(":")[0] for label in rows["policy"]]),
@@ -67,7 +67,7 @@ def summary(
 
 
 def _is(name: str, value: Any) -> pl.Expr:
-    """Whether a column has a value. A policy's name stands for it with any settings."""
+    """Whether a column has a value. A policy's name matches it with any settings."""
     import polars as pl
 
     if name != "policy":
@@ -77,7 +77,7 @@ def _is(name: str, value: Any) -> pl.Expr:
 
 
 def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
-    """The wanted values of a column; each must be there."""
+    """The requested values of a column; each must exist."""
     import polars as pl
 
     there = frame.select(pl.col(name).unique(maintain_order=True)).collect()[name].drop_nulls()
@@ -113,7 +113,7 @@ def _without(label: str, hidden: Collection[str]) -> str:
 
 
 def check_points(sweep: Sweep, rows: pl.DataFrame, shown: Collection[str]) -> None:
-    """Check that a point of a picture stands for one problem and one n."""
+    """Check that each point of a plot is about one problem and one n."""
     import polars as pl
 
     hidden = [name for name in ("problem", *sweep.problem_settings, "n") if name not in shown]
@@ -126,7 +126,7 @@ def check_points(sweep: Sweep, rows: pl.DataFrame, shown: Collection[str]) -> No
 
 
 def winners(rows: pl.DataFrame, by: list[str], regret: str = "expected") -> pl.DataFrame:
-    """For each combination of `by`, the label of least mean regret.
+    """For each combination of `by`, the label with the smallest mean regret.
 
     `clear` says whether it is lower than the second's by two standard errors of their difference.
     """

@@ -1,12 +1,12 @@
-"""Try a policy or a problem of your own: what every one of rank1's must do, as plain functions.
+"""Test your own policy or problem: everything that rank1's own must do, as plain functions.
 
 >>> import rank1
 >>> from rank1.testing import check_policy, check_problem
 >>> check_policy(rank1.Uniform())
 >>> check_problem(rank1.Bernoulli([0.2, 0.9], [0.5, 0.7]))
 
-They return nothing, or raise an AssertionError that says what is wrong. In a test of pytest's, with
-a line a check:
+They return nothing, or raise an AssertionError that says what is wrong. To get one pytest result
+per check:
 
     from rank1.testing import POLICY_CHECKS
 
@@ -14,7 +14,7 @@ a line a check:
     def test_contract(check):
         check(Mine())
 
-`play_compiled` and `play_plain` show every choice of a run, to compare a fast version with a
+`play_compiled` and `play_plain` return every choice of a run, to compare a fast version with a
 literal one.
 """
 

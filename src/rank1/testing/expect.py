@@ -1,4 +1,4 @@
-"""Running checks one after another, and saying which one failed."""
+"""Run checks one after another, and say which one failed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["expect", "run_checks"]
 
 
 def expect(condition: Any, message: str) -> None:
-    """An AssertionError with this message, unless the condition holds; also under `python -O`."""
+    """Raise an AssertionError with this message unless the condition holds, even with `-O`."""
     if not condition:
         raise AssertionError(message)
 
 
 def run_checks(name: str, checks: Iterable[Callable[..., None]], *arguments: Any) -> None:
-    """All checks; whatever one raises becomes an AssertionError that names it."""
+    """Run all checks; anything that one raises becomes an AssertionError that names it."""
     for check in checks:
         try:
             check(*arguments)

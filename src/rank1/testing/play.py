@@ -1,4 +1,4 @@
-"""Playing runs so that every choice can be seen."""
+"""Play runs and record every choice."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Rewards = NDArray[np.float64]
 
 
 def play_compiled(state: Any, problem: Problem, n: int, seed: int) -> tuple[Arms, Rewards]:
-    """Arms and rewards of a run through the compiled loop, which changes the state.
+    """The arms and rewards of a run in the compiled loop, which changes the state.
 
-    `state` comes from a policy's `start`, or is any NamedTuple of arrays with a `choose` and an
-    `update` that compile.
+    `state` comes from a policy's `start`, or is any NamedTuple of arrays with compilable methods
+    `choose` and `update`.
 
     >>> import rank1
     >>> problem = rank1.Bernoulli([1.0, 0.0], [1.0])
@@ -41,7 +41,7 @@ def play_compiled(state: Any, problem: Problem, n: int, seed: int) -> tuple[Arms
 
 
 def play_plain(literal: Literal, problem: Problem, n: int, seed: int) -> tuple[Arms, Rewards]:
-    """The same in plain Python, from the same random numbers; for literal versions."""
+    """The same in plain Python, with the same random numbers; for literal versions."""
     rng, law = np.random.default_rng(seed), problem.law
     arms, rewards = np.zeros(n, np.int64), np.zeros(n)
     for t in range(n):

@@ -21,30 +21,30 @@ from rank1.testing.play import play_compiled
 
 __all__ = ["POLICY_CHECKS", "check_policy"]
 
-#: How many sides the grids have on which a policy for any number of sides is tried.
+#: The numbers of sides of the grids for policies that play any number of sides.
 SIDES: tuple[int, ...] = (2, 3)
-#: Random orders of asks and reports that each check tries.
+#: The number of random orders of asks and reports that each check tries.
 TRIALS = 30
 FACTORS = [0.9, 0.2, 0.5], [0.3, 0.8], [0.4, 0.9], [0.7, 0.6]
 
 
 def check_policy(policy: Policy, seed: int = 0) -> None:
-    """Try a policy with late, unordered and missing rewards, and all else that it promises.
+    """Test a policy with late, unordered and missing rewards, and everything else it promises.
 
     Parameters
     ----------
     policy
-        With any settings. It must be able to play grids of any size with rewards of 0 and 1, and
-        recommend the best arm of an easy one. It is tried on grids of two and of three sides; or
-        of as many as its `sides` says.
+        A policy with any settings. It must be able to play grids of any size with rewards of 0 and
+        1, and recommend the best arm of an easy one. It is tested on grids with two and three
+        sides, or with the number given by its `sides`.
     seed
-        Of the random numbers; the same seed, the same trials.
+        The seed of the random numbers; the same seed gives the same trials.
 
     Raises
     ------
     AssertionError
-        Which says what the policy should have done, and what it did. A mistake in its code is one
-        line: policy, method, file and line, cause.
+        Says what the policy should have done, and what it did. A mistake in its code is reported in
+        one line: policy, method, file and line, cause.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def check_policy(policy: Policy, seed: int = 0) -> None:
 
 
 def _problem(factors: Any) -> Problem:
-    """All problems are of one law, since each law is compiled anew."""
+    """All problems have the same law, because each law is compiled separately."""
     means = np.ones(())
     for side in factors:
         means = np.multiply.outer(means, side)
@@ -78,7 +78,7 @@ def _bytes(state: State) -> bytes:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether arrays are equal; numbers with fractions up to what compiled code rounds."""
+    """Whether arrays are equal; fractional numbers up to rounding in compiled code."""
     if one.dtype.names:
         return all(_same(one[name], other[name]) for name in one.dtype.names)
     if one.dtype.kind == "f":
@@ -87,7 +87,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _expect_same(state: State, other: State, when: str) -> None:
-    """All arrays but caches, which may differ."""
+    """Compare all arrays except caches, which may differ."""
     for (name, array), theirs in zip(
         state._asdict().items(), other._asdict().values(), strict=True
     ):
@@ -95,11 +95,11 @@ def _expect_same(state: State, other: State, when: str) -> None:
             expect(_same(array, theirs), f"{when} {name} is {theirs}, not {array}")
 
 
-# Two functions and not four: compiling each takes long for its state, however little it does.
+# Two functions, not four: compiling each takes long for its state, however little it does.
 
 
 def _tell_of(state: Any, arm: int, tag: int, reward: float) -> None:
-    """What a study does with a report; without a reward the pull is handed out."""
+    """What a study does with a report; a NaN reward means that the pull is handed out."""
     if np.isnan(reward):
         issued(state, arm, tag)
     elif expects(state, arm, tag):
@@ -107,7 +107,7 @@ def _tell_of(state: Any, arm: int, tag: int, reward: float) -> None:
 
 
 def _load(state: Any, arm: int, tag: int, count: int, total: float) -> None:
-    """Rewards by their number and sum; without any the pull is given back."""
+    """Load a number of rewards with this sum; if it is 0, give the pull back."""
     if count > 0:
         load(state, arm, count, total)
     else:
@@ -119,7 +119,7 @@ def _issue(state: State, pull: Pull) -> None:
 
 
 def _ask(state: State, rng: np.random.Generator) -> Pull:
-    """A pull that is known to lie on the grid."""
+    """Ask for a pull, and check that it lies on the grid."""
     pull, arms = ask(state, rng), int(state.limits[0].arms)
     expect(0 <= pull.arm < arms, f"there are {arms} arms, 0 … {arms - 1}, got {pull}")
     return pull
@@ -149,7 +149,7 @@ def is_an_immutable_value(policy: Policy, seed: int = 0) -> None:
 
 
 def is_told_the_truth_only_if_it_asks(policy: Policy, seed: int = 0) -> None:
-    """`start` takes what a live study knows, or refuses it if the policy declares `needs_truth`."""
+    """`start` works with what a live study knows, or rejects it if the policy `needs_truth`."""
     for problem in _problems(policy):
         known = known_of(policy, problem, 100)
         blind = type(known)(n=100, sides=known.grid)
@@ -163,7 +163,7 @@ def is_told_the_truth_only_if_it_asks(policy: Policy, seed: int = 0) -> None:
 
 
 def refuses_other_grids(policy: Policy, seed: int = 0) -> None:
-    """`start` refuses a grid of other sides than its `sides` says, and `check` says the same."""
+    """`start` and `check` reject a grid with another number of sides than `sides` says."""
     for sides in ([3], [3, 2], [3, 2, 2]):
         if policy.sides not in (None, len(sides)):
             for refuses in (policy.check, lambda grid: policy.start(_blank(policy, grid))):
@@ -213,7 +213,7 @@ def runs_as_it_is_written(policy: Policy, seed: int = 0) -> None:
 
 
 def compiles(policy: Policy, seed: int = 0) -> None:
-    """Its methods but `best` compile, and so must not allocate; `forget` where it has `load`."""
+    """All methods except `best` compile, so they must not allocate; `forget` if it has `load`."""
     problem = next(_problems(policy))
     state = _start(policy, problem)
     play_compiled(state, problem, 10, seed)
@@ -224,7 +224,7 @@ def compiles(policy: Policy, seed: int = 0) -> None:
 
 
 def starts_always_the_same(policy: Policy, seed: int = 0) -> None:
-    """`start` always gives the same state, which shares no memory with another."""
+    """`start` always returns the same state, which shares no memory with others."""
     for problem in _problems(policy):
         first, second = _start(policy, problem), _start(policy, problem)
         before = _bytes(second)
@@ -256,7 +256,7 @@ def takes_rewards_late_unordered_or_never(policy: Policy, seed: int = 0) -> None
 
 
 def takes_a_thousand_asks_before_any_report(policy: Policy, seed: int = 0) -> None:
-    """A batch of 1,000 pulls is handed out before the first reward comes in."""
+    """A batch of 1,000 pulls can be handed out before the first reward arrives."""
     for problem in _problems(policy):
         state, rng = _start(policy, problem), np.random.default_rng(seed)
         pulls = [_ask(state, rng) for _ in range(1000)]
@@ -269,7 +269,7 @@ def takes_a_thousand_asks_before_any_report(policy: Policy, seed: int = 0) -> No
 
 
 def goes_on_past_the_horizon(policy: Policy, seed: int = 0) -> None:
-    """More than n pulls may be asked for."""
+    """It can be asked for more than n pulls."""
     for problem in _problems(policy):
         state, rng = _start(policy, problem, n=30), np.random.default_rng(seed)
         for _ in range(500):
@@ -278,7 +278,7 @@ def goes_on_past_the_horizon(policy: Policy, seed: int = 0) -> None:
 
 
 def makes_the_choices_of_the_loop(policy: Policy, seed: int = 0) -> None:
-    """Asked one pull at a time, it makes the choices of the simulation's loop."""
+    """Asked for one pull at a time, it makes the same choices as in the simulation loop."""
     n = 300
     for problem in _problems(policy):
         last, state = _start(policy, problem, n), _start(policy, problem, n)
@@ -295,7 +295,7 @@ def makes_the_choices_of_the_loop(policy: Policy, seed: int = 0) -> None:
 
 
 def is_the_same_when_it_is_folded(policy: Policy, seed: int = 0) -> None:
-    """Told of pulls and rewards, a state is the one that chose the pulls."""
+    """A state that is told of pulls and rewards equals the state that chose the pulls."""
     for problem in _problems(policy):
         for trial in range(TRIALS):
             rng = np.random.default_rng((seed, trial))
@@ -338,7 +338,7 @@ def takes_any_pull_that_it_is_told_of(policy: Policy, seed: int = 0) -> None:
 
 
 def takes_counts_for_rewards(policy: Policy, seed: int = 0) -> None:
-    """Where it has `load`: it learns as much from it as from single rewards of 0 and 1."""
+    """If it has `load`: it learns the same from it as from single rewards of 0 and 1."""
     for problem in _problems(policy):
         single, loaded = _start(policy, problem), _start(policy, problem)
         if not has_counts(single):
@@ -371,7 +371,7 @@ def takes_counts_for_rewards(policy: Policy, seed: int = 0) -> None:
 
 
 def goes_on_from_a_snapshot(policy: Policy, seed: int = 0) -> None:
-    """Saved and restored, pending pulls included, it goes on unchanged."""
+    """Saved and restored, including pending pulls, it continues unchanged."""
     for problem in _problems(policy):
         state, rng = _start(policy, problem), np.random.default_rng(seed)
         for _ in range(100):
@@ -397,7 +397,7 @@ def goes_on_from_a_snapshot(policy: Policy, seed: int = 0) -> None:
 
 
 def refuses_what_is_not_on_the_grid(policy: Policy, seed: int = 0) -> None:
-    """`rank1.tell` refuses pulls outside the grid and rewards outside their range."""
+    """`rank1.tell` rejects pulls outside the grid and rewards outside their range."""
     for problem in _problems(policy):
         state = _start(policy, problem)
         pull = _ask(state, np.random.default_rng(seed))
@@ -419,7 +419,7 @@ def _expect_refused(state: State, pull: Pull, reward: float) -> None:
 
 
 def plays_small_grids_and_short_runs(policy: Policy, seed: int = 0) -> None:
-    """One level a side, one arm, and fewer steps than arms are played as well."""
+    """It can play one level per side, one arm, and fewer steps than arms."""
     small = {
         None: ((1, 1), (1, 4), (4, 1), (3, 3), (1,), (5,), (1, 1, 1), (1, 3, 1), (2, 1, 2, 1)),
         2: ((1, 1), (1, 4), (4, 1), (3, 3)),
@@ -445,12 +445,12 @@ def finds_the_best_arm(policy: Policy, seed: int = 0) -> None:
 
 
 def _steps(policy: Policy, steps: int) -> int:
-    """A policy that plays whole stages needs many; others show sooner what they can do."""
+    """The number of steps to play: policies that play whole stages need more."""
     return steps if policy.leaps else steps // 4
 
 
 def learns_from_late_rewards(policy: Policy, seed: int = 0) -> None:
-    """With rewards of 20 pulls at a time, last first, every tenth missing, it learns the same."""
+    """It learns as well with late rewards: 20 pulls at a time, in reverse, every tenth missing."""
     factors = [1.0, 0.2], [0.1, 1.0], [0.3, 1.0], [1.0, 0.3]
     for sides in SIDES if policy.sides is None else (policy.sides,):
         problem, n = _problem(factors[:sides]), _steps(policy, 12_000)
@@ -466,7 +466,7 @@ def learns_from_late_rewards(policy: Policy, seed: int = 0) -> None:
         expect(state.best() == best, f"{best} is best, got {state.best()} after {n:,} pulls")
 
 
-#: All of them, in an order in which the first that fails says most.
+#: All checks, ordered so that the first failure is the most informative.
 POLICY_CHECKS: tuple[Callable[..., None], ...] = (
     is_an_immutable_value,
     is_told_the_truth_only_if_it_asks,

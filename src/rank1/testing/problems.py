@@ -18,27 +18,27 @@ __all__ = ["PROBLEM_CHECKS", "check_problem", "draws"]
 
 Floats = NDArray[np.float64]
 
-#: How many draws of an arm are looked at, and how many standard errors an average may be off.
+#: The number of draws per arm, and the largest error of an average in standard errors.
 DRAWS, ERRORS = 40_000, 4.5
-#: Arms that are looked at in a large grid: the best, the last, and others at random.
+#: The number of arms to check in a large grid: the best, the last, and others at random.
 ARMS = 12
 
 
 def check_problem(problem: Problem, seed: int = 0) -> None:
-    """Try whether a problem's draws have the law that it claims, and all else that it promises.
+    """Test whether a problem's draws have the law that it claims, and everything else it promises.
 
     Parameters
     ----------
     problem
-        Any; of a large grid some arms are looked at.
+        Any problem; in a large grid only some arms are checked.
     seed
-        Of the random numbers. The checks are statistical: one in a thousand seeds may find fault
-        with a problem that has none.
+        The seed of the random numbers. The checks are statistical: one in a thousand seeds may
+        reject a correct problem.
 
     Raises
     ------
     AssertionError
-        Which says what the problem should have done, and what it did.
+        Says what the problem should have done, and what it did.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def _sums(law: Any, arm: int, count: int, part: int, rng: Any, room: Any, out: A
 
 
 def draws(problem: Problem, arm: int, size: int, seed: int) -> Floats:
-    """Rewards and realised regrets of one arm, size×2, by compiled code."""
+    """Rewards and realised regrets of one arm from compiled code, as an array of size×2."""
     rng, law = np.random.default_rng(seed), problem.law
     out = np.zeros((size, 2))
     block = problem.block or size
@@ -89,7 +89,7 @@ def _arms(problem: Problem, seed: int) -> list[int]:
 
 
 def has_a_geometry_that_fits_its_means(problem: Problem, seed: int = 0) -> None:
-    """Best arms, gaps and averages are those of the grid of means."""
+    """Best arms, gaps and averages agree with the grid of means."""
     means, best, sizes = problem.means, problem.means.max(), problem.grid.sizes
     expect(means.shape == sizes, f"means must have shape {sizes}, got {means.shape}")
     for name, value, right in (
@@ -132,14 +132,14 @@ def _check_gaps(problem: Any) -> None:
 
 
 def can_be_built_again(problem: Problem, seed: int = 0) -> None:
-    """`description` is JSON, and builds the same problem again."""
+    """`description` is JSON, and rebuilds the same problem."""
     about = json.loads(json.dumps(problem.description, allow_nan=False))
     again = PROBLEMS.get(about["name"], type(problem))(**about["settings"])
     expect(np.array_equal(again.means, problem.means), f"built again it is {again!r}")
 
 
 def draws_from_python(problem: Problem, seed: int = 0) -> None:
-    """`draw` returns two numbers, and refuses what isn't on the grid."""
+    """`draw` returns two numbers, and rejects arms outside the grid."""
     drawn = problem.draw(0, np.random.default_rng(seed))
     floats = all(isinstance(number, float) for number in drawn)
     expect(floats and len(drawn) == 2, f"got {drawn!r}")
@@ -152,7 +152,7 @@ def draws_from_python(problem: Problem, seed: int = 0) -> None:
 
 
 def draws_alike_compiled_and_interpreted(problem: Problem, seed: int = 0) -> None:
-    """`law.draw` gives the same numbers in plain Python and compiled."""
+    """`law.draw` gives the same numbers in plain Python and in compiled code."""
     arm = problem.arms - 1
     compiled = draws(problem, arm, 200, seed)
     rng, law = np.random.default_rng(seed), problem.law
@@ -162,7 +162,7 @@ def draws_alike_compiled_and_interpreted(problem: Problem, seed: int = 0) -> Non
 
 
 def has_the_means_that_it_claims(problem: Problem, seed: int = 0) -> None:
-    """Averages of draws are the means and the gaps, and rewards lie between low and high."""
+    """Averages of draws agree with the means and gaps, and rewards lie between low and high."""
     for arm in _arms(problem, seed):
         out = draws(problem, arm, DRAWS, seed + arm)
         low, high = out[:, 0].min(), out[:, 0].max()
@@ -183,13 +183,13 @@ def has_the_means_that_it_claims(problem: Problem, seed: int = 0) -> None:
 
 
 def regrets_nothing_at_the_best_arm(problem: Problem, seed: int = 0) -> None:
-    """Realised regret of the best arm is exactly 0."""
+    """The realised regret of the best arm is exactly 0."""
     regrets = draws(problem, problem.best_arm, 1000, seed)[:, 1]
     expect(np.all(regrets == 0), f"got up to {np.abs(regrets).max()}")
 
 
 def draws_sums_with_the_law_of_sums(problem: Problem, seed: int = 0) -> None:
-    """`law.tally` and `law.split`, where there are any, have the law of as many single draws."""
+    """`law.tally` and `law.split`, if there are any, have the law of the same number of draws."""
     if not problem.has_tallies:
         return
     for count in (1, 7, 500):
@@ -226,7 +226,7 @@ def _check_sums(problem: Problem, arm: int, count: int, seed: int) -> None:
         expect(same, f"{where}: reward and regret correlate by {ours} instead of {theirs}")
 
 
-#: All of them, in an order in which the first that fails says most.
+#: All checks, ordered so that the first failure is the most informative.
 PROBLEM_CHECKS: tuple[Callable[..., None], ...] = (
     has_a_geometry_that_fits_its_means,
     can_be_built_again,

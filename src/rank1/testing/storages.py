@@ -1,7 +1,7 @@
-"""Try a storage of your own: what every storage of studies must do, as plain functions.
+"""Test your own storage: everything that a storage of studies must do, as plain functions.
 
 A storage implements `rank1.studies.storage.Storage`, and is found by the scheme of its address
-through an entry point of the group `rank1.storages`. In a test of pytest's, with a line a check:
+through an entry point of the group `rank1.storages`. To get one pytest result per check:
 
     from rank1.testing.storages import STORAGE_CHECKS
 
@@ -37,7 +37,7 @@ __all__ = ["STORAGE_CHECKS", "check_storage"]
 
 SPEC = '{"sides": {"row": ["a", "b"], "column": ["c", "d"]}}'
 
-#: Events with the largest and the strangest values that there can be, and what becomes of some.
+#: Events with extreme and unusual values, and what happens to some of them.
 EVERYTHING = [
     Event(Kind.SUGGESTED, 2**50 - 1, 2**63 - 1, value=0.125, nonce=5, key="k", unit="Zoë"),
     Event(Kind.SUGGESTED, 2, -(2**63), nonce=2**20 - 1, key="k", position=1, unit="u"),
@@ -55,7 +55,7 @@ BECAME = [
 
 
 def suggested(count: int = 1, **fields: Any) -> list[Event]:
-    """Suggestions as a study of two rows and two columns would make them."""
+    """Suggestions of a study with two rows and two columns."""
     return [
         Event(Kind.SUGGESTED, arm=k % 2 * 4096 + k // 2 % 2, tag=k, nonce=nonce, **fields)
         for k, nonce in enumerate(nonces(count))
@@ -68,13 +68,13 @@ def reported(suggestion: int, value: float = 1.0) -> Event:
 
 
 def append(storage: Storage, study: StudyRow, *events: Event) -> int:
-    """Add events in a transaction; the seq of the first."""
+    """Add events in a transaction. Returns the seq of the first."""
     with storage.transaction(study.id) as log:
         return log.append(study.id, events)
 
 
 def same(event: Event, expected: Event) -> bool:
-    """Equal, where NaN equals NaN."""
+    """Whether events are equal, with NaN equal to NaN."""
     return repr(event) == repr(expected._replace(kind=int(expected.kind)))
 
 
@@ -92,7 +92,7 @@ def _equal(found: Any, expected: Any, what: str) -> None:
 
 
 def check_a_new_study(storage: Storage) -> None:
-    """A study that is created has a log that begins with its specification."""
+    """The log of a new study begins with its specification."""
     before = time.time()
     study = storage.create("spring", SPEC)
     with storage.reading() as log:
@@ -107,7 +107,7 @@ def check_a_new_study(storage: Storage) -> None:
 
 
 def check_names(storage: Storage) -> None:
-    """Any text of 1 to 256 characters is a name, which is taken once; others are refused."""
+    """Any text of 1 to 256 characters is a valid name, once; others are rejected."""
     names = [
         "b",
         "a",
@@ -137,7 +137,7 @@ def check_names(storage: Storage) -> None:
 
 
 def check_what_is_unknown(storage: Storage) -> None:
-    """What isn't there is an empty answer, and an unknown study an UnknownStudyError."""
+    """A lookup that finds nothing returns nothing; an unknown study is an UnknownStudyError."""
     study = storage.create("spring", SPEC)
     with storage.reading() as log:
         with _refused(UnknownStudyError, "the study 'sprung'"):
@@ -162,7 +162,7 @@ def check_what_is_unknown(storage: Storage) -> None:
 
 
 def check_nothing_is_there_before(storage: Storage) -> None:
-    """Before the first study there is nothing to read; `prepare` may be called twice."""
+    """Before the first study there is nothing to read; `prepare` can be called twice."""
     with _refused(StorageError, "reading what isn't there"), storage.reading():
         pass
     with _refused(StorageError, "a transaction on what isn't there"), storage.transaction():
@@ -174,7 +174,7 @@ def check_nothing_is_there_before(storage: Storage) -> None:
 
 
 def check_events_come_back(storage: Storage) -> None:
-    """Every field of an event comes back as it was, in full and as columns."""
+    """Every field of an event is read back unchanged, as events and as columns."""
     study = storage.create("spring", SPEC)
     with storage.transaction(study.id) as log:
         _equal(log.append(study.id, EVERYTHING), 2, "the seq of the first event")
@@ -199,7 +199,7 @@ def check_events_come_back(storage: Storage) -> None:
 
 
 def check_nonces(storage: Storage) -> None:
-    """An event without a nonce is given one, from 1 to 2²⁰ - 1."""
+    """An event without a nonce gets one, from 1 to 2²⁰ - 1."""
     study = storage.create("spring", SPEC)
     append(storage, study, *suggested(1), *[Event(Kind.SUGGESTED)] * 50)
     with storage.reading() as log:
@@ -209,7 +209,7 @@ def check_nonces(storage: Storage) -> None:
 
 
 def check_reading_in_parts(storage: Storage) -> None:
-    """`read` and `page` go on after any event, for as many as are asked for."""
+    """`read` and `page` continue after any event, up to a limit."""
     study = storage.create("spring", SPEC)
     append(storage, study, *suggested(5))
     append(storage, study, reported(2), reported(4))
@@ -234,7 +234,7 @@ def check_reading_in_parts(storage: Storage) -> None:
 
 
 def check_lookups(storage: Storage) -> None:
-    """Events are found by number, key, unit and suggestion, of their own study only."""
+    """Events are found by number, key, unit and suggestion, within their own study only."""
     study, other = storage.create("spring", SPEC), storage.create("autumn", SPEC)
     keyed = [e._replace(key="k", position=i) for i, e in enumerate(suggested(3, unit="u"))]
     with storage.transaction(study.id, other.id) as log:
@@ -259,7 +259,7 @@ def check_lookups(storage: Storage) -> None:
 
 
 def check_many_lookups(storage: Storage) -> None:
-    """Twelve thousand events are looked up at once."""
+    """Twelve thousand events can be looked up at once."""
     study, seqs = storage.create("spring", SPEC), list(range(2, 12_002))
     append(storage, study, *[e._replace(unit=f"u{e.tag}") for e in suggested(len(seqs))])
     append(storage, study, *map(reported, seqs))
@@ -274,7 +274,7 @@ def check_many_lookups(storage: Storage) -> None:
 
 
 def check_an_exception_undoes_all(storage: Storage) -> None:
-    """After an exception in a transaction nothing of it is stored."""
+    """After an exception in a transaction, nothing from it is stored."""
     study = storage.create("spring", SPEC)
     with contextlib.suppress(KeyError), storage.transaction(study.id) as log:
         log.append(study.id, suggested(3))
@@ -286,7 +286,7 @@ def check_an_exception_undoes_all(storage: Storage) -> None:
 
 
 def check_nothing_happens_twice(storage: Storage) -> None:
-    """A second outcome of a kind, or event of a key and position, is a ConflictError."""
+    """A duplicate outcome, or a duplicate event of a key and position, is a ConflictError."""
     study = storage.create("spring", SPEC)
     append(storage, study, *suggested(1, key="k"), *suggested(2))
     append(storage, study, reported(2), Event(Kind.CANCELLED, suggestion=4))
@@ -310,7 +310,7 @@ def check_nothing_happens_twice(storage: Storage) -> None:
 
 
 def check_what_can_not_be(storage: Storage) -> None:
-    """Events that can't be kept or mean nothing are refused."""
+    """Events that can't be stored or have no meaning are rejected."""
     study = storage.create("spring", SPEC)
     for event in (
         Event(Kind.SUGGESTED, key=""), Event(Kind.SUGGESTED, key="k" * 257),
@@ -327,7 +327,7 @@ def check_what_can_not_be(storage: Storage) -> None:
 
 
 def check_the_clock(storage: Storage) -> None:
-    """The clock is read once for a transaction."""
+    """The clock is read once per transaction."""
     study = storage.create("spring", SPEC)
     with storage.transaction(study.id) as log:
         now = log.now(study.id)
@@ -340,7 +340,7 @@ def check_the_clock(storage: Storage) -> None:
 
 
 def check_retiring(storage: Storage) -> None:
-    """A study is retired once, and still takes reports."""
+    """A study can be retired once, and still accepts reports."""
     study = storage.create("spring", SPEC)
     append(storage, study, *suggested())
     with storage.transaction(study.id) as tx:
@@ -355,7 +355,7 @@ def check_retiring(storage: Storage) -> None:
 
 
 def check_forgetting_a_unit(storage: Storage) -> None:
-    """A unit's name goes, with its data and the keys in which it is; all else stays."""
+    """Forgetting a unit removes its name, its data and keys that contain it, and nothing else."""
     study, other = storage.create("spring", SPEC), storage.create("autumn", SPEC)
     ann = suggested(1, unit="ann", data="{}", key="ask ann")
     ann += [Event(Kind.RECORDED, arm=1, tag=1, value=0.5, unit="ann", key="batch")]
@@ -391,7 +391,7 @@ def check_forgetting_a_unit(storage: Storage) -> None:
 
 
 def check_archiving(storage: Storage) -> None:
-    """An archived study is marked, and else as it was."""
+    """An archived study is marked, and otherwise unchanged."""
     study = storage.create("spring", SPEC)
     _equal(study.archived, None, "the time at which a new study was archived")
     with storage.transaction(study.id) as tx:
@@ -407,7 +407,7 @@ def check_archiving(storage: Storage) -> None:
 
 
 def check_deleting(storage: Storage) -> None:
-    """A study that is deleted is gone; its name can be given again, its number can't."""
+    """A deleted study is gone; its name can be reused, its number can't."""
     kept, study = storage.create("autumn", SPEC), storage.create("spring", SPEC)
     append(storage, study, *suggested(3))
     storage.put_snapshot(study.id, Snapshot(4, "one", b"state"))
@@ -447,7 +447,7 @@ def check_snapshots(storage: Storage) -> None:
 
 
 def check_readers_see_one_moment(storage: Storage) -> None:
-    """While a study is read, what others add isn't seen."""
+    """A reader doesn't see events that others add meanwhile."""
     study = storage.create("spring", SPEC)
     with storage.reading() as log:
         log.last(study.id)
@@ -458,7 +458,7 @@ def check_readers_see_one_moment(storage: Storage) -> None:
 
 
 def check_threads(storage: Storage) -> None:
-    """Many threads add to one study, and every event that was acknowledged is there once."""
+    """Many threads add to one study, and every acknowledged event is there exactly once."""
     study = storage.create("spring", SPEC)
     acknowledged: list[int] = []
     failed: list[BaseException] = []
@@ -485,7 +485,7 @@ def check_threads(storage: Storage) -> None:
 
 
 def check_two_studies(storage: Storage) -> None:
-    """One transaction adds to two studies."""
+    """One transaction can add to two studies."""
     a, b = storage.create("a", SPEC), storage.create("b", SPEC)
     with storage.transaction(b.id, a.id) as log:
         _equal(log.append(a.id, suggested(2)), 2, "the first seq of one")
@@ -495,7 +495,7 @@ def check_two_studies(storage: Storage) -> None:
 
 
 def check_closing(storage: Storage) -> None:
-    """A storage that was closed opens again when it is used."""
+    """A closed storage opens again when it is used."""
     study = storage.create("spring", SPEC)
     for _ in range(2):
         storage.close()
@@ -506,14 +506,14 @@ def check_closing(storage: Storage) -> None:
         _equal(log.last(study.id)[0], 3, "the last event")
 
 
-#: Each takes a storage in which nothing is yet.
+#: Each check takes an empty storage.
 STORAGE_CHECKS: list[Callable[[Storage], None]] = [
     value for name, value in list(vars().items()) if name.startswith("check_")
 ]
 
 
 def check_storage(make: Callable[[], Storage]) -> None:
-    """All checks, each on a new storage that `make` makes; an AssertionError says what is wrong.
+    """Run all checks, each on a new storage from `make`; an AssertionError says what is wrong.
 
     >>> import tempfile
     >>> from rank1.studies.storage import open_storage

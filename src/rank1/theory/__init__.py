@@ -1,4 +1,4 @@
-"""What the paper proves of a problem: its hardness, bounds, and the programme behind them."""
+"""The paper's theory of a problem: its hardness, bounds, and the optimisation behind them."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Models with another best arm: which of them does an exploration fail to tell apart?
+"""Models with another best arm, and those that an exploration distinguishes least.
 
 B(ū, v̄) of the paper holds the models (ū', v̄') with ū'(i*) = ū(i*) and v̄'(j*) = v̄(j*) in which some
 pair is better than (i*, j*) was. A product above ū(i*)·v̄(j*) needs a row above ū(i*) or a column
 above v̄(j*), and either suffices, paired with the best line of the other side. So the closure of B
-is the union of K + L − 2 boxes, one for each line that may overtake; with more sides it is likewise
-one of boxes for each level but the best ones.
+is the union of K + L − 2 boxes, one for each line that may overtake; with more sides there is one
+box for each level except the best ones.
 
-Where ū(i*) = 1, no row can lie above it, and a row's box is its boundary ū'(i) = 1. Such a model is
-still a limit of ones to be told apart: only products are seen, and (s·ū, v̄/s) with s just below 1
-has the same means as (ū, v̄), and room above its best row.
+If ū(i*) = 1, no row can lie above it, and a row's box is its boundary ū'(i) = 1. Such a model is
+still a limit of models to be distinguished: only products are seen, and (s·ū, v̄/s) with s just
+below 1 has the same means as (ū, v̄), and room above its best row.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["Model", "weakest_models"]
 #: The factors of each side: (ū', v̄')
 Model = tuple[Floats, ...]
 
-#: Lines that the search may move stay this far from 0 and 1, where divergences become infinite.
+#: The search keeps moving lines this far from 0 and 1, where divergences become infinite.
 EDGE = 1e-9
-#: A local search passes this often over all sides at most, however far it has come.
+#: The largest number of passes of a local search over all sides.
 MAX_PASSES = 200
 #: Halvings of an interval in [0, 1] until it is as short as rounding allows.
 HALVINGS = 52
@@ -38,15 +38,15 @@ HALVINGS = 52
 def weakest_models(
     problem: Problem, c: Floats, *, starts: int = 3, seed: int = 0
 ) -> list[tuple[float, Model]]:
-    """For each level that may overtake, the model that exploration c tells apart least.
+    """For each level that may overtake, the model that exploration c distinguishes least.
 
-    If each arm is played c·log n times, a model is told apart when Σ d(mean, mean')·c ≥ 1.
+    If each arm is played c·log n times, a model is distinguished if Σ d(mean, mean')·c ≥ 1.
 
-    Minimising that sum over a box of B is not a convex problem, but it is one in the factors of
-    each side separately, and given the others each level has a problem of its own in one variable.
-    So the search goes from side to side, solving each exactly by bisection of the slope, from
-    `starts` points: the paper's model, in which only that level moves, and random ones. The result
-    is a local minimum. It is the global one if c is positive only at neighbours of the best arm,
+    Minimising that sum over a box of B is not a convex problem, but it is convex in the factors of
+    each side separately, and given the others each level has its own problem in one variable. So
+    the search goes from side to side, solving each exactly by bisection of the slope, from `starts`
+    points: the paper's model, in which only that level moves, and random ones. The result is a
+    local minimum. It is the global one if c is positive only at neighbours of the best arm,
     because then all but one factor of each played arm are fixed.
 
     Parameters
@@ -54,23 +54,23 @@ def weakest_models(
     problem
         As for `unimodal_bound`.
     c
-        Numbers of at least 0 by arm, with an axis for each side.
+        Nonnegative numbers by arm, with one axis per side.
     starts
-        Local searches for each level.
+        The number of local searches for each level.
     seed
-        Of the random starts.
+        The seed of the random starts.
 
     Returns
     -------
     list
-        (Σ d·c, (ū', v̄')) for each row but the best one, then for each column but the best one; and
-        so on, where there are more sides.
+        (Σ d·c, (ū', v̄')) for each row except the best, then for each column except the best; and so
+        on for more sides.
 
     Examples
     --------
-    Playing only pairs off the best row and column can satisfy every constraint of the paper's
-    relaxation, where one line changes at a time, and yet miss a model in which two change: here
-    row 1 rises, column 1 falls, and the mean of the only pair played stays as it was.
+    Playing only pairs outside the best row and column can satisfy every constraint of the paper's
+    relaxation, where one line changes at a time, and yet miss a model in which two lines change:
+    here row 1 rises, column 1 falls, and the mean of the only pair played stays the same.
 
     >>> import numpy as np, rank1
     >>> from rank1 import theory
@@ -85,7 +85,7 @@ def weakest_models(
     Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, appendix B.
     https://arxiv.org/abs/1608.03023
     """
-    cross(problem)  # raises what the theorems require and the problem lacks
+    cross(problem)  # raises if the theorems don't apply
     assert isinstance(problem, RankOne)
     c = np.asarray(c, dtype=np.float64)
     if c.shape != problem.means.shape or not ((c >= 0) & (c < np.inf)).all():
@@ -98,7 +98,7 @@ def weakest_models(
 def search(
     problem: RankOne, c: Floats, starts: int, rng: np.random.Generator
 ) -> list[tuple[float, Model]]:
-    """`weakest_models` without its checks. A model is one vector here, side after side."""
+    """`weakest_models` without its checks. A model is one vector here, all sides joined."""
     sizes = problem.grid.sizes
     offsets = np.cumsum([0, *sizes[:-1]])
     now = np.concatenate(problem.factors)
@@ -110,11 +110,11 @@ def search(
     d = divergence(problem)
     assert d is not None
     at = np.nonzero(c)
-    #: Where the factors of each played arm stand in the vector, for each side.
+    #: The positions of the factors of each played arm in the vector, for each side.
     own = [levels + offset for levels, offset in zip(at, offsets, strict=True)]
     p, weights = np.prod([now[place] for place in own], axis=0), c[at]
-    # A level that is never played stays where it is: to move it would not be noticed now, and would
-    # only make the new constraint weaker.
+    # A level that is never played stays where it is: nothing would notice its move, which would
+    # only weaken the new constraint.
     played = np.isin(np.arange(len(now)), np.concatenate(own))
     box = np.arange(len(lines))[:, None] * len(now)
 

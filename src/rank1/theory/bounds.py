@@ -41,7 +41,7 @@ class UpperBound(NamedTuple):
 
 
 def upper_bound(problem: Problem, n: int) -> float:
-    """Theorem 1: Rank1Elim's expected regret in n steps is at most this.
+    """Theorem 1: an upper bound on Rank1Elim's expected regret in n steps.
 
     R(n) ≤ (384/μ²)·(Σᵢ 1/Δ̄ᵁᵢ + Σⱼ 1/Δ̄ⱽⱼ)·log n + 3·(K + L).
 
@@ -49,15 +49,15 @@ def upper_bound(problem: Problem, n: int) -> float:
     ----------
     problem
         A `RankOne` problem whose rewards are products of independent factors in [0, 1]: `Bernoulli`
-        and its kin, or `Factors` of any law. Gaussian noise isn't bounded and a `Categorical` grid
-        has no factors, so the theorem says nothing of those.
+        and its subclasses, or `Factors` with any law. The theorem doesn't cover Gaussian noise,
+        which is unbounded, nor a `Categorical` grid, which has no factors.
     n
         Number of steps. (The proof uses n ≥ 3; below that, 3·(K + L) alone is more than n.)
 
     Returns
     -------
     float
-        Infinite if μ = 0. Nothing keeps it below the trivial bound, n times the largest gap.
+        Infinite if μ = 0. It may exceed the trivial bound, n times the largest gap.
 
     Examples
     --------
@@ -75,12 +75,7 @@ def upper_bound(problem: Problem, n: int) -> float:
 
 
 def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
-    """Theorem 1 with its two sums apart.
-
-    Parameters
-    ----------
-    problem, n
-        As for `upper_bound`.
+    """`upper_bound` with its two sums separated.
 
     Examples
     --------
@@ -89,11 +84,6 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
     >>> terms = theory.upper_bound_terms(rank1.spike(4, 2, 0.7, 0.7, 0.2, 0.2), n=1000)
     >>> round(terms.rows, 1), round(terms.columns, 1), terms.constant
     (94313.9, 47156.9, 18.0)
-
-    References
-    ----------
-    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorem 1.
-    https://arxiv.org/abs/1608.03023
     """
     checked(problem)
     n = checks.integer("n", n, 1)
@@ -102,15 +92,15 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
             "problem",
             problem,
             "a rank1.RankOne, with rewards that are products of a row's and a column's factor",
-            "Theorem 1 says nothing of grids that needn't have rank one",
+            "Theorem 1 doesn't cover grids that may not have rank one",
         )
     _require_two_sides(problem, "Theorem 1")
     if problem.sigma > 0 or problem.low < 0 or problem.high > 1:
         raise InputTypeError(
             "problem",
             problem,
-            "one of rewards in [0, 1], such as rank1.Bernoulli or rank1.Factors",
-            "Theorem 1 says nothing of unbounded noise",
+            "one with rewards in [0, 1], such as rank1.Bernoulli or rank1.Factors",
+            "Theorem 1 doesn't cover unbounded noise",
         )
     hard = hardness(problem)
     sums = []
@@ -120,7 +110,7 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
             continue
         with np.errstate(over="ignore"):  # a gap below 1e-308 has an infinite reciprocal
             total = float((384 / barred).sum())
-        # One division after the other, because μ² may underflow to 0.
+        # Divide twice, because μ² may underflow to 0.
         sums.append(total / hard.mu / hard.mu * math.log(n) if n > 1 else 0.0)
     return UpperBound(sums[0], sums[1], 3.0 * (problem.K + problem.L))
 
@@ -128,7 +118,7 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
 class LowerBound(NamedTuple):
     """The two sums of Theorem 2 or 3, factors of log n; they add up to `total`."""
 
-    #: What it costs to learn the best row while playing the best column, and the converse.
+    #: The cost of learning the best row while playing the best column, and vice versa.
     rows: float
     columns: float
 
@@ -139,16 +129,17 @@ class LowerBound(NamedTuple):
 
 
 def lower_bound(problem: Problem) -> float:
-    """Theorems 2 and 3: a uniformly efficient algorithm's regret grows at least as this·log n.
+    """Theorems 2 and 3: a lower bound on regret, as a factor of log n.
 
-    Σ over the other pairs of the best row and of the best column of gap/d(mean, best mean): with
-    the Bernoulli divergence for Bernoulli problems (Theorem 2), with (p − q)²/(2σ²) for Gaussian
-    ones (Theorem 3). The statement is about n → ∞; at a given n, regret may well lie below it.
+    It holds for every uniformly efficient algorithm, for n → ∞; at a given n, regret may lie below
+    it. The factor is the sum of gap/d(mean, best mean) over the other pairs of the best row and the
+    best column, where d is the Bernoulli divergence for Bernoulli problems (Theorem 2) and
+    (p − q)²/(2σ²) for Gaussian ones (Theorem 3).
 
     Parameters
     ----------
     problem
-        `Bernoulli` (also `spike`, `PositionBased`, `Campaign`) or `Gaussian` of two sides, with one
+        `Bernoulli` (also `spike`, `PositionBased`, `Campaign`) or `Gaussian` with two sides and one
         best pair; for Bernoulli rewards its mean must be below 1.
 
     Examples
@@ -170,12 +161,7 @@ def lower_bound(problem: Problem) -> float:
 
 
 def lower_bound_terms(problem: Problem) -> LowerBound:
-    """Theorem 2 or 3 with its two sums apart.
-
-    Parameters
-    ----------
-    problem
-        As for `lower_bound`.
+    """`lower_bound` with its two sums separated.
 
     Examples
     --------
@@ -184,11 +170,6 @@ def lower_bound_terms(problem: Problem) -> LowerBound:
     >>> terms = theory.lower_bound_terms(rank1.Gaussian([0.75, 0.5], [1.0, 0.5], sigma=0.5))
     >>> terms.rows, round(terms.columns, 4)
     (2.0, 1.3333)
-
-    References
-    ----------
-    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorems 2 and 3.
-    https://arxiv.org/abs/1608.03023
     """
     sides = cross(problem)
     _require_two_sides(problem, _theorem(problem))
@@ -198,25 +179,25 @@ def lower_bound_terms(problem: Problem) -> LowerBound:
 def unimodal_bound(problem: Problem) -> float:
     """The factor of log n in the regret of unimodal bandits, for any number of sides.
 
-    Σ over the neighbours of the best arm, which differ from it in one level, of gap/d(mean, best
-    mean). OSUB and UTS attain it on grids where an arm that isn't best has a better neighbour, as
-    on grids of rank one whose sides but one have strictly positive factors. For two sides it is
-    `lower_bound`.
+    The sum of gap/d(mean, best mean) over the neighbours of the best arm, which differ from it in
+    one level. OSUB and UTS attain it on grids where every other arm has a better neighbour, such as
+    grids of rank one in which all sides but one have strictly positive factors. For two sides it
+    equals `lower_bound`.
 
     Parameters
     ----------
     problem
-        `Product` (also `Bernoulli` and its kin) or `Gaussian`, with one best arm; for Bernoulli
-        rewards its mean must be below 1.
+        `Product` (also `Bernoulli` and its subclasses) or `Gaussian`, with one best arm; for
+        Bernoulli rewards its mean must be below 1.
 
     Notes
     -----
-    It is a lower bound for rank one, too: what `relaxed` and `graves_lai` compute, for D sides as
-    for two. Let arm x have factors r_d times the best ones, and so the mean g·μ*, g = ∏ r_d. One
-    pull of it tells at most (g/r_d)·d(r_d·μ*, μ*) of its level of side d, because d(r·a, a)/a grows
-    with a. Paid at the neighbours' prices, μ*·(1 − r_d)/d(r_d·μ*, μ*), this is worth at most
-    μ*·Σ_d (1 − r_d)·∏_{e≠d} r_e ≤ μ*·(1 − g), the regret of the pull. So nothing is cheaper than to
-    play the neighbours.
+    It is a lower bound for rank one, too: the value that `relaxed` and `graves_lai` compute, for D
+    sides as for two. Let arm x have factors r_d times the best ones, and so the mean g·μ*,
+    g = ∏ r_d. One pull of x gives at most (g/r_d)·d(r_d·μ*, μ*) of information on its level of side
+    d, because d(r·a, a)/a grows with a. At the neighbours' prices, μ*·(1 − r_d)/d(r_d·μ*, μ*), this
+    is worth at most μ*·Σ_d (1 − r_d)·∏_{e≠d} r_e ≤ μ*·(1 − g), the regret of the pull. So nothing
+    is cheaper than playing the neighbours.
 
     Examples
     --------
@@ -236,7 +217,7 @@ def unimodal_bound(problem: Problem) -> float:
 def cross(problem: Problem) -> list[tuple[Floats, Floats]]:
     """Gaps and divergences of the best arm's neighbours, for each side on which they differ.
 
-    Raises what a theorem requires and the problem lacks.
+    Raises an error if a theorem's requirements don't hold for the problem.
     """
     checked(problem)
     d = divergence(problem)
@@ -247,7 +228,7 @@ def cross(problem: Problem) -> list[tuple[Floats, Floats]]:
             "a rank1.Product or rank1.Bernoulli (Theorem 2) or rank1.Gaussian (Theorem 3) problem",
             "rank1.Product(problem.factors) has the same means"
             if isinstance(problem, RankOne)
-            else "a grid that needn't have rank one is not covered",
+            else "a grid that may not have rank one is not covered",
         )
     name = _theorem(problem)
     if not has_unique_best_arm(problem):
@@ -271,12 +252,12 @@ def cross(problem: Problem) -> list[tuple[Floats, Floats]]:
         if bad.any():
             at = int(bad.argmax())
             far = divergences[at] > 0
-            why = "too far apart for the noise" if far else "too close to be told apart"
+            why = "too far apart for the noise" if far else "too close to distinguish"
             raise InputError(
                 "problem",
                 problem,
                 f"one with divergences above 0 and below infinity for {name}",
-                f"means {means[at]} and {best}, of a level of side {number} and of its best one, "
+                f"means {means[at]} and {best}, of a level of side {number} and of its best level, "
                 f"are {why} in double precision",
                 got=f"{divergences[at]}",
             )

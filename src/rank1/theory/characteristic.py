@@ -1,4 +1,4 @@
-"""How many pulls it takes to know the best arm: the lower bound of fixed confidence."""
+"""How many pulls it takes to find the best arm: the lower bound for fixed confidence."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from rank1.theory.rank_one_time import rank_one_time
 
 __all__ = ["STRUCTURES", "CharacteristicTime", "characteristic_time"]
 
-#: What is known of the grid, from most to least.
+#: What is known about the grid, from most to least.
 STRUCTURES = ("rank_one", "unimodal", "any")
 #: Relative accuracy of the numerical solution for "rank_one".
 ACCURACY = 1e-5
 
-#: Halvings of an interval of 160 in the logarithm of a ratio of shares.
+#: Halvings of an interval of length 160 in the logarithm of a ratio of shares.
 HALVINGS = 55
 
 
 @dataclass(frozen=True)
 class CharacteristicTime:
-    """T* and the shares of pulls that attain it; what `characteristic_time` returns."""
+    """T* and the shares of pulls that attain it, from `characteristic_time`."""
 
     #: T*: pulls per unit of log(1/α).
     value: float
-    #: By arm, with an axis for each side; they add up to 1.
+    #: By arm, with one axis per side; they add up to 1.
     shares: Floats
 
     def pulls(self, confidence: float = 0.95) -> float:
@@ -45,37 +45,36 @@ class CharacteristicTime:
 
 
 def characteristic_time(problem: Problem, structure: str = "unimodal") -> CharacteristicTime:
-    """T*: to name the best arm with error α takes at least about T*·log(1/α) pulls on average.
+    """T*: naming the best arm with error α takes at least about T*·log(1/α) pulls on average.
 
     1/T* = max over shares w of min over alternatives of Σ w_x·d(μ_x, μ'_x), where the alternatives
-    are the grids of the structure with another best arm: what isn't known to be false must be told
-    apart. It is asymptotic in α → 0.
+    are the grids of the same structure with another best arm. It is asymptotic in α → 0.
 
     Parameters
     ----------
     problem
-        `Product` (also `Bernoulli` and its kin), with one best arm of a mean below 1; `Gaussian`
-        likewise, but for "rank_one"; `Means` for "any".
+        `Product` (also `Bernoulli` and its subclasses), with one best arm whose mean is below 1;
+        `Gaussian` with one best arm, except for "rank_one"; `Means` for "any".
     structure
-        What is known of the grid. "rank_one": means are products of factors. "unimodal": an arm
-        that beats its neighbours, those with one level changed, is best; this is what TopTwo and
-        its rule rely on. "any": nothing.
+        What is known about the grid. "rank_one": means are products of factors. "unimodal": an arm
+        that beats its neighbours, those with one level changed, is the best; TopTwo and its rule
+        rely on this. "any": nothing.
 
     Returns
     -------
     CharacteristicTime
-        With value 0 for a grid of one arm. For "rank_one" the value is exact to 10⁻⁵, from below,
-        and takes seconds where the levels of a side differ and there are a hundred arms.
+        With value 0 for a grid with one arm. For "rank_one" the value is a lower bound, accurate to
+        10⁻⁵, and takes seconds if the levels of a side differ and there are a hundred arms.
 
     Notes
     -----
-    Solved as by Garivier and Kaufmann for "unimodal" and "any", where an alternative raises one
-    arm b, a neighbour or any other, to the best arm a, at m = (w_a·μ_a + w_b·μ_b)/(w_a + w_b). With
+    "unimodal" and "any" are solved as by Garivier and Kaufmann: an alternative raises one arm b, a
+    neighbour or any other, to the best arm a, at m = (w_a·μ_a + w_b·μ_b)/(w_a + w_b). With
     x = w_b/w_a the evidence against b is w_a·g_b(x), where g_b grows from 0 to d(μ_a, μ_b). At the
-    optimum all g_b are one number y, which is the zero of Σ_b d(μ_a, m_b)/d(μ_b, m_b) − 1. Where
-    all B arms b are alike, the best arm's share is 1/(1 + √B) for Gaussian rewards, and nearly that
-    for Bernoulli ones. For "rank_one" see `rank1.theory.rank_one_time`: there, all arms say
-    something of the best one's levels.
+    optimum all g_b equal one number y, which is the zero of Σ_b d(μ_a, m_b)/d(μ_b, m_b) − 1. If all
+    B arms b are equal, the best arm's share is 1/(1 + √B) for Gaussian rewards, and nearly that for
+    Bernoulli ones. For "rank_one" see `rank1.theory.rank_one_time`: there, all arms give
+    information on the best arm's levels.
 
     Examples
     --------
@@ -99,12 +98,12 @@ def characteristic_time(problem: Problem, structure: str = "unimodal") -> Charac
     """
     checks.one_of("structure", structure, STRUCTURES)
     if problem.arms > MAX_MEANS:
-        expected = f"one of at most {MAX_MEANS:,} arms, as every arm has a share"
+        expected = f"one with at most {MAX_MEANS:,} arms, because every arm has a share"
         raise InputError("problem", problem, expected)
     if structure == "any":
         gaps, others = _all_gaps(problem)
     else:
-        # Raises what a bound requires and the problem lacks.
+        # Raises if the bound doesn't apply.
         gaps = np.concatenate([gap for gap, _ in cross(problem)])
         others = problem.grid.neighbours(problem.best_arm)
     sizes = problem.grid.sizes
@@ -113,7 +112,7 @@ def characteristic_time(problem: Problem, structure: str = "unimodal") -> Charac
     if structure == "rank_one":
         if not isinstance(problem, Product):
             expected = "a rank1.Product or rank1.Bernoulli for the structure rank_one"
-            raise InputTypeError("problem", problem, expected, "take unimodal")
+            raise InputTypeError("problem", problem, expected, "use unimodal instead")
         levels = problem.grid.levels(problem.best_arm)
         value, shares = rank_one_time(problem.factors, levels, ACCURACY)
         return CharacteristicTime(value, shares)
@@ -124,7 +123,7 @@ def characteristic_time(problem: Problem, structure: str = "unimodal") -> Charac
 
 
 def _all_gaps(problem: Problem) -> tuple[Floats, np.ndarray]:
-    """The gaps of all arms but the best, and these arms."""
+    """The gaps of all arms except the best, and these arms."""
     checked(problem)
     if not isinstance(problem, Product | Means | Gaussian):
         expected = "a rank1.Means, rank1.Product or rank1.Gaussian problem"
@@ -144,7 +143,7 @@ def _all_gaps(problem: Problem) -> tuple[Floats, np.ndarray]:
 
 
 def _raised(problem: Problem, gaps: Floats) -> tuple[float, float, Floats]:
-    """T* where alternatives raise one of these arms; the best arm's share, and theirs by it."""
+    """T* if alternatives raise one of these arms; the best arm's share, and theirs over it."""
     from scipy.optimize import brentq
 
     best = problem.best_mean
@@ -153,7 +152,7 @@ def _raised(problem: Problem, gaps: Floats) -> tuple[float, float, Floats]:
     d = kl_bernoulli if own is None else own.of
 
     def middle(x: Floats) -> Floats:
-        # By the gap, so that it is never beyond either mean.
+        # From the gap, so that it never lies beyond either mean.
         return best - gaps * (x / (1 + x))
 
     def evidence(x: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""How hard a problem is: the quantities in which the paper's bounds are written."""
+"""How hard a problem is: the quantities that appear in the paper's bounds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rank1.counts import two_sides
 from rank1.errors import InputTypeError
+from rank1.grid import two_sides
 from rank1.problems import Problem, RankOne
 from rank1.problems.base import Floats
 from rank1.problems.rank_one import gaps_of, smallest_positive
@@ -17,7 +17,7 @@ __all__ = ["Hardness", "hardness", "has_unique_best_arm"]
 
 @dataclass(frozen=True)
 class Hardness:
-    """Gaps and averages of a problem; what `hardness` returns."""
+    """Gaps and averages of a problem, from `hardness`."""
 
     #: Distances from the best level, for each side.
     gaps: tuple[Floats, ...]
@@ -31,12 +31,12 @@ class Hardness:
 
     @property
     def row_gaps(self) -> Floats:
-        """Δᵁ, where there are two sides."""
+        """Δᵁ, for two sides."""
         return two_sides(self.gaps)[0]
 
     @property
     def column_gaps(self) -> Floats:
-        """Δⱽ, where there are two sides."""
+        """Δⱽ, for two sides."""
         return two_sides(self.gaps)[1]
 
     @property
@@ -63,15 +63,15 @@ class Hardness:
 def hardness(problem: Problem) -> Hardness:
     """The gaps, the minimum gaps, μ, and the gaps of Theorem 1.
 
-    Where a side has no positive gap (one row, or all rows alike), its minimum gap is the minimum
-    over the empty set, infinity. A barred gap that falls back on it is infinite too: a row of zero
-    gap costs nothing if no column costs anything.
+    If a side has no positive gap (one row, or all rows equal), its minimum gap is the minimum over
+    the empty set, infinity. A barred gap that uses it is infinite, too: a row with zero gap costs
+    nothing if no column costs anything.
 
     Parameters
     ----------
     problem
-        Any problem. For one that isn't a `RankOne`, and so has no factors, the averages over each
-        level's arms stand in their place.
+        Any problem. If it isn't a `RankOne` and so has no factors, the averages over each level's
+        arms replace them.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def hardness(problem: Problem) -> Hardness:
     >>> hard = theory.hardness(rank1.Bernoulli(u=[0.75, 0.5], v=[0.5, 0.25, 0.5]))
     >>> hard.row_gaps, hard.min_row_gap, hard.min_column_gap
     (array([0.  , 0.25]), 0.25, 0.25)
-    >>> hard.barred_column_gaps     # two best columns: both take the smallest row gap
+    >>> hard.barred_column_gaps     # two best columns: both get the smallest row gap
     array([0.25, 0.25, 0.25])
     >>> theory.hardness(rank1.Bernoulli(u=[0.75, 0.5], v=[0.5])).barred_row_gaps
     array([ inf, 0.25])
@@ -100,7 +100,7 @@ def hardness(problem: Problem) -> Hardness:
 
 
 def has_unique_best_arm(problem: Problem) -> bool:
-    """Whether one arm alone has the largest mean; unlike `best_arms`, it lists nothing.
+    """Whether a single arm has the largest mean; unlike `best_arms`, it builds no list.
 
     Parameters
     ----------
@@ -119,13 +119,13 @@ def has_unique_best_arm(problem: Problem) -> bool:
     checked(problem)
     if not isinstance(problem, RankOne):
         return int((problem.means == problem.best_mean).sum()) == 1
-    if problem.best_mean == 0:  # then every arm is a best arm
+    if problem.best_mean == 0:  # every arm is a best arm
         return problem.arms == 1
     return all(int((side == side.max()).sum()) == 1 for side in problem.factors)
 
 
 def checked(problem: Problem) -> Problem:
-    """`problem`, if it is one."""
+    """Return `problem`, or raise an error if it isn't one."""
     if not isinstance(problem, Problem):
         raise InputTypeError("problem", problem, "a problem such as rank1.Bernoulli(u, v)")
     return problem

@@ -1,13 +1,13 @@
 """The optimisation problem in the proof of the lower bound, solved numerically.
 
-How little exploration can tell a problem (ū, v̄) from every model (ū', v̄') with another best pair?
-To play each pair c[i, j]·log n times costs Σ gap·c·log n, and must achieve Σ d(ūᵢv̄ⱼ, ū'ᵢv̄'ⱼ)·c ≥ 1
-for each model in B(ū, v̄). The least cost is f. The paper relaxes B to the models in which a single
-row or column changes; that gives f′, whose solution is Theorem 2 (and 3). All of it carries over
-to more sides, whose solution is `unimodal_bound`.
+How little exploration can distinguish a problem (ū, v̄) from every model (ū', v̄') with another best
+pair? Playing each pair c[i, j]·log n times costs Σ gap·c·log n, and must achieve
+Σ d(ūᵢv̄ⱼ, ū'ᵢv̄'ⱼ)·c ≥ 1 for each model in B(ū, v̄). The smallest cost is f. The paper relaxes B
+to the models in which a single row or column changes; that gives f′, whose solution is Theorem 2
+(and 3). All of this carries over to more sides, where the solution is `unimodal_bound`.
 
 Any finite set of models gives a linear programme with fewer constraints than f, hence a value of at
-most f: on this rests what `graves_lai` guarantees.
+most f. The guarantee of `graves_lai` relies on this.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ __all__ = ["Allocation", "graves_lai", "relaxed"]
 
 @dataclass(frozen=True)
 class Allocation:
-    """An optimal exploration, and what is known of it; what `relaxed` and `graves_lai` return."""
+    """An optimal exploration and facts about it, from `relaxed` and `graves_lai`."""
 
     #: The cost of exploration: the factor of log n in the regret.
     value: float
-    #: By arm, with an axis for each side: how often it is played, as a factor of log n.
+    #: How often each arm is played, as a factor of log n, with one axis per side.
     c: Floats
     #: Number of constraints in the last linear programme.
     constraints: int
-    #: 1 − Σ d·c at the worst model that was looked at: what the solution lacks, if above 0.
+    #: 1 − Σ d·c at the worst model found: if above 0, the solution misses this much.
     violation: float
     #: Linear programmes solved.
     rounds: int
 
 
 def relaxed(problem: Problem) -> Allocation:
-    """f′, the linear programme over c ∈ [0, ∞)^{K×L} of which Theorems 2 and 3 are the solution.
+    """f′, the linear programme over c ∈ [0, ∞)^{K×L} that Theorems 2 and 3 solve.
 
     Its value is `unimodal_bound(problem)`, and c is positive exactly on the neighbours of the best
     arm: for two sides, the K + L − 2 other pairs of its row and column. (The paper counts K + L − 1
-    with the best pair, which costs nothing and tells nothing: its c is arbitrary, and 0 here.)
+    with the best pair, which costs nothing and gives no information: its c is arbitrary, 0 here.)
 
     Parameters
     ----------
@@ -83,14 +83,15 @@ def relaxed(problem: Problem) -> Allocation:
 def graves_lai(
     problem: Problem, *, starts: int = 3, tolerance: float = 1e-6, rounds: int = 50, seed: int = 0
 ) -> Allocation:
-    """f, the programme with all models of B as constraints, by generating constraints.
+    """f, the programme with all models of B as constraints, by constraint generation.
 
-    Starting from the constraints of f′, solve; look for models that the solution fails to tell
-    apart (Σ d·c below 1 − `tolerance`, see `weakest_models`); add them; repeat until none is found.
+    Starting from the constraints of f′, solve; look for models that the solution fails to
+    distinguish (Σ d·c below 1 − `tolerance`, see `weakest_models`); add them; repeat until there
+    are none.
 
-    The search is local and can miss a violated model. What holds regardless, up to the solver's
-    tolerance, is f′ ≤ `value` ≤ f, since fewer constraints can only lower the value. And f ≤ f′: in
-    a model where row i overtakes, ū'(i) ≥ ū(i*) while v̄'(j*) = v̄(j*), so that
+    The search is local and can miss a violated model. In any case, up to the solver's tolerance,
+    f′ ≤ `value` ≤ f, since fewer constraints can only lower the value. And f ≤ f′: in a model where
+    row i overtakes, ū'(i) ≥ ū(i*) while v̄'(j*) = v̄(j*), so
     d(ū(i)v̄(j*), ū'(i)v̄'(j*)) ≥ d(ū(i)v̄(j*), ū(i*)v̄(j*)), and the paper's solution of f′ satisfies
     that constraint of f, too. So f′, `value` and f agree: the paper's relaxation loses nothing.
 
@@ -103,9 +104,9 @@ def graves_lai(
     tolerance
         How far below 1 a constraint must lie to count as violated.
     rounds
-        The most linear programmes to solve.
+        The largest number of linear programmes to solve.
     seed
-        Of the random starts.
+        The seed of the random starts.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def graves_lai(
 
 
 class _Programme:
-    """A linear programme over c in which every constraint is a model to be told apart.
+    """A linear programme over c in which every constraint is a model to be distinguished.
 
     The solver's tolerances are absolute, and gaps and divergences may be of any size. So c is
     measured in units in which the closed form is 1 and no coefficient of f′ is above 1, and the
@@ -150,10 +151,10 @@ class _Programme:
         self.problem, self.d, self.means = problem, d, problem.means
         self.levels = problem.grid.levels(problem.best_arm)
         gaps = self.means[self.levels] - self.means
-        # The closed form's regret for that of an arm's levels for which it is least.
+        # For each arm, the smallest of the closed form's regrets of its levels.
         prices = (np.insert(side, at, np.inf) for side, at in zip(sides, self.levels, strict=True))
         regret = np.array(functools.reduce(np.minimum.outer, prices))
-        # The best arm costs nothing and tells nothing.
+        # The best arm costs nothing and gives no information.
         regret[self.levels], gaps[self.levels] = 0.0, 1.0
         self.unit = regret / gaps
         self.cost_unit = max(np.concatenate(sides), default=1.0)
@@ -162,16 +163,16 @@ class _Programme:
 
     @property
     def constraints(self) -> int:
-        """Their number."""
+        """The number of constraints."""
         return sum(block.shape[0] for block in self.blocks)
 
     def add_paper(self) -> None:
-        """B_U ∪ B_V, the models of f′: one level is raised to the best one, and nothing else."""
+        """Add B_U ∪ B_V, the models of f′: one level is raised to the best, the rest is fixed."""
         from scipy import sparse
 
         arms = np.arange(self.means.size).reshape(self.means.shape)
         for side, level in enumerate(self.levels):
-            # Where the level of this side is the best one, all else being the same.
+            # Means with the best level of this side, all else being equal.
             raised = self.means.take([level], axis=side)
             lines = np.delete(np.moveaxis(arms, side, 0), level, axis=0).ravel()
             data = (self.d.of(self.means, raised) * self.unit).ravel()[lines]
@@ -180,14 +181,14 @@ class _Programme:
             self.blocks.append(sparse.csr_array((data, lines, pointers), (count, arms.size)))
 
     def add(self, model: Model) -> None:
-        """Any model."""
+        """Add any model."""
         from scipy import sparse
 
         coefficients = self.d.of(self.means, functools.reduce(np.multiply.outer, model)) * self.unit
         self.blocks.append(sparse.csr_array(coefficients.reshape(1, -1)))
 
     def solve(self) -> tuple[float, Floats]:
-        """The least cost, and an allocation of that cost."""
+        """The smallest cost, and an allocation with that cost."""
         from scipy import sparse
         from scipy.optimize import linprog
 

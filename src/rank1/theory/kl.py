@@ -1,4 +1,4 @@
-"""The divergence by which a problem's lower bound is measured."""
+"""The divergence in a problem's lower bound."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Divergence(NamedTuple):
 
 
 def divergence(problem: Problem) -> Divergence | None:
-    """The divergence by which a problem's lower bound is measured; None where there is no theorem.
+    """The divergence in a problem's lower bound; None if no theorem applies.
 
     Parameters
     ----------
     problem
-        `Product` (and its kin, such as `Bernoulli`: Theorem 2) or `Gaussian` (Theorem 3); anything
-        else gives None.
+        `Product` (and its subclasses, such as `Bernoulli`: Theorem 2) or `Gaussian` (Theorem 3);
+        anything else gives None.
 
     Examples
     --------
@@ -48,6 +48,6 @@ def divergence(problem: Problem) -> Divergence | None:
 
 
 def _slope_bernoulli(p: Any, q: Any) -> Any:
-    # (q − p)/(q·(1 − q)); in this form its sign is right to the last bit, and p = q = 0 is a limit.
+    # (q − p)/(q·(1 − q)); in this form its sign is exact, and p = q = 0 is a limit.
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(p > 0, (q - p) / (q * (1 - q)), 1 / (1 - q))

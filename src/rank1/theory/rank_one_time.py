@@ -1,14 +1,13 @@
 """The characteristic time of the rank-one class, solved numerically.
 
 Alternatives are rank-one grids in which level l of a side is at least as good as the best one, a.
-The closest of them to tell apart has f(l) = f(a): with the logarithms of the factors as variables
-Σ w·d(μ, μ') is convex, so that Newton's method finds it, as the fit to the grid in which l is
-pooled with a. That least sum, F_l(w), is concave in the shares w, and each alternative found gives
-a linear function above it: 1/T* = max min F_l is found by linear programmes with more and more of
-these.
+The closest of them has f(l) = f(a): with the logarithms of the factors as variables Σ w·d(μ, μ') is
+convex, so Newton's method finds it, as the fit to the grid in which l is pooled with a. That
+smallest sum, F_l(w), is concave in the shares w, and each alternative found gives a linear function
+above it: 1/T* = max min F_l is found by linear programmes with more and more of these.
 
-Levels of equal factors are exchangeable, and by concavity some optimum treats them alike. So they
-are one group, with its share in total; of the group of l, l itself is pooled, the rest isn't.
+Levels with equal factors are exchangeable, and by concavity some optimum treats them equally. So
+they form one group, with a total share; of the group of l, only l itself is pooled.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from rank1.problems.base import Floats
 
 __all__ = ["MAX_DIFFERENT", "is_quickly_solved", "rank_one_time"]
 
-#: Different arms of a grid that is solved in seconds.
+#: The number of different arms of a grid that can be solved in seconds.
 MAX_DIFFERENT = 100
 
-#: Weight that every arm has at least in a fit, so that it has one solution.
+#: The smallest weight of an arm in a fit, so that the solution is unique.
 LEAST = 1e-12
-#: An alternative that has not mattered in this number of programmes is left out.
+#: An alternative that was inactive in this many programmes is dropped.
 PATIENCE = 8
 ROUNDS = 2000
 
 
 def groups_of(side: Floats, best: int) -> tuple[Floats, Floats, np.ndarray]:
-    """Different factors of a side, the best one first; how often each occurs; a level's group.
+    """A side's distinct factors, best first; how often each occurs; and each level's group.
 
     >>> values, counts, own = groups_of(np.array([0.5, 0.7, 0.5]), 1)
     >>> values.tolist(), counts.tolist(), own.tolist()
@@ -48,7 +47,7 @@ def groups_of(side: Floats, best: int) -> tuple[Floats, Floats, np.ndarray]:
 
 
 def is_quickly_solved(problem: Problem) -> bool:
-    """Whether a solution takes seconds: there are few arms, if levels of equal factors count once.
+    """Whether a solution takes seconds: few arms, with levels of equal factors counted once.
 
     >>> import rank1
     >>> is_quickly_solved(rank1.spike(64, 64, 0.5, 0.5, 0.2, 0.2))
@@ -62,7 +61,7 @@ def is_quickly_solved(problem: Problem) -> bool:
 def rank_one_time(
     factors: list[Floats], levels: tuple[int, ...], tolerance: float
 ) -> tuple[float, Floats]:
-    """T* to a relative accuracy, and shares that attain it so nearly, by arm."""
+    """T* to a relative accuracy, and shares by arm that nearly attain it."""
     from scipy.optimize import linprog
 
     sides = [groups_of(side, best) for side, best in zip(factors, levels, strict=True)]
@@ -99,7 +98,7 @@ def rank_one_time(
 
 
 def _first_shares(counts: Floats) -> Floats:
-    """A side's shares as if all its levels but the best were alike."""
+    """A side's shares as if all its levels except the best were equal."""
     others = counts.sum() - 1
     leader = 1 / (1 + math.sqrt(others))
     shares = counts * (1 - leader) / max(others, 1.0)
@@ -120,7 +119,7 @@ def _closest(
             pooled = np.where(pooled > 0, pooled, own[0])
             rest_w, rest = own_w.copy(), own
             rest_w[group] *= 1 - share
-            # The pooled level, then all others: those that are the best level or l have no weight.
+            # The pooled level, then all others: the best level and l have no weight there.
             table_w = np.concatenate([pooled_w[None], rest_w[1:]])
             table = np.concatenate([pooled[None], rest[1:]])
             key = side, group
@@ -134,7 +133,7 @@ def _closest(
 
 
 def _fit(w: Floats, means: Floats, start: Floats | None) -> tuple[Floats, Floats]:
-    """The rank-one grid of the least Σ w·d(means, grid), and its parameters.
+    """The rank-one grid with the smallest Σ w·d(means, grid), and its parameters.
 
     Levels whose means are 0 fit perfectly with a factor of 0 and are left out.
     """
@@ -182,13 +181,13 @@ def _loss(w: Floats, m: Floats, eta: Floats) -> float:
 
 
 def _sums(x: Floats, sizes: tuple[int, ...]) -> Floats:
-    """The sum of an arm's parameters, one a side, for each arm."""
+    """For each arm, the sum of its parameters, one per side."""
     parts = np.split(x, np.cumsum(sizes)[:-1])
     return functools.reduce(np.add.outer, parts)
 
 
 def _margins(slope: Floats, bend: Floats) -> tuple[Floats, Floats]:
-    """Gradient and Hessian by the parameters, from the derivatives by the arms' sums."""
+    """Gradient and Hessian in the parameters, from the derivatives in the arms' sums."""
     axes, sizes = range(slope.ndim), slope.shape
     ends = np.cumsum((0, *sizes))
     gradient, hessian = np.empty(ends[-1]), np.empty((ends[-1], ends[-1]))

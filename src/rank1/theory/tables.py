@@ -1,4 +1,4 @@
-"""Everything that is known of one problem, as plain values."""
+"""Everything known about a problem, as plain values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rank1.theory.rank_one_time import MAX_DIFFERENT, is_quickly_solved
 
 __all__ = ["Note", "table"]
 
-#: Grids of more arms than this get no numerical solution in a table.
+#: Grids with more arms than this get no numerical solution in a table.
 MAX_SOLVED = 128 * 128
 
 
@@ -34,40 +34,40 @@ class Note(str):
     text: str
 
     def __new__(cls, entry: str, text: str) -> Note:
-        """The sentence."""
+        """Make the sentence."""
         note = super().__new__(cls, f"{entry}: {text}")
         note.entry, note.text = entry, text
         return note
 
 
 def table(problem: Problem, n: int) -> dict[str, Any]:
-    """Hardness, upper and lower bounds of a problem, ready to be printed or written as JSON.
+    """Hardness, upper and lower bounds of a problem, ready to print or to write as JSON.
 
     Parameters
     ----------
     problem
-        Any problem. What a theorem doesn't cover is None, and a note says why.
+        Any problem. What no theorem covers is None, and a note says why.
     n
         Number of steps, for the upper bound.
 
     Returns
     -------
     dict
-        - `gaps`: `sides` and `min_sides`, for each side; for two of them also `rows`, `columns`,
+        - `gaps`: `sides` and `min_sides`, for each side; for two sides also `rows`, `columns`,
           `min_row`, `min_column`
         - `mu`
         - `upper`: `theorem1`, a bound on Rank1Elim's regret in n steps, for two sides
-        - `lower_slope`: `theorem2`, `theorem3`, for two sides, and `graves_lai`, which is the same
-          programme unrelaxed; factors of log n
+        - `lower_slope`: `theorem2`, `theorem3`, for two sides, and `graves_lai`, the same
+          programme without the relaxation; factors of log n
         - `upper_slope`: `uts` and `osub`, the factors of log n in these policies' proven regret:
           both attain Theorem 2, see `unimodal_bound`
-        - `identification`: `characteristic_time`, T*: to name the best arm with error α takes at
-          least about T*·log(1/α) pulls, if the grid is known to be unimodal; `rank_one` and `any`,
-          the same if it is known to be of rank one, and if nothing is known of it
+        - `identification`: `characteristic_time`, T*: naming the best arm with error α takes at
+          least about T*·log(1/α) pulls if the grid is known to be unimodal; `rank_one` and `any`,
+          the same if it is known to have rank one, and if nothing is known about it
         - `n`
         - `notes`: sentences that begin with the entry they are about, see `Note`
 
-        No number in it is infinite or NaN.
+        No number is infinite or NaN.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         notes.append(Note("upper.theorem1", text))
 
     not_bernoulli = None if isinstance(problem, Product) else "is for Bernoulli rewards"
-    if isinstance(problem, Means):  # what isn't met
+    if isinstance(problem, Means):
         not_bernoulli = "is for grids of rank one, of products of factors"
     not_proven = not_bernoulli and not_bernoulli.replace("is for Bern", "is proven for Bern")
     unmet = {
@@ -151,13 +151,13 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
     }
     if isinstance(problem, Gaussian) and problem.best_mean == 1:
         text = (
-            "no model with factors in [0, 1] has a mean above 1, so that the theorem's proof needs "
+            "no model with factors in [0, 1] has a mean above 1, so the theorem's proof needs "
             "models with larger means here"
         )
         notes.append(Note("lower_slope.theorem3", text))
 
     def solve() -> float:
-        unimodal_bound(problem)  # raises what it requires and the problem lacks
+        unimodal_bound(problem)  # raises if it doesn't apply
         if problem.arms <= MAX_SOLVED:
             return graves_lai(problem).value
         asked = f"one of at most {MAX_SOLVED:,} arms to be solved numerically"

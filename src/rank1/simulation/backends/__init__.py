@@ -1,8 +1,7 @@
 """Where tasks are played: in threads, in processes, on a Dask or a Ray cluster. One file each.
 
-A backend is a generator function: it takes the tasks and gives back what came of them, in the order
-in which they finish. Scheduling, and trying again after a worker has died, is the business of
-joblib, Dask and Ray.
+A backend is a generator function: it takes tasks and yields their results in the order in which
+they finish. Joblib, Dask and Ray do the scheduling, and retry when a worker dies.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from rank1.simulation.backends.base import Failure, Playable, Played, RunCell, S
 
 __all__ = ["BACKENDS", "Failure", "Playable", "Played", "RunCell", "Setup", "Task", "backend"]
 
-#: Every backend by its name, with the module that has it. "local" is another name for processes.
+#: Every backend by its name, with its module. "local" is another name for processes.
 BACKENDS = {
     "threads": "threads",
     "processes": "processes",
@@ -27,7 +26,7 @@ BACKENDS = {
 
 
 def backend(name: str) -> Callable[[list[Task], Setup], Generator[Played, None, None]]:
-    """The backend of this name.
+    """The backend with this name.
 
     >>> backend("cloud")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What all backends share: cells, tasks, and what is told of those that fail."""
+"""Shared by all backends: cells, tasks, and failures."""
 
 from __future__ import annotations
 
@@ -32,43 +32,43 @@ __all__ = [
     "workers_start",
 ]
 
-#: Tasks that a cluster is given ahead: enough for thousands of workers.
+#: The number of tasks sent to a cluster in advance: enough for thousands of workers.
 WINDOW = 4096
 #: How often a task is tried if the process that plays it dies.
 ATTEMPTS = 4
 
 
 class Playable(Protocol):
-    """What can be planned and played: a `Series`, or something like it."""
+    """Something that can be planned and played, such as a `Series`."""
 
     @property
     def n(self) -> int:
-        """Steps of a run, at most."""
+        """The largest number of steps of a run."""
 
     @property
     def key(self) -> str:
-        """A digest of all that its runs depend on; raises `NoDigest` where that can't be had."""
+        """A digest of everything its runs depend on; raises `NoDigest` if that is impossible."""
 
     @property
     def kind(self) -> tuple[Any, ...]:
         """Series of one kind take about the same time per step."""
 
     def guess(self) -> float:
-        """Seconds that a run takes, roughly, without looking."""
+        """A rough estimate of the seconds that a run takes, without playing."""
 
     def probe(self) -> tuple[float, float]:
-        """Seconds that a run takes, by playing a little; and how long it took to find out."""
+        """The seconds that a run takes, measured by playing a little; and the time this took."""
 
     def play(self, runs: Iterable[int], stopped: Callable[[], bool] = ...) -> Block:
         """Play some runs."""
 
 
 class RunCell(NamedTuple):
-    """Some runs of a series: what is kept as one file."""
+    """Some runs of a series, stored as one file."""
 
     series: Playable
     runs: range
-    #: What it should take on one core.
+    #: The expected time on one core.
     seconds: float
 
     @property
@@ -77,7 +77,7 @@ class RunCell(NamedTuple):
         return self.series.n * len(self.runs)
 
 
-#: Cells that are sent to a worker together: one, or several that take no time.
+#: Cells sent to a worker together: one, or several short ones.
 Task = list[RunCell]
 
 
@@ -87,11 +87,11 @@ class Failure:
 
     error: str
     trace: str = ""
-    #: The exception itself, where the cell was played in this process.
+    #: The exception itself, if the cell was played in this process.
     exception: Exception | None = field(default=None, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Failure, (self.error, self.trace)  # not every exception can travel
+        return Failure, (self.error, self.trace)  # not every exception can be pickled
 
 
 #: The number of a task, and a block or a failure for each of its cells.
@@ -100,20 +100,20 @@ Played = tuple[int, list[Block | Failure]]
 
 @dataclass(frozen=True)
 class Setup:
-    """What backends are told beside the tasks."""
+    """What backends need besides the tasks."""
 
     #: Threads or processes on this machine.
     jobs: int = 1
-    #: Of a cluster that runs already.
+    #: The address of a running cluster.
     address: str | None = None
     #: Called with a line that says where tasks are played.
     note: Callable[[str], None] = lambda line: None
-    #: Set when the user interrupts: what is played in this process ends soon.
+    #: Set when the user interrupts: everything played in this process ends soon.
     stop: threading.Event = field(default_factory=threading.Event)
 
 
 def keys_of(task: Task) -> list[str | None]:
-    """What the client says that each cell depends on; None where that can't be told."""
+    """The client's key of each cell; None if it has no digest."""
     return [_key(cell) for cell in task]
 
 
@@ -129,11 +129,11 @@ def run_task(
     keys: Sequence[str | None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> list[Block | Failure]:
-    """Play a task's cells. With `keys`, this process must have the same code as the client."""
+    """Play a task's cells. If `keys` are given, this process must have the client's code."""
     if keys is not None and list(keys) != keys_of(task):
         reason = (
-            "the worker has another version of rank1, of a policy or of a package than the "
-            "client, so its numbers could differ: install the same on both"
+            "the worker has a different version of rank1, of a policy or of a package than the "
+            "client, so its numbers could differ: install the same versions on both"
         )
         return lost(task, reason)
     return [_run_cell(cell, stopped) for cell in task]
@@ -154,7 +154,7 @@ def lost(task: Task, reason: str) -> list[Block | Failure]:
 def fetched(
     fetch: Callable[[], list[Block | Failure]], task: Task, but: Any = ()
 ) -> list[Block | Failure]:
-    """What there is for a task; an error that isn't a cell's own counts against all of them."""
+    """The results of a task; an error outside a single cell becomes a failure of every cell."""
     try:
         return fetch()
     except but:
@@ -164,14 +164,14 @@ def fetched(
 
 
 def missing(backend: str, package: str) -> BackendError:
-    """The error of a backend whose package isn't there."""
+    """The error for a backend whose package isn't installed."""
     return BackendError(
         f"backend {backend} needs the package {package}", f"pip install 'rank1[{backend}]'"
     )
 
 
 def unreachable(backend: str, example: str, setup: Setup, error: Exception) -> BackendError:
-    """The error of a backend whose cluster can't be reached or started."""
+    """The error for a backend whose cluster can't be reached or started."""
     reason = (str(error) or type(error).__name__).splitlines()[0]
     if setup.address is None:
         return BackendError(f"backend {backend} could not start on this machine", reason)
@@ -181,16 +181,16 @@ def unreachable(backend: str, example: str, setup: Setup, error: Exception) -> B
 
 @contextlib.contextmanager
 def workers_start() -> Iterator[None]:
-    """Hold back Ctrl-C while processes start, which themselves never see it."""
+    """Hold back Ctrl-C while worker processes start; the workers themselves never see it."""
     from multiprocessing import resource_tracker
 
-    # These look after what others leave behind. Starting them later would let Ctrl-C through.
+    # Start the trackers that clean up after other processes now: later, Ctrl-C would reach them.
     resource_tracker.ensure_running()
     with contextlib.suppress(ImportError, AttributeError):
         from joblib.externals.loky.backend import resource_tracker as another
 
-        # Ctrl-C can come between making a semaphore and keeping it. The tracker removes it then,
-        # and need not tell: it reads its filters from the environment when it starts.
+        # Ctrl-C can arrive between creating a semaphore and recording it. The tracker then removes
+        # it and should not warn: it reads its warning filters from the environment at start.
         before = os.environ.get("PYTHONWARNINGS")
         quiet = f"ignore::UserWarning:{another.__name__}"
         os.environ["PYTHONWARNINGS"] = f"{before},{quiet}" if before else quiet

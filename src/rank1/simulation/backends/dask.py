@@ -1,7 +1,7 @@
 """A Dask cluster.
 
-Dask is called directly and not through joblib, whose backend waits forever once a task has taken
-several workers down with it, and plays everything in the client if the cluster has only one core.
+This calls Dask directly, not through joblib, whose backend hangs forever once a task has killed
+several workers, and plays everything in the client if the cluster has only one core.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from rank1.simulation.backends.base import (
 
 __all__ = ["run_tasks"]
 
-#: Seconds without any worker after which Dask is looked after.
+#: Seconds without any worker before we act.
 STALLED = 10.0
 
 
 def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
-    """A Dask cluster; without an address, one of our own on this machine."""
+    """Play tasks on a Dask cluster; without an address, on a temporary one on this machine."""
     try:
         from distributed import Client, KilledWorker, as_completed
         from distributed.comm import get_address_host_port
@@ -43,12 +43,12 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     where: dict[str, Any] = {"address": setup.address, "timeout": 20}
     if setup.address is None:
         where = {"n_workers": setup.jobs, "threads_per_worker": 1}
-        where["dashboard_address"] = "127.0.0.1:0"  # any port that is free
-        # Workers that are stopped say so at length; what matters comes back with the tasks.
+        where["dashboard_address"] = "127.0.0.1:0"  # any free port
+        # Stopped workers log a lot; everything relevant comes back with the tasks.
         where["silence_logs"] = logging.CRITICAL
     try:
         if setup.address and "://" not in setup.address.removeprefix("tcp://"):
-            # A client that can't reach its cluster would try for long after it has said so.
+            # A client that can't reach its cluster would keep trying long after the error.
             host, port = get_address_host_port(setup.address)
             socket.create_connection((host, port), timeout=20).close()
         with workers_start():
@@ -59,7 +59,7 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         threads = client.nthreads()
         setup.note(
             f"Dask at {client.scheduler.address}: {len(threads)} workers with "
-            f"{sum(threads.values())} threads" + ("" if threads else ", waiting for some to come")
+            f"{sum(threads.values())} threads" + ("" if threads else ", waiting for workers")
         )
         waiting = iter(range(len(tasks)))
         numbers: dict[str, int] = {}
@@ -82,15 +82,15 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
                 suspects.append(k)
             else:
                 yield k, played
-        # Dask blames every task that waited on a worker for its death. Played one at a time, only
-        # those that really kill their worker fail.
+        # Dask blames every task that was queued on a worker for its death. Played one at a time,
+        # only those that really kill their worker fail.
         for k in suspects:
             for future in _finished(as_completed([submit(k)], loop=client.loop), look):
                 yield k, fetched(partial(_result, future, look), tasks[k])
 
 
 def _finished(done: Any, look: Callable[[], None]) -> Iterator[Any]:
-    """Futures of Dask in the order in which they finish, with a look around while none does."""
+    """Dask's futures in the order in which they finish; calls `look` while waiting."""
     while not done.is_empty():
         if done.has_ready():
             yield next(done)
@@ -103,14 +103,14 @@ def _result(future: Any, look: Callable[[], None]) -> Any:
     while True:
         try:
             return future.result(timeout=STALLED)
-        except TimeoutError:  # it was lost with its worker, and is played again
+        except TimeoutError:  # lost with its worker, and played again
             look()
 
 
 def _no_workers(client: Any, setup: Setup) -> Callable[[], None]:
-    """Something to call while nothing happens; it acts if there has been no worker for long.
+    """A function to call while waiting; it acts if there has been no worker for long.
 
-    A worker that dies at once after its start is not always started again by Dask.
+    Dask doesn't always restart a worker that dies right after its start.
     """
     seen = asked = time.monotonic()
 
@@ -128,7 +128,7 @@ def _no_workers(client: Any, setup: Setup) -> Callable[[], None]:
             if setup.address is None:
                 client.cluster.scale(0)
                 while client.cluster.workers and time.monotonic() < now + STALLED:
-                    time.sleep(0.05)  # else the dead ones would count as those asked for
+                    time.sleep(0.05)  # otherwise the dead ones would count as running
                 client.cluster.scale(setup.jobs)
 
     return look

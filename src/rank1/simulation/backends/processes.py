@@ -1,4 +1,4 @@
-"""Processes on this machine, by joblib's loky."""
+"""Processes on this machine, run by joblib's loky."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = ["run_tasks"]
 
 
 def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
-    """Play tasks in processes; where that isn't worth it, in this one."""
+    """Play tasks in processes, or in this process if starting others isn't worth it."""
     import joblib
 
-    # A process takes a second to start: it should have that much to do.
+    # A process takes a second to start, so it should have at least a second of work.
     work = sum(cell.seconds for task in tasks for cell in task)
     jobs = min(setup.jobs, len(tasks), math.ceil(work))
     if jobs <= 1:
@@ -43,7 +43,7 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     deaths: Counter[int] = Counter()
     left = dict.fromkeys(range(len(tasks)))
     while left:
-        # A process that dies takes the pool with it. A task that saw it twice then plays alone.
+        # A dying process breaks the whole pool. A task that was running twice then plays alone.
         batch = [k for k in left if deaths[k] < 2] or [next(iter(left))]
         sent: list[int] = []
         pool = joblib.Parallel(
@@ -68,7 +68,7 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
                     yield k, lost(tasks[k], f"its process died {ATTEMPTS} times: out of memory?")
         finally:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "tasks have been cancelled": that was meant
+                warnings.simplefilter("ignore")  # "tasks have been cancelled" is intended
                 if results is not None:
                     results.close()
 
@@ -88,12 +88,12 @@ def _numbered(k: int, task: Task, client: int) -> Played:
 
 @functools.cache
 def _end_with(client: int) -> None:
-    """End this worker when its client is gone; else it would wait for work for minutes."""
+    """End this worker when its client is gone; otherwise it would wait for work for minutes."""
 
     def watch() -> None:
         while os.getppid() == client:
             time.sleep(1)
         os._exit(1)
 
-    if os.getpid() != client:  # joblib plays in the client itself where it can't start processes
+    if os.getpid() != client:  # joblib plays in the client if it can't start processes
         threading.Thread(target=watch, daemon=True).start()

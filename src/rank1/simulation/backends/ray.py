@@ -1,7 +1,7 @@
 """A Ray cluster.
 
-Ray is called directly and not through joblib, whose backend can't give results back before all are
-there.
+This calls Ray directly, not through joblib, whose backend can't return results before all tasks
+have finished.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["run_tasks"]
 
 
 def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
-    """A Ray cluster; without an address, one of our own on this machine."""
+    """Play tasks on a Ray cluster; without an address, on a temporary one on this machine."""
     try:
         import ray as cluster
     except ImportError:
@@ -41,12 +41,12 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
     where: dict[str, Any] = {"address": setup.address}
     if setup.address is None:
         where = {"num_cpus": setup.jobs, "include_dashboard": False}
-    # Ray writes about dead workers to standard output, which is for results.
+    # Ray writes about dead workers to standard output, which is reserved for results.
     with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as stack:
         try:
-            with workers_start():  # which puts back the handlers of signals that Ray replaces
+            with workers_start():  # also restores the signal handlers that Ray replaces
                 cluster.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-        except SystemExit:  # its own answer to SIGTERM
+        except SystemExit:  # Ray's reaction to SIGTERM
             signal.raise_signal(signal.SIGTERM)
         except (OSError, ValueError, RuntimeError) as error:
             raise unreachable("ray", "auto or 10.0.0.1:6379", setup, error) from None

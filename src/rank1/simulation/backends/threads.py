@@ -13,7 +13,7 @@ __all__ = ["run_tasks"]
 
 
 def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
-    """Play tasks side by side; with one job, one after another in the thread that asks."""
+    """Play tasks in parallel; with one job, one after another in the calling thread."""
     jobs = min(setup.jobs, len(tasks))
     setup.note(f"{jobs} threads of this process" if jobs > 1 else "this process")
     stopped = setup.stop.is_set
