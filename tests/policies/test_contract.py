@@ -42,7 +42,7 @@ def test_contract(
     request: pytest.FixtureRequest,
 ) -> None:
     """The loop is compiled for all, what studies need besides for two; see `make validate`."""
-    monkeypatch.setattr(policies, "TRIALS", 8)
+    monkeypatch.setattr(policies, "TRIALS", 4)
     if policy.name not in ("uts", "rank1elim"):
         monkeypatch.setattr(policies, "kernel", lambda function, *given: function)
     if policy.leaps and check not in (policies.compiles, policies.makes_the_choices_of_the_loop):
@@ -67,7 +67,7 @@ def test_contract_for_other_numbers_of_sides(
 ) -> None:
     """`check_policy` has two and three."""
     monkeypatch.setattr(policies, "SIDES", (sides,))
-    monkeypatch.setattr(policies, "TRIALS", 8)
+    monkeypatch.setattr(policies, "TRIALS", 4)
     for check in (
         policies.runs_as_it_is_written,
         policies.takes_rewards_late_unordered_or_never,
