@@ -215,15 +215,15 @@ def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
 #: A service whose storage waits for ever, and which says when it begins to write.
 PATIENT = """
 from pathlib import Path
-from rank1.server import write_queue
+from rank1.studies import group_commit
 from rank1.studies.storage import open_storage
 from rank1.__main__ import main
 
-def writes(jobs, write=write_queue.transact_together):
+def writes(jobs, write=group_commit.transact_together):
     Path("writes").write_text(f"{jobs}")
     return write(jobs)
 
-write_queue.transact_together = writes
+group_commit.transact_together = writes  # before the server is imported, which takes it over
 open_storage.__defaults__ = (1e6,)
 main()
 """

@@ -483,10 +483,8 @@ def test_who_waits_hears_that_the_storage_was_waited_for_in_vain(
         error.waited = True
         return [error] * len(jobs)
 
-    monkeypatch.setattr("rank1.server.write_queue.transact_together", away)
-
     async def play() -> list[Any]:
-        writer, desk = WriteQueue(lambda: None), cast(StudyAccess, None)
+        writer, desk = WriteQueue(lambda: None, away), cast(StudyAccess, None)
         first = asyncio.ensure_future(writer.write(desk, lambda work: None))
         while not calls:
             await asyncio.sleep(0.01)
