@@ -469,9 +469,7 @@ def test_a_format_of_a_later_version_is_nothing_to_try_again() -> None:
     assert "newer version" in problem_of(error)["remedy"]
 
 
-def test_who_waits_hears_that_the_storage_was_waited_for_in_vain(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_waits_hears_that_the_storage_was_waited_for_in_vain() -> None:
     """Each batch by itself would wait as long again."""
     calls: list[int] = []
     begun = threading.Event()
