@@ -39,6 +39,7 @@ __all__ = [
     "check_text",
     "check_texts",
     "data_text",
+    "late_report",
     "new_uid",
     "nonces",
     "read_data",
@@ -107,6 +108,17 @@ REPEAT = -2
 HELD_OUT = -3
 
 
+def late_report(tag: int) -> tuple[int, int]:
+    """The `tag` and `metric` of a late report, from the tag of an exposure drawn by shares.
+
+    What isn't in the table any more is known by its report alone.
+
+    >>> late_report(7), late_report(HELD_OUT)
+    ((1, 8), (-3, 0))
+    """
+    return (tag, 0) if tag <= REPEAT else (1, max(tag + 1, 0))
+
+
 class Expiry(IntEnum):
     """What was done about a reward that is overdue."""
 
@@ -138,7 +150,8 @@ class Event(NamedTuple):
     position: Annotated[int, "int4"] = 0
     unit: Annotated[str | None, "text"] = None
     data: Annotated[str | None, "text"] = None
-    #: Which guardrail an event is of, from 1 on, in the order of `Spec.guardrails`.
+    #: The guardrail of an event, from 1 on, in the order of `Spec.guardrails`; of a late report,
+    #: one more than its exposure's version.
     metric: Annotated[int, "int4"] = 0
     seq: Annotated[int, "int8"] = 0
     at: Annotated[float, "float8"] = 0.0

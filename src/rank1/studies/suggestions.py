@@ -30,6 +30,7 @@ from rank1.studies.events import (
     Kind,
     check_text,
     data_text,
+    late_report,
     nonces,
     read_data,
     read_id,
@@ -213,12 +214,12 @@ def store_reports(
                 else:
                     answer = _report(work, asked, reward, now, late)
                     fresh[asked.seq] = answer, metrics
-                    # What is gone from the table is known by its report alone.
-                    tag = min(asked.tag, 1) if late and asked.tag <= REPEAT else int(late)
+                    tag, metric = late_report(asked.tag) if late else (0, 0)
+                    metric = metric if work.spec.design else 0
                     events.append(
                         Event(
                             Kind.REPORTED, arm=asked.arm, tag=tag, suggestion=asked.seq,
-                            value=reward, nonce=nonce, key=key, position=len(events),
+                            value=reward, nonce=nonce, key=key, position=len(events), metric=metric,
                         )
                     )  # fmt: skip
                     events += guardrail_events(asked.arm, asked.tag, metrics)
