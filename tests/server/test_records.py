@@ -146,6 +146,7 @@ def test_given_sides_and_guardrails_over_http(service: Served) -> None:
     assert [each["status"] for each in found["results"]] == [200, 409]
     assert "u1" in found["results"][1]["problem"]["detail"]
     client = rank1.Client(service.url, service.token)
+    study = client.open("mail")
+    assert study.personalise("channel", by="segment").by == "segment"
     with client, pytest.raises(rank1.ConflictError, match="has unsubscribed = 1 already"):
-        assert client.open("mail").personalise("channel", by="segment").by == "segment"
-        client.open("mail").reward("u1", 0, {"unsubscribed": 0})
+        study.reward("u1", 0, {"unsubscribed": 0})
