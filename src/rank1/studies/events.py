@@ -282,12 +282,13 @@ def check_text(name: str, text: Any) -> str:
     >>> check_text("key", "a" * 1000)
     Traceback (most recent call last):
     ...
-    rank1.InputError: key must be text of 1 to 256 characters, got 1,000
+    rank1.InputError: key must be text of 1 to 256 characters, got 1,000 characters
     """
     if not isinstance(text, str):
         raise InputTypeError(name, text, "text")
     if not 1 <= len(text) <= MAX_TEXT:
-        raise InputError(name, text, f"text of 1 to {MAX_TEXT} characters", got=f"{len(text):,}")
+        got = f"{len(text):,} characters" if text else "an empty text"
+        raise InputError(name, text, f"text of 1 to {MAX_TEXT} characters", got=got)
     if not _can_be_kept(text):
         raise InputError(name, text, "text without null characters and halves of surrogate pairs")
     return text

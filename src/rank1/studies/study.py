@@ -176,7 +176,8 @@ class Study:
             1 to 16 sides instead of rows and columns: the names of the levels of each, as in
             `{"headline": ["A", "B"], "image": ["x", "y", "z"]}`.
         control
-            The level of each side that is shown today; lifts are over it. In a study that draws by
+            The level of each side that is shown today; lifts are over it. Given sides are left
+            out: their level comes with the visitor. In a study that draws by
             shares it keeps at least 5% of its side's traffic until the study may stop, even after
             it is refuted, so that the lift becomes known.
         floor
@@ -350,9 +351,10 @@ class Study:
             retried.
         unit
             Whom the arm is for: a visitor, say. While its last suggestion waits for a reward,
-            the same unit is given the same suggestion; after that, a new one of the same arm, as
-            long as the arm lives. Only its first exposure counts. In a study that draws by shares,
-            its levels are those that `rank1.assign` gives.
+            the same unit is given the same suggestion (and ConflictError if it asks with other
+            levels of given sides); after that, a new one of the same arm, as long as the arm
+            lives. Only its first exposure counts. In a study that draws by shares, its levels are
+            those that `rank1.assign` gives.
         data
             A JSON object of at most 4 KB that is kept with each suggestion: its `data`, and in
             the export.
@@ -551,7 +553,7 @@ class Study:
             self.access.forget()
 
     def archive(self) -> None:
-        """Hide the study from lists. It stays as it is, and is opened by its name."""
+        """Hide the study from lists. It still gives suggestions and takes reports: see `retire`."""
         self.access.transact(lambda work: work.log.archive(work.study.id))
 
     def unarchive(self) -> None:
@@ -758,7 +760,10 @@ class Study:
         self.access.storage.backup(path)
 
     def close(self) -> None:
-        """Keep a snapshot if much has happened since the last, and close the storage."""
+        """Keep a snapshot if much has happened since the last, and close the storage.
+
+        A call after that opens the storage again.
+        """
         self.access.close()
 
     def __enter__(self) -> Self:

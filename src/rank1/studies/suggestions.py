@@ -95,6 +95,7 @@ def suggest(
     if last is not None:
         became = {each.kind for each in log.outcomes(study, [last.seq])}
         if last.kind == Kind.SUGGESTED and not became and key is None:
+            _check_given(state.named(last.arm), levels, unit)
             return [_suggestion(work, last)]
         if Kind.CANCELLED in became and last.tag != REPEAT:
             last = None  # it was never shown
@@ -123,6 +124,16 @@ def suggest(
     return [
         _suggestion(work, each._replace(seq=seq, at=at)) for seq, each in enumerate(events, first)
     ]
+
+
+def _check_given(pending: Mapping[str, str], given: Mapping[str, str], unit: str | None) -> None:
+    """Raise ConflictError if a unit's pending suggestion is for other levels of given sides."""
+    before = {side: pending[side] for side in given}
+    if before != given:
+        raise ConflictError(
+            f"unit {shown(unit)} has a pending suggestion for {before}, got {dict(given)}",
+            "report or cancel that one first", unit=unit,
+        )  # fmt: skip
 
 
 def _suggestion(work: UnitOfWork, event: Event) -> Suggestion:
