@@ -575,9 +575,15 @@ class Study:
 
     # What was found
 
-    def best(self) -> Best:
-        """What was found: the leader, intervals for arms and effects, whether to stop, and why."""
-        return self._settled(lambda state, now: best_of(state, self.spec, now))
+    def best(self, *, tables: bool = True) -> Best:
+        """What was found: the leader, intervals for arms and effects, whether to stop, and why.
+
+        Parameters
+        ----------
+        tables
+            Whether to include the tables of all arms. A look at millions of arms is quick without.
+        """
+        return self._settled(lambda state, now: best_of(state, self.spec, now, tables))
 
     def forecast(self, per_day: float | None = None, *, runs: int = 200, seed: int = 1) -> Forecast:
         """How many more rewards it takes until a verdict, at 10, 50 and 90%, by continuing.
@@ -622,7 +628,7 @@ class Study:
 
     def report_text(self) -> str:
         """What `report` writes."""
-        return report_page(self.name, self.spec, self.best(), self.days())
+        return report_page(self.name, self.spec, self.best(tables=False), self.days())
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page for people who weren't there: one HTML file, which can be printed.
@@ -638,7 +644,7 @@ class Study:
         """A picture of `best`: each level's lift over the leader's, with its interval."""
         from rank1.plots import plot_best
 
-        return plot_best(self.best(), self.name)
+        return plot_best(self.best(tables=False), self.name)
 
     def counts(self) -> dict[str, int]:
         """How many suggestions there are, and what became of them."""
