@@ -329,18 +329,18 @@ def test_sides_by_name(capsys: Capture) -> None:
     ("options", "message"),
     [
         (["--side", "image"], "--side must be a new name and its levels, .* got 'image'"),
-        (["--side", "a=2", "--side", "a=3"], "--side must be a name of its own .* got 'a=3'"),
+        (["--side", "a=2", "--side", "a=3"], "--side must be a new name .* got 'a=3'"),
         (["--side", "image=few"], "must be a whole number, such as 20 or 2e6, got 'few'"),
         (["--side", "a=2"], "sides must be None if rows and columns are given"),
         (["--side", "a=2", "--sides", "2"], "--sides must be left out if --side is given"),
         (["--rows", "0"], "--rows must be a whole number of at least 1, got 0"),
         (
             ["--columns", "1e7"],
-            r"must be a grid of 2 to 16,777,216 arms, got 30,000,000 \(3×10000000\)",
+            r"must be a grid with 2 to 16,777,216 arms, got 30,000,000 \(3×10000000\)",
         ),
         (
             ["--rows", "1", "--columns", "1"],
-            r"must be a grid of 2 to 16,777,216 arms, got 1 \(1×1\)",
+            r"must be a grid with 2 to 16,777,216 arms, got 1 \(1×1\)",
         ),
         (["--rate", "0"], "--rate must be a number above 0 and below 1, got 0"),
         (["--rate", "5%"], "must be a number, such as 0.98, got '5%'"),

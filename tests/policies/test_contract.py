@@ -351,7 +351,7 @@ def test_mistakes_are_found_before_a_run() -> None:
         ),
         (
             lambda known: Counting(known.limits, counts(known)),
-            "Told of pulls and rewards, .* after the same pulls and rewards counts is",
+            "told of pulls and rewards equals .* after the same pulls and rewards counts is",
         ),
         (
             lambda known: MineState(known.limits, SHARED[: known.arms]),
@@ -367,7 +367,7 @@ def test_mistakes_are_found_before_a_run() -> None:
         ),
         (
             lambda known: MineState(known.limits, np.zeros(known.truth.best_arm)),
-            "`start` takes what a live study knows, .*AttributeError",
+            "`start` works with what a live study knows, .*AttributeError",
         ),
         (
             lambda known: MineState(known.limits, counts(known)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -392,6 +393,8 @@ def test_fit_sees_a_pair_that_does_not_fit(create: Callable[..., Study]) -> None
     assert found.p_value == 0.01
     assert "The grid isn't of rank one (p = 0.01)" in found.advice
     assert json.loads(json.dumps(found.to_dict()))["deviating"][0]["residual"] != 0
+    for wordy in (found, dataclasses.replace(found, advice="long advice " * 33)):
+        assert len(str(wordy).splitlines()) <= 10
     even = create("even", rows=["a", "b"], columns=["c", "d"])
     even.import_history([*history[:300], *[("b", "d", 1.0)] * 15, *[("b", "d", 0.0)] * 85])
     assert even.fit(B=99).p_value > 0.2  # type: ignore[operator]
@@ -591,7 +594,7 @@ def test_what_cannot_work_is_refused(
 @pytest.mark.uncompiled
 def test_large_grids_are_for_policies_of_lines(create: Callable[..., Study]) -> None:
     names = [f"line {k}" for k in range(4096)]
-    with pytest.raises(ValueError, match=r"thompson keeps .*got 16,777,216"):
+    with pytest.raises(ValueError, match=r"thompson stores .*got 16,777,216"):
         create(policy="thompson", rows=names, columns=names)
     study = create(policy="rank1elim", rows=names, columns=names)
     given = study.ask(count=100)

@@ -50,7 +50,7 @@ def mean_of_all(successes: ArrayLike, failures: ArrayLike) -> float:
 
 
 def _prior(a: Floats, b: Floats, times: Ints, rate: float) -> tuple[float, float]:
-    """Mean and size (α + β) of the likeliest beta distribution; `times` arms have a pair each."""
+    """Mean and size (α + β) of the likeliest beta distribution; `times` counts arms per pair."""
     from scipy.optimize import brentq, minimize
     from scipy.special import betaln, expit, logit, psi
 

@@ -1,4 +1,4 @@
-"""Policies that learn nothing but the average reward of each arm."""
+"""Policies that learn only the average reward of each arm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Averages", "AveragesPolicy", "AveragesState", "largest_average"]
 
 @jit
 def largest_average(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> int:
-    """The first arm with the largest average, for `choose`; an arm without rewards has 0."""
+    """The first arm with the largest average; 0 for an arm without rewards. For `choose`."""
     arm, largest = 0, -np.inf
     for k in range(len(counts)):
         average = sums[k] / max(counts[k], 1)
@@ -54,13 +54,13 @@ class Averages(Simple):
 
 class _Arrays(NamedTuple):
     limits: Records  # see `Known.limits`
-    settings: Records  # the policy's own, by name
+    settings: Records  # of the policy, by name
     sums: NDArray[np.float64]
     counts: NDArray[np.int64]
 
 
 class AveragesState(_Arrays, Averages):
-    """Everything but `choose`, which a policy adds; `settings[0]` has its numbers by name."""
+    """A state without `choose`, which the policy adds; `settings[0]` has its settings by name."""
 
 
 @dataclasses.dataclass(frozen=True)

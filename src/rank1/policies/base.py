@@ -235,7 +235,9 @@ class Policy:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
-                raise InputTypeError(name, value, f"a plain value, as all settings of {self.name}")
+                raise InputTypeError(
+                    name, value, f"a plain value, like all settings of {self.name}"
+                )
         return {name: plain_setting(value) for name, value in values.items()}
 
     @property

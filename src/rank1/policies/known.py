@@ -1,4 +1,4 @@
-"""What a policy is told before the first step."""
+"""What a policy knows before the first step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import record
 from rank1.errors import InputError
-from rank1.grid import Grid
+from rank1.grid import Grid, two_sides
 
 __all__ = ["Known", "Records", "Truth", "require_truth", "require_unit_rewards"]
 
@@ -81,7 +81,7 @@ class Known:
         if sides is None:
             sides = (checks.integer("K", K, 1), checks.integer("L", L, 1))
         elif K is not None or L is not None:
-            raise InputError("sides", sides, "None where K and L are given")
+            raise InputError("sides", sides, "None if K and L are given")
         # Check here, because compiled code checks nothing.
         if not low <= high:  # catches NaN too
             raise InputError("low", low, f"at most high, which is {high}")
@@ -104,18 +104,12 @@ class Known:
     @property
     def K(self) -> int:
         """Number of rows of a grid of two sides."""
-        return self._two_sides[0]
+        return two_sides(self.grid.sizes)[0]
 
     @property
     def L(self) -> int:
         """Number of columns of a grid of two sides."""
-        return self._two_sides[1]
-
-    @property
-    def _two_sides(self) -> tuple[int, ...]:
-        if len(self.grid.sizes) != 2:
-            raise InputError("sides", self.grid.sizes, "two, rows and columns", got=str(self.grid))
-        return self.grid.sizes
+        return two_sides(self.grid.sizes)[1]
 
     @property
     def limits(self) -> Records:

@@ -1,4 +1,4 @@
-"""The one name of a policy with its settings, as the command line takes it."""
+"""The label of a policy: its name with its settings, as the command line takes it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def changed(settings: Mapping[str, Any], cls: type[Policy] | None) -> dict[str, 
 
 
 def plain_setting(value: Any) -> Any:
-    """A setting as JSON has it: numbers are floats, infinite ones texts."""
+    """A setting as a JSON value: numbers are floats, infinite ones strings."""
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if is_number:
         return float(value) if math.isfinite(value) else str(float(value))

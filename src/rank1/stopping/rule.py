@@ -69,7 +69,7 @@ def leader_of(successes: Floats, failures: Floats) -> int:
 
 
 def compared(s: Floats, f: Floats, leader: int, grid: Grid) -> tuple[Ints, Floats, Floats, Ints]:
-    """The arms that a leader is compared with, their different counts, and which each has."""
+    """The arms to compare a leader with, their distinct counts, and the index of each arm's."""
     others = grid.neighbours(leader)
     return others, *distinct(s[others], f[others])
 

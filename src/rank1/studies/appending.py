@@ -65,7 +65,7 @@ def new_records(access: StudyAccess, records: Sequence[Sequence[Any]]) -> list[E
         try:
             event, metrics = exposure(access.spec, arms, item, nonce)
             events.append(event._replace(data=_told(metrics)) if metrics else event)
-        except (Rank1Error, LookupError):
+        except Exception:  # what is wrong, the lock will say; or another thread folds the state
             events.append(None)
     return events
 

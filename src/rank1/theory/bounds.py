@@ -129,11 +129,12 @@ class LowerBound(NamedTuple):
 
 
 def lower_bound(problem: Problem) -> float:
-    """Theorems 2 and 3: the slope in log n of a uniformly efficient algorithm's smallest regret.
+    """Theorems 2 and 3: a lower bound on regret, as a factor of log n.
 
-    The sum, over the other pairs of the best row and the best column, of gap/d(mean, best mean),
-    where d is the Bernoulli divergence for Bernoulli problems (Theorem 2) and (p − q)²/(2σ²) for
-    Gaussian ones (Theorem 3). The statement is about n → ∞; at a given n, regret may lie below it.
+    It holds for every uniformly efficient algorithm, for n → ∞; at a given n, regret may lie below
+    it. The factor is the sum of gap/d(mean, best mean) over the other pairs of the best row and the
+    best column, where d is the Bernoulli divergence for Bernoulli problems (Theorem 2) and
+    (p − q)²/(2σ²) for Gaussian ones (Theorem 3).
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ from rank1.studies.storage.postgres_tables import (
 from rank1.studies.storage.sql import SqlStorage, SqlTransaction
 from rank1.studies.storage.sql_reader import PORTION, SqlReader
 from rank1.studies.storage.tables import WRITTEN, select_columns
-from rank1.studies.storage.unnumbered import ADD, TAKE, WAITING, columns_of, numbered
+from rank1.studies.storage.unnumbered import ADD, TAKE, WAITING, arrays, columns_of, numbered
 
 __all__ = ["PostgresStorage"]
 
@@ -41,6 +41,11 @@ T = TypeVar("T")
 
 TYPES = ["int4", *COLUMNS.values()]
 COPY = f"COPY rank1_events ({', '.join(WRITTEN)}) FROM STDIN (FORMAT BINARY)"
+#: The most rows that are inserted by a statement; more are copied.
+FEW = 100
+INSERT = f"""
+    INSERT INTO rank1_events ({", ".join(WRITTEN)})
+    SELECT * FROM unnest({", ".join(f"%s::{of}[]" for of in TYPES)})"""
 # The columns of `Events`, one after the other in one long value: a row each would take far longer.
 READ = "SELECT string_agg({sent}, '') FROM ({some} AND seq >= ? ORDER BY seq LIMIT ?) AS e".format(
     sent=" || ".join(f"{COLUMNS[name]}send({name})" for name in RECORD.names or ()), some="{some}"
@@ -115,16 +120,41 @@ class PostgresTransaction(PostgresReader, SqlTransaction):
     def __init__(self, connection: Connection, ends: Ends) -> None:
         PostgresReader.__init__(self, connection)
         SqlTransaction.__init__(self, list(ends))
+        #: Rows of events that the database hasn't got yet.
+        self._unwritten: list[tuple[Any, ...]] = []
         for study, (seq, at, checksum, now, waiting) in ends.items():
             self._lasts[study], self._times[study] = (seq, at, checksum), max(at, now)
             if waiting:
                 self.append(study, numbered(self.rows(TAKE, study)), as_dated=True)
 
     def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._unwritten += rows
+
+    def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        if self._unwritten:
+            self._write()
+        return super().rows(sql, *parameters)
+
+    def _write(self) -> None:
+        rows, self._unwritten = self._unwritten, []
+        if len(rows) <= FEW:
+            self.connection.execute(INSERT, arrays(TYPES, zip(*rows, strict=True)))
+            return
         with self.connection.cursor() as cursor, cursor.copy(COPY) as copy:
             copy.set_types(TYPES)
             for row in rows:
                 copy.write_row(row)
+
+    def commit(self) -> str | None:
+        """Commit with what was appended, in one round trip: others wait for the lock meanwhile."""
+        if len(self._unwritten) > FEW:  # what is copied has a trip of its own
+            self._write()
+        if not self._unwritten:
+            return self.connection.execute("COMMIT").statusmessage
+        with self.connection.pipeline():
+            self._write()
+            cursor = self.connection.execute("COMMIT")
+        return cursor.statusmessage
 
 
 class PostgresStorage(SqlStorage):
@@ -271,7 +301,7 @@ class PostgresStorage(SqlStorage):
     def _commit(self, connection: Connection, log: PostgresTransaction) -> None:
         """Commit; if the connection is lost meanwhile, find out what became of it."""
         try:
-            status = connection.execute("COMMIT").statusmessage
+            status = log.commit()
         except psycopg.OperationalError as error:
             if not connection.closed:
                 raise

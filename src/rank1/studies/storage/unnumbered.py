@@ -32,12 +32,12 @@ has one writer at a time whatever is written, so there this would only cost.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rank1.studies.events import COLUMNS, REPEAT, Event, Kind
 
-__all__ = ["ADD", "MADE", "TAKE", "WAITING", "columns_of", "numbered"]
+__all__ = ["ADD", "MADE", "TAKE", "WAITING", "arrays", "columns_of", "numbered"]
 
 #: What tables of version 4 have for it.
 MADE = f"""
@@ -75,9 +75,18 @@ def columns_of(added: Sequence[tuple[int, Event]]) -> list[list[Any]]:
     The tag of a report is its exposure's. The data of an event is None, or the values of the
     guardrails that came with it, by their numbers (JSON).
     """
-    events = [event for _, event in added]
-    given = ([getattr(event, name) for event in events] for name in _GIVEN)
-    return [[study for study, _ in added], *given]
+    studies, events = zip(*added, strict=True)
+    given = dict(zip(Event._fields, zip(*events, strict=True), strict=True))
+    types = "int4", *(COLUMNS[name] for name in _GIVEN)
+    return arrays(types, (studies, *(given[name] for name in _GIVEN)))
+
+
+def arrays(types: Iterable[str], columns: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Columns as parameters; NumPy's numbers aren't taken for Python's in an array."""
+    return [
+        list(column) if of == "text" else list(map(float if of == "float8" else int, column))
+        for of, column in zip(types, columns, strict=True)
+    ]
 
 
 def numbered(rows: Sequence[tuple[Any, ...]]) -> list[Event]:
