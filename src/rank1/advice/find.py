@@ -32,8 +32,8 @@ USUAL = 15
 VERSIONS = 100
 #: The largest number of pulls of a run.
 MOST_PULLS = 10**12
-#: Expensive searches are skipped on large grids: `any_grid` with more arms than this, `min_lift` with
-#: more levels.
+#: Expensive searches are skipped on large grids: `any_grid` with more arms than this, `min_lift`
+#: with more levels.
 MANY_ARMS, MANY_LEVELS = 2**13, 64
 #: A step with a `min_lift` costs about as much as this many others.
 DEARER = 4
