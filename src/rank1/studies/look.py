@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import design
+from rank1.documents import above
 from rank1.stopping.rule import odds_of
 from rank1.studies.any_grid import MOST_ARMS, AnyGrid
 from rank1.studies.state import StudyState
@@ -54,7 +55,8 @@ class Look:
             return f"go on: levels are drawn alike until {first:,} rewards, or 60 successes, are in"
         level = f"at confidence {100 * self.spec.confidence:g}%"
         if self.said.stop and self.spec.min_lift:
-            within = f"no level exceeds its own by {percent(self.spec.min_lift)} or more"
+            least = f"{percent(self.spec.min_lift)} or more{above(self.low)}"
+            within = f"no level exceeds its own by {least}"
             return f"stop: {best} is good enough {level}, as {within}"
         if self.said.stop:
             return f"stop: {best} is best {level}, as every other level is refuted"
@@ -106,20 +108,25 @@ class Look:
             doubt=self._doubt() if self.said.stop and not self.arms["stop"] else None,
             confidence=self.spec.confidence,
             min_lift=self.spec.min_lift,
+            above=self.low,
         )
 
     def _doubt(self) -> Doubt | None:
         found = self.live.suspect(self.state.book, self.leader)
         if found is None:
             return None
-        counts, sums = (
-            self.live.over_given(each) for each in (self.state.book.counts, self.state.book.sums)
+        (tried, mean), (_, best) = self._mean(found.arm), self._mean(self.leader)
+        return Doubt(self.called(found.arm), mean, best, tried, found.speaks)
+
+    def _mean(self, levels: Sequence[int]) -> tuple[int, float]:
+        """The rewards of an arm of chosen sides, and their mean; levels of these, or of all."""
+        if len(levels) != len(self.chosen):
+            levels = [levels[side] for side in self.chosen]
+        count, total = (
+            float(self.live.over_given(each)[tuple(levels)])
+            for each in (self.state.book.counts, self.state.book.sums)
         )
-        first = tuple(self.leader[side] for side in self.chosen)
-        mean, best = (
-            self.low + self.width * float(sums[k] / max(counts[k], 1)) for k in (found.arm, first)
-        )
-        return Doubt(self.called(found.arm), mean, best, int(counts[found.arm]), found.speaks)
+        return int(count), self.low + self.width * total / count if count else math.nan
 
     # Lifts
 
@@ -140,9 +147,12 @@ class Look:
         is_control = base is not None and [base[side] for side in self.chosen] != chosen
         if not self.live.current.bets:
             over = base if is_control else self._second()
-            return Lift(self.called(over or self.leader), is_control, *[math.nan] * 3)
+            return Lift(self.called(over or self.leader), is_control, *[math.nan] * 3, self.low)
         found = design.arm_lift(**self._compared(base if is_control else None))
-        return Lift(self.called(found.over), is_control, found.estimate, found.low, found.high)
+        return Lift(
+            self.called(found.over), is_control, found.estimate, found.low, found.high,
+            self.low, self._mean(self.leader)[1], self._mean(found.over)[1],
+        )  # fmt: skip
 
     def _second(self) -> list[int]:
         """The leader with a level changed, where nothing is known yet."""
@@ -226,5 +236,6 @@ class Look:
         if self.spec.repeat == "each":
             found.append("Visits of one unit are independent.")
         if self.ordered:
-            found.append("Lifts of arms: means are products of the levels' factors.")
+            scaled = f"means above {self.low:g}" if self.low else "means"
+            found.append(f"Lifts of arms: {scaled} are products of the levels' factors.")
         return found

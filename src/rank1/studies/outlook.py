@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rank1 import checks, design
-from rank1.documents import Forecast, Personalised
+from rank1.documents import Forecast, Personalised, above
 from rank1.errors import InputError
 from rank1.studies import planning
 from rank1.studies.state import StudyState
@@ -38,7 +38,7 @@ def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
         statement = (
             f"It pays to choose {side} by {by}: no level is best in every {by}. "
             + "; ".join(f"{leaders[name]} leads in {name}" for name in speaking or leaders)
-            + f". The gain is about {percent(gained.estimate)}."
+            + f". The gain is about {percent(gained.estimate)}{above(state.spec.reward_range[0])}."
         )
     else:
         statement = (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rank1.documents import above
 from rank1.studies.timeline import Day
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
         width=f"{min(1.0, WIDEST * len(days) / WIDTH):.0%}",
         traffic=_traffic(days),
         earned=_earned(best),
-        over="the control" if (best.lift or {}).get("is_control") else "the leader",
+        over=("the control" if (best.lift or {}).get("is_control") else "the leader")
+        + above(spec.reward_range[0]),
         confidence=f"{spec.confidence:.0%}",
         **({} if spec.repeat == "once" else {"counted": EACH}),
     )

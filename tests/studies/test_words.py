@@ -1,0 +1,61 @@
+"""What studies say: sentences, reports and forecasts agree with the numbers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rank1 import Study, plots
+from tests.studies.test_drawn import create as create
+
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
+IMAGE = {"image": ["x", "y"]}
+
+
+def play(study: Study, mean: dict[str, float], steps: int, spread: float) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(0, steps, 200):
+        study.tell_many(
+            [
+                (each.id, mean[each.levels["image"]] + float(rng.uniform(-spread, spread)))
+                for each in study.ask(count=200)
+            ]
+        )
+
+
+@pytest.mark.parametrize("goal", ["find", "earn"])
+@pytest.mark.parametrize("low", [100.0, -60.0])
+def test_lifts_say_that_they_are_above_the_lowest_reward(
+    create: Callable[..., Study], goal: str, low: float
+) -> None:
+    options: dict[str, Any] = {"min_lift": 0.05} if goal == "find" else {}
+    study = create(
+        IMAGE, goal=goal, control={"image": "x"}, reward_range=(low, low + 60), **options
+    )
+    play(study, {"x": low + 30, "y": low + 45}, 1000, spread=10)
+    best = study.best()
+    assert best.lift is not None
+    assert best.lift["estimate"] == pytest.approx(0.5, abs=0.05)
+    assert best.lift["above"] == low
+    shown = [best.lift["over_mean"], best.lift["mean"]]
+    np.testing.assert_allclose(shown, best.means)
+    np.testing.assert_allclose(shown, [low + 30, low + 45], atol=1)
+    means = f"with {best.means[1]:.4g} against {best.means[0]:.4g} on average"
+    assert f"in reward above {low:g} over x, the control, {means}" in best.statement
+    assert f"Lift over the control in reward above {low:g}<" in study.report_text()
+    assert plots.plot_best(best).axes[0].get_xlabel().endswith(f" in reward above {low:g}")
+    if goal == "find":
+        assert best.stop
+        assert f"5% in reward above {low:g}." in best.statement
+        assert f"by 5% or more in reward above {low:g}" in best.reason
+
+
+def test_lifts_of_rewards_from_0_need_no_explanation(create: Callable[..., Study]) -> None:
+    study = create(IMAGE, reward_range=(0.0, 60.0))
+    play(study, {"x": 30, "y": 45}, 1000, spread=10)
+    assert "above" not in study.best().statement
+    assert "above 0" not in study.report_text()
