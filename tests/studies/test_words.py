@@ -59,3 +59,19 @@ def test_lifts_of_rewards_from_0_need_no_explanation(create: Callable[..., Study
     play(study, {"x": 30, "y": 45}, 1000, spread=10)
     assert "above" not in study.best().statement
     assert "above 0" not in study.report_text()
+
+
+@pytest.mark.parametrize("goal", ["find", "earn"])
+def test_the_only_arm_is_shipped(create: Callable[..., Study], goal: str) -> None:
+    study = create({"image": ["x"]}, goal=goal)
+    assert not study.best().stop  # nothing is reported yet
+    later = create(IMAGE, goal=goal)
+    for each in (study, later):
+        each.tell(each.ask().id, 1.0)
+    later.revise(retire={"image": ["y"]})
+    for each in (study, later):
+        found = each.best()
+        assert found.statement == "Stop: ship x. It is the only arm."
+        assert found.stop
+        assert found.next_step == "Ship x, and retire the study."
+        assert found.reason == "stop: x is the only arm"

@@ -32,9 +32,11 @@ class Look:
         self.leader = state.levels_of(state.leading())
         self.names = list(state.labels.values())
         self.chosen = self.live.design.chosen
-        #: Whether more than one side has a choice, so that an order is assumed.
-        self.ordered = sum(len(state.living[s]) > 1 for s in self._chosen_names()) > 1
-        self.order: dict[str, Any] = {"stop": self.said.stop, "reason": self._order_reason()}
+        #: Whether more than one side has a choice, so that an order is assumed; whether none has.
+        choices = sum(len(state.living[s]) > 1 for s in self._chosen_names())
+        self.ordered, self.alone = choices > 1, choices == 0
+        stop = self.said.stop or self.alone
+        self.order: dict[str, Any] = {"stop": stop, "reason": self._order_reason()}
         self.arms = self._arms()
 
     def _chosen_names(self) -> list[str]:
@@ -50,6 +52,8 @@ class Look:
 
     def _order_reason(self) -> str:
         live, best = self.live, name(self.called(self.leader))
+        if self.alone:
+            return f"stop: {best} is the only arm"
         if not live.current.bets:
             first = live.design.first
             return f"go on: levels are drawn alike until {first:,} rewards, or 60 successes, are in"
@@ -98,13 +102,10 @@ class Look:
 
     def finding(self, reported: bool) -> Finding:
         """What is known of the leader."""
-        lift = None
-        if any(len(self.state.living[side]) > 1 for side in self._chosen_names()):
-            lift = self._lift()
         return Finding(
             leader=self.called(self.leader) if reported else None,
-            lift=lift,
-            order_stop=self.said.stop,
+            lift=None if self.alone else self._lift(),
+            order_stop=self.order["stop"],
             doubt=self._doubt() if self.said.stop and not self.arms["stop"] else None,
             confidence=self.spec.confidence,
             min_lift=self.spec.min_lift,

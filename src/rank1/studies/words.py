@@ -98,7 +98,8 @@ class Finding:
     @property
     def stop(self) -> bool:
         """Whether to stop."""
-        return self.order_stop and self.doubt is None and not self.no_rule
+        sure = self.order_stop and self.doubt is None and not self.no_rule
+        return sure and self.leader is not None
 
     @property
     def statement(self) -> str:
