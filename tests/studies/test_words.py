@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from rank1 import Study, plots
+from rank1.studies.words import Lift
 from tests.studies.test_drawn import create as create
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
@@ -75,3 +77,33 @@ def test_the_only_arm_is_shipped(create: Callable[..., Study], goal: str) -> Non
         assert found.stop
         assert found.next_step == "Ship x, and retire the study."
         assert found.reason == "stop: x is the only arm"
+
+
+def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study]) -> None:
+    study = create(IMAGE)
+    with pytest.warns(UserWarning, match="can't bet on rewards that it didn't draw"):
+        study.import_history([("x", 0.0)] * 500 + [("y", 1.0)] * 500)
+    found = study.best()
+    assert found.statement == (
+        "Keep going: y leads over x, the runner-up; by how much isn't known yet."
+    )
+    assert found.reason.endswith("imported rewards aren't evidence")
+    assert any(each.startswith("1,000 imported rewards count in av") for each in found.warnings)
+    with pytest.raises(ValueError, match=r"at least 1 .* nothing that the study drew itself is"):
+        study.forecast()
+
+
+@pytest.mark.parametrize(
+    ("estimate", "low", "high", "expected"),
+    [
+        (math.inf, 2.4, math.inf, "leads by at least 240% over x, the runner-up"),
+        (250.0, 2.4, math.inf, "leads by at least 240% over x, the runner-up"),
+        (250.0, -1.0, math.inf, "leads over x, the runner-up; by how much isn't known yet"),
+        (math.nan, math.nan, math.nan, "leads over x, the runner-up; by how much isn't known yet"),
+        (0.3, -0.5, math.inf, "leads by 30% over x, the runner-up; the interval says nothing yet"),
+        (0.3, 0.1, math.inf, "leads by 30% (at least 10%) over x, the runner-up"),
+        (0.3, 0.1, 0.5, "leads by 30% (10% to 50%) over x, the runner-up"),
+    ],
+)
+def test_a_lift_in_words(estimate: float, low: float, high: float, expected: str) -> None:
+    assert str(Lift(("x",), False, estimate, low, high)) == expected

@@ -71,6 +71,7 @@ def best_drawn(state: StudyState, now: float) -> Best:
         lift=None if finding.lift is None else finding.lift.to_dict(),
         verdicts={"one_order": look.order, "any_grid": look.arms},
         levels=look.levels(),
+        warnings=look.warnings(),
         holdout=_holdout(look),
         version=look.live.number,
     )

@@ -74,7 +74,8 @@ class Look:
         rival = (
             f"{self.names[side][k]} may still be better than {self.names[side][self.leader[side]]}"
         )
-        return f"go on: {rival}: {odds_of(log_e, live.design.threshold)}"
+        aside = "; imported rewards aren't evidence" if self.state.book.imported.any() else ""
+        return f"go on: {rival}: {odds_of(log_e, live.design.threshold)}{aside}"
 
     def _arms(self) -> dict[str, Any]:
         """The verdict without assuming anything of the grid."""
@@ -229,6 +230,16 @@ class Look:
             [sizes[d] if d in self.chosen else 1 for d in range(len(sizes))]
         )
         return np.broadcast_to(whole, sizes)[np.ix_(*self.state.living.values())].copy()
+
+    def warnings(self) -> list[str]:
+        """What may be misread: rewards that are shown, and aren't evidence."""
+        imported = int(self.state.book.imported.sum())
+        if not imported:
+            return []
+        return [
+            f"{imported:,} imported rewards count in averages and estimates of lifts, but not in "
+            "intervals and the verdict: the study bets only on what it drew itself."
+        ]
 
     def assumed(self) -> list[str]:
         """What the verdict rests on."""

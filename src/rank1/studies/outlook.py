@@ -65,9 +65,10 @@ def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) 
     reports = int(at.evidence)
     spread = float(at.squares / at.gained) if at.gained > 0 else 1.0
     seen = planning.totals(live, state.book)
-    if not seen.counts.any():
+    if not reports or not seen.counts.any():
         hint = "rewards count once the reward window of what was shown has passed"
-        hint = hint if reports else "nothing is reported yet"
+        if not reports:
+            hint = "nothing that the study drew itself is reported yet"
         raise InputError("reports", 0, "at least 1 for a forecast", hint)
     planned = planning.with_control(live, planning.plan(live), live.current)
     found = design.forecast(

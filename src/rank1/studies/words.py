@@ -39,12 +39,18 @@ class Lift:
     def __str__(self) -> str:
         called = "the control" if self.is_control else "the runner-up"
         over = f"over {name(self.over)}, {called}"
-        if not math.isfinite(self.estimate):
+        scale = above(self.above)
+        if not self.estimate <= LARGEST:
+            if self.low > 0:
+                return f"leads by at least {percent(self.low)}{scale} {over}{self._means}"
             return f"leads {over}; by how much isn't known yet"
+        if self.high > LARGEST and self.low <= 0:
+            by = percent(self.estimate)
+            return f"leads by {by}{scale} {over}{self._means}; the interval says nothing yet"
         ends = f"{percent(self.low)} to {percent(self.high)}"
         if self.high > LARGEST:
             ends = f"at least {percent(self.low)}"
-        return f"leads by {percent(self.estimate)} ({ends}){above(self.above)} {over}{self._means}"
+        return f"leads by {percent(self.estimate)} ({ends}){scale} {over}{self._means}"
 
     @property
     def _means(self) -> str:

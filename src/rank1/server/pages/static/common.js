@@ -52,6 +52,7 @@ export const time = (seconds) => (seconds ? new Date(1000 * seconds).toLocaleStr
 
 // "leads by 12% (4% to 21%)", from a lift.
 export function leads(lift) {
+  if (lift && lift.estimate === null && lift.low > 0) return `leads by at least ${percent(lift.low)}${above(lift.above)}`;
   if (!lift || lift.estimate === null) return "leads; by how much isn't known yet";
   const { estimate, low, high } = lift;
   if (low === null || low <= -0.995) return high === null || high > 10 ? "is ahead, which may still be chance" : `leads by ${percent(estimate)}, at most ${percent(high)}${above(lift.above)}`;

@@ -21,7 +21,7 @@ export function showVerdict(view) {
   const doubtful = verdict === "only" || (verdict === "stop" && !view.any_grid_stop && chosen(view).length > 1);
   words("by", {
     none: () => "",
-    go: () => (lift?.estimate === null ? "" : ["That is", ...over]),
+    go: () => (lift?.estimate === null && !(lift.low > 0) ? "" : ["That is", ...over]),
     stop: () => (lift ? ["It ", leads(lift), ...over, ...(doubtful ? [" This holds if ", ...list(chosen(view)), " don't influence each other. If you can't assume that, keep going."] : [])] : "It is the only one left."),
     only: () => view.doubt,
   }[verdict]());
