@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rank1 import Study, plots
+from rank1 import Study, assignment, plots
 from rank1.studies.words import Lift
 from tests.studies.test_drawn import create as create
 
@@ -107,3 +107,11 @@ def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study
 )
 def test_a_lift_in_words(estimate: float, low: float, high: float, expected: str) -> None:
     assert str(Lift(("x",), False, estimate, low, high)) == expected
+
+
+def test_a_report_of_units_that_are_held_out_only(create: Callable[..., Study]) -> None:
+    study = create(IMAGE, control={"image": "x"}, holdout=0.5)
+    shares = study.shares()
+    unit = next(u for u in map(str, range(99)) if assignment.held_out(shares, u))
+    study.record(unit, 0, {"image": "x"}, 1.0)
+    assert "1 visitor was held out and saw the control; nothing is" in study.report_text()

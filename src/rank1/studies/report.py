@@ -119,9 +119,12 @@ def _number(value: float) -> str:
 def _earned(best: Best) -> str:
     """What the study has earned, against the holdout if there is one."""
     held = best.holdout
-    if held and held.get("units"):
+    if held and held["units"]:
+        who = "1 visitor was" if held["units"] == 1 else f"{held['units']:,} visitors were"
+        if held["rate"] is None:
+            return f"{who} held out and saw the control; nothing is reported for the others yet."
         return (
-            f"{held['units']:,} visitors were held out and saw the control: {held['rate']:.3g} on "
+            f"{who} held out and saw the control: {held['rate']:.3g} on "
             f"average, against {held['rest_rate']:.3g} for the others. So the study has earned "
             f"{held['earned']:,.0f} ({held['low']:,.0f} to {held['high']:,.0f})."
         )
