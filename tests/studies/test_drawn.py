@@ -525,7 +525,8 @@ def test_only_matured_rewards_are_fitted(create: Callable[..., Study], time: lis
 
 def test_history_is_for_the_fit_alone(create: Callable[..., Study]) -> None:
     study = create()
-    study.import_history([("B", "y", 1.0)] * 70 + [("A", "x", 0.0)] * 70)
+    with pytest.warns(UserWarning, match="isn't evidence"):
+        study.import_history([("B", "y", 1.0)] * 70 + [("A", "x", 0.0)] * 70)
     assert design(study).number == 1
     assert study.shares()["sides"]["headline"]["B"] > 0.4
     assert design(study).verdict().log_e[0].tolist() == [0, 0, 0]
