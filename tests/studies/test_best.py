@@ -202,7 +202,7 @@ def test_failures_that_come_later_than_successes_are_noticed(
 
 
 @pytest.mark.parametrize("settings", [{"goal": "earn"}, {"goal": "find"}])
-def test_without_tables_the_summary_is_the_same(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_without_tables_the_summary_is_the_same(tmp_path: Path, settings: Any) -> None:
     study = Study.create(
         "x", rows=["a", "b", "c"], columns=["d", "e"], storage=tmp_path / "r.db", seed=1, **settings
     )

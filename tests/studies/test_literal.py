@@ -26,6 +26,7 @@ from rank1.studies.unit_of_work import fold_log
 pytestmark = [
     pytest.mark.usefixtures("uncompiled"),
     pytest.mark.filterwarnings("ignore:repeat='each'"),
+    pytest.mark.filterwarnings("ignore:a study that draws by shares can't bet"),
 ]
 
 SIDES = {"headline": ["A", "B", "C"], "image": ["x", "y"]}

@@ -85,6 +85,9 @@ class Lift(BaseModel):
     estimate: float | None
     low: float | None
     high: float | None
+    above: float = Field(description="The lowest reward: lifts compare rewards above it.")
+    mean: float | None = Field(description="The leader's average reward.")
+    over_mean: float | None
 
 
 class Summary(BaseModel):

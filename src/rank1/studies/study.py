@@ -168,7 +168,8 @@ class Study:
         seed
             Of the suggestions; default: random.
         reward_range
-            The lowest and the largest reward there can be.
+            The lowest and the largest reward there can be. Lifts compare rewards above the lowest:
+            in the range (100, 200), 150 is a lift of 25% over 140, as 50 is over 40.
         forgetting
             The half-life of what is learned, in reports, for traffic that drifts. For policies
             whose state is counts and sums. Such a study has no rule for when to stop.
@@ -189,7 +190,8 @@ class Study:
             The part of the units that stay on the control for the whole study.
         min_lift
             The smallest lift that matters: 0.05 if differences below 5% don't. The study stops
-            sooner, with an arm that is within this of the best, on each side.
+            sooner, with an arm that is within this of the best, on each side. Like all lifts, it
+            is relative to rewards above the lowest of `reward_range`.
         given
             Sides whose level comes with the visitor, such as a segment: see `ask`.
         new_levels
