@@ -364,9 +364,7 @@ def test_segments_come_with_the_visitor(create: Callable[..., Study]) -> None:
     with pytest.raises(ValueError, match="given must be a level of each of segment"):
         study.ask(given={})
     study.ask(unit="ann", given={"segment": "18-24"})
-    with pytest.raises(
-        rank1.ConflictError, match=r"'ann' has a pending .*'18-24'}, got .*'25-34'}"
-    ):
+    with pytest.raises(rank1.ConflictError, match=r"'ann' has a pending .*18-24'}, got .*25-34'}"):
         study.ask(unit="ann", given={"segment": "25-34"})
     with pytest.raises(TypeError, match="given must be a level of each of segment, got None"):
         study.ask()
