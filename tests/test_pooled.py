@@ -54,7 +54,8 @@ def test_the_distribution_is_the_likeliest() -> None:
     rng = np.random.default_rng(1)
     counts = rng.integers(1, 60, 400)
     won = rng.binomial(counts, rng.beta(2, 6, 400))
-    mean, size = _prior(won.astype(float), (counts - won).astype(float), won.sum() / counts.sum())
+    once, rate = np.ones(400, np.int64), won.sum() / counts.sum()
+    mean, size = _prior(won.astype(float), (counts - won).astype(float), once, rate)
 
     def likelihood(mean: float, size: float) -> float:
         return float(betabinom.logpmf(won, counts, mean * size, (1 - mean) * size).sum())

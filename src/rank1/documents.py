@@ -131,14 +131,15 @@ class Personalised:
     by: str
     #: Whether no level of the side is best in every segment, at the study's confidence.
     pays: bool
-    #: The level that would be shown to all, and the one that leads in each segment.
-    common: str
+    #: The level that would be shown to all, and the one that leads in each segment; None and empty
+    #: before the first report.
+    common: str | None
     leaders: dict[str, str] = field(hash=False)
     #: The segments that speak for personalising, each by its own evidence.
     segments: list[str] = field(hash=False)
     #: What it could gain, relative: `estimate`, `low`, `high`; and how that was estimated.
     gain: dict[str, float] = field(hash=False)
-    method: str
+    method: str | None
     statement: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -206,8 +207,9 @@ class Imported:
 class Best:
     """What a study has found so far; what `Study.best` returns.
 
-    Tables have a dimension for each side, over the levels that live. Means, intervals, rates and
-    costs are in the units of the rewards.
+    Tables have a dimension for each side, over the levels that live; without tables
+    (`Study.best(tables=False)`) they are empty. Means, intervals, rates and costs are in the units
+    of the rewards.
     """
 
     #: The levels that live, by side.
@@ -260,8 +262,16 @@ class Best:
     #: "one_order" and "any_grid": `stop` and `reason` of each.
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: By side, of each level that ever was: `label`, `living`, `share`, `estimate` and `lift` over
-    #: the control's level, or the leader's; when it went (`gone_at`: `seq`, `at`), and `why`.
+    #: the control's level, or the leader's; `reports`, their `mean`, and how often it was `shown`;
+    #: when it went (`gone_at`: `seq`, `at`), and `why`.
     levels: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    #: The ten arms with the largest means: `levels`, `mean`, `interval`, `count`, `share` of what
+    #: was shown, and `state`: "leads", "out" or "".
+    arms: list[dict[str, Any]] = field(default_factory=list)
+    #: How many arms are out.
+    out_arms: int = 0
+    #: What holds the leader's mean.
+    interval: tuple[float, float] | None = None
     #: What the study has earned over the units that are held out: `units`, `rate`, `rest_rate`,
     #: `earned` in all, with `low` and `high`; None where none are.
     holdout: dict[str, Any] | None = None

@@ -145,6 +145,8 @@ def test_given_sides_and_guardrails_over_http(service: Served) -> None:
     _, found = service.call(at("mail", "/rewards"), {"rewards": rewards})
     assert [each["status"] for each in found["results"]] == [200, 409]
     assert "u1" in found["results"][1]["problem"]["detail"]
-    client = rank1.Client(service.url, service.token)
-    with client, pytest.raises(rank1.ConflictError, match="has unsubscribed = 1 already"):
-        client.open("mail").reward("u1", 0, {"unsubscribed": 0})
+    with rank1.Client(service.url, service.token) as client:
+        study = client.open("mail")
+        assert study.personalise("channel", by="segment").by == "segment"
+        with pytest.raises(rank1.ConflictError, match="has unsubscribed = 1 already"):
+            study.reward("u1", 0, {"unsubscribed": 0})

@@ -247,6 +247,13 @@ def test_guardrails_come_with_a_record_or_a_reward(run: Run) -> None:
 
 
 @pytest.mark.uncompiled
+def test_nothing_is_said_of_segments_before_a_report(run: Run) -> None:
+    run("create", "home", "--side", "image=x,y", "--side", "age=a,b", "--goal", "find")
+    said = run("personalise", "home", "image", "--by", "age")
+    assert said.strip() == "No answer about image by age: nothing is reported yet."
+
+
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_a_file_of_records_has_guardrails(run: Run, kind: str) -> None:
     sides = ("--side", "image=x,y", "--goal", "find", "--control", "image=x")

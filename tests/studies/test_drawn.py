@@ -75,11 +75,10 @@ def tags(study: Study, *kinds: Kind) -> list[int]:
 
 
 def is_whole(study: Study) -> bool:
-    """What the process knows, a snapshot and the log agree; compiled and plain."""
+    """What the process knows, a snapshot and the log agree, and a new process knows the same."""
     assert study.snapshot()
-    for each in (study, Study.open(study.name, study.access.storage)):
-        assert each.verify().problems == []
-    return True
+    assert study.verify().problems == []
+    return known(study).differences(known(Study.open(study.name, study.access.storage))) == []
 
 
 def test_versions_are_in_the_log(create: Callable[..., Study]) -> None:
@@ -109,7 +108,7 @@ def test_versions_are_in_the_log(create: Callable[..., Study]) -> None:
 
 def test_the_winner_is_found_and_shown(create: Callable[..., Study]) -> None:
     study = create()
-    play(study, 3000, batch=100)
+    play(study, 2000, batch=100)
     verdict = design(study).verdict()
     assert verdict.stop
     assert verdict.leaders == (1, 1)
@@ -364,6 +363,9 @@ def test_segments_come_with_the_visitor(create: Callable[..., Study]) -> None:
     study = create(MAIL, given=["segment"])
     with pytest.raises(ValueError, match="given must be a level of each of segment"):
         study.ask(given={})
+    study.ask(unit="ann", given={"segment": "18-24"})
+    with pytest.raises(rank1.ConflictError, match="'ann' has a pending .*'18-24'}, got .*'25-34'}"):
+        study.ask(unit="ann", given={"segment": "25-34"})
     with pytest.raises(TypeError, match="given must be a level of each of segment, got None"):
         study.ask()
     with pytest.raises(ValueError, match=r"given\.segment must be among .*, got '35\+'"):
@@ -431,7 +433,7 @@ def test_levels_come_and_go(create: Callable[..., Study]) -> None:
 
 def test_retiring_the_winner_revives_the_others(create: Callable[..., Study]) -> None:
     study = create()
-    play(study, 3000, batch=100)
+    play(study, 2000, batch=100)
     assert study.shares()["sides"]["headline"] == {"B": 1.0}
     study.revise(retire={"headline": ["B"]})
     assert set(study.shares()["sides"]["headline"]) == {"A", "C"}
@@ -745,6 +747,18 @@ def test_a_retry_after_a_failure_has_its_guardrails(
 
 
 # Segments, and how long it takes
+
+
+def test_nothing_is_said_of_segments_before_a_report(create: Callable[..., Study]) -> None:
+    study = create(MAIL, given=["segment"])
+    for _ in range(2):  # before the first version, and before the first reward
+        found = study.personalise("channel", by="segment")
+        assert not found.pays
+        assert (found.common, found.leaders, found.segments, found.gain) == (None, {}, [], {})
+        assert found.statement == "No answer about channel by segment: nothing is reported yet."
+        given = study.ask(given={"segment": "18-24"})
+    study.tell(given.id, 1.0)
+    assert study.personalise("channel", by="segment").common == given.levels["channel"]
 
 
 def test_it_pays_to_personalise(create: Callable[..., Study]) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rank1.policies import Pull
-from rank1.stopping.rule import _weakest, leader_of, rule_of
+from rank1.stopping.evidence import evidence
+from rank1.stopping.rule import leader_of, rule_of
 from rank1.studies.events import Event, Expiry, Kind, as_events
 from tests.studies.test_any_order import _state
 
@@ -44,8 +45,11 @@ def first_stop(means: Any, confidence: float, pulls: Pulls, seed: int) -> tuple[
         counts, sums = state.evidence(now)
         won, lost = sums.ravel(), (counts - sums).ravel()
         leader = leader_of(won, lost)
-        others = rule.grid.neighbours(leader)
-        least, _ = _weakest(won, lost, leader, others, rule.kind, rule.null, 0.0)
+        counts_of = [(float(won[arm]), float(lost[arm])) for arm in range(4)]
+        least = min(
+            evidence(rule.kind, rule.null, 0.0, *counts_of[leader], *counts_of[arm])
+            for arm in rule.grid.neighbours(leader)
+        )
         if least >= rule.threshold:
             return rule.grid.levels(leader)
     return None

@@ -224,6 +224,8 @@ def personalise(
         print_json(found.to_dict())
         return
     show(found.statement)
+    if not found.leaders:
+        return
     table = _table(by, "leader", "speaks for it")
     for segment, leader in found.leaders.items():
         table.add_row(segment, leader, "yes" if segment in found.segments else "")

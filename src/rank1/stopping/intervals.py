@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit, kernel_for
-from rank1.counts import tables, two_sides
-from rank1.grid import Grid
+from rank1.counts import distinct, tables
+from rank1.grid import Grid, two_sides
 from rank1.stopping.evalues import DIFFERENCE, RATIO, log_price
 from rank1.stopping.evidence import evidence, largest_margin
-from rank1.stopping.rule import leader_of, rule_of
+from rank1.stopping.rule import Rule, compared, leader_of, rule_of
 
 __all__ = ["Effects", "RelativeIntervals", "effects", "mean_intervals", "relative_intervals"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+#: The number of events of `compiled.kernel_for` that take as long as finding a margin.
+MARGINS = 10
 
 
 @jit
@@ -54,29 +58,42 @@ def _reach(
     return _upper(kind, null, pivot, threshold, s_a, f_a, s_b, f_b)
 
 
-def _relative(
+def _uppers(
     s: Floats,
     f: Floats,
-    leader: int,
-    others: Ints,
+    s_a: float,
+    f_a: float,
     kind: int,
     null: int,
     threshold: float,
     tolerance: float,
-    lower: Floats,
     upper: Floats,
     reach: Floats,
 ) -> None:
-    """Fill in differences to the leader's mean; `upper` and `reach` only for `others`."""
-    s_a, f_a = float(s[leader]), float(f[leader])  # Python's floats are faster than NumPy's
-    for b in others:
-        s_b, f_b = float(s[b]), float(f[b])
+    """The most by which arms with these counts may exceed the leader, and their reach."""
+    for b in range(len(s)):
+        s_b, f_b = float(s[b]), float(f[b])  # Python's floats are faster than NumPy's
         upper[b] = _upper(kind, DIFFERENCE, tolerance, threshold, s_a, f_a, s_b, f_b)
         if null != DIFFERENCE:
             reach[b] = _reach(kind, null, tolerance, threshold, s_a, f_a, s_b, f_b)
+
+
+def _lowers(
+    s: Floats, f: Floats, s_a: float, f_a: float, kind: int, threshold: float, lower: Floats
+) -> None:
+    """The least by which arms with these counts exceed the leader."""
     for b in range(len(s)):
-        if b != leader:
-            lower[b] = -_upper(kind, DIFFERENCE, 0.0, threshold, float(s[b]), float(f[b]), s_a, f_a)
+        lower[b] = -_upper(kind, DIFFERENCE, 0.0, threshold, float(s[b]), float(f[b]), s_a, f_a)
+
+
+def _above(s: Floats, f: Floats, made: Rule, leader: int) -> tuple[Ints, Floats, Floats]:
+    """The leader's neighbours, the most by which they may exceed it, and their reach."""
+    others, s_b, f_b, which = compared(s, f, leader, made.grid)
+    upper, reach = np.full((2, len(s_b)), -np.inf)
+    first, level = (float(s[leader]), float(f[leader])), (made.threshold, made.tolerance)
+    kernel = kernel_for(_uppers, work=len(s_b) * MARGINS)
+    kernel(s_b, f_b, *first, made.kind, made.null, *level, upper, reach)
+    return others, upper[which], reach[which]
 
 
 @dataclass(frozen=True)
@@ -136,16 +153,17 @@ def relative_intervals(
     s, f = won.ravel(), lost.ravel()
     made = rule_of(won.shape, confidence, tolerance, rank_one, rule)
     leader, mark = leader_of(s, f), made.tolerance
-    lower, upper, reach = np.zeros(s.size), np.zeros(s.size), np.full(s.size, -np.inf)
-    others = made.grid.neighbours(leader)
-    level = made.kind, made.null, made.threshold, mark
-    kernel_for(_relative, work=s.size)(s, f, leader, others, *level, lower, upper, reach)
+    others, uppers, reaches = _above(s, f, made, leader)
+    upper = np.zeros(s.size)
     if made.null != DIFFERENCE:
-        beyond = _over_sides(reach, made.grid, leader)
-        beyond[others] = upper[others]
-        upper = beyond
-    trials = s[leader] + f[leader]
-    mean = s[leader] / trials if trials > 0 else math.nan
+        upper = reduce(np.maximum.outer, _lines(reaches, made.grid, leader)).ravel()
+    upper[others] = uppers
+    s_b, f_b, which = distinct(s, f)
+    least, (s_a, f_a) = np.empty(len(s_b)), (float(s[leader]), float(f[leader]))
+    kernel = kernel_for(_lowers, work=len(s_b) * MARGINS)
+    kernel(s_b, f_b, s_a, f_a, made.kind, made.threshold, least)
+    lower = least[which]
+    mean = s_a / (s_a + f_a) if s_a + f_a > 0 else math.nan
     # Adding the mean rounds, which must not change which arms are ruled out.
     below = np.minimum(mean + upper, mean + mark)
     above = np.maximum(mean + upper, np.nextafter(mean + mark, 2))
@@ -158,15 +176,31 @@ def relative_intervals(
     return RelativeIntervals(at, float(mean + mark), lower.reshape(shape), drawn.reshape(shape))
 
 
-def _over_sides(reach: Floats, grid: Grid, leader: int) -> Floats:
-    """For each arm, the largest reach of the leader's neighbours that have one of its levels."""
+def _lines(reaches: Floats, grid: Grid, leader: int) -> list[Floats]:
+    """The reach of the leader's neighbours, by side and level; its own levels add nothing."""
+    sides = np.split(reaches, np.cumsum([size - 1 for size in grid.sizes])[:-1])
     levels = grid.levels(leader)
-    lines = np.broadcast_to(-np.inf, grid.sizes)
-    for side in range(len(levels)):
-        at = tuple(slice(None) if side == d else level for d, level in enumerate(levels))
-        line = reach.reshape(grid.sizes)[at]
-        lines = np.maximum(lines, line.reshape([-1] + [1] * (len(levels) - side - 1)))
-    return np.array(lines).ravel()
+    return [np.insert(side, level, -np.inf) for side, level in zip(sides, levels, strict=True)]
+
+
+def ruled_out(
+    successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95, tolerance: float = 0.0
+) -> Bools:
+    """Which arms `relative_intervals` rules out, computed from the leader's neighbours alone.
+
+    >>> ruled_out([[300, 150], [90, 10]], [[300, 450], [210, 90]])
+    array([[False,  True],
+           [ True,  True]])
+    """
+    won, lost = tables(successes, failures)
+    s, f = won.ravel(), lost.ravel()
+    made = rule_of(won.shape, confidence, tolerance, rank_one=True)
+    leader = leader_of(s, f)
+    others, uppers, reaches = _above(s, f, made, leader)
+    lines = [line <= made.tolerance for line in _lines(reaches, made.grid, leader)]
+    out: Bools = reduce(np.logical_and.outer, lines).ravel()
+    out[others], out[leader] = uppers <= made.tolerance, False
+    return out.reshape(won.shape)
 
 
 @dataclass(frozen=True)
@@ -191,14 +225,11 @@ class Effects:
 
 
 def _ratios(
-    s: Floats, f: Floats, leader: int, others: Ints, kind: int, threshold: float, found: Floats
+    s: Floats, f: Floats, s_a: float, f_a: float, kind: int, threshold: float, found: Floats
 ) -> None:
-    s_a, f_a = float(s[leader]), float(f[leader])
-    for k in range(len(others)):
-        s_b, f_b = float(s[others[k]]), float(f[others[k]])
-        if others[k] == leader:
-            found[k, 0] = found[k, 1] = found[k, 2] = 1.0
-            continue
+    """The means of arms with these counts relative to the leader's, with intervals."""
+    for k in range(len(s)):
+        s_b, f_b = float(s[k]), float(f[k])
         tried = s_b + f_b > 0.0 and s_a > 0.0
         found[k, 0] = s_b / (s_b + f_b) / (s_a / (s_a + f_a)) if tried else math.nan
         found[k, 1] = 1.0 / _upper(kind, RATIO, 1.0, threshold, s_b, f_b, s_a, f_a)
@@ -212,8 +243,9 @@ def effects(
 
     In a grid of rank one a level's effect doesn't depend on what the other sides show. It is
     estimated from the leader's neighbours, like the stopping rule: a level's upper end is at most 1
-    exactly if its neighbour of the leader is ruled out, at tolerance 0. Valid at any time, like
-    `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed design.)
+    exactly if the leader's neighbour with that level is ruled out, at tolerance 0. Valid at any
+    time, like `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed
+    design.)
 
     Parameters
     ----------
@@ -232,17 +264,21 @@ def effects(
     s, f = won.ravel(), lost.ravel()
     made = rule_of(won.shape, confidence, 0.0, True, rule)
     leader, grid = leader_of(s, f), Grid(won.shape)
-    levels, by = grid.levels(leader), (made.kind, made.threshold)
-    found = [np.empty((size, 3)) for size in grid.sizes]
-    for level, stride, table in zip(levels, grid.strides, found, strict=True):
-        others = leader + (np.arange(len(table)) - level) * stride
-        kernel_for(_ratios, work=len(table))(s, f, leader, others, *by, table)
+    levels, found = grid.levels(leader), []
+    by = float(s[leader]), float(f[leader]), made.kind, made.threshold
+    for level, size, stride in zip(levels, grid.sizes, grid.strides, strict=True):
+        others = leader + (np.arange(size) - level) * stride
+        s_b, f_b, which = distinct(s[others], f[others])
+        table = np.empty((len(s_b), 3))
+        kernel_for(_ratios, work=len(s_b) * MARGINS)(s_b, f_b, *by, table)
+        found.append(table[which])
+        found[-1][level] = 1.0
     return Effects(levels, tuple(found))
 
 
 def _ends(won: Floats, lost: Floats, least: Floats, edge: float) -> Floats:
     """Where, between the mean and an edge of [0, 1], p loses `least` in log-likelihood."""
-    n = won + lost
+    n = np.maximum(won + lost, 1e-9)  # also works for untried arms
     inside, outside = won / n, np.full(len(n), edge)
     never = won if edge == 0.0 else lost  # if there are none, p may reach the edge
 
@@ -296,13 +332,8 @@ def mean_intervals(
     """
     s, f = tables(successes, failures)
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)
-    lower, upper = np.zeros(s.size), np.ones(s.size)
-    tried = np.flatnonzero(s + f)
-    # Many arms have the same counts. Complex numbers are sorted faster than columns.
-    both, which = np.unique(s.ravel()[tried] + 1j * f.ravel()[tried], return_inverse=True)
-    won, lost = both.real, both.imag
+    won, lost, which = distinct(s.ravel(), f.ravel())
     prices = np.array([log_price(*each) for each in zip(won.tolist(), lost.tolist(), strict=True)])
     least = math.log(s.size / (1 - confidence)) - prices
-    lower[tried] = _ends(won, lost, least, 0.0)[which]
-    upper[tried] = _ends(won, lost, least, 1.0)[which]
-    return lower.reshape(s.shape), upper.reshape(s.shape)
+    lower, upper = (_ends(won, lost, least, edge)[which].reshape(s.shape) for edge in (0.0, 1.0))
+    return lower, upper

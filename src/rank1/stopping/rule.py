@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import kernel_for
-from rank1.counts import tables
+from rank1.counts import distinct, tables
 from rank1.grid import Grid
 from rank1.stopping.evalues import DIFFERENCE
 from rank1.stopping.evidence import evidence, kind_of
@@ -62,22 +62,24 @@ def rule_of(
 
 def leader_of(successes: Floats, failures: Floats) -> int:
     """The arm with the largest mean among those with a report; the first, if tied."""
-    trials = successes + failures
-    with np.errstate(invalid="ignore"):
-        return int(np.where(trials > 0, successes / trials, -1.0).argmax())
+    tried = np.flatnonzero((successes > 0) | (failures > 0))
+    if not len(tried):
+        return 0
+    return int(tried[(successes[tried] / (successes[tried] + failures[tried])).argmax()])
 
 
-def _weakest(
-    s: Floats, f: Floats, leader: int, others: Ints, kind: int, null: int, margin: float
-) -> tuple[float, int]:
-    """The smallest log E of the leader's comparisons, and the arm compared."""
-    least, weakest = math.inf, -1
-    s_a, f_a = float(s[leader]), float(f[leader])  # Python's floats are faster than NumPy's
-    for b in others:
-        value = evidence(kind, null, margin, s_a, f_a, float(s[b]), float(f[b]))
-        if value < least or weakest < 0:
-            least, weakest = value, b
-    return least, weakest
+def compared(s: Floats, f: Floats, leader: int, grid: Grid) -> tuple[Ints, Floats, Floats, Ints]:
+    """The arms to compare a leader with, their distinct counts, and the index of each arm's."""
+    others = grid.neighbours(leader)
+    return others, *distinct(s[others], f[others])
+
+
+def _evidence(
+    s: Floats, f: Floats, s_a: float, f_a: float, kind: int, null: int, margin: float, found: Floats
+) -> None:
+    """The log E of the leader's comparisons with arms that have these counts."""
+    for b in range(len(s)):  # Python's floats are faster than NumPy's
+        found[b] = evidence(kind, null, margin, s_a, f_a, float(s[b]), float(f[b]))
 
 
 def _one(kind: int, null: int, margin: float, s: Floats, f: Floats) -> float:
@@ -175,16 +177,19 @@ class Verdict:
             return "go on: nothing is reported yet"
         other = name(*self.weakest)
         if self.stop and self.tolerance == 0:
-            return f"stop: {leader} is best at {level}, as it beats {beaten}; closest is {other}"
+            best = f"{leader} is best at {level}, because it beats {beaten}"
+            return f"stop: {best}; the closest is {other}"
         if self.stop:
             return (
                 f"stop: {leader} is within the tolerance of {self.tolerance:g} of the best at "
-                f"{level}; closest is {other}"
+                f"{level}; the closest is {other}"
             )
         if self.tolerance == 0:
             question = f"{other} may still be better than {leader}"
         elif self.rank_one:
-            question = f"with {other} in sight, {leader} may still be {self.tolerance:g} too low"
+            question = (
+                f"{leader} may still be {self.tolerance:g} below the best, judging by {other}"
+            )
         else:
             question = f"{other} may still be {self.tolerance:g} better than {leader}"
         return f"go on: {question}: {odds_of(self.log_e, self.threshold)}"
@@ -257,7 +262,7 @@ def verdict(
     >>> from rank1 import stopping
     >>> successes, failures = [[300, 150], [90, 10]], [[300, 450], [210, 90]]
     >>> stopping.verdict(successes, failures).reason
-    'stop: (0, 0) is best at confidence 95%, as it beats every other pair of its row and column; closest is (1, 0)'
+    'stop: (0, 0) is best at confidence 95%, because it beats every other pair of its row and column; the closest is (1, 0)'
     >>> now = stopping.verdict([[30, 15], [9, 0]], [[30, 45], [21, 0]])
     >>> now.stop, now.weakest, round(now.log_e, 2), round(now.threshold, 2)
     (False, (1, 0), -2.55, 4.09)
@@ -268,7 +273,7 @@ def verdict(
 
     >>> won, lost = [[[90, 20], [25, 0]], [[30, 0], [0, 0]]], [[[60, 80], [75, 0]], [[70, 0], [0, 0]]]
     >>> stopping.verdict(won, lost).reason
-    'stop: (0, 0, 0) is best at confidence 95%, as it beats every arm that differs from it in one level; closest is (1, 0, 0)'
+    'stop: (0, 0, 0) is best at confidence 95%, because it beats every arm that differs from it in one level; the closest is (1, 0, 0)'
 
     References
     ----------
@@ -284,19 +289,18 @@ def verdict(
     s, f = won.ravel(), lost.ravel()
     made = rule_of(won.shape, confidence, tolerance, rank_one, rule)
     leader = leader_of(s, f)
-    others = np.sort(made.grid.neighbours(leader))
-    work = len(others) // COMPARISONS
-    compared = s, f, leader, others, made.kind, made.null
-    log_least, weakest = kernel_for(_weakest, work=work)(*compared, made.tolerance)
-    stop = bool(log_least >= made.threshold)
-    trials = s[leader] + f[leader]
+    others, s_b, f_b, which = compared(s, f, leader, made.grid)
+    found, first = np.empty(len(s_b)), (float(s[leader]), float(f[leader]))
+    by = made.kind, made.null, made.tolerance
+    kernel_for(_evidence, work=len(s_b) // COMPARISONS)(s_b, f_b, *first, *by, found)
+    log_least, trials = float(found.min(initial=math.inf)), sum(first)
     grid = Grid(won.shape)
     return Verdict(
-        stop=stop,
+        stop=log_least >= made.threshold,
         leader=grid.levels(leader),
-        mean=float(s[leader] / trials) if trials > 0 else math.nan,
-        weakest=grid.levels(int(weakest)) if s.size > 1 else None,
-        log_e=float(log_least),
+        mean=first[0] / trials if trials > 0 else math.nan,
+        weakest=grid.levels(others[(found == log_least)[which]].min()) if s.size > 1 else None,
+        log_e=log_least,
         threshold=made.threshold,
         confidence=float(confidence),
         tolerance=made.tolerance,

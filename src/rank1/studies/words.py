@@ -36,6 +36,8 @@ class Lift:
         if not math.isfinite(self.estimate):
             return f"leads {over}; by how much isn't known yet"
         ends = f"{percent(self.low)} to {percent(self.high)}"
+        if self.high > LARGEST and self.low <= 0:
+            return f"leads by {percent(self.estimate)} {over}; the interval says nothing yet"
         if self.high > LARGEST:
             ends = f"at least {percent(self.low)}"
         return f"leads by {percent(self.estimate)} ({ends}) {over}"
