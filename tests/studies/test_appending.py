@@ -118,6 +118,7 @@ def test_what_waits_for_its_number_is_safe(create: Callable[..., Study], tmp_pat
     added(study, [("dan", 0, AX, 1.0)])
     Study.delete(study.name, study.access.storage, confirm=study.name)
     assert unnumbered(study) == 0
+    assert added(study, [("eve", 0, AX, 1.0)]) == [False]
 
 
 def test_times_are_those_of_the_arrival(

@@ -55,7 +55,7 @@ ADD = f"""
         extract(epoch FROM statement_timestamp())::float8, place - 1{", 0" * len(_FILLED)}
     FROM unnest(%s::int4[], {", ".join(f"%s::{COLUMNS[name]}[]" for name in _GIVEN)})
         WITH ORDINALITY AS given (study, {", ".join(_GIVEN)}, place)
-    WHERE NOT EXISTS (
+    WHERE study IN (SELECT id FROM rank1_studies) AND NOT EXISTS (
         SELECT FROM rank1_events AS e WHERE e.study = given.study AND e.unit = given.unit)
     ON CONFLICT DO NOTHING RETURNING position"""
 WAITING = "EXISTS (SELECT FROM rank1_events WHERE study = {study} AND seq < 0)"
