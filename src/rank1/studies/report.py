@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rank1.studies.timeline import Day
+from rank1.studies.traffic import Day
 
 if TYPE_CHECKING:
     from rank1.documents import Best

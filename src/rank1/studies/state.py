@@ -24,11 +24,12 @@ from rank1.studies.fold import Book
 from rank1.studies.levels import Change, Levels
 from rank1.studies.live_design import DrawnState, LiveDesign
 from rank1.studies.spec import ON_EXPIRY, Spec, started
+from rank1.studies.traffic import Traffic
 
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 
 #: To be raised when the book changes its meaning: older snapshots are not read.
-LAYOUT = 3
+LAYOUT = 4
 #: Scalars of a book that two folds of a log agree in.
 COMPARED = (
     "suggested", "reported", "cancelled", "expired", "retired", "learned", "evidence", "version",
@@ -76,6 +77,7 @@ class StudyState(Levels):
         self.design = LiveDesign(spec, self.grid.sizes) if spec.design else None
         self.state: State = self._new_state()
         self.book = fold.new_book(self.grid.arms, _rules(spec))
+        self.traffic = Traffic()
 
     @property
     def seq(self) -> int:
@@ -105,6 +107,7 @@ class StudyState(Levels):
 
         With `issued`, the policy's state has chosen the suggestions among them, and knows them.
         """
+        self.traffic.add(events)
         shown = (events.kind == _SUGGESTED) | (events.kind == _RECORDED)
         self._make_room(int(np.count_nonzero(shown)))
         place, reason = 0, fold.REVISE
@@ -299,6 +302,7 @@ class StudyState(Levels):
             delays=book.delays,
             journal=book.journal[: book.at[0].noted],
             **learned,
+            **self.traffic.to_arrays(),
             **{name: getattr(book, name)[some] for name in fold.TABLES},
         )
         return file.getvalue()
@@ -336,6 +340,7 @@ class StudyState(Levels):
             for name in fold.TABLES:
                 getattr(book, name)[arrays["arms"]] = arrays[name]
             made.book = book._replace(table=room)
+            made.traffic = Traffic.from_arrays(arrays)
         except (ValueError, TypeError, KeyError, IndexError, OSError, Rank1Error) as error:
             raise SnapshotError(f"the snapshot can't be read: {error!r}") from None
         if policy != made.policy:
