@@ -288,7 +288,7 @@ class StudyState(Levels):
     def to_bytes(self) -> bytes:
         """All of it, for `from_bytes`."""
         book, file = self.book, io.BytesIO()
-        learned: dict[str, Any] = self._learned()
+        learned: dict[str, Any] = {**self._learned(), **self.traffic.to_arrays()}
         some = np.flatnonzero(book.counts + book.known)
         header = json.dumps(
             {"labels": self.labels, "living": self.living, "revision": self.revision}
@@ -302,7 +302,6 @@ class StudyState(Levels):
             delays=book.delays,
             journal=book.journal[: book.at[0].noted],
             **learned,
-            **self.traffic.to_arrays(),
             **{name: getattr(book, name)[some] for name in fold.TABLES},
         )
         return file.getvalue()
