@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rank1.documents import above
-from rank1.studies.timeline import Day
+from rank1.studies.traffic import Day
 
 if TYPE_CHECKING:
     from rank1.documents import Best

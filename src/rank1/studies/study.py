@@ -39,7 +39,7 @@ from rank1.studies.report import report_page
 from rank1.studies.spec import Spec, make_spec
 from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader, Storage, open_storage
-from rank1.studies.timeline import Day, by_day
+from rank1.studies.traffic import Day
 from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 if TYPE_CHECKING:
@@ -626,7 +626,7 @@ class Study:
 
     def days(self) -> list[Day]:
         """The study day by day, in UTC: what was shown and reported, and the average reward."""
-        return by_day(self.look(lambda state, log: log.read(self.access.study.id)))
+        return self.access.compute(lambda state, now: state.traffic.days())
 
     def report_text(self) -> str:
         """What `report` writes."""

@@ -29,10 +29,11 @@ export const label = (text) => make("bdi", text);
 // Labels of an arm, with " × " between them.
 export const arm = (labels) => labels.flatMap((each, k) => (k ? [" × ", label(each)] : [label(each)]));
 
+// The roles are said because a phone shows rows as blocks.
 export function row(...cells) {
-  const line = document.createElement("tr");
+  const line = make("tr", null, { role: "row" });
   for (const cell of cells) {
-    const td = make("td", typeof cell === "number" ? number(cell) : cell);
+    const td = make("td", typeof cell === "number" ? number(cell) : cell, { role: "cell" });
     if (typeof cell === "number") td.className = "figure";
     line.append(td);
   }
@@ -45,7 +46,8 @@ export const number = (value) =>
 // With two digits, as people say it: 38,000.
 export const about = (value) => Number(value.toPrecision(2)).toLocaleString("en");
 export const percent = (part) =>
-  part === null || part === undefined ? "–" : `${(100 * part).toFixed(Math.abs(part) >= 0.0995 || part === 0 ? 0 : 1)}%`;
+  part === null || part === undefined ? "–" : `${(100 * part).toLocaleString("en", digits(Math.abs(part) >= 0.0995 || part === 0 ? 0 : 1))}%`;
+const digits = (n) => ({ minimumFractionDigits: n, maximumFractionDigits: n });
 // What a lift compares, where the lowest reward isn't 0.
 export const above = (low) => (low ? ` in reward above ${number(low)}` : "");
 export const time = (seconds) => (seconds ? new Date(1000 * seconds).toLocaleString("sv").slice(0, 16) : "");

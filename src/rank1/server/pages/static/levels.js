@@ -104,14 +104,14 @@ function state(level) {
   if (level.why === null) return level.leads ? "leads" : "in the running";
   if (level.why === "refuted" && level.share > 0) return "behind: another is better";
   const why = WHY[level.why] ?? `dropped: ${level.why}`;
-  return level.gone_at ? `${why}, ${time(level.gone_at).slice(0, 10)}` : why;
+  return level.gone_at ? `${why}, ${time(level.gone_at).slice(0, 10).replaceAll("-", "\u2011")}` : why;
 }
 
 // A table for each side; made once for its levels, filled at every look.
 export function makeLevels(view) {
   const head = (text, className = "") => make("th", text, { scope: "col", className });
   $("sides").replaceChildren(...view.sides.flatMap((side, k) => {
-    const table = make("table", [make("thead", make("tr")), make("tbody")], { id: `levels-${k}` });
+    const table = make("table", [make("thead", make("tr")), make("tbody")], { id: `levels-${k}`, role: "table" });
     const over = view.control && !side.given ? "Lift over today's" : "Lift over the leader";
     table.tHead.rows[0].append(head("Level"), head("Traffic", "figure"), head(over + above(view.reward_range[0])), head("Chance to be best", "figure"), head("State"));
     const wide = make("div", table, { className: "wide", tabIndex: 0, role: "region" });
@@ -134,6 +134,7 @@ export function showLevels(view) {
       const line = row(name, [bar, " ", percent(level.share)], side.given ? "–" : known ? [interval(level.lift, ends), " ", text] : text ?? "–",
         rivals && level.why === null && !side.given ? percent(level.chance) : "–", side.given && level.why === null ? "" : state(level));
       line.cells[1].className = line.cells[3].className = "figure";
+      for (const cell of [line.cells[2], line.cells[3]]) cell.classList.toggle("nothing", cell.textContent === "–");
       line.classList.toggle("gone", level.why !== null);
       return line;
     }), ...(shown.length < side.levels.length ? [row(`… of ${number(side.levels.length)} levels`)] : []));
