@@ -137,7 +137,11 @@ def test_figures_are_those_of_the_command_beside_them(page: Path) -> None:
 @pytest.mark.validate
 @pytest.mark.parametrize(
     ("script", "page"),
-    [("traffic_table.py", "traffic.md"), ("segments_example.py", "segments.md")],
+    [
+        ("traffic_table.py", "traffic.md"),
+        ("segments_example.py", "segments.md"),
+        ("warehouse_example.py", "warehouse.md"),
+    ],
 )
 def test_figures_are_those_of_the_script_beside_them(script: str, page: str) -> None:
     run = subprocess.run(
