@@ -26,6 +26,7 @@ from rank1.studies.unit_of_work import fold_log
 pytestmark = [
     pytest.mark.usefixtures("uncompiled"),
     pytest.mark.filterwarnings("ignore:repeat='each'"),
+    pytest.mark.filterwarnings("ignore:a study that draws by shares can't bet"),
 ]
 
 SIDES = {"headline": ["A", "B", "C"], "image": ["x", "y"]}
@@ -211,7 +212,7 @@ class Anything(RuleBasedStateMachine):
 
 
 Anything.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=20, suppress_health_check=list(HealthCheck)
+    max_examples=10, stateful_step_count=20, suppress_health_check=list(HealthCheck)
 )
 TestAnything = Anything.TestCase
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rank1 import checks, design
-from rank1.documents import Forecast, Personalised
+from rank1.documents import Forecast, Personalised, above
 from rank1.errors import InputError
 from rank1.studies import planning
 from rank1.studies.state import StudyState
@@ -38,7 +38,7 @@ def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
         statement = (
             f"It pays to choose {side} by {by}: no level is best in every {by}. "
             + "; ".join(f"{leaders[name]} leads in {name}" for name in speaking or leaders)
-            + f". The gain is about {percent(gained.estimate)}."
+            + f". The gain is about {percent(gained.estimate)}{above(state.spec.reward_range[0])}."
         )
     else:
         statement = (
@@ -65,9 +65,10 @@ def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) 
     reports = int(at.evidence)
     spread = float(at.squares / at.gained) if at.gained > 0 else 1.0
     seen = planning.totals(live, state.book)
-    if not seen.counts.any():
+    if not reports or not seen.counts.any():
         hint = "rewards count once the reward window of what was shown has passed"
-        hint = hint if reports else "nothing is reported yet"
+        if not reports:
+            hint = "nothing that the study drew itself is reported yet"
         raise InputError("reports", 0, "at least 1 for a forecast", hint)
     planned = planning.with_control(live, planning.plan(live), live.current)
     found = design.forecast(
