@@ -80,7 +80,7 @@ def test_one_byte_that_is_not_utf_8_makes_it_latin_1(folder: Path) -> None:
         ("users.dat", "2::M", "2::m", r"users.dat:2: gender must be one of F, M; got 'm'"),
         ("users.dat", "3::M::25", "3::M::26", r"users.dat:3: age must be one of 1, 18.*'26'"),
         ("users.dat", "::16::", "::21::", r"users.dat:2: occupation must be one of 0, .*'21'"),
-        ("users.dat", "4::F", "3::F", r"users.dat:4: user 3 is there twice"),
+        ("users.dat", "4::F", "3::F", r"users.dat:4: user 3 occurs twice"),
         ("users.dat", "4::F", "x::F", r"users.dat:4: the user id must be a whole number, got 'x'"),
         ("users.dat", "3::M::25::15::55117\n", "", r"ratings.dat:4: there is no user '3'.* trunc"),
         ("movies.dat", "73::Mis", "73:Mis", r"movies.dat:2: must be 3 fields"),
