@@ -115,3 +115,18 @@ def test_a_report_of_units_that_are_held_out_only(create: Callable[..., Study]) 
     unit = next(u for u in map(str, range(99)) if assignment.held_out(shares, u))
     study.record(unit, 0, {"image": "x"}, 1.0)
     assert "1 visitor was held out and saw the control; nothing is" in study.report_text()
+
+
+def test_estimates_lie_in_their_intervals(create: Callable[..., Study]) -> None:
+    study = create(IMAGE, control={"image": "x"})
+    with pytest.warns(UserWarning, match="isn't evidence"):  # the fit knows it, bets don't
+        study.import_history([("x", 0.9), ("y", 0.1)] * 3000)
+    play(study, {"x": 0.5, "y": 0.7}, 1000, spread=0.1)
+    best = study.best()
+    assert best.lift is not None
+    assert best.lift["low"] <= best.lift["estimate"] <= best.lift["high"]
+    for each in best.levels["image"]:
+        assert each["lift"][0] <= each["estimate"] <= each["lift"][1]
+    for effects in best.effects.values():
+        assert np.all(effects[:, 1] <= effects[:, 0])
+        assert np.all(effects[:, 0] <= effects[:, 2])
