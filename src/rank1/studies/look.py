@@ -20,6 +20,9 @@ __all__ = ["Look"]
 
 Floats = NDArray[np.float64]
 
+#: Estimate and interval of a lift that isn't known.
+NOTHING = (math.nan, math.nan, math.nan)
+
 
 class Look:
     """A study's design, as of now. Levels are all that ever were."""
@@ -149,7 +152,7 @@ class Look:
         is_control = base is not None and [base[side] for side in self.chosen] != chosen
         if not self.live.current.bets:
             over = base if is_control else self._second()
-            return Lift(self.called(over or self.leader), is_control, *[math.nan] * 3, self.low)
+            return Lift(self.called(over or self.leader), is_control, *NOTHING, self.low)
         found = design.arm_lift(**self._compared(base if is_control else None))
         return Lift(
             self.called(found.over), is_control, found.estimate, found.low, found.high,
