@@ -208,8 +208,9 @@ class Imported:
 class Best:
     """What a study has found so far; what `Study.best` returns.
 
-    Tables have a dimension for each side, over the levels that live. Means, intervals, rates and
-    costs are in the units of the rewards.
+    Tables have a dimension for each side, over the levels that live; without tables
+    (`Study.best(tables=False)`) they are empty. Means, intervals, rates and costs are in the units
+    of the rewards.
     """
 
     #: The levels that live, by side.
@@ -263,8 +264,16 @@ class Best:
     #: "one_order" and "any_grid": `stop` and `reason` of each.
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: By side, of each level that ever was: `label`, `living`, `share`, `estimate` and `lift` over
-    #: the control's level, or the leader's; when it went (`gone_at`: `seq`, `at`), and `why`.
+    #: the control's level, or the leader's; `reports`, their `mean`, and how often it was `shown`;
+    #: when it went (`gone_at`: `seq`, `at`), and `why`.
     levels: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    #: The ten arms with the largest means: `levels`, `mean`, `interval`, `count`, `share` of what
+    #: was shown, and `state`: "leads", "out" or "".
+    arms: list[dict[str, Any]] = field(default_factory=list)
+    #: How many arms are out.
+    out_arms: int = 0
+    #: What holds the leader's mean.
+    interval: tuple[float, float] | None = None
     #: What the study has earned over the units that are held out: `units`, `rate`, `rest_rate`,
     #: `earned` in all, with `low` and `high`; None where none are.
     holdout: dict[str, Any] | None = None

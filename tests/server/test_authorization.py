@@ -271,6 +271,30 @@ def test_admins_create_list_and_revoke_tokens_over_http(service: Served) -> None
     assert (status, found["field"]) == (422, "studies")
 
 
+def test_a_link_shows_no_unit(service: Served) -> None:
+    """Whatever can be read by a link, and is added later, must not name a visitor."""
+    sides = {"headline": ["A", "B"], "image": ["x", "y"]}
+    assert service.call("/v1/studies", {"name": "mine", "sides": sides, "goal": "find"})[0] == 201
+    _, asked = service.call(at("mine", "/ask"), {"unit": "visitor-17"})
+    service.call(at("mine", "/tell"), {"id": asked["id"], "reward": 1})
+    service.call(at("mine", "/notes"), {"text": "new prices"})
+    link = service.call(at("mine", "/links"), {})[1]["token"]
+    read = set()
+    for path, methods in service.call("/openapi.json")[1]["paths"].items():
+        if "get" not in methods or "{name}" not in path:
+            continue
+        needed = "?policy=ucb1" if path.endswith("/replay") else ""
+        status, found = service.call(path.replace("{name}", "mine") + needed, token=link)
+        assert "visitor-17" not in str(found), path
+        assert status in (200, 403), (path, found)
+        if status == 200:
+            read.add(path.partition("{name}")[2])
+    assert {"", "/best", "/view", "/summary", "/report"} <= read
+    assert not read & {"/history", "/export", "/links", "/verification"}
+    reader = service.call("/v1/tokens", {"role": "reader", "studies": ["mine"]})[1]["token"]
+    assert "visitor-17" in str(service.call(at("mine", "/history"), token=reader)[1])
+
+
 def test_a_link_reads_one_study_until_it_is_revoked(service: Served) -> None:
     for name in ("shared / one", "other"):
         assert service.call("/v1/studies", {"name": name, **GRID})[0] == 201

@@ -212,7 +212,7 @@ class Anything(RuleBasedStateMachine):
 
 
 Anything.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=20, suppress_health_check=list(HealthCheck)
+    max_examples=10, stateful_step_count=20, suppress_health_check=list(HealthCheck)
 )
 TestAnything = Anything.TestCase
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rank1.cli.app import Commands, app, print_json, show
+from rank1.cli.app import Commands, app, counted, print_json, show
 from rank1.cli.options import Json, Real, real
 from rank1.cli.study import Sides, _pairs, _sides, _table
 from rank1.documents import above
@@ -44,7 +44,10 @@ def start(
     ] = [],  # noqa: B006
     control: Annotated[
         list[str],
-        typer.Option(help="What you show today: a level of each side.", metavar="SIDE=LEVEL,…"),
+        typer.Option(
+            help="What you show today: a level of each side that isn't given.",
+            metavar="SIDE=LEVEL,…",
+        ),
     ] = [],  # noqa: B006
     confidence: Annotated[float, typer.Option(help="Of the verdict.", **Real)] = 0.95,
     min_lift: Annotated[
@@ -80,7 +83,8 @@ def start(
     if json_:
         print_json(found)
     else:
-        show(f"{shares}: version 1, equal shares of {', '.join(found['sides'])}")
+        chosen = found["versions"][0]["sides"]
+        show(f"{shares}: version 1, equal shares of {', '.join(chosen)}")
 
 
 @judge_app.command(epilog="Example: rank1 judge update shares.json counts.csv --report page.html")
@@ -272,7 +276,7 @@ def _print(shares: Path, found: Judgement) -> None:
             )  # fmt: skip
     show(table)
     what = "appended to" if found.new else "unchanged: these are the counts of the last update;"
-    show(f"{found.reports:,} reports; version {found.version} {what} {shares}")
+    show(f"{counted(found.reports, 'report')}; version {found.version} {what} {shares}")
 
 
 def _page(shares: Path, counts: str, found: Judgement) -> str:

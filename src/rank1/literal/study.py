@@ -65,7 +65,7 @@ class LiteralStudy:
                 self.asked[event.seq] = event
                 if event.kind == RECORDED and not math.isnan(event.value):
                     self.became[event.seq].append(REPORTED)
-                    self._credit(event, event.value, event.at, True)
+                    self._credit(event, event.value, event.at)
             elif event.kind in (REPORTED, CANCELLED, EXPIRED):
                 shown, before = self.asked[event.suggestion], self.became[event.suggestion]
                 filled = EXPIRED in before and self.on_expiry == "default"
@@ -73,12 +73,12 @@ class LiteralStudy:
                     waits = self.on_expiry == "default" and not self.drawn
                     since = shown.at + self.window if waits else event.at
                     dropped = EXPIRED in before and self.on_expiry == "drop"
-                    self._credit(shown, event.value, since, not dropped)
+                    self._credit(shown, event.value, since)
                     if shown.tag != REPEAT and not waits and not dropped:
                         high = self.credited * self._scaled(event.value) > self.gained
                         self.delays[high].append(event.seq - shown.seq)
                 elif event.kind == EXPIRED and event.tag == DEFAULT:
-                    self._credit(shown, event.value, event.at, True)
+                    self._credit(shown, event.value, event.at)
                 before.append(event.kind)
             elif event.kind == HISTORY:
                 x = self._scaled(event.value)
@@ -91,7 +91,7 @@ class LiteralStudy:
             self.retired |= event.kind == RETIRED
         return self
 
-    def _credit(self, shown: Any, value: float, since: float, is_bet_on: bool) -> None:
+    def _credit(self, shown: Any, value: float, since: float) -> None:
         x = self._scaled(value)
         if shown.tag == HELD_OUT:
             self.held_out.append(x)
@@ -99,7 +99,7 @@ class LiteralStudy:
             self.evidence[shown.arm].append((since, x))
             self.credited += 1
             self.gained += x
-            if self.drawn and is_bet_on:
+            if self.drawn:
                 self.rows[shown.tag, self.version, shown.arm, 0, value] += 1
 
     def _scaled(self, value: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -28,8 +29,8 @@ __all__ = ["manage_routes"]
 CONTINUED, RUNS = 60, 20
 #: The most arms, and levels altogether, of a study whose length is forecast before it begins.
 MOST_ARMS, MOST_LEVELS = 2**12, 128
-#: The most visitors to look ahead.
-MOST_PULLS = 10**8
+#: The most visitors to look ahead, and the seconds after which no further run begins.
+MOST_PULLS, BUDGET = 10**8, 1.0
 
 
 class Plan(models.Body):
@@ -122,7 +123,7 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
 
         def look() -> dict[str, Any]:
             study = registry.study(name)
-            return summary(study.best(), study.spec.given)
+            return summary(study.best(tables=False), study.spec.given)
 
         return json_response(await registry.read(look))
 
@@ -218,8 +219,12 @@ def _simulated(
         raise InputError("rate", rate, most)
     factors[0] *= best
     policy, problem = BetElim(min_lift=min_lift), Product(factors)
-    found = identify(policy, problem, confidence, n=MOST_PULLS, runs=RUNS, seed=1).searches[0]
-    pulls = np.where(found.stopped, found.pulls, np.inf)
+    pulls: list[float] = []
+    began = time.thread_time()
+    while len(pulls) < RUNS and (not pulls or time.thread_time() - began < BUDGET):
+        one = identify(policy, problem, confidence, n=MOST_PULLS, runs=1, seed=len(pulls))
+        found = one.searches[0]
+        pulls.append(float(found.pulls[0]) if found.stopped[0] else math.inf)
     return [float(np.quantile(pulls, part, method="nearest")) for part in (0.1, 0.5, 0.9)]
 
 

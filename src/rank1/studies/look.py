@@ -20,9 +20,6 @@ __all__ = ["Look"]
 
 Floats = NDArray[np.float64]
 
-#: Estimate and interval of a lift that isn't known.
-NOTHING = (math.nan, math.nan, math.nan)
-
 
 class Look:
     """A study's design, as of now. Levels are all that ever were."""
@@ -152,7 +149,8 @@ class Look:
         is_control = base is not None and [base[side] for side in self.chosen] != chosen
         if not self.live.current.bets:
             over = base if is_control else self._second()
-            return Lift(self.called(over or self.leader), is_control, *NOTHING, self.low)
+            called, nan = self.called(over or self.leader), math.nan
+            return Lift(called, is_control, nan, nan, nan, self.low)
         found = design.arm_lift(**self._compared(base if is_control else None))
         return Lift(
             self.called(found.over), is_control, found.estimate, found.low, found.high,

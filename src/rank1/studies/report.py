@@ -8,8 +8,6 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rank1.documents import above
 from rank1.studies.timeline import Day
 
@@ -66,26 +64,18 @@ def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
 
 def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
     """The rows of a side's table."""
-    others = tuple(k for k in range(best.counts.ndim) if k != axis)
-    counts = best.counts.sum(axis=others)
-    sums = np.where(best.counts > 0, best.counts * best.means, 0.0).sum(axis=others)
-    place = {label: k for k, label in enumerate(best.sides[side])}
-    rows = []
-    for level in best.levels[side]:
-        k = place.get(level["label"])
-        reported = 0 if k is None else int(counts[k])
-        rows.append(
-            {
-                "label": level["label"],
-                "living": level["living"],
-                "reports": f"{reported:,}",
-                "rate": _number(float(sums[k] / counts[k])) if k is not None and reported else "–",
-                "share": "–" if level["share"] is None else f"{level['share']:.0%}",
-                "lift": lift_text(level),
-                "state": _state(level, best, axis),
-            }
-        )
-    return rows
+    return [
+        {
+            "label": level["label"],
+            "living": level["living"],
+            "reports": f"{level['reports']:,.0f}",
+            "rate": "–" if level["mean"] is None else _number(level["mean"]),
+            "share": "–" if level["share"] is None else f"{level['share']:.0%}",
+            "lift": lift_text(level),
+            "state": _state(level, best, axis),
+        }
+        for level in best.levels[side]
+    ]
 
 
 def lift_text(level: dict[str, Any]) -> str:

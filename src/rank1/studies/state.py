@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import rank1
 from rank1.compiled import kernel_for, ready
 from rank1.errors import DamagedError, Rank1Error, SnapshotError
+from rank1.grid import Grid
 from rank1.policies import Known, Pull, State, restore, snapshot
 from rank1.policies.base import choose
 from rank1.policies.folding import load_tallies
@@ -201,9 +202,9 @@ class StudyState(Levels):
     def pending(self) -> NDArray[np.int64]:
         """How many suggestions of each arm that lives wait for a reward."""
         table = self.open_table()
-        waiting = table[np.isin(table["status"], (fold.PENDING, fold.WAITING))]
-        counts = np.bincount(waiting["arm"], minlength=self.grid.arms)
-        return self.of_living(counts)
+        waiting = table["living"][np.isin(table["status"], (fold.PENDING, fold.WAITING))]
+        counts = np.bincount(waiting[waiting >= 0], minlength=Grid(self.shape).arms)
+        return counts.reshape(self.shape)
 
     def counts(self) -> dict[str, int]:
         """How many suggestions there are, and what became of them; each is in one of the others."""
@@ -225,7 +226,13 @@ class StudyState(Levels):
             copies = {name: getattr(book, name).copy() for name in ("counts", "sums", "table")}
             book = book._replace(at=book.at.copy(), **copies)
             ready(_close, book)(book, now)
-        return self.of_living(book.counts), self.of_living(book.sums)
+        # Memory is taken only for arms with rewards: of a large grid, few have any.
+        some = np.flatnonzero(book.counts)
+        places = self.places_of(renumbered(some, self.grid, self.room))[1]
+        some, places = some[places >= 0], places[places >= 0]
+        counts, sums = (np.zeros(self.shape) for _ in range(2))
+        counts.flat[places], sums.flat[places] = book.counts[some], book.sums[some]
+        return counts, sums
 
     # Revisions and forgetting
 

@@ -110,10 +110,10 @@ function enter(why) {
 }
 
 // What the token allows: readers see no buttons they can't use.
-const MAY = { reader: ["reader"], writer: ["reader", "writer"], admin: ["reader", "writer", "admin"] };
+const MAY = { reader: ["reader", "log"], writer: ["reader", "log", "writer"], admin: ["reader", "log", "writer", "admin"] };
 let own = { role: "reader", studies: null };
 export function allows(role, name) {
-  const may = MAY[own.role] ?? [];
+  const may = own.link ? ["reader"] : MAY[own.role] ?? [];
   if (role === "owner") return own.role === "admin" && own.studies === null;
   return may.includes(role) && (!name || own.studies === null || own.studies.includes(name));
 }
