@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from rank1 import Study, assignment, plots
-from rank1.studies.words import Lift
+from rank1.studies.outlook import _words
+from rank1.studies.words import Doubt, Finding, Lift
 from tests.studies.test_drawn import create as create
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
@@ -77,6 +78,8 @@ def test_the_only_arm_is_shipped(create: Callable[..., Study], goal: str) -> Non
         assert found.stop
         assert found.next_step == "Ship x, and retire the study."
         assert found.reason == "stop: x is the only arm"
+    if goal == "find":
+        assert study.forecast().statement == "There is only one arm."
 
 
 def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study]) -> None:
@@ -115,3 +118,48 @@ def test_a_report_of_units_that_are_held_out_only(create: Callable[..., Study]) 
     unit = next(u for u in map(str, range(99)) if assignment.held_out(shares, u))
     study.record(unit, 0, {"image": "x"}, 1.0)
     assert "1 visitor was held out and saw the control; nothing is" in study.report_text()
+
+
+def test_estimates_lie_in_their_intervals(create: Callable[..., Study]) -> None:
+    study = create(IMAGE, control={"image": "x"})
+    with pytest.warns(UserWarning, match="isn't evidence"):  # the fit knows it, bets don't
+        study.import_history([("x", 0.9), ("y", 0.1)] * 3000)
+    play(study, {"x": 0.5, "y": 0.7}, 1000, spread=0.1)
+    best = study.best()
+    assert best.lift is not None
+    assert best.lift["low"] <= best.lift["estimate"] <= best.lift["high"]
+    for each in best.levels["image"]:
+        assert each["lift"][0] <= each["estimate"] <= each["lift"][1]
+    for effects in best.effects.values():
+        assert np.all(effects[:, 1] <= effects[:, 0])
+        assert np.all(effects[:, 0] <= effects[:, 2])
+
+
+UNTIL = "Until the levels of each side are told apart: about 20 more rewards "
+
+
+@pytest.mark.parametrize(
+    ("more", "per_day", "expected"),
+    [
+        ((0, 0, 0), None, "The levels of each side are told apart already."),
+        ((10, 20, 3000), None, UNTIL + "(10 to 3,000 in 80 of 100 studies)."),
+        ((10, 20, math.inf), 10, UNTIL + "(at least 10 in 90 of 100 studies), "
+         "about 2.0 more days (at least 1.0 in 90 of 100 studies)."),
+        ((3226, math.inf, math.inf), 10, "No end in sight: the levels that are left may be alike. "
+         "In 10 of 100 studies, 3,226 more rewards or 322.6 more days are enough."),
+        ((math.inf,) * 3, None, "No end in sight: the levels that are left may be alike."),
+    ],
+)  # fmt: skip
+def test_a_forecast_in_words(more: tuple[float, ...], per_day: float | None, expected: str) -> None:
+    found = Finding(("y",), Lift(("x",), False, 0.1, 0.0, 0.2), more[2] == 0, None, 0.95)
+    ends = dict(zip(("10%", "50%", "90%"), more, strict=True))
+    days = None if per_day is None else {part: n / per_day for part, n in ends.items()}
+    assert _words(found, ends, days) == expected
+
+
+def test_a_forecast_shares_the_doubt_of_the_verdict() -> None:
+    doubt = Doubt(("B", "x"), 0.5, 0.6, 3, speaks=False)
+    found = Finding(("A", "y"), Lift(("A", "x"), False, 0.1, 0.0, 0.2), True, doubt, 0.95)
+    said = _words(found, dict.fromkeys(("10%", "50%", "90%"), 0.0), None)
+    assert said.startswith("The levels of each side are told apart already, but only if a level ")
+    assert said.endswith(": B × x was tried 3 times only, too rarely to see whether it is as good.")

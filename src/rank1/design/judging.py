@@ -212,7 +212,9 @@ def _levels(
                 "living": bool(said.living[side][k]),
                 "share": None if given else float(current.shares[side][k]),
                 "lift": [low if low > -1 or math.isfinite(high) else None, _end(high)],
-                "estimate": _end(float(fit[k] / fit[over] - 1)) if known else None,
+                "estimate": _end(min(max(float(fit[k] / fit[over]) - 1, low), high))
+                if known
+                else None,
                 "reports": round(float(reports[k])),
                 "mean": float(sums[k] / reports[k]) if reports[k] else None,
                 "log_e": float(said.log_e[side][k]),

@@ -175,7 +175,8 @@ class Look:
             table = np.tile([math.nan, -1.0, math.inf], (len(fit), 1))
             base = version.leaders[side] if over is None else over[side]
             if ends is not None and base >= 0:
-                table[:, 0], table[:, 1:] = fit / fit[base] - 1, ends[side]
+                # The fit knows all rewards; the interval only those that were bet on.
+                table[:, 0], table[:, 1:] = np.clip(fit / fit[base] - 1, *ends[side].T), ends[side]
             found.append(table)
         return found
 

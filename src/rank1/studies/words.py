@@ -48,8 +48,6 @@ class Lift:
             by = percent(self.estimate)
             return f"leads by {by}{scale} {over}{self._means}; the interval says nothing yet"
         ends = f"{percent(self.low)} to {percent(self.high)}"
-        if self.high > LARGEST and self.low <= 0:
-            return f"leads by {percent(self.estimate)} {over}; the interval says nothing yet"
         if self.high > LARGEST:
             ends = f"at least {percent(self.low)}"
         return f"leads by {percent(self.estimate)} ({ends}){scale} {over}{self._means}"
