@@ -94,7 +94,7 @@ def suggest(
         last = log.of_unit(study, unit)
     if last is not None:
         became = {each.kind for each in log.outcomes(study, [last.seq])}
-        if last.kind == Kind.SUGGESTED and not became and key is None:
+        if last.kind == Kind.SUGGESTED and not became:
             _check_given(state.named(last.arm), levels, unit)
             return [_suggestion(work, last)]
         if Kind.CANCELLED in became and last.tag != REPEAT:
