@@ -244,3 +244,21 @@ Everything.TestCase.settings = settings(
     Anything.TestCase.settings, max_examples=300, stateful_step_count=40
 )
 TestEverything = pytest.mark.validate(Everything.TestCase)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_one_of_each(name: str, tmp_path: Path) -> None:
+    """Some of each event, in every kind of study: what chance may pass over above."""
+    study = Study.create(
+        "s", sides=SIDES, storage=tmp_path / "rank1.db", seed=1, reward_range=(1, 5), **CASES[name]
+    )
+    rewards = itertools.cycle([1.0, 2.0, 5.0])
+    study.tell_many([(each.id, next(rewards)) for each in study.ask(count=50)[5:]])
+    study.import_history([("B", "y", 2.0)] * 3)
+    study.revise(add={"image": ["z"]}, retire={"headline": ["C"]})
+    study.cancel(study.ask().id)
+    for unit in ("ann", "bob", "ann"):
+        study.tell(study.ask(unit=unit).id, next(rewards))
+    study.tell_many([(each.id, next(rewards)) for each in study.ask(count=16)[2:]])
+    same_as_literal(study)
+    study.close()
