@@ -105,10 +105,8 @@ class LiteralStudy:
             self.revision += event.kind == REVISED
             self.retired |= event.kind == RETIRED
             if self.learned >= max(1, round(min(self.forgetting / 16, 1e300))):
-                left = 0.5 ** (self.learned / self.forgetting)
-                self.known.update(
-                    {arm: [left * x for x in both] for arm, both in self.known.items()}
-                )
+                for both in self.known.values():
+                    both[:] = (0.5 ** (self.learned / self.forgetting) * x for x in both)
                 self.learned = 0
         return self
 

@@ -202,7 +202,8 @@ class Study:
             worse than the control's: `{"unsubscribed": {"worse_by": 0.02}}`. Levels that are shown
             to be worse are dropped.
         repeat
-            "once": a unit counts once, by its first exposure. "each": each visit counts, as if
+            "once": a unit counts once, by its first exposure, also if that one has expired
+            without a reward. "each": each visit counts, as if
             visits of one person were independent. They aren't: with ten visits each, 56 of 200
             studies stopped at a wrong arm.
         """

@@ -1,4 +1,4 @@
-"""Suggestions and reports: what becomes of an ask, a tell and a cancel in a transaction."""
+"""Suggestions and reports: what ask, tell and cancel do within a transaction."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def suggest(
     data: Mapping[str, Any] | None = None,
     given: Mapping[str, str] | None = None,
 ) -> list[Suggestion]:
-    """Hand out pulls; those that were handed out already to the same key or unit."""
+    """Hand out pulls; the same ones again for a known key or a unit that has one pending."""
     log, study, state = work.log, work.study.id, work.state
     text = data_text(data)
     before = under_key(work, key, Kind.SUGGESTED)
@@ -164,7 +164,7 @@ def check_reward(spec: Spec, reward: Any) -> float:
 
 
 def check_guardrails(spec: Spec, told: Any) -> dict[int, float]:
-    """The values of second metrics that came with a reward, by their numbers."""
+    """The guardrail values that came with a reward, checked, by the number of the metric."""
     if told is None:
         return {}
     if not isinstance(told, Mapping):
@@ -236,7 +236,7 @@ def store_reports(
                     events += guardrail_events(asked.arm, asked.tag, metrics)
             check_same(work.spec, by, text, (answer.reward, stored), (reward, metrics))
             answers.append(answer)
-        except StorageError:  # which is none of this report alone
+        except StorageError:  # it concerns more than this report
             raise
         except Rank1Error as error:
             answers.append(error)
@@ -296,7 +296,7 @@ def check_same(
 
 
 class _Asked(NamedTuple):
-    """A suggestion that an id is of, or an exposure of a unit."""
+    """The suggestion of an id, or the exposure of a unit."""
 
     seq: int
     nonce: int
