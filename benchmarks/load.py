@@ -40,11 +40,12 @@ class Connection:
 
 async def pairs(
     host: str, port: int, token: str, paths: Callable[[int], str], connections: int, seconds: float,
-    batch: int | None = None, limit: float = float("inf"),
+    batch: int | None = None, limit: float = float("inf"), units: bool = False,
 ) -> tuple[float, list[float]]:  # fmt: skip
-    """Pairs of ask and tell a second, and how long each request took."""
+    """Pairs of ask and tell a second, and how long each request took; with `units`, new ones."""
     took: list[float] = []
     done = 0
+    mark, numbers = f"{time.time_ns():x}", itertools.count()
     began = time.perf_counter()
 
     async def one(number: int) -> None:
@@ -55,7 +56,8 @@ async def pairs(
         while time.perf_counter() - began < seconds and done < limit:
             start = time.perf_counter()
             if batch is None:
-                asked = await link.post(f"{path}/ask", {})
+                unit = {"unit": f"{mark}-{next(numbers)}"} if units else {}
+                asked = await link.post(f"{path}/ask", unit)
                 middle = time.perf_counter()
                 await link.post(f"{path}/tell", {"id": asked["id"], "reward": done % 2})
             else:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
+from first_test_figures import picture
 from playwright.sync_api import sync_playwright
 
 from rank1.server.demo import NAME
@@ -33,7 +34,7 @@ def main() -> None:
         page.wait_for_selector("#studies:not([hidden])")
         page.goto(f"{address.partition('#')[0]}study?name={quote(NAME, safe='')}")
         page.wait_for_timeout(90_000)
-        page.screenshot(path=Path(__file__).parent / "figures" / "service.png")
+        picture(page, "#title, #verdict, #levels", Path(__file__).parent / "figures" / "service")
         browser.close()
         process.terminate()
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks.compare import page, run
 from benchmarks.compare.__main__ import PAGE, RIVALS, N, Rival, outcome_of
@@ -46,14 +47,33 @@ def test_the_page_has_every_player_or_says_why_not(rival: Any) -> None:
 def test_a_game_is_the_same_whoever_plays() -> None:
     one, two = Game(8, 10, seed=3), Game(8, 10, seed=3)
     for game in (one, two):
-        for row in range(8):
-            for column in range(8):
-                game.pulls(row, column, 20)
+        for _ in range(20):
+            for pair in range(64):
+                game.pull(*divmod(pair, 8))
     assert one.regret == two.regret == pytest.approx(20 * (14 * 0.18 + 49 * 0.32))
     assert one.regret_at_checkpoint == two.regret_at_checkpoint < one.regret
     assert [one.pull(0, 0) for _ in range(50)] == [two.pull(0, 0) for _ in range(50)]
     assert sum(one.is_best(i, j) for i in range(8) for j in range(8)) == 1
     assert Game(8, 10, seed=4).means != one.means
+
+
+def test_rounds_show_each_pair_equally_often() -> None:
+    game = Game(8, 10, seed=3)
+    sums = game.rounds(range(64), 4_000)
+    means = np.ravel(game.means)
+    assert np.abs(sums / 4_000 - means).max() < 4.5 * 0.5 / np.sqrt(4_000)
+    assert game.regret == pytest.approx(4_000 * (14 * 0.18 + 49 * 0.32))
+    assert game.steps == sum(game.played) == 64 * 4_000
+    game.pull(*divmod(int(means.argmax()), 8))
+    assert game.is_best(*game.most_played)
+
+
+def test_drift_lowers_all_means_alike() -> None:
+    game = Game(8, 10, seed=3, drift=True)
+    sums = game.rounds(range(64), 4_000)  # 85.3 periods
+    means = np.ravel(game.means)
+    assert np.abs(sums / 4_000 / 0.55 - means).max() < 4.5 * 0.5 / np.sqrt(4_000) / 0.55
+    assert game.regret == pytest.approx(0.55 * 4_000 * (14 * 0.18 + 49 * 0.32), rel=0.01)
 
 
 MODULE = '''
@@ -87,33 +107,35 @@ def test_cells_and_lines_of_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     module = importlib.import_module("with_nothing")
     assert run.lines_of_code(module, module.first_pair) == 2 + 3 + 2
     cells = list(run.cells(module, n=2 * CHECKPOINT, runs=3))
-    assert [cell["K"] for cell in cells] == list(run.SIZES)
+    assert [cell["grid"] for cell in cells] == list(run.GRIDS)
     assert cells[0]["steps"] == [2 * CHECKPOINT] * 3
     assert cells[0]["regret"] == pytest.approx([2 * it for it in cells[0]["early"]])
     assert cells[0]["microseconds"] > 0
 
 
-def cell(kind: str, player: str, K: int, **more: Any) -> dict[str, Any]:
+def cell(kind: str, player: str, grid: str, **more: Any) -> dict[str, Any]:
     base: dict[str, Any] = {
-        "kind": kind, "player": player, "K": K, "lines": 9, "microseconds": 12.3,
+        "kind": kind, "player": player, "grid": grid, "lines": 9, "microseconds": 12.3,
         "steps": [N, N], "regret": [90.0, 110.0], "early": [10.0, 20.0],
-        "right": [True, True], "none": [False, False],
+        "right": [True, True], "none": [False, False], "leads": [True, False],
     }  # fmt: skip
     return {**base, **more}
 
 
 def test_tables_say_what_was_printed() -> None:
     lines = ["Warning: something else", json.dumps({"version": "1.2"})]
-    lines += [json.dumps(cell("earn", "greedy", K)) for K in run.SIZES]
+    lines += [json.dumps(cell("earn", "greedy", grid)) for grid in run.GRIDS]
     short = {"steps": [CHECKPOINT], "regret": [7.0], "early": [7.0]}
-    lines += [json.dumps(cell("earn", "short", K, **short)) for K in run.SIZES]
+    lines += [json.dumps(cell("earn", "short", grid, **short)) for grid in run.GRIDS]
     found = {"steps": [300, 500], "right": [False, False], "none": [False, True]}
-    lines += [json.dumps(cell("find", "test", K, **found)) for K in run.SIZES]
+    lines += [json.dumps(cell("find", "test", grid, **found)) for grid in run.GRIDS]
     some = page.read("some", "\n".join(lines))
     text = page.tables([some, page.Outcome("none", error="it broke")], N, "a box", "make it")
-    assert "| some 1.2 | greedy | 15 ± 5 | 15 ± 5 | 100 ± 10 | 100 ± 10 | 2 | 12 | 12 | 9 |" in text
-    assert "| some 1.2 | short | 7 | 7 | – | – | 1 | 12 | 12 | 9 |" in text
-    assert "| some 1.2 | test | 400 ± 100 | 400 ± 100 | 1 and 1 | 1 and 1 | 2 | 9 |" in text
+    late = "100 ± 10 | 100 ± 10 | 100 ± 10 | 1 | 1 | 1"
+    assert f"| some 1.2 | greedy | 15 ± 5 | 15 ± 5 | {late} | 2 | 12 | 12 | 9 |" in text
+    assert "| some 1.2 | short | 7 | 7 | – | – | – | 1 | 1 | 1 | 1 | 12 | 12 | 9 |" in text
+    pulls = "400 ± 100 | 400 ± 100 | 400 ± 100"
+    assert f"| some 1.2 | test | {pulls} | 1 and 1 | 1 and 1 | 1 and 1 | 2 | 9 |" in text
     assert "- none: `it broke`" in text
     old = page.Outcome("old", "0.1", "no wheel", some.cells)
     assert "- old, newest version; the tables have 0.1: `no wheel`" in page.tables([old], N, "", "")

@@ -320,7 +320,7 @@ def test_upworthy() -> None:
 def test_refusals() -> None:
     with pytest.raises(rank1.InputError, match=r"failures\[0, 0\] must be a number of at least 0"):
         fit([[1]], [[-1]])
-    with pytest.raises(rank1.InputError, match=r"trials must be whole numbers, got 0\.5: pass a"):
+    with pytest.raises(rank1.InputError, match=r"trials must be whole numbers, got 0\.5: pass y"):
         fixed_design([[0.5]])
     with pytest.raises(rank1.InputError, match=r"trials must be .*, got shape \(2, 0, 3\)"):
         fixed_design(np.zeros((2, 0, 3)))

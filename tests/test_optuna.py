@@ -302,7 +302,7 @@ def test_the_reason_names_the_choices_of_every_side() -> None:
         trial = study.ask(space)
         study.tell(trial, float(trial.params == {"headline": "B", "image": None, "button": 2}))
     assert sampler.reason(study).startswith(
-        "stop: B × None × 2 is best at confidence 95%, as it beats every arm that differs from it"
+        "stop: B × None × 2 is best at confidence 95%, because it beats every arm that differs"
     )
     assert "every other arm of the grid" in sampler.reason(study, rank_one=False)
 

@@ -57,7 +57,7 @@ def test_every_public_room_can_be_found() -> None:
     rooms |= {"stopping", "studies", "sweeps", "testing", "theory"}
     assert rooms <= set(dir(rank1))
     assert rooms <= set(rank1.__all__)  # type: ignore[attr-defined]
-    told = (rank1.__doc__ or "").partition("Where things are")[2]
+    told = (rank1.__doc__ or "").partition("Contents")[2]
     for room in rooms - {"simulation", "studies", "sweeps"}:  # whose names are rank1's own
         assert f"rank1.{room}:" in told
     assert rank1.fit.fit([[1, 2]], [[2, 1]]).means.shape == (1, 2)

@@ -58,8 +58,8 @@ def test_policies_and_bounds_name_their_papers() -> None:
     things: list[object] = [policy for name, policy in POLICIES.items() if name not in own]
     theory, stopping = rank1.theory, rank1.stopping
     things += [theory.upper_bound, theory.lower_bound, theory.graves_lai, theory.relaxed]
-    things += [theory.upper_bound_terms, theory.lower_bound_terms, theory.characteristic_time]
-    things += [stopping.verdict, stopping.log_e_value, stopping.mean_intervals]
+    things += [theory.characteristic_time, stopping.verdict]
+    things += [stopping.log_e_value, stopping.mean_intervals]
     for thing in things:
         _, found, papers = (inspect.getdoc(thing) or "").partition("References\n----------\n")
         assert found, thing
@@ -117,11 +117,15 @@ def look_at(screen: Page, pages: list[Path]) -> None:
         screen.goto(page.as_uri())
         width = "document.documentElement.{}Width"
         assert screen.evaluate(width.format("scroll")) == screen.evaluate(width.format("client"))
-    screen.keyboard.press("/")
-    screen.locator("input.md-search__input").press_sequentially("graves_lai")
-    expect(screen.locator(".md-search-result__link").first).to_have_attribute(
-        "href", re.compile("reference/theory.html")
-    )
+    searches = {"graves_lai": "reference/theory", "install": "index", "A/B test": "index"}
+    for words, found in searches.items():
+        screen.keyboard.press("/")
+        screen.locator("input.md-search__input").fill("")
+        screen.locator("input.md-search__input").press_sequentially(words)
+        expect(screen.locator(".md-search-result__link").first).to_have_attribute(
+            "href", re.compile(f"{found}.html")
+        )
+        screen.keyboard.press("Escape")
     assert faults == []
 
 

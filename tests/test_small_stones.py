@@ -60,7 +60,7 @@ def test_a_grid_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ("b,y,100,6", "b,y,5,6", "row 4 of .* must be a pair of its own"),
+        ("b,y,100,6", "b,y,5,6", "row 4 of .* must be a new pair"),
         ("b,y,100,6", "b,y,100,x", "row 4"),
         ("b,y,100,6", "b,x,100,6", "row 4"),
         ("b,y,100,6\n", "", "none for b × y"),

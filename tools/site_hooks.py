@@ -25,6 +25,8 @@ OUTSIDE = {
 }
 #: The address in a Markdown link, without its anchor; those with a scheme are left alone.
 ADDRESS = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
+#: An image, its text and its address.
+IMAGE = re.compile(r"!\[([^]]*)\]\(([^)]+)\.png\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -49,6 +51,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = page_uri(OUTSIDE.get(target, target.removeprefix("docs/")))
         return posixpath.relpath(target, posixpath.dirname(uri) or ".")
 
+    def schemes(match: re.Match[str]) -> str:
+        """A picture that has a dark one beside it is shown in its own scheme."""
+        text, path = match[1], match[2]
+        if not (ROOT / "docs" / posixpath.dirname(uri) / f"{path}-dark.png").exists():
+            return match[0]
+        light = f"![{text}]({path}.png#only-light)"
+        return f"{light}![{text}]({path}-dark.png#only-dark)"
+
+    markdown = IMAGE.sub(schemes, markdown)
     # With prompts it is a session: what it prints isn't Python.
     return ADDRESS.sub(on_site, markdown).replace("```python\n>>>", "```pycon\n>>>")
 

@@ -39,6 +39,7 @@ class Rival:
 
 RIVALS = (
     Rival("rank1", "with_rank1", "rank1", 10),
+    Rival("rank1", "with_rank1_bets", "rank1", 50),
     Rival("rank1", "with_rank1_stopping", "rank1", 20),
     Rival(
         "SMPyBandits", "with_smpybandits", "SMPyBandits", 10,
@@ -51,6 +52,10 @@ RIVALS = (
     Rival("Optuna", "with_optuna", "optuna", 10, 1_000, installs=(("optuna",),)),
     Rival("rank1 in Optuna", "with_rank1_optuna", "optuna", 10, 1_000),
     Rival("statsmodels", "with_statsmodels", "statsmodels", 200, installs=(("statsmodels",),)),
+    Rival("gsdesign", "with_gsdesign", "gsdesign", 200, installs=(("gsdesign", "statsmodels"),)),
+    Rival("savvi", "with_savvi", "savvi", 10, installs=(("savvi", "matplotlib"),)),
+    # Without Boost's headers confseq can't be built; then its formula is played without it.
+    Rival("SciPy", "with_scipy", "scipy", 50, installs=(("confseq", "scipy"), ("scipy",))),
 )  # fmt: skip
 
 

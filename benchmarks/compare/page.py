@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.compare.game import CHECKPOINT
-from benchmarks.compare.run import SIZES
+from benchmarks.compare.run import GRIDS
 
 __all__ = ["Outcome", "mean_and_error", "read", "reason", "tables", "with_tables"]
 
@@ -79,22 +79,23 @@ def _players(outcomes: Iterable[Outcome], kind: str) -> list[list[Any]]:
         for cell in outcome.cells:
             if cell["kind"] == kind:
                 key = f"{outcome.title} {outcome.version}", cell["player"]
-                found.setdefault(key, [*key, {}])[2][cell["K"]] = cell
+                found.setdefault(key, [*key, {}])[2][cell["grid"]] = cell
     return list(found.values())
 
 
 def tables(outcomes: Sequence[Outcome], n: int, machine: str, command: str) -> str:
     """The generated part of the page."""
-    grids = [f"{K}×{K}" for K in SIZES]
+    steady = [grid for grid, (_, drift) in GRIDS.items() if not drift]
     earn = [
         [
             title,
             player,
-            *(mean_and_error(cells[K]["early"]) for K in SIZES),
-            *(_late(cells[K], n) for K in SIZES),
-            len(cells[SIZES[0]]["regret"]),
-            *(f"{cells[K]['microseconds']:,.0f}" for K in SIZES),
-            cells[SIZES[0]]["lines"],
+            *(mean_and_error(cells[grid]["early"]) for grid in steady),
+            *(_late(cells[grid], n) for grid in GRIDS),
+            *(sum(cells[grid]["leads"]) for grid in GRIDS),
+            len(cells[steady[0]]["regret"]),
+            *(f"{cells[grid]['microseconds']:,.0f}" for grid in steady),
+            cells[steady[0]]["lines"],
         ]
         for title, player, cells in _players(outcomes, "earn")
     ]
@@ -102,10 +103,10 @@ def tables(outcomes: Sequence[Outcome], n: int, machine: str, command: str) -> s
         [
             title,
             player,
-            *(mean_and_error(cells[K]["steps"]) for K in SIZES),
-            *("{} and {}".format(*_failures(cells[K])) for K in SIZES),
-            len(cells[SIZES[0]]["steps"]),
-            cells[SIZES[0]]["lines"],
+            *(mean_and_error(cells[grid]["steps"]) for grid in GRIDS),
+            *("{} and {}".format(*_failures(cells[grid])) for grid in GRIDS),
+            len(cells[steady[0]]["steps"]),
+            cells[steady[0]]["lines"],
         ]
         for title, player, cells in _players(outcomes, "find")
     ]
@@ -113,31 +114,32 @@ def tables(outcomes: Sequence[Outcome], n: int, machine: str, command: str) -> s
     lines = [
         f"Made by `{command}`, in one run on {machine}.",
         "",
-        "## Regret",
-        "",
-        *_table(
-            [
-                *head,
-                *(f"regret after {CHECKPOINT:,} steps, {grid}" for grid in grids),
-                *(f"after {n:,} steps, {grid}" for grid in grids),
-                "runs",
-                *(f"µs a step, {grid}" for grid in grids),
-                "lines",
-            ],
-            earn,
-        ),
-        "",
         "## Pulls until the best pair is known at 95%",
         "",
         *_table(
             [
                 *head,
-                *(f"pulls, {grid}" for grid in grids),
-                *(f"wrong and undecided, {grid}" for grid in grids),
+                *(f"pulls, {grid}" for grid in GRIDS),
+                *(f"wrong and undecided, {grid}" for grid in GRIDS),
                 "runs",
                 "lines",
             ],
             find,
+        ),
+        "",
+        "## Regret, and the pair played most",
+        "",
+        *_table(
+            [
+                *head,
+                *(f"regret after {CHECKPOINT:,} steps, {grid}" for grid in steady),
+                *(f"after {n:,} steps, {grid}" for grid in GRIDS),
+                *(f"right at the end, {grid}" for grid in GRIDS),
+                "runs",
+                *(f"µs a step, {grid}" for grid in steady),
+                "lines",
+            ],
+            earn,
         ),
         "",
         "## What could not be installed or run",

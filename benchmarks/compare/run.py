@@ -9,6 +9,7 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
+import itertools
 import json
 import sys
 import time
@@ -18,9 +19,10 @@ from typing import Any
 
 from benchmarks.compare.game import Game
 
-__all__ = ["cells", "lines_of_code"]
+__all__ = ["GRIDS", "cells", "lines_of_code"]
 
-SIZES = (8, 16)
+#: By name: the size, and whether means drift.
+GRIDS = {"8×8": (8, False), "16×16": (16, False), "8×8, drift": (8, True)}
 #: Of each player, before anything is measured: what is compiled or imported late is done then.
 WARM_UP = 300
 
@@ -48,9 +50,10 @@ def cells(module: ModuleType, n: int, runs: int) -> Iterator[dict[str, Any]]:
     """Each player on each grid."""
     kinds = [("earn", getattr(module, "EARN", {})), ("find", getattr(module, "FIND", {}))]
     for kind, players in kinds:
-        for (name, player), K in ((item, K) for item in players.items() for K in SIZES):
+        for (name, player), grid in itertools.product(players.items(), GRIDS):
             player(Game(2, WARM_UP, seed=0))
-            games = [Game(K, n, seed) for seed in range(1, runs + 1)]
+            K, drift = GRIDS[grid]
+            games = [Game(K, n, seed, drift) for seed in range(1, runs + 1)]
             begin = time.process_time()
             answers = [player(game) for game in games]
             seconds = time.process_time() - begin
@@ -58,7 +61,7 @@ def cells(module: ModuleType, n: int, runs: int) -> Iterator[dict[str, Any]]:
             yield {
                 "kind": kind,
                 "player": name,
-                "K": K,
+                "grid": grid,
                 "lines": lines_of_code(module, player),
                 "microseconds": 1e6 * seconds / steps,
                 "steps": [game.steps for game in games],
@@ -68,6 +71,7 @@ def cells(module: ModuleType, n: int, runs: int) -> Iterator[dict[str, Any]]:
                     bool(it and game.is_best(*it)) for it, game in zip(answers, games, strict=True)
                 ],
                 "none": [it is None for it in answers],
+                "leads": [game.is_best(*game.most_played) for game in games],
             }
 
 

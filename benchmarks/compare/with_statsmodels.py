@@ -1,8 +1,8 @@
 """statsmodels: a test whose size is fixed beforehand, with Bonferroni's correction.
 
-So many pulls of each pair that the best is told from the second with power 95%, if their means
-are what one planned for. Then the pair of the most successes is called best, if it is better than
-each of the others at level 5% in all: as all have as many pulls, than the second.
+Every pair is pulled so often that the best is told from the second with power 95%, if their means
+are as planned. Then the pair with the most successes is called best, if it is better than each of
+the others at level 5% in all: as all have the same number of pulls, than the second.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from benchmarks.compare.game import Game
 
 
 def _find(game: Game, best: float, second: float) -> tuple[int, int] | None:
-    pairs = game.K * game.L
-    level, effect = 0.05 / (pairs - 1), proportion_effectsize(best, second)
+    pairs = range(game.K * game.L)
+    level, effect = 0.05 / (len(pairs) - 1), proportion_effectsize(best, second)
     power = NormalIndPower().solve_power(effect, alpha=level, power=0.95, alternative="larger")
     size = math.ceil(power)
-    counts = np.array([game.pulls(i, j, size) for i in range(game.K) for j in range(game.L)])
+    counts = game.rounds(pairs, size)
     first, other = np.argsort(-counts, kind="stable")[:2]
     p = proportions_ztest(counts[[first, other]], [size, size], alternative="larger")[1]
     return divmod(int(first), game.L) if p <= level else None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,9 +9,8 @@ from rank1 import checks
 from rank1.errors import InputError, InputTypeError
 from rank1.grid import MAX_SIDES
 
-__all__ = ["distinct", "table", "tables", "two_sides"]
+__all__ = ["distinct", "table", "tables"]
 
-T = TypeVar("T")
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -62,25 +58,18 @@ def tables(successes: ArrayLike, failures: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def distinct(successes: Floats, failures: Floats) -> tuple[Floats, Floats, Ints]:
-    """The different pairs of successes and failures, and which of them each arm has.
+    """The distinct pairs of successes and failures, and the index of each arm's pair.
 
-    Many arms of a large grid have the same counts, most of them none, which are the first pair.
+    Many arms of a large grid have the same counts. If some were never tried, (0, 0) comes first.
 
     >>> distinct(np.array([0.0, 3.0, 0.0, 3.0]), np.array([0.0, 1.0, 0.0, 1.0]))
     (array([0., 3.]), array([0., 1.]), array([0, 1, 0, 1]))
     """
     tried = np.flatnonzero((successes > 0) | (failures > 0))
-    # As complex numbers they are sorted faster than as columns.
+    # Complex numbers are sorted faster than columns.
     both, places = np.unique(successes[tried] + 1j * failures[tried], return_inverse=True)
     which = np.zeros(len(successes), np.int64)
     if len(tried) < len(which):
         both, places = np.append(0.0, both), places + 1
     which[tried] = places
     return both.real, both.imag, which
-
-
-def two_sides(sides: Sequence[T]) -> tuple[T, T]:
-    """The entries for rows and columns; raises an error unless there are two sides."""
-    if len(sides) != 2:
-        raise InputError("sides", len(sides), "two, rows and columns")
-    return sides[0], sides[1]

@@ -30,6 +30,7 @@ __all__ = [
     "Report",
     "Suggestion",
     "Verified",
+    "above",
 ]
 
 T = TypeVar("T")
@@ -131,14 +132,15 @@ class Personalised:
     by: str
     #: Whether no level of the side is best in every segment, at the study's confidence.
     pays: bool
-    #: The level that would be shown to all, and the one that leads in each segment.
-    common: str
+    #: The level that would be shown to all, and the one that leads in each segment; None and empty
+    #: before the first report.
+    common: str | None
     leaders: dict[str, str] = field(hash=False)
     #: The segments that speak for personalising, each by its own evidence.
     segments: list[str] = field(hash=False)
     #: What it could gain, relative: `estimate`, `low`, `high`; and how that was estimated.
     gain: dict[str, float] = field(hash=False)
-    method: str
+    method: str | None
     statement: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -256,7 +258,8 @@ class Best:
     next_step: str = ""
     assumes: list[str] = field(default_factory=list)
     #: The leader's lift over the control, or over the runner-up: `over` (labels), `is_control`,
-    #: `estimate`, `low`, `high`.
+    #: `estimate`, `low`, `high`. If the lowest reward isn't 0, lifts and effects compare rewards
+    #: above it (`above`); `mean` and `over_mean` are average rewards as they were reported.
     lift: dict[str, Any] | None = None
     #: "one_order" and "any_grid": `stop` and `reason` of each.
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -386,6 +389,15 @@ def _pair(by_side: Mapping[str, T]) -> tuple[T, T]:
         raise AttributeError(f"rows and columns are for two sides, not {len(by_side)}: see levels")
     first, second = by_side.values()
     return first, second
+
+
+def above(low: float) -> str:
+    """What lifts compare, where the lowest reward isn't 0.
+
+    >>> above(0.0), above(100.0), above(-1.0)
+    ('', ' in reward above 100', ' in reward above -1')
+    """
+    return f" in reward above {low:g}" if low else ""
 
 
 def to_document(value: Any) -> Any:

@@ -227,7 +227,15 @@ class CancelledError(Rank1Error, ValueError):
 
 
 class ConflictError(Rank1Error, ValueError):
-    """A conflict with what is already stored, such as another reward of the same suggestion."""
+    """A conflict with what is already stored, such as another reward of the same suggestion.
+
+    Attributes
+    ----------
+    again
+        Whether another process stored the same event in this moment, so that a retry will see it.
+    """
+
+    again: bool = False
 
 
 for _name in __all__:

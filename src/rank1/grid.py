@@ -11,15 +11,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1.errors import InputError, InputTypeError, shown
 
-__all__ = ["MAX_ARMS", "MAX_KEPT", "MAX_SIDES", "Grid", "product_text"]
+__all__ = ["MAX_ARMS", "MAX_KEPT", "MAX_SIDES", "Grid", "product_text", "two_sides"]
 
+T = TypeVar("T")
 Ints = NDArray[np.int64]
 
 #: The largest number of sides of a grid.
@@ -123,7 +124,7 @@ class Grid:
         return int(arm)
 
     def neighbours(self, arm: int) -> Ints:
-        """The arms with one level changed, side after side."""
+        """The arms with one level changed, one side after another."""
         sides = zip(self.levels(arm), self.sizes, self.strides, strict=True)
         return np.concatenate(
             [arm + (np.delete(np.arange(size), k) - k) * stride for k, size, stride in sides]
@@ -152,6 +153,13 @@ def product_text(sizes: Iterable[int]) -> str:
     '12×8'
     """
     return "×".join(map(str, sizes))
+
+
+def two_sides(sides: Sequence[T]) -> tuple[T, T]:
+    """The entries for rows and columns; raises an error unless there are two sides."""
+    if len(sides) != 2:
+        raise InputError("sides", len(sides), "two, rows and columns")
+    return sides[0], sides[1]
 
 
 def _numbered(count: int) -> list[str]:

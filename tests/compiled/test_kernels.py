@@ -258,7 +258,7 @@ def test_where_there_is_no_digest_there_is_a_warning_and_no_cache(
     sources.write({"mine.py": MINE, "helpers.py": HELPERS, "deep.py": DEEP})
     state = sources.load("mine").State(np.zeros(1))
     sources.edit("deep.py", "10", "11")  # after the import
-    with pytest.warns(RuntimeWarning, match="can't be kept .*deep.py was edited") as seen:
+    with pytest.warns(RuntimeWarning, match="can't cache .*deep.py was edited") as seen:
         compiled = kernel(call, state)
     assert seen[0].filename == __file__
     assert compiled(state, 5) == 25

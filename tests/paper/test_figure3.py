@@ -293,7 +293,7 @@ def test_without_a_network_the_stand_in_takes_its_place(
 
     monkeypatch.setattr(sys.modules["rank1.paper.movielens.obtain"], "download", offline)
     assert obtain(accept_licence=True).stand_in
-    assert "Going on with stand-in data: no network here" in capsys.readouterr().err
+    assert "Using stand-in data: no network here" in capsys.readouterr().err
 
 
 @pytest.fixture

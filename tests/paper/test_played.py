@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rank1
-from rank1.paper import Options, artefact, table1
+from rank1.paper import Options, artefact, bets, table1
 from rank1.paper.played import played
 from rank1.simulation import Series
 from rank1.simulation.backends import base
@@ -103,3 +103,21 @@ def test_a_worker_that_is_not_like_the_client_is_told(
     with pytest.raises(rank1.BackendError, match="the worker has a different version of rank1"):
         artefact.make("table1", Options(runs=2, n=100, out=tmp_path))
     assert not (tmp_path / "table1.json").exists()
+
+
+def test_bets_are_played_where_the_options_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def identify(*given: Any, **named: Any) -> Any:
+        asked.update(named)
+        return rank1.identify(*given, **{**named, "backend": "threads", "address": None})
+
+    monkeypatch.setattr(bets, "identify", identify)
+    monkeypatch.setattr(
+        bets, "played", lambda options, *rest: played(options._replace(backend="threads"), *rest)
+    )
+    where: dict[str, Any] = {"backend": "dask", "address": "tcp://10.0.0.1:8786"}
+    bets.compute(Options(runs=2, n=2_000, out=tmp_path, **where))
+    assert {name: asked[name] for name in where} == where

@@ -372,7 +372,7 @@ def test_the_introduction_tells_a_real_run() -> None:
         assert f"Stage {stage.number} ends after {stage.step:,} steps" in text
         out = {list(introduction.SEGMENTS)[i] for i in stage.rows.eliminated}
         out |= {list(introduction.CHANNELS)[j] for j in stage.columns.eliminated}
-        named = re.search(r"Out: ([^.]*)\.", text)
+        named = re.search(r"Eliminated: ([^.]*)\.", text)
         assert out == (set(named[1].split(", ")) if named else set())
         alive -= out
     # The last frame is the one in which a single pair is left, and that is the best one.

@@ -119,7 +119,7 @@ def test_a_policy_of_somebody_else_is_restored_by_its_class() -> None:
         rank1.restore(data)
     policy, _ = rank1.restore(data, policies=[Mine])
     assert policy == Mine("narrow")
-    with pytest.raises(TypeError, match="settings of mine must be numbers, texts, booleans or No"):
+    with pytest.raises(TypeError, match="settings of mine must be numbers, strings, booleans or "):
         rank1.snapshot(Mine(kind=object()), start(Mine(), PROBLEM, 100))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import random
@@ -15,6 +16,7 @@ import apsw
 import pytest
 
 import rank1
+from rank1.server import registry
 from rank1.server.tokens import Tokens
 from rank1.studies.storage.sqlite import SqliteTransaction
 from tests.server.in_process import InProcess, in_process
@@ -173,3 +175,44 @@ def test_what_the_storage_did_not_take_is_sent_again(
     }
     totals = service.call("/v1/studies/storm").document["totals"]
     assert totals["reports"] == (3 if what == "rewards" else 0)
+
+
+def test_records_wait_for_no_lock(
+    tmp_path: Path, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another server has the study's lock, and folds for as long as it likes."""
+    monkeypatch.setattr(registry, "SETTLE_AFTER", 0.0)
+    items = [{"unit": f"u{k}", "version": 0, "levels": ARMS[k]} for k in range(3)]
+    with in_process(tmp_path, storage=new_schema(server)) as service:
+
+        def send(what: str, items: list[Any]) -> list[int]:
+            answer = service.call(at("storm", f"/{what}"), {what: items})
+            return [each["status"] for each in answer.document["results"]]
+
+        assert service.call("/v1/studies", STUDY).status == 201
+        assert send("records", items[:1]) == [201]  # which begins the first version
+        with service.registry.storage.transaction(1):
+            assert send("records", items[1:]) == [201, 201]
+            assert send("rewards", [{"unit": "u0", "reward": 1.0}]) == [200]
+        wrong = [{**items[2], "levels": ARMS[0]}, {**items[0], "unit": "u4", "version": 9}]
+        assert send("records", [items[1], *wrong]) == [200, 409, 422]
+        assert send("rewards", [{"unit": "u0", "reward": 0.0}, {"unit": "x", "reward": 1.0}]) == [
+            409, 404,
+        ]  # fmt: skip
+        totals = service.call(at("storm")).document["totals"]
+        assert (totals["suggestions"], totals["reports"]) == (3, 1)
+        assert send("records", [{**items[0], "unit": "u5"}]) == [201]
+
+        async def folded() -> None:  # by the server itself: nobody looks
+            await service.request(
+                at("storm", "/records"), {"records": [{**items[0], "unit": "u6"}]}
+            )
+            while _unnumbered(service):
+                await asyncio.sleep(0.001)
+
+        asyncio.run(asyncio.wait_for(folded(), PATIENCE))
+
+
+def _unnumbered(service: InProcess) -> bool:
+    with service.registry.storage.reading() as log:
+        return bool(log.rows("SELECT 1 FROM rank1_events WHERE seq < 0"))  # type: ignore[attr-defined]

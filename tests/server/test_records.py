@@ -136,4 +136,17 @@ def test_given_sides_and_guardrails_over_http(service: Served) -> None:
     levels = rank1.assign(shares, "u1", {"segment": "old"})
     one = {"unit": "u1", "version": shares["version"], "levels": levels, "reward": 0,
            "guardrails": {"unsubscribed": 1}}  # fmt: skip
-    assert recorded(service, "mail", one) == [201]
+    other = {**one, "guardrails": {"unsubscribed": 0}}
+    alone = {**one, "unit": "u2", "reward": None}
+    assert recorded(service, "mail", one, one, other, alone) == [201, 200, 409, 422]
+    for body, expected in ((told, 200), ({**told, "guardrails": {"unsubscribed": 1}}, 409)):
+        assert service.call(at("mail", "/tell"), body)[0] == expected
+    rewards = [{"unit": "u1", "reward": 0, "guardrails": {"unsubscribed": k}} for k in (1, 0)]
+    _, found = service.call(at("mail", "/rewards"), {"rewards": rewards})
+    assert [each["status"] for each in found["results"]] == [200, 409]
+    assert "u1" in found["results"][1]["problem"]["detail"]
+    with rank1.Client(service.url, service.token) as client:
+        study = client.open("mail")
+        assert study.personalise("channel", by="segment").by == "segment"
+        with pytest.raises(rank1.ConflictError, match="has unsubscribed = 1 already"):
+            study.reward("u1", 0, {"unsubscribed": 0})

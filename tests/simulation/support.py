@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 import rank1
+from rank1.paper import Options, bets
 from rank1.policies.base import Known, Policy
 from rank1.sweeps import SweepGrid
 
@@ -149,3 +150,19 @@ class Named(rank1.Uniform):
     step: float = 0.6
     K: str = "few"
     exact: bool = True
+
+
+def assert_finds_the_same(backend: str, folder: Path) -> None:
+    """Searches, and the part on bets, have the same figures as in threads of this process."""
+    policies, problem = [rank1.BetElim(), rank1.TopTwo()], PROBLEMS[1]
+    here, there = (
+        rank1.identify(policies, problem, runs=4, jobs=2, backend=where).document()["policies"]
+        for where in ("threads", backend)
+    )
+    for one, other in zip(here, there, strict=True):
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    documents = [
+        bets.compute(Options(runs=2, n=20_000, jobs=2, backend=where, out=folder / where))
+        for where in ("threads", backend)
+    ]
+    assert documents[0]["cells"] == documents[1]["cells"]

@@ -26,7 +26,16 @@ from rank1.simulation.plan import Plan
 from rank1.simulation.store import Store
 from rank1.sweeps import read_grid, write_sweep
 from rank1.sweeps.play import plan
-from tests.simulation.support import DRIVER, LONG, Deadly, cells, grid, started, wait_for
+from tests.simulation.support import (
+    DRIVER,
+    LONG,
+    Deadly,
+    assert_finds_the_same,
+    cells,
+    grid,
+    started,
+    wait_for,
+)
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 
@@ -133,6 +142,11 @@ def test_a_dask_cluster_loses_a_worker_half_way(case: Case, tmp_path: Path) -> N
         assert cells(store) < case.cells
         assert sweep.wait(120) == 0
     assert (case.folder / "dask.parquet").read_bytes() == case.bytes
+
+
+@pytest.mark.validate
+def test_searches_and_the_bets_of_the_paper_run_on_dask(tmp_path: Path) -> None:
+    assert_finds_the_same("dask", tmp_path)
 
 
 def beside_an_innocent(policy: rank1.Policy, folder: Path, where: str) -> tuple[Any, int]:

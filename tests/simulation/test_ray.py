@@ -15,7 +15,15 @@ from rank1.simulation.backends import Setup, backend
 from rank1.simulation.store import Store
 from rank1.sweeps import read_grid, write_sweep
 from rank1.sweeps.play import plan
-from tests.simulation.support import DRIVER, ENDLESS, LONG, cells, started, wait_for
+from tests.simulation.support import (
+    DRIVER,
+    ENDLESS,
+    LONG,
+    assert_finds_the_same,
+    cells,
+    started,
+    wait_for,
+)
 
 pytest.importorskip("ray")
 
@@ -57,6 +65,11 @@ def test_a_stop_says_how_to_go_on(tmp_path: Path, number: signal.Signals, word: 
     assert "cells are in cells; to continue: rank1 sweep grid.toml --backend ray" in err
     # Now and then Ray itself falls over when it is shut down, after everything was said.
     assert sweep.returncode in (128 + number, -signal.SIGABRT, -signal.SIGSEGV)
+
+
+@pytest.mark.validate
+def test_searches_and_the_bets_of_the_paper_run_on_ray(tmp_path: Path) -> None:
+    assert_finds_the_same("ray", tmp_path)
 
 
 def test_an_address_where_nothing_is_says_so() -> None:

@@ -152,7 +152,7 @@ def test_a_failed_save_keeps_what_was_there(tmp_path: Path, monkeypatch: Any) ->
         result.save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["runs.parquet"]
-    with pytest.raises(OSError, match=r"can't write .*folder that exists"):
+    with pytest.raises(OSError, match=r"can't write .*existing, writable folder"):
         result.save(tmp_path / "no" / "runs.parquet")
 
 

@@ -154,8 +154,8 @@ def test_three_sides_by_hand() -> None:
     assert not found.stop
     assert stopping.verdict(s, f, 0.9).threshold < found.log_e  # log 70 = 4.248
     assert stopping.verdict(s, f, 0.9).reason.startswith(
-        "stop: (1, 0, 1) is best at confidence 90%, as it beats every arm that differs from it in "
-        "one level; closest is (0, 0, 1)"
+        "stop: (1, 0, 1) is best at confidence 90%, because it beats every arm that differs "
+        "from it in one level; the closest is (0, 0, 1)"
     )
     # The four arms that differ on more sides were never tried, and any of them may be better.
     anything = stopping.verdict(s, f, 0.9, rank_one=False)
@@ -224,7 +224,7 @@ def test_reasons() -> None:
     lax = stopping.verdict(s, f, tolerance=0.2)
     assert lax.stop
     assert "within the tolerance of 0.2" in lax.reason
-    assert "too low" in stopping.verdict(s, f, tolerance=0.01).reason
+    assert "0.01 below the best" in stopping.verdict(s, f, tolerance=0.01).reason
     direct = stopping.verdict(s, f, tolerance=0.01, rank_one=False)
     assert "(1, 1) may still be 0.01 better than (0, 0)" in direct.reason
     assert "A, a" in lax.reason_with(lambda row, column: f"{'AB'[row]}, {'ab'[column]}")

@@ -29,7 +29,9 @@ WORDS = (
     "out_arms", "interval",
 )  # fmt: skip
 GO_ON = "go on: {}: the evidence against that is {} to 1, and {} to 1 is needed"
-STOP = "stop: a × x is within the tolerance of 0.8 of the best at confidence 90%; closest is a × y"
+STOP = (
+    "stop: a × x is within the tolerance of 0.8 of the best at confidence 90%; the closest is a × y"
+)
 #: By tolerance, and whether row b is retired: the verdict under rank one, and on any grid.
 CASES = {
     (0.0, False): (

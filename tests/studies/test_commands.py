@@ -240,3 +240,34 @@ def test_guardrails_come_with_a_record_or_a_reward(run: Run) -> None:
     assert told_of[0]["levels"] == {"image": "x"}
     message = run("reward", "home", "bob", "0", "--guardrail", "slow=1", status=2)
     assert "slow" in message
+    message = run("reward", "home", "bob", "0", "--guardrail", "left=1", status=2)
+    assert "unit 'bob' has left = 0 already, got left = 1" in message
+    message = run("record", "home", "cay", *told, "--guardrail", "left=1", status=2)
+    assert "guardrails must be told with a reward" in message
+
+
+@pytest.mark.uncompiled
+def test_nothing_is_said_of_segments_before_a_report(run: Run) -> None:
+    run("create", "home", "--side", "image=x,y", "--side", "age=a,b", "--goal", "find")
+    said = run("personalise", "home", "image", "--by", "age")
+    assert said.strip() == "No answer about image by age: nothing is reported yet."
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_file_of_records_has_guardrails(run: Run, kind: str) -> None:
+    sides = ("--side", "image=x,y", "--goal", "find", "--control", "image=x")
+    run("create", "home", *sides, "--guardrail", "left=0.1", "--seed", "1")
+    run("shares", "home")
+    lines = ["unit,version,image,reward,left", "ann,0,x,1,1", "bob,0,y,0,", "cay,0,y,,"]
+    if kind == "jsonl":
+        one = {"unit": "ann", "version": 0, "levels": {"image": "x"}, "reward": 1}
+        lines = [json.dumps({**one, "guardrails": {"left": 1}}), json.dumps({**one, "unit": "bob"})]
+    Path(f"r.{kind}").write_text("\n".join(lines))
+    for _ in range(2):
+        found = run("record", "home", "--file", f"r.{kind}", "--json")
+        assert found["refused"] == []
+    with Study.open("home") as study:
+        assert [each["value"] for each in study.events(kinds=["guardrail"])] == [1.0]
+    message = run("record", "home", "--file", f"r.{kind}", "--guardrail", "left=1", status=2)
+    assert "--guardrail must be in the file" in message

@@ -17,7 +17,7 @@ from rank1.compiled import kernel
 from rank1.studies import any_grid, live_design, planning, state
 from rank1.studies.events import HELD_OUT, REPEAT, Kind
 from rank1.studies.state import StudyState
-from rank1.studies.storage.sqlite import SqliteReader
+from rank1.studies.storage.sqlite import SqliteReader, SqliteTransaction
 from rank1.studies.unit_of_work import fold_log
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
@@ -75,11 +75,10 @@ def tags(study: Study, *kinds: Kind) -> list[int]:
 
 
 def is_whole(study: Study) -> bool:
-    """What the process knows, a snapshot and the log agree; compiled and plain."""
+    """What the process knows, a snapshot and the log agree, and a new process knows the same."""
     assert study.snapshot()
-    for each in (study, Study.open(study.name, study.access.storage)):
-        assert each.verify().problems == []
-    return True
+    assert study.verify().problems == []
+    return known(study).differences(known(Study.open(study.name, study.access.storage))) == []
 
 
 def test_versions_are_in_the_log(create: Callable[..., Study]) -> None:
@@ -109,7 +108,7 @@ def test_versions_are_in_the_log(create: Callable[..., Study]) -> None:
 
 def test_the_winner_is_found_and_shown(create: Callable[..., Study]) -> None:
     study = create()
-    play(study, 3000, batch=100)
+    play(study, 2000, batch=100)
     verdict = design(study).verdict()
     assert verdict.stop
     assert verdict.leaders == (1, 1)
@@ -364,6 +363,9 @@ def test_segments_come_with_the_visitor(create: Callable[..., Study]) -> None:
     study = create(MAIL, given=["segment"])
     with pytest.raises(ValueError, match="given must be a level of each of segment"):
         study.ask(given={})
+    study.ask(unit="ann", given={"segment": "18-24"})
+    with pytest.raises(rank1.ConflictError, match=r"'ann' has a pending .*18-24'}, got .*25-34'}"):
+        study.ask(unit="ann", given={"segment": "25-34"})
     with pytest.raises(TypeError, match="given must be a level of each of segment, got None"):
         study.ask()
     with pytest.raises(ValueError, match=r"given\.segment must be among .*, got '35\+'"):
@@ -431,7 +433,7 @@ def test_levels_come_and_go(create: Callable[..., Study]) -> None:
 
 def test_retiring_the_winner_revives_the_others(create: Callable[..., Study]) -> None:
     study = create()
-    play(study, 3000, batch=100)
+    play(study, 2000, batch=100)
     assert study.shares()["sides"]["headline"] == {"B": 1.0}
     study.revise(retire={"headline": ["B"]})
     assert set(study.shares()["sides"]["headline"]) == {"A", "C"}
@@ -525,7 +527,8 @@ def test_only_matured_rewards_are_fitted(create: Callable[..., Study], time: lis
 
 def test_history_is_for_the_fit_alone(create: Callable[..., Study]) -> None:
     study = create()
-    study.import_history([("B", "y", 1.0)] * 70 + [("A", "x", 0.0)] * 70)
+    with pytest.warns(UserWarning, match="isn't evidence"):
+        study.import_history([("B", "y", 1.0)] * 70 + [("A", "x", 0.0)] * 70)
     assert design(study).number == 1
     assert study.shares()["sides"]["headline"]["B"] > 0.4
     assert design(study).verdict().log_e[0].tolist() == [0, 0, 0]
@@ -650,7 +653,113 @@ def test_what_does_not_harm_stays(create: Callable[..., Study]) -> None:
     assert is_whole(study)
 
 
+GUARDED: dict[str, Any] = {
+    "control": CONTROL, "guardrails": {"left": {"worse_by": 0.1}, "slow": {"worse_by": 0.2}},
+}  # fmt: skip
+
+
+def reporting(study: Study, how: str) -> Callable[..., Any]:
+    """A call that reports a reward and guardrails of one exposure, in each of the ways."""
+    levels = {"headline": "A", "image": "x"}
+    study.shares()
+    if how == "tell":
+        id = study.ask().id
+        return lambda *told: study.tell(id, *told)
+    if how == "record":
+        return lambda *told: study.record("ann", 0, levels, *told)
+    if how == "ask, reward":
+        study.ask(unit="ann")
+    else:
+        study.record("ann", 0, levels)
+    if how == "record, record":
+        return lambda *told: study.record("ann", 0, levels, *told)
+    return lambda *told: study.reward("ann", *told)
+
+
+@pytest.mark.parametrize(
+    "how", ["tell", "record", "record, record", "record, reward", "ask, reward"]
+)
+def test_guardrails_of_a_duplicate_are_the_same_or_refused(
+    create: Callable[..., Study], how: str
+) -> None:
+    study = create(**GUARDED)
+    report = reporting(study, how)
+    first = report(1.0, {"slow": 0.5, "left": 1.0})
+    stored = study.last_event()
+    for told in ({"slow": 0.5, "left": True}, {"left": 1}, {}, None):  # what is left out is no news
+        assert report(1.0, told).reward == first.reward
+    who = "suggestion '.*'" if how == "tell" else "unit 'ann'"
+    with pytest.raises(
+        rank1.ConflictError, match=f"{who} has left = 1 already, got left = 0: guard"
+    ):
+        report(1.0, {"slow": 0.5, "left": 0.0})
+    with pytest.raises(rank1.ConflictError, match=f"{who} has the reward 1 already, got 0$"):
+        report(0.0, {"left": 1.0})
+    assert study.last_event() == stored
+    assert len(tags(study, Kind.GUARDRAIL)) == 2
+    # The values of the next report aren't taken for this one's.
+    study.record("bob", 0, {"headline": "A", "image": "x"}, 0.0)
+    study.record("cay", 0, {"headline": "A", "image": "x"}, 0.0, {"left": 0.0})
+    with pytest.raises(rank1.ConflictError, match="'bob' has a reward without left already, got "):
+        study.reward("bob", 0.0, {"left": 0.0})
+    assert is_whole(study)
+
+
+def test_guardrails_of_duplicates_in_a_batch(create: Callable[..., Study]) -> None:
+    study = create(**GUARDED)
+    levels, id = {"headline": "A", "image": "x"}, study.ask().id
+    batch: list[Any] = [
+        ("ann", 0, levels, 1.0, {"left": 1.0}), ("ann", 0, levels, 1.0, {"left": 1.0}),
+        ("ann", 0, levels, 1.0, {"left": 0.0}), ("bob", 0, levels),
+        ("bob", 0, levels, 0.0, {"slow": 1.0}), ("bob", 0, levels, 0.0, {"slow": 0.0}),
+        ("cay", 0, levels, None, {"left": 1.0}),
+    ]  # fmt: skip
+    errors = [str(each) if isinstance(each, Exception) else "" for each in study.record_many(batch)]
+    assert [text[:30] for text in errors] == [
+        "", "", "unit 'ann' has left = 1 alread", "", "", "unit 'bob' has slow = 1 alread",
+        "guardrails must be told with a",
+    ]  # fmt: skip
+    assert len(tags(study, Kind.RECORDED)) == len(tags(study, Kind.GUARDRAIL)) == 2
+    with pytest.raises(rank1.ConflictError, match="left = 1 already, got left = 0"):
+        study.tell_many([(id, 1.0, {"left": 1.0}), (id, 1.0, {"left": 0.0})])
+    assert study.counts()["reports"] == 2  # all of them, or none
+    study.tell_many([(id, 1.0, {"left": 1.0}), (id, 1.0, {"left": 1.0})])
+    assert len(tags(study, Kind.GUARDRAIL)) == 3
+
+
+def test_a_retry_after_a_failure_has_its_guardrails(
+    create: Callable[..., Study], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The storage fails at a report, which is sent again, and then once more."""
+    study = create(**GUARDED)
+    report = reporting(study, "record, reward")
+
+    def fails(self: Any, rows: Any) -> None:
+        raise rank1.StorageError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteTransaction, "insert", fails)
+        with pytest.raises(rank1.StorageError, match="no room"):
+            report(1.0, {"left": 1.0})
+    assert tags(study, Kind.GUARDRAIL, Kind.REPORTED) == []
+    told = [report(1.0, {"left": 1.0}) for _ in range(2)]
+    assert told[0] == told[1]
+    assert len(tags(study, Kind.GUARDRAIL)) == len(tags(study, Kind.REPORTED)) == 1
+
+
 # Segments, and how long it takes
+
+
+def test_nothing_is_said_of_segments_before_a_report(create: Callable[..., Study]) -> None:
+    study = create(MAIL, given=["segment"])
+    for _ in range(2):  # before the first version, and before the first reward
+        found = study.personalise("channel", by="segment")
+        assert not found.pays
+        assert (found.common, found.leaders, found.segments, found.gain) == (None, {}, [], {})
+        assert found.statement == "No answer about channel by segment: nothing is reported yet."
+        given = study.ask(given={"segment": "18-24"})
+    study.tell(given.id, 1.0)
+    assert study.personalise("channel", by="segment").common == given.levels["channel"]
 
 
 def test_it_pays_to_personalise(create: Callable[..., Study]) -> None:

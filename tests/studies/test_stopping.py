@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rank1.policies import Pull
-from rank1.stopping import verdict
+from rank1.stopping.evidence import evidence
+from rank1.stopping.rule import leader_of, rule_of
 from rank1.studies.events import Event, Expiry, Kind, as_events
 from tests.studies.test_any_order import _state
 
@@ -25,7 +26,7 @@ def first_stop(means: Any, confidence: float, pulls: Pulls, seed: int) -> tuple[
     state = _state(
         "uts", rows=["a", "b"], columns=["c", "d"], reward_window=WINDOW, on_expiry="default"
     )
-    rng = np.random.default_rng(seed)
+    rng, rule = np.random.default_rng(seed), rule_of((2, 2), confidence, 0.0, True)
     seq = 1
     state.fold(as_events([Event(Kind.CREATED)], 1, 0.0), lambda seq: None)
 
@@ -42,9 +43,15 @@ def first_stop(means: Any, confidence: float, pulls: Pulls, seed: int) -> tuple[
         if rng.random() < means[divmod(pull.arm, 4096)]:
             add(Event(Kind.REPORTED, arm=pull.arm, suggestion=seq, value=1.0), now)
         counts, sums = state.evidence(now)
-        said = verdict(sums, counts - sums, confidence)
-        if said.stop:
-            return said.leader
+        won, lost = sums.ravel(), (counts - sums).ravel()
+        leader = leader_of(won, lost)
+        counts_of = [(float(won[arm]), float(lost[arm])) for arm in range(4)]
+        least = min(
+            evidence(rule.kind, rule.null, 0.0, *counts_of[leader], *counts_of[arm])
+            for arm in rule.grid.neighbours(leader)
+        )
+        if least >= rule.threshold:
+            return rule.grid.levels(leader)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,13 +81,15 @@ def play(study: Study, steps: int, seed: int = 1) -> None:
 
 
 def is_whole(study: Study) -> bool:
-    """`verify` passes, here and in a process that has just opened the study."""
-    again = Study.open(study.name, study.access.storage)
-    for each in (study.verify(), again.verify()):
-        assert each.problems == []
-        total = each.pending + each.reports + each.expired + each.cancelled
-        assert total == each.suggestions
-    return True
+    """`verify` passes, and a process that has just opened the study knows the same."""
+    found = study.verify()
+    assert found.problems == []
+    assert found.pending + found.reports + found.expired + found.cancelled == found.suggestions
+    here, there = (
+        each.look(lambda state, log: state)
+        for each in (study, Study.open(study.name, study.access.storage))
+    )
+    return here.differences(there) == []
 
 
 def test_ask_and_tell(create: Callable[..., Study]) -> None:
@@ -392,6 +395,8 @@ def test_fit_sees_a_pair_that_does_not_fit(create: Callable[..., Study]) -> None
     assert found.p_value == 0.01
     assert "The grid isn't of rank one (p = 0.01)" in found.advice
     assert json.loads(json.dumps(found.to_dict()))["deviating"][0]["residual"] != 0
+    for wordy in (found, dataclasses.replace(found, advice="long advice " * 33)):
+        assert len(str(wordy).splitlines()) <= 10
     even = create("even", rows=["a", "b"], columns=["c", "d"])
     even.import_history([*history[:300], *[("b", "d", 1.0)] * 15, *[("b", "d", 0.0)] * 85])
     assert even.fit(B=99).p_value > 0.2  # type: ignore[operator]
@@ -559,7 +564,7 @@ def test_forgetting_follows_a_grid_that_moves(create: Callable[..., Study]) -> N
         ({"rows": [str(k) for k in range(4097)]}, "rows must be 1 to 4,096 names, got 4,097"),
         (
             {"rows": ["a" * 10_000_000]},
-            r"rows\[0\] must be text of 1 to 256 characters, got 10,000,000",
+            r"rows\[0\] must be text of 1 to 256 characters, got 10,000,000 characters",
         ),
         ({"rows": ["a", "a"]}, "rows must be names that differ, got 'a' twice"),
         ({"rows": "abc"}, "rows must be a list of names, got 'abc'"),
@@ -591,7 +596,7 @@ def test_what_cannot_work_is_refused(
 @pytest.mark.uncompiled
 def test_large_grids_are_for_policies_of_lines(create: Callable[..., Study]) -> None:
     names = [f"line {k}" for k in range(4096)]
-    with pytest.raises(ValueError, match=r"thompson keeps .*got 16,777,216"):
+    with pytest.raises(ValueError, match=r"thompson stores .*got 16,777,216"):
         create(policy="thompson", rows=names, columns=names)
     study = create(policy="rank1elim", rows=names, columns=names)
     given = study.ask(count=100)

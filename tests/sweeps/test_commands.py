@@ -351,12 +351,12 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sweep"], "grid must be a TOML file, got none: print one .*: rank1 sweep --example"),
+        (["sweep"], "grid must be a TOML file, got none: print an .*: rank1 sweep --example"),
         (["sweep", "none.toml"], "must be a readable TOML file, got 'none.toml'"),
         (["sweep", "grid.toml", "--backend", "dusk"], "--backend must be one of .*mean dask"),
         (["sweep", "grid.toml", "--engine", "dusk"], "--backend must be one of .*mean dask"),
         (["sweep", "grid.toml", "--address", "tcp://a:1"], "--backend must be dask or ray with"),
-        (["sweep", "grid.toml", "--out", "grid.toml"], "--out must be a different file from the grid"),
+        (["sweep", "grid.toml", "--out", "grid.toml"], "must be a different file from the grid"),
         (["table", "result.parquet", "--where", "K=[]"], "K must be a list of at least one value"),
         (["sweep", "grid.toml", "--jobs", "0"], "--jobs must be a whole number of at least 1"),
         (["sweep", "grid.toml", "--out", "no/a.parquet"], "can't write 'no/a.parquet': No such"),
@@ -373,7 +373,7 @@ def test_who_wins_where(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
          "K must be the same .*got 2 values, which one point would mix: .*such as K=2"),
         (["plot", "result.parquet", "--x", "policy"], "x must be one of K.*got 'policy'"),
         (["plot", "result.parquet", "--facet", "M"], "a setting must be one of .*got 'M'"),
-        (["plot", "result.parquet", "--x", "K", "--facet", "K"], "facets must be two .*got K, K"),
+        (["plot", "result.parquet", "--x", "K", "--facet", "K"], "must be at most two.*got K, K"),
         (["plot", "result.parquet", "--x", "K", "--y", "confidence_scale"], "got 'confidence_s"),
         (["plot", "result.parquet", "--x", "K", "--y", "n", "--log-x"], "--y must be left out"),
         (["plot", "result.parquet", "--out", "a.gif"], "must be one of png, svg, pdf, got 'gif'"),

@@ -212,7 +212,9 @@ def test_problems_that_would_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"must be a TOML file .*got '.*none': No such file"):
+    with pytest.raises(
+        ValueError, match=r"must be a readable TOML file, got '.*none': No such file"
+    ):
         read_grid(tmp_path / "none")
     (tmp_path / "bad").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="bad"):

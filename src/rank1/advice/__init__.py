@@ -1,8 +1,8 @@
-"""Which policy, for this grid, horizon, rate and goal? By simulation of grids that may be like it.
+"""Which policy to use for a grid, horizon, rate and goal, from simulations of plausible grids.
 
-A grid's means are not known beforehand. What is known is its size, what its arms bring on average,
-and how much better the best may plausibly be: the lift. So a few grids of rank one with that
-average and several lifts are played, for as long as it takes to say something, in seconds.
+A grid's means are unknown beforehand. Known are its size, the average reward of its arms, and how
+much better the best may plausibly be: the lift. So this simulates a few grids of rank one with that
+average and several lifts, within seconds.
 """
 
 from __future__ import annotations

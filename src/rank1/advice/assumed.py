@@ -1,4 +1,4 @@
-"""Grids that are simulated in place of the real one, which is not known."""
+"""Grids to simulate instead of the real one, which is unknown."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from rank1.problems import Product
 
 __all__ = ["LIFTS", "AssumedGrid", "assumed_grid", "assumed_grids"]
 
-#: How much better the best levels are than the others, by default.
+#: The default lifts of the best levels over the others.
 LIFTS = (0.2, 0.5)
 
 
 @dataclass(frozen=True)
 class AssumedGrid:
-    """A grid that is simulated."""
+    """A grid to simulate."""
 
     #: "spike" or "stairs".
     shape: str
     lift: float
     problem: Product = field(repr=False)
-    #: What a level of each side is called; None for rows and columns, or just levels.
+    #: The name of each side, used for its levels; None: rows and columns, or just levels.
     names: tuple[str, ...] | None = None
 
     @property
     def arm(self) -> str:
-        """What an arm is called: a pair, where there are two sides."""
+        """The word for an arm: a pair, if there are two sides."""
         return "pair" if len(self.problem.grid.sizes) == 2 else "arm"
 
     @property
     def levels(self) -> str:
-        """What can be merged."""
+        """The word for what can be merged."""
         return "levels" if self.names or len(self.problem.grid.sizes) != 2 else "rows or columns"
 
     @property
     def words(self) -> str:
-        """What it looks like."""
+        """A description of the grid."""
         sizes = self.problem.grid.sizes
         names = self.names or ("row", "column")
         lines = [name for name, size in zip(names, sizes, strict=False) if size > 1]
@@ -53,9 +53,9 @@ class AssumedGrid:
         *most, last = (f"{article} {name}" for name in lines)
         subject = f"{', '.join(most)} and {last}" if most else last
         if self.shape == "spike":
-            return f"{subject} {verb} {self.lift:.0%} better than the others, which are alike"
+            return f"{subject} {verb} {self.lift:.0%} better than the others, which are equal"
         return (
-            f"{subject} {verb} {self.lift:.0%} better than the second, and the others fall off to "
+            f"{subject} {verb} {self.lift:.0%} better than the second, and the others decrease to "
             "half of that"
         )
 
@@ -67,20 +67,20 @@ def assumed_grid(
     shape: str = "spike",
     names: tuple[str, ...] | None = None,
 ) -> AssumedGrid:
-    """A grid of rank one whose means have the average `rate`.
+    """A grid of rank one whose means average `rate`.
 
     Parameters
     ----------
     sizes
-        How many levels each side has.
+        The number of levels of each side.
     rate
         Average of all means.
     lift
         How much better the best level of each side is than the second: 0.2 for 20%.
     shape
-        "spike": all others are like the second. "stairs": they fall off evenly to half of it.
+        "spike": all others equal the second. "stairs": they decrease evenly to half of it.
     names
-        What a level of each side is called.
+        The names of the sides.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def assumed_grid(
             "lift",
             lift,
             "one that leaves the best arm a mean of at most 1",
-            f"at an average of {rate:g} it would have {best:.3g}; take a smaller lift",
+            f"at an average of {rate:g} it would be {best:.3g}; use a smaller lift",
             got=f"{lift:g}",
         )
     problem = Product([side * best ** (1 / len(sides)) for side in sides])
@@ -114,7 +114,7 @@ def assumed_grids(
     lifts: Sequence[float] | None,
     names: tuple[str, ...] | None = None,
 ) -> list[AssumedGrid]:
-    """Grids of each lift, in the shapes that have no mean above 1."""
+    """Grids with each lift, in the shapes that have no mean above 1."""
     shapes = ("spike", "stairs") if max(sizes) > 2 else ("spike",)  # two levels have no stairs
     found: list[AssumedGrid] = []
     for lift in LIFTS if lifts is None else _checked_lifts(lifts):
@@ -132,8 +132,8 @@ def assumed_grids(
             "rate",
             rate,
             "one that leaves the best arm a mean of at most 1",
-            f"with a lift of {min(LIFTS):g} it would have more; take a smaller rate, or name "
-            "smaller lifts",
+            f"with a lift of {min(LIFTS):g} it would be larger; use a smaller rate, or smaller "
+            "lifts",
         )
     return found
 
@@ -145,5 +145,5 @@ def _checked_lifts(lifts: Sequence[float]) -> list[float]:
         raise InputTypeError("lifts", lifts, "a list of numbers, such as [0.2, 0.5]") from None
     found = [checks.number("lift", lift, 0, 100, above=True) for lift in given]
     if not found or len(set(found)) < len(found):
-        raise InputError("lifts", lifts, "at least one number, none of them twice")
+        raise InputError("lifts", lifts, "at least one number, without duplicates")
     return found

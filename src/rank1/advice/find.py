@@ -1,4 +1,4 @@
-"""The goal "find": pulls until the best arm is known, and what shortens too long a search."""
+"""The goal "find": pulls until the best arm is known, and how to shorten a search."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["find"]
 
 Figures = list[dict[str, Any]]
 
-#: A horizon is enough where this share of the runs stop within it.
+#: A horizon is enough if this share of the runs stop within it.
 ENOUGH = 0.5
-#: Where it isn't, parts of the smallest lift that may not be worth having, from the least.
+#: If it isn't: values of min_lift to try, as fractions of the smallest lift, in ascending order.
 PARTS = (0.5, 1.0)
-#: What all simulations may cost together, in pulls that are played one by one: 0.35 µs each.
+#: The budget of all simulations together, in pulls played one by one: 0.35 µs each.
 WORK = 20_000_000
 LEAST_RUNS, MOST_RUNS = 5, 20
-#: Pulls until a stop are about this number times levels/(rate·lift²).
+#: The number of pulls until a stop is about this number times levels/(rate·lift²).
 USUAL = 15
-#: Versions of at least as many pulls as there are arms are drawn at once. They begin when there are
-#: this number of reports for each arm; after 1/growth of them, reports are e times as many.
+#: Versions with at least as many pulls as arms are drawn at once. They begin at this number of
+#: reports per arm; after 1/growth of them, the number of reports has grown by a factor of e.
 VERSIONS = 100
-#: The most pulls of a run.
+#: The largest number of pulls of a run.
 MOST_PULLS = 10**12
-#: What costs more than a plain search isn't simulated on larger grids: any grid where there are
-#: more arms than this, a smallest lift where there are more levels.
+#: Expensive searches are skipped on large grids: `any_grid` with more arms than this, `min_lift`
+#: with more levels.
 MANY_ARMS, MANY_LEVELS = 2**13, 64
-#: A step with a smallest lift costs about as much as this number of others.
+#: A step with a `min_lift` costs about as much as this many others.
 DEARER = 4
 
 
@@ -43,10 +43,10 @@ def find(
     grids: list[AssumedGrid], asked: list[Policy] | None, able: list[Policy], horizon: int,
     confidence: float, runs: int | None, seed: int, jobs: int, progress: bool,
 ) -> tuple[str | None, list[str], Figures]:  # fmt: skip
-    """The policy to take, None where the horizon is too short for it; why; and the figures.
+    """The recommended policy, None if the horizon is too short for it; the words; the figures.
 
-    Unless policies were asked for, it is BetElim; its search on any grid is simulated beside it,
-    and where the horizon is short, searches that don't care for small lifts.
+    By default this is BetElim; its search on any grid is simulated, too, and if the horizon is
+    short, searches with a min_lift.
     """
     sizes = grids[0].problem.grid.sizes
     structured = sum(size > 1 for size in sizes) > 1
@@ -90,9 +90,9 @@ def _searched(
     policy: Policy, grid: AssumedGrid, horizon: int, confidence: float, work: float,
     runs: int | None, seed: int, jobs: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Pulls until a policy stops, in about as much work as that."""
+    """Pulls until a policy stops, within about this amount of work."""
     problem, own = grid.problem, policy.judging(confidence, rank_one=True)
-    alone = math.inf  # pulls that are played one by one
+    alone = math.inf  # pulls played one by one
     if own is not None and resolved("auto", own, problem) == "stages":
         alone = float(VERSIONS * problem.arms)
     usual = USUAL * sum(problem.grid.sizes) / (float(problem.means.mean()) * grid.lift**2)
@@ -128,7 +128,7 @@ def _advice(
     levers: list[BetElim],
     horizon: int,
 ) -> tuple[str | None, list[str]]:
-    """The policy to take, and the advice in one sentence or two."""
+    """The recommended policy, and the advice in one or two sentences."""
     able = [policy for policy in able if policy.name != Uniform.name] or able
     within = {
         policy.label: [row["within"] for row in figures if row["policy"] == policy.label]
@@ -145,7 +145,7 @@ def _advice(
     lever, more = _best_lever(grids, figures, levers, enough)
     if best is not None and (any(enough) or unknown):
         told = (
-            f"Take {best}{study_default(best, 'find')}, and stop when it says so: {pulls} are "
+            f"Use {best}{study_default(best, 'find')}, and stop when it says so: {pulls} are "
             f"enough on {_of(sum(enough), total)} that were simulated."
         )
         if sum(enough) + unknown < total:
@@ -153,15 +153,15 @@ def _advice(
         if lever:
             told += f" If {_small(lever)}, they are enough on {_of(more, total)}."
         if unknown:
-            told += f" On {unknown} it can't be told in seconds; `rank1.identify` tells it."
+            told += f" On {unknown} this is too slow to simulate here; use `rank1.identify`."
         return best, [told]
     if lever:
         named = grids[0].arm
         allowance = lever.allowance(sum(size > 1 for size in grids[0].problem.grid.sizes)) - 1
         return lever.label, [
-            f"{pulls} are too few to find the best {named}. But if {_small(lever)}, take "
+            f"{pulls} are too few to find the best {named}. But if {_small(lever)}, use "
             f"{lever.label}: they are enough on {_of(more, total)} that were simulated, and the "
-            f"best {named} exceeds the one named by at most {allowance:.0%}."
+            f"best {named} is at most {allowance:.0%} better than the one it names."
         ]
     made = any(policy.name == BetElim.name for policy in able)
     asked = "" if made else f" for {' and '.join(within)}; others weren't simulated"
@@ -169,17 +169,17 @@ def _advice(
     plan = "Plan for the pulls below, " + ("" if levers or asked else "set a min_lift, ")
     return None, [
         f"Don't expect to find it: {pulls} are too few on all grids that were simulated{asked}"
-        f"{even}. {plan}merge {grids[0].levels}, be content with less confidence, or measure "
-        "something that happens more often. If the aim is to earn meanwhile, ask for that."
+        f"{even}. {plan}merge {grids[0].levels}, accept less confidence, or measure something that "
+        'happens more often. If you want to earn meanwhile, use the goal "earn".'
     ]
 
 
 def _best_lever(
     grids: list[AssumedGrid], figures: Figures, levers: list[BetElim], enough: list[bool]
 ) -> tuple[BetElim | None, int]:
-    """The least lift to give up for which the horizon is enough on most grids; on how many."""
+    """The smallest lift to give up so that the horizon is enough on most grids; on how many."""
     best, most = None, sum(enough)
-    for lever in levers:  # what one of them is enough for, the next is, too
+    for lever in levers:  # if one is enough for a grid, so is the next
         enough = [
             before or any(row["policy"] == lever.label and row["within"] >= ENOUGH for row in rows)
             for before, (_, rows) in zip(enough, by_grid(grids, figures), strict=True)
@@ -202,7 +202,7 @@ def _of(some: int, total: int) -> str:
 def _of_grid(
     grid: AssumedGrid, rows: Figures, best: str | None, levers: list[BetElim], horizon: int
 ) -> str:
-    """What a grid's figures say."""
+    """What the figures of a grid say."""
     mine = rows[0] if levers else next((row for row in rows if row["policy"] == best), rows[0])
     runs = f"of the runs of {mine['policy']} stop within"
     told = f"half {runs} {about(mine['median'])} pulls"
@@ -228,8 +228,8 @@ def _of_grid(
 def _assumption(grids: list[AssumedGrid], figures: Figures) -> str:
     """What BetElim assumes, and what it would cost to assume nothing."""
     told = (
-        f"{BetElim.name} assumes one order: a level that is best on its side is best whatever the "
-        "other sides show. To assume nothing, take bet_elim:any_grid=true: "
+        f"{BetElim.name} assumes one order: the best level of a side is the best whatever the "
+        "other sides show. To assume nothing, use bet_elim:any_grid=true: "
     )
     pairs = [
         (rows[0], row)

@@ -1,4 +1,4 @@
-"""Which policies to simulate, for how long, and what they did."""
+"""Which policies to simulate, for how long, and their results."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 
 __all__ = ["Advice", "advise"]
 
-#: The policies that are simulated for the goal "earn", its own first.
+#: The policies to simulate for the goal "earn", the default first.
 EARN = ("uts", "thompson", "rank1elim_kl")
-#: Simulated as well where trying every arm first would take more than this share of the horizon.
+#: Also simulated if trying every arm first would take more than this share of the horizon.
 WITHOUT_FIRST_ROUND, SHARE = "uts:first_round=false", 0.1
-#: Pulls altogether; fewer where there are more levels than LEVELS: each is slower.
+#: The total number of pulls; fewer if there are more levels than LEVELS, which makes them slower.
 EARNING = 24_000_000
 LEVELS = 40
 LEAST_RUNS, MOST_RUNS = 5, 40
-#: With more arms than this a run takes long to begin: there are fewer runs.
+#: With more arms than this a run takes long to start, so there are fewer runs.
 MANY_ARMS, FEW_RUNS = 2**17, 2
-#: The most arms of a grid.
+#: The largest number of arms.
 MOST_ARMS = 2**24
 
-#: What holds of every grid that is simulated.
+#: An assumption of every grid that is simulated.
 ONE_ORDER = (
-    "All of this assumes one order: a level that is best on its side is best whatever the other "
-    "sides show."
+    "All of this assumes one order: the best level of a side is the best whatever the other sides "
+    "show."
 )
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What `advise` says, and the figures behind it."""
+    """The advice, and the figures behind it."""
 
-    #: How many levels each side has, and what the sides are called, if they have names.
+    #: The number of levels of each side, and the names of the sides, if they have any.
     sides: list[int]
     names: list[str] | None
     horizon: int
@@ -59,35 +59,35 @@ class Advice:
     goal: str
     confidence: float
     seed: int
-    #: The policy to take; None where the horizon is too short for any.
+    #: The recommended policy; None if the horizon is too short for any.
     policy: str | None
-    #: The advice itself, a sentence or two each.
+    #: The advice itself, one or two sentences each.
     words: list[str]
-    #: A row for each grid and policy that was simulated; see `summary`.
+    #: One row per simulated grid and policy; see `summary`.
     figures: list[dict[str, Any]] = field(repr=False)
     #: Policies that weren't simulated, with the reason.
     left_out: dict[str, str] = field(default_factory=dict, repr=False)
 
     def summary(self) -> WholeFrame:
-        """A row for each grid and policy that was simulated.
+        """One row per simulated grid and policy.
 
-        For the goal "find": `within` is the share of runs that stopped within the horizon,
-        `wrong` the number of those that stopped at an arm which isn't best (or that the best one
-        exceeds by more than `min_lift` allows), `median` and `p90` are pulls until they stopped;
-        `cut` and `cut_p90` say that fewer than half of them, or 90%, did within `most` pulls, after
-        which a run is given up. `given_up` says that some were before the horizon: `within` is a
-        lower bound then.
+        For the goal "find": `within` is the share of runs that stopped within the horizon, `wrong`
+        the number of runs that stopped at an arm that isn't the best (or that the best exceeds by
+        more than `min_lift` allows), `median` and `p90` are pulls until they stopped; `cut` and
+        `cut_p90` say that fewer than half of them, or 90%, stopped within `most` pulls, the limit
+        of a run. `given_up` says that some runs reached this limit before the horizon: `within` is
+        a lower bound then.
 
-        For the goal "earn": `regret` and `reward` after `steps`, and `gain`: of what the best arm
-        would bring above an equal split, the share that the policy brings. `steps` is less than
-        the horizon where that would take too long.
+        For the goal "earn": `regret` and `reward` after `steps`, and `gain`: the policy's share of
+        what the best arm would bring above an equal split. `steps` is less than the horizon if
+        that would take too long.
         """
         from rank1.frames import WholeFrame
 
         return WholeFrame(self.figures, infer_schema_length=None)
 
     def document(self) -> dict[str, Any]:
-        """The facts as one JSON document, as `rank1 advise --json` prints them."""
+        """The results as one JSON document, as `rank1 advise --json` prints it."""
         names = ("rows", "columns") if len(self.sides) == 2 and self.names is None else ()
         return dict(zip(names, self.sides, strict=False)) | asdict(self)
 
@@ -116,32 +116,32 @@ def advise(
     jobs: int = 1,
     progress: bool = False,
 ) -> Advice:
-    """Which policy to take, and what to expect of it, from simulation on the spot.
+    """Recommend a policy and say what to expect from it, by simulating it now.
 
     Parameters
     ----------
     rows, columns
-        How many there are, for a grid of two sides.
+        Numbers of rows and columns, for a grid with two sides.
     horizon
-        How many pulls can be had.
+        The number of pulls available.
     rate
-        What an equal split over all arms brings: the average reward, above 0 and below 1.
+        The average reward of an equal split over all arms, above 0 and below 1.
     goal
-        "find" to be sure which arm is best, "earn" to lose little on the way.
+        "find" to be sure which arm is best, "earn" to keep regret low.
     sides
-        How many levels each side has, instead of rows and columns: `[3, 4]`, or
+        The number of levels of each side, instead of rows and columns: `[3, 4]`, or
         `{"headline": 3, "image": 4}`.
     confidence
-        For "find": the probability with which the arm found is right.
+        For "find": the probability that the arm found is the best.
     lifts
         How much better the best level of each side may be than the second: 0.2 for 20%. Default:
-        20% and 50%, as far as no mean exceeds 1.
+        20% and 50%, as long as no mean exceeds 1.
     policies
         The policies to simulate; default: some for each goal. The fewer, the longer each can be
-        simulated. For "find" the default is `BetElim`, and beside it what it would cost to assume
-        nothing of the grid, and where the horizon is too short, what a `min_lift` would bring.
+        simulated. For "find" the default is `BetElim`; the advice also says what it would cost to
+        assume nothing about the grid and, if the horizon is too short, what a `min_lift` gains.
     runs
-        Of each policy on each grid; default: as many as there is time for.
+        Runs of each policy on each grid; default: as many as time allows.
     seed, jobs, progress
         As for `simulate`.
 
@@ -174,7 +174,7 @@ def advise(
                 raise InputError("policies", policy, "policies that don't need to know the answer")
     able, left_out = _able(asked, grid, horizon)
     if goal == "find":
-        # Pulls until one may stop are told also where the horizon doesn't allow them.
+        # Report pulls until a stop even if the horizon doesn't allow them.
         given = asked if policies is not None else None
         how = confidence, runs, seed, jobs, progress
         chosen, words, figures = find(grids, given, able, horizon, *how)
@@ -193,15 +193,15 @@ def advise(
 def _grid_of(
     rows: int | None, columns: int | None, sides: Sequence[int] | Mapping[str, int] | None
 ) -> tuple[Grid, tuple[str, ...] | None]:
-    """The grid, by its rows and columns or by its sides, and the names of the sides."""
+    """The grid, from its rows and columns or its sides, and the names of the sides."""
     names = tuple(sides) if isinstance(sides, Mapping) else None
     if sides is None:
         sides = checks.integer("rows", rows, 1), checks.integer("columns", columns, 1)
     elif rows is not None or columns is not None:
-        raise InputError("sides", sides, "None where rows and columns are given")
+        raise InputError("sides", sides, "None if rows and columns are given")
     grid = Grid(list(sides.values()) if isinstance(sides, Mapping) else sides)
     if not 1 < grid.arms <= MOST_ARMS:
-        asked = f"a grid of 2 to {MOST_ARMS:,} arms"
+        asked = f"a grid with 2 to {MOST_ARMS:,} arms"
         raise InputError("sides", sides, asked, got=f"{grid.arms:,} ({grid})")
     return grid, names
 
@@ -223,7 +223,7 @@ def _earning(
     grids: list[AssumedGrid], able: list[Policy], horizon: int, runs: int | None, seed: int,
     jobs: int, progress: bool,
 ) -> tuple[str | None, list[str], list[dict[str, Any]]]:  # fmt: skip
-    """The policy to take to earn, None where that isn't worth it; why; and the figures."""
+    """The recommended policy for earning, None if it isn't worth it; the words; the figures."""
     if not able:
         return None, ["None of these policies can play this grid within the horizon."], []
     # The best of them may be played once more, for `_until_half`.
@@ -248,7 +248,7 @@ def _earning(
 
 
 def _longest(grid: Grid, plays: int) -> int:
-    """The most pulls of a run, so that `plays` of a policy on a grid take seconds altogether."""
+    """The largest number of pulls of a run, so that `plays` runs of policies take seconds."""
     return max(1, int(EARNING / plays * min(1.0, LEVELS / sum(grid.sizes))) // LEAST_RUNS)
 
 
@@ -256,7 +256,7 @@ def _earned(
     policy: Policy, problem: Product, horizon: int, longest: int,
     runs: int | None, seed: int, jobs: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Reward and regret of a policy, in as many pulls of the horizon as there is time for."""
+    """Reward and regret of a policy, in as many pulls of the horizon as time allows."""
     steps = min(horizon, longest)
     whole = runs or FEW_RUNS
     if runs is None and problem.arms <= MANY_ARMS:
@@ -281,12 +281,12 @@ def _earned(
 def _until_half(
     policy: Policy, problem: Product, horizon: int, longest: int, seed: int, jobs: int
 ) -> str:
-    """When a policy would have earned half of what can be gained, in words."""
+    """When a policy would have earned half of the possible gain, in words."""
     steps = np.unique(np.geomspace(horizon, longest, 60).astype(np.int64))
     runs = LEAST_RUNS if problem.arms <= MANY_ARMS else FEW_RUNS
     result = simulate(policy, problem, longest, runs, seed, jobs, steps.tolist(), shuffle=True)
     lost = result.outcomes[0].expected.mean(axis=0)
     half = lost <= 0.5 * steps * (problem.best_mean - problem.means.mean())
     if not half.any():
-        return f"half of that takes it more than {about(longest)} pulls"
-    return f"half of that takes it about {about(int(steps[half.argmax()]))} pulls"
+        return f"half of that takes more than {about(longest)} pulls"
+    return f"half of that takes about {about(int(steps[half.argmax()]))} pulls"

@@ -10,12 +10,12 @@ from rank1.policies import DEFAULT_POLICY, Policy
 
 __all__ = ["about", "by_grid", "earn_words", "earner", "share", "study_default", "table_of"]
 
-#: A policy that brings less than this share of what could be gained isn't worth having.
+#: A policy with less than this share of the possible gain isn't worth having.
 WORTH = 0.1
 
 
 def about(number: float) -> str:
-    """A number without digits that mean nothing.
+    """A number with two significant digits.
 
     >>> about(67416.0), about(512), about(12)
     ('67,000', '510', '12')
@@ -24,10 +24,10 @@ def about(number: float) -> str:
 
 
 def earner(figures: list[dict[str, Any]], able: list[Policy], horizon: int) -> tuple[Policy, str]:
-    """The best for "earn", and the verdict on it.
+    """The best policy for "earn", and the verdict on it.
 
-    The verdict is "worth" taking, "nothing" to be had by any policy, or "unknown" where the horizon
-    is longer than what was simulated, in which no policy got far.
+    The verdict is "worth" using, "nothing" if no policy gains anything, or "unknown" if the horizon
+    is longer than what was simulated and no policy gained much.
     """
     best = _best_earner(figures, able)
     mine = [row for row in figures if row["policy"] == best.label]
@@ -44,10 +44,10 @@ def earn_words(
     horizon: int,
     halves: list[str],
 ) -> list[str]:
-    """The policy to take for "earn", or that it isn't worth it, and why.
+    """The recommended policy for "earn", or that it isn't worth it, and why.
 
-    `halves` says, for each grid, when half of what can be gained would be had, if that is "nothing"
-    within the horizon.
+    If the verdict is "nothing", `halves` says for each grid when half of the possible gain would be
+    reached.
     """
     words = []
     for number, (grid, rows) in enumerate(by_grid(grids, figures)):
@@ -63,16 +63,15 @@ def earn_words(
             f"the best {grid.arm} would bring above an equal split{rest}."
         )
     steps = figures[0]["steps"]
-    take = f"Take {best.label}{study_default(best.label, 'earn')}"
+    take = f"Use {best.label}{study_default(best.label, 'earn')}"
     if verdict == "worth":
-        part = f", going by the first {steps:,} of {horizon:,} pulls" if steps < horizon else ""
+        part = f", judging by the first {steps:,} of {horizon:,} pulls" if steps < horizon else ""
         return [f"{take}{part}.", *words]
     none = f"no policy brings {WORTH:.0%} of what could be gained"
     if verdict == "unknown":
         return [
-            f"{take}, unless you have the patience to simulate more: in the first {steps:,} of "
-            f"{horizon:,} pulls {none}, and what comes later can't be told in seconds; "
-            "`rank1.simulate` tells it.",
+            f"{take}, unless you can simulate more: in the first {steps:,} of {horizon:,} pulls "
+            f"{none}, and a longer simulation takes too long here; use `rank1.simulate`.",
             *words,
         ]
     return [
@@ -83,7 +82,7 @@ def earn_words(
 
 
 def _best_earner(figures: list[dict[str, Any]], able: list[Policy]) -> Policy:
-    """The first one, which is the goal's own, unless another is clearly better."""
+    """The first policy, which is the goal's default, unless another is clearly better."""
     rows = [[row for row in figures if row["policy"] == policy.label] for policy in able]
     gains = [sum(row["gain"] for row in own) for own in rows]
     best = gains.index(max(gains))
@@ -116,8 +115,8 @@ def table_of(goal: str, figures: list[dict[str, Any]]) -> tuple[list[str], list[
 
 
 def study_default(label: str, goal: str) -> str:
-    """Words to say that studies take this policy, if they do."""
-    return f", as a study with the goal {goal} does" if label == DEFAULT_POLICY[goal] else ""
+    """A clause that says that studies use this policy, if they do."""
+    return f", the default of a study with the goal {goal}" if label == DEFAULT_POLICY[goal] else ""
 
 
 def share(value: float) -> str:

@@ -28,7 +28,11 @@ def advise(
     ] = None,
     side: Annotated[
         list[str] | None,
-        typer.Option(help="A side, with its number of levels or their names: image=4, button=A,B."),
+        typer.Option(
+            help="A side, with its number of levels or their names: image=4, button=A,B. Can be "
+            "repeated.",
+            metavar="NAME=LEVELS",
+        ),
     ] = None,
     goal: Annotated[
         str, typer.Option(help="find (be sure which arm is best) or earn (keep regret low).")
@@ -46,7 +50,10 @@ def advise(
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="Simulate these policies instead: see `rank1 policies`."),
+        typer.Option(
+            help="Simulate this policy instead: see `rank1 policies`. Can be repeated.",
+            metavar="POLICY",
+        ),
     ] = None,
     runs: Annotated[
         int | None,

@@ -24,6 +24,7 @@ __all__ = [
     "Commands",
     "Terminated",
     "app",
+    "counted",
     "ending",
     "finished",
     "print_json",
@@ -90,8 +91,18 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Find the best arm of a grid from noisy feedback: stochastic rank-1 bandits.",
-    epilog="Example: rank1 simulate --help",
+    epilog="Example: rank1 serve --demo shows a live test in your browser. Each command's --help "
+    "has an example, too.",
 )
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "report"), counted(2000, "report")
+    ('1 report', '2,000 reports')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def show(part: Any, width: int = 120) -> None:

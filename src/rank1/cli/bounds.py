@@ -59,7 +59,11 @@ def bounds(
     n: Annotated[int, typer.Option(help="Number of steps.", **Whole)] = 2_000_000,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", help="Play this policy until it stops, and compare its pulls."),
+        typer.Option(
+            "--policy",
+            help="Play this policy until it stops, and compare its pulls. Can be repeated.",
+            metavar="POLICY",
+        ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence of the policies' searches.")] = 0.95,
     runs: Annotated[int, typer.Option(help="Number of searches per policy.", **Whole)] = 100,

@@ -102,11 +102,16 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
 ]
 ProblemName = Annotated[
-    str, typer.Option("--problem", help="Name of the problem: see `rank1 problems`.")
+    str,
+    typer.Option("--problem", help="Name of the problem: see `rank1 problems`.", metavar="NAME"),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting of the problem, as name=value; write lists as JSON."),
+    typer.Option(
+        "--set",
+        help="A setting of the problem; write lists as JSON. Can be repeated.",
+        metavar="NAME=VALUE",
+    ),
 ]
 Policies = Annotated[
     list[str],
@@ -114,6 +119,7 @@ Policies = Annotated[
         "--policy",
         help="Name of a policy, or module:Class, with settings after a colon: see `rank1 "
         "policies`. Can be repeated.",
+        metavar="POLICY",
     ),
 ]
 Seed = Annotated[

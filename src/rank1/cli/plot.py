@@ -13,7 +13,9 @@ from rank1.errors import InputError
 
 Where = Annotated[
     list[str] | None,
-    typer.Option("--where", help="Only these values of a setting: K=8, or K=[8,16]."),
+    typer.Option(
+        "--where", help="Only these values of a setting: K=8, or K=[8,16].", metavar="NAME=VALUE"
+    ),
 ]
 Result = Annotated[
     Path, typer.Argument(help="A file from `rank1 sweep` or `rank1 simulate --out`.")
@@ -31,7 +33,9 @@ def plot(
     ] = None,
     facet: Annotated[
         list[str] | None,
-        typer.Option(help="One panel per value of this setting; a second facet goes down."),
+        typer.Option(
+            help="One panel per value of this setting; a second facet goes down.", metavar="NAME"
+        ),
     ] = None,
     where: Where = None,
     regret: Annotated[str, typer.Option(help="expected or realised.")] = "expected",

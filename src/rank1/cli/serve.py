@@ -7,18 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, print_json, show
+from rank1.cli.app import Commands, app, print_json, show
 from rank1.cli.options import Json, Real, Whole
 from rank1.errors import MissingPackageError
 
 serve_app = typer.Typer(
+    cls=Commands,
     invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Serve live studies over HTTP, with a page that shows them.",
     epilog="Example: rank1 serve --storage rank1.db --port 8000",
 )
 token_app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -46,23 +47,30 @@ def serve(
     ] = None,
     tokens: File = None,
     max_body: Annotated[
-        int | None, typer.Option(help="The largest body of a request, in bytes.", **Whole)
+        int | None,
+        typer.Option(help="Largest body of a request, in bytes; default: 4 MiB.", **Whole),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Requests per second for one token.", **Real)
+        float | None, typer.Option(help="Requests per second of one token; default: 5000.", **Real)
     ] = None,
     patience: Annotated[
-        float | None, typer.Option(help="Timeout for receiving a body, in seconds.", **Real)
+        float | None,
+        typer.Option(help="Timeout for receiving a body, in seconds; default: 10.", **Real),
     ] = None,
     drain: Annotated[
-        float | None, typer.Option(help="Seconds to finish requests at shutdown.", **Real)
+        float | None,
+        typer.Option(help="Seconds to finish requests at shutdown; default: 10.", **Real),
     ] = None,
     connections: Annotated[
-        int | None, typer.Option(help="Largest number of simultaneous connections.", **Whole)
+        int | None,
+        typer.Option(help="Largest number of simultaneous connections; default: 2000.", **Whole),
     ] = None,
-    access_log: Annotated[bool | None, typer.Option(help="Log a line for each request.")] = None,
+    access_log: Annotated[
+        bool | None, typer.Option(help="Log a line for each request; default: no.")
+    ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Number of server processes, with PostgreSQL.", **Whole)
+        int | None,
+        typer.Option(help="Number of server processes, with PostgreSQL; default: 1.", **Whole),
     ] = None,
     webhook: Annotated[
         str | None,

@@ -26,6 +26,9 @@ from rank1.cli.study import (
 )
 from rank1.errors import FileError, InputError, Rank1Error
 
+#: The arguments of `Study.record`, as a line of a JSONL file names them.
+RECORD = "unit", "version", "levels", "reward", "guardrails"
+
 Unit = Annotated[str, typer.Argument(help="The visitor, customer or session it was shown to.")]
 Reward = Annotated[
     str | None, typer.Option(help="The reward, if it is known already.", metavar="NUMBER")
@@ -78,8 +81,9 @@ def record(
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Many at once: a CSV file with the columns unit, version, one for each side, and "
-            "reward; or JSONL with unit, version, levels, reward."
+            help="Many at once: a CSV file with the columns unit, version, one for each side, "
+            "reward and one for each guardrail; or JSONL with unit, version, levels, reward, "
+            "guardrails."
         ),
     ] = None,
     storage: Storage = "rank1.db",
@@ -90,7 +94,13 @@ def record(
 
     with _opened(name, storage) as study:
         if file is not None:
-            found = study.record_many(_records(file, list(study.spec.sides)))
+            alone = {"unit": unit, "--version": version, "--level": level, "--reward": reward,
+                     "--guardrail": guardrail}  # fmt: skip
+            for option, value in alone.items():
+                if value not in (None, []):
+                    raise InputError(option, value, "in the file, where --file is given")
+            sides, metrics = list(study.spec.sides), list(study.spec.guardrails)
+            found = study.record_many(_records(file, sides, metrics))
         else:
             if unit is None or version is None:
                 raise InputError("record", None, "given a unit and --version, or --file")
@@ -111,16 +121,13 @@ def record(
         raise typer.Exit(1)
 
 
-def _records(path: Path, sides: list[str]) -> list[tuple[Any, ...]]:
-    """The records of a file."""
+def _records(path: Path, sides: list[str], metrics: list[str]) -> list[tuple[Any, ...]]:
+    """The records of a file, each as the arguments of `Study.record`."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             if path.suffix == ".jsonl":
                 rows = [json.loads(line) for line in file if line.strip()]
-                return [
-                    (row.get("unit"), row.get("version"), row.get("levels"), row.get("reward"))
-                    for row in rows
-                ]
+                return [tuple(map(row.get, RECORD)) for row in rows]
             lines = list(csv.DictReader(file))
     except (OSError, ValueError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -138,6 +145,7 @@ def _records(path: Path, sides: list[str]) -> list[tuple[Any, ...]]:
             _whole(line["version"]),
             {side: line[side] for side in sides},
             _number(line.get("reward")),
+            {name: _number(line[name]) for name in metrics if (line.get(name) or "").strip()},
         )
         for line in lines
     ]
@@ -216,6 +224,8 @@ def personalise(
         print_json(found.to_dict())
         return
     show(found.statement)
+    if not found.leaders:
+        return
     table = _table(by, "leader", "speaks for it")
     for segment, leader in found.leaders.items():
         table.add_row(segment, leader, "yes" if segment in found.segments else "")

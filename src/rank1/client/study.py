@@ -12,7 +12,16 @@ from urllib.parse import quote
 
 from rank1.client.assigning import Assigning
 from rank1.client.transport import Transport, error_of
-from rank1.documents import Best, Imported, Replayed, Report, Suggestion, Verified, read_document
+from rank1.documents import (
+    Best,
+    Imported,
+    Personalised,
+    Replayed,
+    Report,
+    Suggestion,
+    Verified,
+    read_document,
+)
 from rank1.errors import FileError, InputError, InputTypeError, Rank1Error, StorageError
 
 if TYPE_CHECKING:
@@ -249,6 +258,11 @@ class RemoteStudy(Assigning):
         """Test whether the grid is of rank one; the replays may take a while."""
         found = self._client.get(f"{self._path}/fit", timeout, repetitions=B, seed=seed)
         return read_document(RemoteFit, found)
+
+    def personalise(self, side: str, by: str, timeout: float = 600.0) -> Personalised:
+        """Does it pay to choose a side's level by the level of another, such as a segment?"""
+        found = self._client.get(f"{self._path}/personalise", timeout, side=side, by=by)
+        return read_document(Personalised, found)
 
     def history(self, after: int | None = None, limit: int = 100, **query: Any) -> dict[str, Any]:
         """A page of the log: `events`, and `next` for the page after it."""

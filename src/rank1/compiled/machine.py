@@ -64,22 +64,31 @@ def _register() -> None:
 
 
 class _Library(JITCodeLibrary):
-    """Optimise functions that only compiled code calls as part of their kernel, not separately.
+    """Turn functions that only compiled code calls into machine code with their kernel, not before.
 
-    Numba would optimise each function, and again everything that it calls, level by level: that
-    took a third of the time and made the kernel no faster.
+    Numba would optimise each function in full, again everything that it calls, level by level, and
+    translate every level: that took half of the time and made the kernel no faster.
     """
+
+    _is_helper = False  # also for what is loaded from the disk
 
     def _optimize_final_module(self) -> None:
         if any(one.name.startswith(FOR_PYTHON) for one in self._final_module.functions):
             super()._optimize_final_module()  # type: ignore[no-untyped-call]
             return
+        self._is_helper = True
         codegen: Any = self._codegen
         passes, builder = codegen._module_pass_manager(
             loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level,
             cost="cheap",
         )  # fmt: skip
         passes.run(self._final_module, builder)
+
+    def _finalize_final_module(self) -> None:
+        if self._is_helper:
+            self._finalized = True
+        else:
+            super()._finalize_final_module()  # type: ignore[no-untyped-call]
 
 
 #: The beginning of the name of the function through which Python calls a kernel.
@@ -91,11 +100,17 @@ def _quick_helpers() -> Iterator[None]:
     """Use `_Library` for what is compiled within the block, while no other thread compiles."""
     with global_compiler_lock:
         codegen: Any = cpu_target.target_context.codegen()
-        codegen._library_class = _Library
+        set_env = codegen.set_env
+
+        def set_env_of_kernel(name: str, env: Any) -> None:
+            if codegen._engine.is_symbol_defined(name):
+                set_env(name, env)
+
+        codegen._library_class, codegen.set_env = _Library, set_env_of_kernel
         try:
             yield
         finally:
-            del codegen._library_class
+            del codegen._library_class, codegen.set_env
 
 
 def _after_fork() -> None:

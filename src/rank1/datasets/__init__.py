@@ -1,7 +1,7 @@
 """Grids from the real world: how often each pair was tried, and how often it paid.
 
-Counts only, small enough to come with the package. `rank1.fit` says whether a grid is of rank one;
-`grid_problem` makes it one to be played.
+These are only counts, small enough to come with the package. `rank1.fit` says whether a grid has
+rank one; `grid_problem` turns it into a problem.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["Table", "facebook_ads", "grid_problem", "hillstrom", "upworthy"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: When the archive's authors found that Upworthy's tests were not evenly randomised.
+#: Period in which Upworthy's tests were not evenly randomised, according to the archive's authors.
 FAULTY = datetime.date(2013, 6, 25), datetime.date(2014, 1, 10)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A grid of counts, with the names of its lines and where it comes from."""
+    """A grid of counts, with the names of its lines and its source."""
 
     name: str
     rows: tuple[str, ...]
@@ -39,7 +39,7 @@ class Table:
     successes: Ints
     source: str
     licence: str
-    #: What to beware of.
+    #: A caveat.
     note: str = ""
 
     @property
@@ -58,7 +58,7 @@ class Table:
 
 
 def _read(file: str) -> dict[str, list[dict[str, str]]]:
-    """The lines of a file by their test, or all under ''."""
+    """The lines of a file by test, or all under ''."""
     text = (resources.files(__name__) / file).read_text("utf-8")
     tables: dict[str, list[dict[str, str]]] = {}
     for line in csv.DictReader(text.splitlines()):
@@ -82,9 +82,9 @@ def _table(name: str, lines: list[dict[str, str]], source: str, licence: str, no
 def hillstrom(by: str = "history") -> Table:
     """Visits after an e-mail: customer segments × campaigns. Randomised.
 
-    64,000 customers of a shop were sent, at random, an e-mail with men's or with women's
-    merchandise, or none; a success is a visit to the site within two weeks. The campaign that pays
-    best is the same in all segments, so the grid is hard only in that segments differ little.
+    64,000 customers of a shop were sent, at random, an e-mail about men's or about women's
+    merchandise, or none; a success is a visit to the site within two weeks. The best campaign is
+    the same in all segments, so the grid is hard only because segments differ little.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def hillstrom(by: str = "history") -> Table:
     References
     ----------
     Kevin Hillstrom: The MineThatData E-Mail Analytics and Data Mining Challenge. 20 March 2008,
-    blog.minethatdata.com. Published for anybody to analyse; it states no licence. What is here are
-    sums of counts.
+    blog.minethatdata.com. Published for anybody to analyse, without a stated licence. The file here
+    has only sums of counts.
     """
     checks.one_of("by", by, ("history", "recency"))
     return _table(
@@ -123,7 +123,7 @@ def facebook_ads() -> Table:
     """Clicks on advertisements: 17 interests × 8 groups of age and gender. Not randomised.
 
     149 million impressions and 26,862 clicks, rates near 0.0002: the regime of small means. The
-    network chose whom to show what, so that rates of pairs needn't be effects of them. Rows are
+    network chose whom to show what, so the rates of pairs may not be their effects. Rows are
     numbers of interests, whose meaning was not published.
 
     Examples
@@ -136,8 +136,8 @@ def facebook_ads() -> Table:
     References
     ----------
     "Sales Conversion Optimization" (KAG_conversion_data.csv), Kaggle, loveall/
-    clicks-conversion-tracking: one organisation's campaigns, anonymised. No licence is known to us;
-    what is here are sums of counts.
+    clicks-conversion-tracking: one organisation's campaigns, anonymised. The licence is unknown;
+    the file here has only sums of counts.
     """
     return _table(
         "facebook_ads",
@@ -151,15 +151,16 @@ def facebook_ads() -> Table:
 def upworthy(sound: bool = False) -> list[Table]:
     """Clicks on articles: 46 tests of headlines × images, 2×2 to 4×2. Randomised.
 
-    Those tests of the archive in which every headline was shown with every image. Visitors were
+    All tests of the archive in which every headline was shown with every image. Visitors were
     assigned at random, but the archive's authors found in 2024 that assignment was not even from 25
-    June 2013 to 10 January 2014, and advise against using tests of that time to confirm anything.
-    Twelve of the 46 were created then (as their identifiers say); their note says so.
+    June 2013 to 10 January 2014, and advise against using tests from that period to confirm
+    anything. Twelve of the 46 were created then (according to their identifiers); their note says
+    so.
 
     Parameters
     ----------
     sound
-        Only tests that were created outside that time.
+        Only tests created outside that period.
 
     Examples
     --------
@@ -178,7 +179,7 @@ def upworthy(sound: bool = False) -> list[Table]:
     """
     tables = []
     for test, lines in _read("upworthy.csv").items():
-        # The first four bytes of such an identifier are the time of its making.
+        # The first four bytes of such an identifier are its creation time.
         moment = datetime.datetime.fromtimestamp(int(test[:8], 16), datetime.UTC).date()
         faulty = FAULTY[0] <= moment <= FAULTY[1]
         if sound and faulty:
@@ -196,7 +197,7 @@ def upworthy(sound: bool = False) -> list[Table]:
 
 
 def grid_problem(table: Table) -> Problem:
-    """A problem to be played: each pair pays with its observed rate. Of rank one or not.
+    """A problem in which each pair pays at its observed rate; it need not have rank one.
 
     Parameters
     ----------

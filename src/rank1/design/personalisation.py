@@ -111,6 +111,8 @@ class _Table:
             raise InputError("side", side, "a side that is chosen")
         if by == side or not 0 <= by < len(design.sizes):
             raise InputError("by", by, f"another side than {side}")
+        if not versions:
+            raise InputError("versions", {}, "at least one version")
         rows = checked_counts(design, versions, counts)
         under = rows.version if rows.under is None else rows.under
         numbers, self.at = np.unique(under, return_inverse=True)

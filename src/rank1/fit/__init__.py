@@ -1,4 +1,4 @@
-"""Is a grid of rank one? The likeliest products of factors, and how far off they are.
+"""Does a grid have rank one? The likeliest products of factors, and how far off they are.
 
 `fit` finds the likeliest grid of rank one, `p_value` says whether the counts contradict it, and
 `second_peak` whether they could hide an arm that does.

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rank1.counts import tables, two_sides
+from rank1.counts import tables
 from rank1.fit.newton import cross_sums, optimum, over_others
-from rank1.grid import Grid
+from rank1.grid import Grid, two_sides
 
 __all__ = ["Deviation", "Fit", "fit", "products"]
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class Deviation(NamedTuple):
-    """An arm beside its fit."""
+    """An arm compared with its fit."""
 
     levels: tuple[int, ...]
     #: Observed mean, fitted mean, and the signed root of the deviance between them.
@@ -32,35 +32,35 @@ class Deviation(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """The likeliest grid of rank one; what `fit` returns.
+    """The likeliest grid of rank one, from `fit`.
 
-    Only products of factors can be estimated; here the largest factors of all sides are the same. A
-    level without a success has the factor 0. One without a trial can't be estimated: it has the
-    average of its side, weighted by trials.
+    Only products of factors can be estimated; here the largest factors of all sides are equal. A
+    level without a success has the factor 0. A level without a trial can't be estimated: it gets
+    the average of its side, weighted by trials.
     """
 
-    #: Arrays with an axis for each side.
+    #: Arrays with one axis per side.
     successes: Floats
     failures: Floats
-    #: Those of the levels, for each side.
+    #: The factors of the levels, for each side.
     factors: tuple[Floats, ...]
-    #: Of the fit, and of the observed means: the largest possible on any grid.
+    #: Of the fit; and of the observed means, the largest possible on any grid.
     log_likelihood: float
     saturated: float
 
     @property
     def u(self) -> Floats:
-        """The rows' factors, where there are two sides."""
+        """The rows' factors, for two sides."""
         return two_sides(self.factors)[0]
 
     @property
     def v(self) -> Floats:
-        """The columns' factors, where there are two sides."""
+        """The columns' factors, for two sides."""
         return two_sides(self.factors)[1]
 
     @cached_property
     def means(self) -> Floats:
-        """The fitted means, of the counts' shape."""
+        """The fitted means, shaped like the counts."""
         return products(self.factors)
 
     @property
@@ -70,7 +70,7 @@ class Fit:
 
     @property
     def explained(self) -> float:
-        """Which share of the deviance of one mean for all arms the fit explains."""
+        """The share of the deviance of one common mean that the fit explains."""
         s, f = float(self.successes.sum()), float(self.failures.sum())
         n = max(s + f, 1e-300)
         total = 2 * (self.saturated - float(_x_log_y(s, s / n) + _x_log_y(f, f / n)))
@@ -78,10 +78,10 @@ class Fit:
 
     @cached_property
     def degrees_of_freedom(self) -> int:
-        """Arms with a trial less parameters: (K − 1)·(L − 1) if every pair of two sides has one."""
+        """Tried arms minus parameters: (K − 1)·(L − 1) if every pair of two sides was tried."""
         tried = self.successes + self.failures > 0
         parameters = sum(tried.shape) - tried.ndim + 1
-        if not tried.all():  # then arms with a trial may fall into sets that no level connects
+        if not tried.all():  # tried arms may then fall into sets that no level connects
             parameters = int(
                 np.linalg.matrix_rank(cross_sums(tried.astype(np.float64)), hermitian=True)
             )
@@ -89,7 +89,7 @@ class Fit:
 
     @property
     def chi2_p(self) -> float:
-        """The p-value of D by the χ² table: for large counts from a design fixed in advance."""
+        """The p-value of D from the χ² law: for large counts from a design fixed in advance."""
         from scipy.special import chdtrc
 
         df = self.degrees_of_freedom
@@ -97,7 +97,7 @@ class Fit:
 
     @cached_property
     def residuals(self) -> Floats:
-        """Signed roots of the arms' parts of D; above 0 where the observed mean is higher."""
+        """Signed roots of the arms' parts of D; positive if the observed mean is higher."""
         s, f, n = self.successes, self.failures, self.successes + self.failures
         with np.errstate(invalid="ignore", divide="ignore"):
             parts = _x_log_y(s, s / n / self.means) + _x_log_y(f, f / n / (1 - self.means))
@@ -108,9 +108,9 @@ class Fit:
     def effects(self) -> tuple[Floats, ...]:
         """Factors relative to the best level, for each side, with standard errors.
 
-        An array for each side: a row for each level, with the ratio of the factors and the
-        standard error of its logarithm. The error is right for large counts from a design fixed in
-        advance; it is infinite where data don't connect the level with the best one.
+        One array per side, one row per level: the ratio of the factors and the standard error of
+        its logarithm. The error is right for large counts from a design fixed in advance; it is
+        infinite if the data don't connect the level with the best one.
         """
         ends = np.cumsum(self.successes.shape)
         errors = np.split(self._errors, ends[:-1])
@@ -119,17 +119,17 @@ class Fit:
 
     @property
     def row_effects(self) -> Floats:
-        """The effects of the rows, where there are two sides: (K, 2)."""
+        """The effects of the rows, for two sides: (K, 2)."""
         return two_sides(self.effects)[0]
 
     @property
     def column_effects(self) -> Floats:
-        """The effects of the columns, where there are two sides: (L, 2)."""
+        """The effects of the columns, for two sides: (L, 2)."""
         return two_sides(self.effects)[1]
 
     @property
     def _errors(self) -> Floats:
-        """Standard errors of the logarithms of the effects, side after side."""
+        """Standard errors of the logarithms of the effects, one side after another."""
         n, sizes = self.successes + self.failures, self.successes.shape
         values, vectors = np.linalg.eigh(
             cross_sums(n * self.means / np.maximum(1 - self.means, 1e-12))
@@ -156,7 +156,7 @@ class Fit:
 
 
 def _x_log_y(x: Floats | float, y: Floats | float) -> Floats:
-    """x·log y, and 0 where x is 0."""
+    """x·log y, and 0 if x is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(x) > 0, x * np.log(y), 0.0)
 
@@ -172,14 +172,13 @@ def products(factors: Sequence[Floats]) -> Floats:
 
 
 def fit(successes: ArrayLike, failures: ArrayLike) -> Fit:
-    """The rank-one grid under which counts are likeliest.
+    """Find the rank-one grid under which the counts are likeliest.
 
     Parameters
     ----------
     successes, failures
-        Arrays of counts with an axis for each side, 1 to 16: K×L for two sides. A reward x in
-        [0, 1] adds x to one and 1 − x to the other. Arms without a trial are left out of the
-        likelihood.
+        Arrays of counts with one axis per side, 1 to 16: K×L for two sides. A reward x in [0, 1]
+        adds x to one and 1 − x to the other. Arms without a trial don't affect the likelihood.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """Newton's method for the rank-one fit.
 
 With x_d the logarithms of the factors of side d, an arm's log-likelihood is s·z + f·log(1 − exp z),
-where z adds up the x_d of its levels. It is concave in z, and so in all x_d together; means of at
-most 1 are the only constraint. So there is one optimum. Failures keep a mean from 1 by themselves.
-Where an arm has none, a little of a failure stands in for the constraint, and is made smaller until
-it adds less than 1e-9 to the likelihood.
+where z is the sum of the x_d of its levels. It is concave in z, and so in all x_d together; the
+only constraint is that means are at most 1. So there is one optimum. Failures keep a mean below 1
+by themselves. If an arm has none, a fraction of a failure replaces the constraint; it is reduced
+until it adds less than 1e-9 to the likelihood.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ __all__ = ["cross_sums", "optimum", "over_others"]
 
 Floats = NDArray[np.float64]
 
-#: The failure that stands in for a constraint, from the first to the last.
+#: The fraction of a failure that replaces a constraint: first, last, and the factor between steps.
 FIRST_STAND_IN, LAST_STAND_IN, SHRINKING = 1.0, 1e-11, 0.05
 #: Newton's method ends when a step would add less than this to the log-likelihood.
 ENOUGH = 1e-13
-#: What is added to the Hessian, relative to its diagonal: factors f_d·c and f_e/c have the same
-#: means for any c.
+#: Added to the Hessian, relative to its diagonal: factors f_d·c and f_e/c have the same means for
+#: any c.
 RIDGE = 1e-11
 
 
 def over_others(values: Floats, *sides: int) -> Floats:
-    """Sums over all sides but these."""
+    """Sums over all sides except these."""
     return values.sum(axis=tuple(d for d in range(values.ndim) if d not in sides))
 
 
 def cross_sums(weights: Floats) -> Floats:
-    """Weights added up for every two levels: Xᵀ·diag(weights)·X, where X says who has which level.
+    """Weights summed for every two levels: Xᵀ·diag(weights)·X, where X indicates arms' levels.
 
     >>> cross_sums(np.array([[1.0, 2.0]]))
     array([[3., 1., 2.],
@@ -53,7 +53,7 @@ def cross_sums(weights: Floats) -> Floats:
 
 
 def _sums(x: Floats, shape: tuple[int, ...]) -> Floats:
-    """For each arm the sum of its levels' entries."""
+    """For each arm, the sum of its levels' entries."""
     total = np.zeros(())
     for part in np.split(x, np.cumsum(shape)[:-1]):
         total = np.add.outer(total, part)
@@ -69,7 +69,7 @@ def _value(s: Floats, f: Floats, z: Floats) -> float:
 
 
 def _step(slopes: Floats, hessian: Floats, first: int) -> Floats:
-    """Newton's step. The block of the first side is diagonal, so that it is eliminated at once."""
+    """Newton's step. The first side's block is diagonal, so it is eliminated at once."""
     hessian[np.diag_indices_from(hessian)] *= 1 + RIDGE
     a, W = np.diagonal(hessian)[:first, None], hessian[:first, first:]
     rest = hessian[first:, first:] - (W / a).T @ W
@@ -78,7 +78,7 @@ def _step(slopes: Floats, hessian: Floats, first: int) -> Floats:
 
 
 def _improve(s: Floats, f: Floats, x: Floats) -> Floats:
-    """The optimum, from x."""
+    """The optimum, starting from x."""
     for _ in range(200):
         z = _sums(x, s.shape)
         odds = np.exp(z) / -np.expm1(z)
@@ -88,7 +88,7 @@ def _improve(s: Floats, f: Floats, x: Floats) -> Floats:
         gained = float(step @ slopes)
         if not gained > ENOUGH:
             break
-        # As far as the means stay below 1, and not beyond where the likelihood rises.
+        # As far as the means stay below 1 and the likelihood rises.
         rise = _sums(step, s.shape)
         with np.errstate(divide="ignore"):
             reach = float(np.min(-0.95 * z / rise, where=rise > 0, initial=1.0))
@@ -103,8 +103,8 @@ def _improve(s: Floats, f: Floats, x: Floats) -> Floats:
 
 
 def optimum(s: Floats, f: Floats) -> list[Floats]:
-    """The factors of each side, for counts in which every level has a success."""
-    longest = int(np.argmax(s.shape))  # the side that costs nothing
+    """The factors of each side, for counts with a success at every level."""
+    longest = int(np.argmax(s.shape))  # the first side costs nothing, so make it the longest
     if longest:
         factors = optimum(np.moveaxis(s, longest, 0), np.moveaxis(f, longest, 0))
         factors.insert(longest, factors.pop(0))

@@ -1,4 +1,4 @@
-"""Could a second peak hide? How much the pulls of each arm can say against the rank-one fit."""
+"""Could a second peak hide? What the pulls of each arm can say against the rank-one fit."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ __all__ = ["Peak", "powers", "second_peak"]
 
 Floats = NDArray[np.float64]
 
-#: Of each test.
+#: The level of each test.
 LEVEL = 0.05
 _LIMIT = NormalDist().inv_cdf(1 - LEVEL)
-#: The part of an arm's fitted mean that others decide, at least, for the arm to be tested.
+#: To be tested, an arm must have at least this share of its fitted mean decided by other arms.
 LEAST_PREDICTED = 1e-6
 
 
 class Peak(NamedTuple):
-    """What a grid of counts says about a second peak; what `second_peak` returns."""
+    """What counts say about a second peak, from `second_peak`."""
 
-    #: The levels of the arm about which the pulls say least; None if the leader is the only arm.
+    #: The levels of the arm about which least is known; None if the leader is the only arm.
     arm: tuple[int, ...] | None
-    #: With what probability a one-sided 5% test would notice that this arm is as good as the
-    #: leader.
+    #: The probability that a one-sided 5% test would notice if this arm were as good as the leader.
     power: float
-    #: The levels of an arm that speaks against rank one: its own average is significantly above
-    #: the fit and may well reach the leader's mean. None if there is none.
+    #: The levels of an arm that contradicts rank one: its own average is significantly above the
+    #: fit and may well reach the leader's mean. None if there is none.
     against: tuple[int, ...] | None
 
 
@@ -45,21 +44,21 @@ def second_peak(successes: ArrayLike, failures: ArrayLike, leader: Sequence[int]
     Parameters
     ----------
     successes, failures
-        Arrays of counts with an axis for each side, as `fit` takes them.
+        Arrays of counts with one axis per side, as for `fit`.
     leader
-        The levels of the arm that leads.
+        The levels of the leading arm.
 
     Notes
     -----
-    `power` and `arm` are the least of `powers` and where it is. For `against`, each arm's own
-    average is tested against the fit, less what the arm itself has contributed to it, at 5%
-    shared by all tried arms. That holds at one look; a hundred looks see a false alarm more
-    often.
+    `power` and `arm` are the minimum of `powers` and its place. For `against`, each arm's own
+    average is tested against the fit, corrected for the arm's own contribution to it, at a level of
+    5% shared by all tried arms. That holds for a single look; among a hundred looks a false alarm
+    is more likely.
 
     Examples
     --------
-    Where the true best arm was tried once, nothing is known of it. With equal numbers of pulls, it
-    speaks against rank one:
+    If the true best arm was tried once, nothing is known about it. With equal numbers of pulls, it
+    contradicts rank one:
 
     >>> from rank1 import fit
     >>> peak = fit.second_peak([[150, 75], [75, 0]], [[4850, 4925], [4925, 1]], leader=(0, 0))
@@ -83,11 +82,11 @@ def second_peak(successes: ArrayLike, failures: ArrayLike, leader: Sequence[int]
 
 
 def powers(found: Fit, leader: Sequence[int]) -> Floats:
-    """How likely each arm's pulls are to show that it is as good as the leader.
+    """The probability that each arm's pulls would show that it is as good as the leader.
 
     For each arm, the power of the one-sided binomial test at 5% of the fitted mean against the
-    leader's, with as many pulls as the arm has; 1 for the leader. An arm without a pull has power
-    0, and so has one that the fit holds better than the leader: its pulls can't tell.
+    leader's, with the arm's number of pulls; 1 for the leader. The power is 0 for an arm without a
+    pull, and for an arm that is better than the leader according to the fit.
 
     Examples
     --------
@@ -105,7 +104,7 @@ def _quantiles(found: Fit, leader: int) -> Floats:
     """The powers as quantiles of the normal distribution."""
     n = (found.successes + found.failures).ravel()
     means = np.clip(found.means.ravel(), 1e-12, 1 - 1e-12)
-    # The least number of successes that would reject the fitted mean, from somewhat below.
+    # The smallest number of successes that would reject the fitted mean, starting slightly below.
     spread = np.sqrt(n * means * (1 - means))
     guess = n * means + _LIMIT * spread + (_LIMIT**2 - 1) * (1 - 2 * means) / 6 - 1.5
     least = np.maximum(1.0, np.floor(guess))
@@ -126,13 +125,13 @@ def _leader(found: Fit, leader: Sequence[int]) -> int:
 
 
 def _mean_of(found: Fit, arm: int) -> float:
-    """An arm's own average, with one more pull as the fit has it."""
+    """An arm's own average, with one more pull at the fitted mean."""
     s, n = found.successes.flat[arm], found.successes.flat[arm] + found.failures.flat[arm]
     return float(np.clip((s + found.means.flat[arm]) / (n + 1), 1e-12, 1 - 1e-12))
 
 
 def _below(k: Floats, n: Floats, p: Floats | float) -> Floats:
-    """The normal quantile of P(S < k), S binomial, 1 ≤ k ≤ n; where k > n it is infinite.
+    """The normal quantile of P(S < k), S binomial, 1 ≤ k ≤ n; infinite if k > n.
 
     Peizer, Pratt: A normal approximation for binomial, F, beta, and other common, related tail
     probabilities, I. JASA 1968. https://doi.org/10.1080/01621459.1968.11009335
@@ -152,7 +151,7 @@ def _below(k: Floats, n: Floats, p: Floats | float) -> Floats:
 
 
 def _against(found: Fit, leader: int) -> int | None:
-    """The arm that speaks most clearly against the fit, if any does and may reach the leader."""
+    """The arm that contradicts the fit most clearly and may reach the leader, if there is one."""
     s, n = found.successes.ravel(), (found.successes + found.failures).ravel()
     means = np.clip(found.means.ravel(), 1e-12, 1 - 1e-12)
     free = 1 - _leverages(found).ravel()
@@ -171,13 +170,13 @@ def _against(found: Fit, leader: int) -> int | None:
 
 
 def _leverages(found: Fit) -> Floats:
-    """How far each arm's own counts decide its fitted mean, from 0 to 1."""
+    """How much each arm's own counts decide its fitted mean, from 0 to 1."""
     n, sizes = found.successes + found.failures, found.successes.shape
     weights = n * found.means / np.maximum(1 - found.means, 1e-12)
     information = cross_sums(weights)
     scale = np.diagonal(information).copy()
     scale[scale == 0] = 1.0
-    # Factors f_d·c and f_e/c have the same means: a ridge picks one of them.
+    # Factors f_d·c and f_e/c have the same means: a ridge picks one solution.
     information[np.diag_indices_from(information)] += 1e-9 * scale
     covariance = np.linalg.inv(information)
     ends = np.cumsum([0, *sizes])

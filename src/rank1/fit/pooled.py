@@ -1,4 +1,4 @@
-"""What all arms bring on average, though a policy has tried some of them rarely."""
+"""The average mean of all arms, even if a policy has tried some of them rarely."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ __all__ = ["mean_of_all"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Bounds of the logit of the arms' common mean, and of the logarithm of how alike they are.
+#: Bounds of the logit of the arms' common mean, and of the logarithm of how similar they are.
 BOUNDS = ((-20.0, 20.0), (-2.0, 14.0))
 
 
 def mean_of_all(successes: ArrayLike, failures: ArrayLike) -> float:
-    """Estimate the average of all arms' means, where a policy chose how often each was tried.
+    """Estimate the average of all arms' means if a policy chose how often to try each.
 
-    The average of the arms' own averages would be too low: a policy leaves arms that had bad
-    luck, and they never make up for it. So each arm's mean is taken as drawn from a beta
+    The average of the arms' own averages would be too low: a policy abandons arms that had bad
+    luck, and they never make up for it. So each arm's mean is treated as drawn from a beta
     distribution, the one that makes the counts likeliest (the beta-binomial model), and is
     estimated given its counts; the likelihood doesn't depend on why an arm was tried. Arms without
-    data have the distribution's mean. Where few arms are much better than all others, no beta
+    data get the distribution's mean. If a few arms are much better than all others, no beta
     distribution fits, and the estimate is too high.
 
     Examples
     --------
-    Three arms alike, one of which was left after two failures:
+    Three equal arms, one of which was abandoned after two failures:
 
     >>> print(f"{mean_of_all([50, 51, 0], [50, 49, 2]):.3f}")
     0.500
@@ -50,7 +50,7 @@ def mean_of_all(successes: ArrayLike, failures: ArrayLike) -> float:
 
 
 def _prior(a: Floats, b: Floats, times: Ints, rate: float) -> tuple[float, float]:
-    """Mean and size (α + β) of the likeliest beta distribution; `times` arms have a pair each."""
+    """Mean and size (α + β) of the likeliest beta distribution; `times` counts arms per pair."""
     from scipy.optimize import brentq, minimize
     from scipy.special import betaln, expit, logit, psi
 
@@ -68,7 +68,7 @@ def _prior(a: Floats, b: Floats, times: Ints, rate: float) -> tuple[float, float
     found: Any = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=BOUNDS)
     size = float(np.exp(found.x[1]))
 
-    # Where the arms are alike the likelihood is flat, and only its slope finds the mean exactly.
+    # If the arms are equal the likelihood is flat, and only its slope finds the mean exactly.
     def slope(mean: float) -> float:
         alpha, beta = mean * size, (1 - mean) * size
         by_alpha, by_beta = psi(a + alpha) - psi(alpha), psi(b + beta) - psi(beta)

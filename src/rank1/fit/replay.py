@@ -1,4 +1,4 @@
-"""The law of the deviance under the fit, by playing the data's design again."""
+"""The law of the deviance under the fit, by replaying the data's design."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 #: p-values below this are worth the double bootstrap.
 CORRECTED = 0.1
-#: Counts that the design of some data gives on a grid of these means: successes and failures.
+#: Successes and failures that the design of some data gives on a grid with these means.
 Replay = Callable[[Floats, np.random.Generator], tuple[ArrayLike, ArrayLike]]
 
 
@@ -28,7 +28,7 @@ def fixed_design(trials: ArrayLike) -> Replay:
     Parameters
     ----------
     trials
-        Whole numbers, in an array with an axis for each side.
+        Whole numbers, in an array with one axis per side.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def fixed_design(trials: ArrayLike) -> Replay:
     given = table("trials", trials)
     whole = given.astype(np.int64)
     if (whole != given).any():
-        hint = "pass a replay of your own for other rewards"
+        hint = "pass your own replay for other rewards"
         raise InputError("trials", float(given[whole != given][0]), "whole numbers", hint)
 
     def replay(means: Floats, rng: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
@@ -54,27 +54,27 @@ def fixed_design(trials: ArrayLike) -> Replay:
 def p_value(
     found: Fit, replay: Replay, B: int = 199, seed: int = 1, *, double: bool = False
 ) -> float:
-    """The probability of a deviance like this on the fitted grid, by playing the design again.
+    """The probability of a deviance this large on the fitted grid, by replaying the design.
 
-    p = (1 + #{D_b ≥ D})/(1 + B). Where a policy chose the arms, the law of D isn't χ², so
-    `replay` has to play that policy for as many reports.
+    p = (1 + #{D_b ≥ D})/(1 + B). If a policy chose the arms, the law of D isn't χ², so `replay` has
+    to play that policy for the same number of reports.
 
     Parameters
     ----------
     found
         A fit.
     replay
-        `replay(means, rng)` gives the successes and failures of one repetition on a grid of these
-        means; `fixed_design(trials)` makes one.
+        `replay(means, rng)` returns the successes and failures of one repetition on a grid with
+        these means; `fixed_design(trials)` makes one.
     B
         Number of repetitions.
     seed
-        Of the repetitions.
+        The seed of the repetitions.
     double
-        Whether to raise a p below 0.1 to that of the fast double bootstrap, for designs under
-        which the law of D depends on the means: each repetition is fitted and played again, once;
-        then D is replaced by the deviance that as many of these exceed as repetitions exceed D.
-        It is never lowered, as the second round adds noise of its own.
+        Whether to raise a p below 0.1 to that of the fast double bootstrap, for designs under which
+        the law of D depends on the means: each repetition is fitted and replayed once; then D is
+        replaced by the deviance that as many of these exceed as repetitions exceed D. It is never
+        lowered, because the second round adds noise.
 
     Examples
     --------
@@ -110,5 +110,5 @@ def p_value(
 
 
 def _exceeding(deviances: Floats, limit: float) -> int:
-    """How many are as large; equal data must count as equal, whatever the rounding."""
+    """How many are at least as large; equal data must count as equal despite rounding."""
     return int((deviances >= limit - 1e-9 * (1 + limit)).sum())

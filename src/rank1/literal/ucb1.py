@@ -32,7 +32,7 @@ class LiteralUCB1(NamedTuple):
                 self.issued[k] = True
                 return k, 1
             if self.T[k] > 0:
-                # To twelve decimals, so that arms tie whose sums of fifths came in another order.
+                # To twelve decimals, so that arms tie if their sums of fifths differ only in order.
                 mean = np.rint(self.sums[k] / self.T[k] * 2.0**40) * 2.0**-40
                 index = mean + math.sqrt(a_log_t / self.T[k])
                 if index > largest:

@@ -1,15 +1,15 @@
-"""The papers' experiments: one file an artefact. A new one is a new file and a name here.
+"""The papers' experiments, one file per artefact. To add one, write a file and add its name here.
 
 The module of an artefact has
 
 - a docstring whose first line is its heading in the report;
-- `compute(options)`: its document, plain values that `--json` prints. What takes long is kept cell
-  by cell in `options.store`, so that an interrupted command goes on where it stopped. Sentences of
-  the paper that it bears on stand in `claims`, see `rank1.paper.claims`.
-- `show(document)`: what to print beside the claims, as text and rich tables.
+- `compute(options)`: its document, plain values that `--json` prints. Long computations are stored
+  cell by cell in `options.store`, so an interrupted command continues where it stopped. `claims`
+  holds the sentences of the paper that it tests, see `rank1.paper.claims`.
+- `show(document)`: what to print besides the claims, as text and rich tables.
 - `draw(document)`: figures by name; they are saved as PNG and SVG.
 
-From these the command line prints and saves, and `rank1.paper.report` makes its page.
+The command line prints and saves these, and `rank1.paper.report` makes a page of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ARTEFACTS", "PAPERS", "Options", "Paper"]
 
 
 class Paper(NamedTuple):
-    """A paper, and what of it is made."""
+    """A paper, and its artefacts."""
 
     title: str
     authors: str
@@ -29,7 +29,7 @@ class Paper(NamedTuple):
     artefacts: tuple[str, ...]
 
 
-#: A part of the page each; the first is what is made unless another is asked for.
+#: Each is a part of the page; the first is the default.
 PAPERS = (
     Paper(
         "Stochastic Rank-1 Bandits",
@@ -44,12 +44,12 @@ PAPERS = (
         ("trinh2020",),
     ),
 )
-#: All of them, in this order.
+#: All artefacts, in this order.
 ARTEFACTS = tuple(name for paper in PAPERS for name in paper.artefacts)
 
 
 class Options(NamedTuple):
-    """What the command line says."""
+    """The command line's options."""
 
     runs: int = 20
     n: int = 2_000_000
@@ -60,29 +60,29 @@ class Options(NamedTuple):
     address: str | None = None
     out: Path = Path("report")
     progress: bool = False
-    #: A short run to look at; whatever is made in it says so.
+    #: A short run; everything made from it is labelled.
     quick: bool = False
     #: The folder of MovieLens 1M.
     data_dir: Path | None = None
     #: Whether the terms of MovieLens were accepted, so that it may be downloaded.
     accept_licence: bool = False
-    #: Of figure3, see `rating_problem`: what stars are worth and their standard deviation, steps
-    #: of the completion, and the seed of the block that is played.
+    #: For figure3, see `rating_problem`: the value of stars and their standard deviation, steps of
+    #: the completion, and the seed of the block that is played.
     scale: str = "unit"
     sigma: float | Literal["estimated"] = 0.98
     iterations: int = 50
     block_seed: int = 1
-    #: The command line itself, which documents and the page cite.
+    #: The command line itself, which documents and the page quote.
     command: str = ""
 
     @property
     def store(self) -> Path:
-        """Where finished cells are kept."""
+        """Where finished cells are stored."""
         return self.out / "cells"
 
     @property
     def label(self) -> str:
-        """What stands on every table, figure and page of a quick run.
+        """The label on every table, figure and page of a quick run.
 
         >>> Options(n=200_000, runs=5, quick=True).label
         'quick run: n = 200,000, 5 runs'

@@ -1,4 +1,4 @@
-"""What all artefacts share: how a document says what it was made with, and labels."""
+"""Shared by all artefacts: how a document says how it was made, and labels."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "heading", "make", "read_all", "show"]
 
-#: Version of the documents' layout; raise it when that changes, so that an old document is made
-#: anew rather than misread.
+#: Version of the documents' layout; increase it when the layout changes, so that an old document is
+#: made again rather than misread.
 FORMAT = 2
 
 
 def make(name: str, options: Options) -> dict[str, Any]:
     """Compute an artefact, and write its document to `options.out`.
 
-    Under "made" the document says what was asked for; "label" is empty unless the run is a quick
-    one, and stands on whatever is made of the document.
+    Under "made" the document records the options; "label" is empty unless it is a quick run, and
+    appears on everything made from the document.
     """
     document: dict[str, Any] = _module(name).compute(options)
     document["claims"] = judged(document.get("claims", []), options.n)
@@ -51,7 +51,7 @@ def read_all(options: Options) -> dict[str, dict[str, Any]]:
 
 
 def show(name: str, document: dict[str, Any]) -> list[Any]:
-    """What the artefact prints beside its claims, with the label on every table."""
+    """What the artefact prints besides its claims, with the label on every table."""
     from rich.table import Table
 
     parts: list[Any] = _module(name).show(document)
@@ -68,14 +68,14 @@ def draw(name: str, document: dict[str, Any]) -> dict[str, Figure]:
     figures: dict[str, Figure] = _module(name).draw(document)
     if label := document["made"]["label"]:
         for figure in figures.values():
-            # A title is at the top left, legends may be at the bottom.
+            # Titles are at the top left, and legends may be at the bottom.
             say = figure.supxlabel if figure.get_suptitle() else figure.suptitle
             say(label.capitalize(), fontsize=9, x=0.99, ha="right", weight="bold")
     return figures
 
 
 def heading(name: str) -> str:
-    """What the artefact is called in the report."""
+    """The artefact's heading in the report."""
     return (_module(name).__doc__ or name).splitlines()[0].rstrip(".")
 
 

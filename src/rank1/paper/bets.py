@@ -14,13 +14,13 @@ from rank1.statistics import mean_and_error
 
 __all__ = ["compute", "draw", "show"]
 
-#: K = L of Table 1's spikes, of 0.7 and 0.2.
+#: K = L of Table 1's spikes, 0.7 with gaps of 0.2.
 SIZES = (8, 16, 32)
 CONFIDENCE = 0.95
 
 
 def compute(options: Options) -> dict[str, Any]:
-    """Pulls and regret until the bets say "stop", beside Rank1Elim's regret in n steps."""
+    """Pulls and regret until the bets stop, beside Rank1Elim's regret in n steps."""
     begin = time.perf_counter()
     problems = [spike(K, K, 0.7, 0.7, 0.2, 0.2) for K in SIZES]
     series = [Series.of(Rank1Elim(), each, options.n, 1, options.seed) for each in problems]
@@ -30,6 +30,7 @@ def compute(options: Options) -> dict[str, Any]:
         found = identify(
             BetElim(confidence=CONFIDENCE), problem, CONFIDENCE, n=options.n, runs=options.runs,
             seed=options.seed, jobs=options.jobs, store=options.store,
+            backend=options.backend, address=options.address,
         ).document()["policies"][0]  # fmt: skip
         cells.append(
             {
@@ -51,7 +52,7 @@ def compute(options: Options) -> dict[str, Any]:
 
 
 def show(document: dict[str, Any]) -> list[Any]:
-    """Pulls until "stop", and what they cost."""
+    """Pulls until the bets stop, and their regret."""
     from rich import box
     from rich.table import Table
 
@@ -68,10 +69,10 @@ def show(document: dict[str, Any]) -> list[Any]:
         )  # fmt: skip
     return [
         table,
-        f"{document['runs']} runs; Rank1Elim's regret is that of {document['n']:,} steps, most of "
-        "it spent before it has found the best pair. After the bets have stopped, the best pair "
-        f"is played: they err with probability {1 - document['confidence']:.0%} at most, and what "
-        "an error would cost afterwards isn't in the table.",
+        f"{document['runs']} runs; Rank1Elim's regret is over {document['n']:,} steps, most of it "
+        "before it has found the best pair. After the bets have stopped, the best pair is played: "
+        f"they are wrong with probability at most {1 - document['confidence']:.0%}, and the table "
+        "doesn't include what a wrong pair would cost afterwards.",
     ]
 
 
@@ -81,5 +82,5 @@ def _figures(each: dict[str, Any]) -> str:
 
 
 def draw(document: dict[str, Any]) -> dict[str, Any]:
-    """A table needs no figure."""
+    """No figures: the table is enough."""
     return {}

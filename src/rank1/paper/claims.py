@@ -1,4 +1,4 @@
-"""Sentences of the paper, each with the figures that speak for or against it."""
+"""Sentences of the paper, each with the figures that support or contradict it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
     "verdict",
 ]
 
-#: Claims that several experiments bear on; the page lists a claim once, by these very words.
+#: Claims that several experiments test; the page merges claims with exactly these words.
 DOUBLES = "“the regret doubles when K and L are doubled, and when Δᵁ and Δⱽ are halved”"
 NOT_QUADRATIC = "“the regret is not quadratic in 1/μ”"
 
@@ -34,22 +34,22 @@ def claim(
     reading: bool = False,
     any_n: bool = False,
 ) -> dict[str, Any]:
-    """A sentence of the paper as plain values.
+    """A claim of the paper as plain values.
 
     Parameters
     ----------
     claim
-        What the paper says, in its own words where they are in quotation marks.
+        What the paper says; its own words are in quotation marks.
     each
         Whether each part of it holds, or whether it holds in each case.
     figures
         What was measured.
     meaning
-        What the figures are, and from where on the sentence counts as true.
+        What the figures are, and the criterion by which the claim holds.
     reading
-        Whether all of it holds under another reading of its words, which `meaning` gives.
+        Whether all of it holds under another reading of its words, given in `meaning`.
     any_n
-        Whether it can be judged whatever the number of steps.
+        Whether it can be judged with any number of steps.
     """
     return {
         "claim": claim,
@@ -63,9 +63,9 @@ def claim(
 
 
 def judged(claims: list[dict[str, Any]], n: int) -> list[dict[str, Any]]:
-    """The claims without verdicts on those for which n is too short, or the data are generated.
+    """The claims, without verdicts if n is too short or the data are generated.
 
-    The paper speaks of two million steps: nothing flattens in a few. And it speaks of real ratings.
+    The paper is about two million steps, too many to judge from a few, and about real ratings.
 
     >>> short = judged([claim("It flattens.", [False], [0.9], "slope")], 1000)
     >>> verdict(short[0])
@@ -98,7 +98,7 @@ def verdict(claim: dict[str, Any]) -> str:
 
 
 def together(verdicts: list[str]) -> str:
-    """The verdict on a claim that several experiments bear on; those that don't judge don't count.
+    """The verdict on a claim that several experiments test; unjudged ones don't count.
 
     >>> together(["holds", "not judged"]), together(["holds", "doesn't hold"])
     ('holds', 'holds in part')
@@ -106,13 +106,13 @@ def together(verdicts: list[str]) -> str:
     found = {name for name in verdicts if name != "not judged"} or {"not judged"}
     if len(found) == 1:
         return found.pop()
-    # One of two readings may be all that keeps it from holding throughout.
+    # It may hold everywhere except for a second reading.
     readings = {"holds", "holds under a reading"}
     return "holds under a reading" if found == readings else "holds in part"
 
 
 def headline(verdicts: list[str], reasons: list[str]) -> str:
-    """How many claims have which verdict; and why some have none.
+    """How many claims have each verdict; and why some have none.
 
     >>> headline(["holds", "holds", "not judged"], ["generated data"])
     '2 hold, 1 not judged (generated data)'
@@ -138,5 +138,5 @@ def figures_of(claim: dict[str, Any]) -> str:
 
 
 def claim_line(claim: dict[str, Any]) -> str:
-    """A claim with its verdict and figures, in one line."""
+    """A claim with its verdict and figures, on one line."""
     return f"{verdict(claim)}: {claim['claim']} ({figures_of(claim)})"

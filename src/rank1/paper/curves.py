@@ -1,4 +1,4 @@
-"""How a curve of regret bends: its slope at both ends, and whether it is concave."""
+"""The shape of a regret curve: its slope at both ends, and whether it is concave."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rank1.statistics import mean_and_error
 
 __all__ = ["EARLY", "LATE", "concave", "mark", "slopes"]
 
-#: The beginning lasts until this share of the steps, the end begins at that one.
+#: The beginning ends at the first share of the steps, and the end begins at the second.
 EARLY, LATE = 0.05, 0.75
 
 
 def mark(steps: Sequence[int] | NDArray[np.int64], share: float) -> int:
-    """The checkpoint at a share of the steps: the last one up to it, or else the first.
+    """The checkpoint at a share of the steps: the last one up to it, or the first.
 
     >>> mark([10, 20, 30, 40], 0.5), mark([10, 20, 30, 40], 0.6), mark([10, 20, 30, 40], 0.1)
     (1, 1, 0)
@@ -27,10 +27,10 @@ def mark(steps: Sequence[int] | NDArray[np.int64], share: float) -> int:
 
 
 def slopes(outcome: Outcome, steps: NDArray[np.int64]) -> dict[str, Any]:
-    """Expected regret a step at the beginning and at the end, over the runs."""
+    """Expected regret per step at the beginning and at the end, over the runs."""
     first, last = mark(steps, EARLY), mark(steps, LATE)
     early = outcome.expected[:, first] / steps[first]
-    late = early  # with a single checkpoint there is but one slope
+    late = early  # with a single checkpoint there is only one slope
     if last < len(steps) - 1:
         late = (outcome.expected[:, -1] - outcome.expected[:, last]) / (steps[-1] - steps[last])
     return {
@@ -40,7 +40,7 @@ def slopes(outcome: Outcome, steps: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def concave(outcome: Outcome, steps: NDArray[np.int64]) -> bool:
-    """Whether no tenth of the steps has a slope of over three standard errors above the last's."""
+    """Whether no tenth of the steps is steeper than the one before, by three standard errors."""
     marks = sorted({0, *(1 + mark(steps, k / 10) for k in range(1, 11))})
     regret = np.insert(outcome.expected, 0, 0.0, axis=1)[:, marks]
     slope = np.diff(regret) / np.diff(np.insert(steps, 0, 0)[marks])

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compute", "draw", "show"]
 
-#: A spike of 0.5 over zeros: K = L, p = 0, Δ = 0.5; see REASON for n. Stages quadruple, so that the
-#: regret of elimination goes up in leaps: many sizes even them out.
+#: A spike of 0.5 over zeros: K = L, p = 0, Δ = 0.5; see REASON for n. Stages quadruple, so the
+#: regret of elimination grows in jumps: many sizes smooth them out.
 DENSE = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 CASES: tuple[tuple[Policy, int, tuple[int, ...]], ...] = (
     (Rank1Elim(), 10**12, DENSE),
@@ -32,29 +32,29 @@ CASES: tuple[tuple[Policy, int, tuple[int, ...]], ...] = (
     (UTS(), 2 * 10**6, (8, 16, 32, 64)),
 )
 REASON = (
-    "Each policy has an n far beyond what it needs, so that its regret has all but stopped to "
-    "grow: the last column is the largest share of it that came in the second half of the steps. "
+    "Each policy has an n far beyond what it needs, so its regret has almost stopped growing: the "
+    "last column is the largest share of regret from the second half of the steps. "
     "A row seen over random columns has a gap of 1/(4K), which takes Rank1Elim about 64·K²·log n "
     "sweeps of 2K pulls to see: 7·10⁹ steps for K = 128 and n = 10¹². UCB1 pulls each of K² pairs "
     "about 32·log n times: 2·10⁶ steps for K = 64."
 )
 SHORT = (
-    "A short run: horizons are cut like all others, and regret has not stopped to grow everywhere. "
-    "The last column is the largest share of it that came in the second half of the steps."
+    "A short run: all horizons are cut, and regret may still be growing. The last column is the "
+    "largest share of regret from the second half of the steps."
 )
 SHOWN = (8, 16, 32, 64, 128)
-#: What the paper says of the exponent of K.
+#: The paper's exponent of K.
 EXPECTED = {"rank1elim": 3, "ucb1": 2}
 SAYS = {
     "rank1elim": "For p = 0 and Δ = 0.5, “the regret of Rank1Elim is O(K³ log n)”.",
-    "ucb1": "There, that of “a naive solution by UCB1 […] would be O(K² log n)”.",
+    "ucb1": "There, the regret of “a naive solution by UCB1 […] would be O(K² log n)”.",
 }
 
 
 def compute(options: Options) -> dict[str, Any]:
     """Regret over K for each policy, and the exponent of K with its standard error."""
     begin = time.perf_counter()
-    # A quick run shortens all horizons alike.
+    # A quick run shortens all horizons equally.
     share = min(1.0, options.n / N)
     horizons = [(policy, max(1000, int(n * share)), sizes) for policy, n, sizes in CASES]
     wanted = [
@@ -102,12 +102,12 @@ def compute(options: Options) -> dict[str, Any]:
 
 
 def _runs(policy: Policy, options: Options) -> int:
-    """Elimination takes no time but is noisy; the others are the reverse."""
+    """Elimination takes no time but is noisy; for the others it is the reverse."""
     return 5 * options.runs if policy.leaps else max(2, options.runs // 4)
 
 
 def fit(cells: list[dict[str, Any]]) -> dict[str, float]:
-    """Least squares of log regret on log K; the error is that of the residuals."""
+    """Fit log regret to log K by least squares; the error is that of the residuals."""
     x = np.log([cell["K"] for cell in cells])
     y = np.log([cell["regret"]["mean"] for cell in cells])
     slope, constant = np.polyfit(x, y, 1)

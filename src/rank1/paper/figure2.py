@@ -1,4 +1,4 @@
-"""Figure 2: Rank1Elim against UCB1, LinUCB and GLM-UCB, and against what came later."""
+"""Figure 2: Rank1Elim against UCB1, LinUCB and GLM-UCB, and against later policies."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ __all__ = ["compute", "draw", "show"]
 
 SIZES = (16, 32, 64)
 
-#: The paper's four, in the upper row of panels.
+#: The paper's four policies, in the upper row of panels.
 PAPER: tuple[Policy, ...] = (Rank1Elim(), UCB1(), LinUCB(), GLMUCB())
 #: The paper's two other readings of the confidence radius.
 SCALED: tuple[Policy, ...] = (LinUCB(confidence_scale=1 / 3), GLMUCB(confidence_scale=1 / 100))
-#: Another radius that LinUCB's authors give, smaller at first.
+#: Another radius from LinUCB's authors, smaller at first.
 OTHER: tuple[Policy, ...] = (LinUCB(radius="determinant"),)
-#: What came later, in the lower row.
+#: Later policies, in the lower row.
 LATER: tuple[Policy, ...] = (Rank1ElimKL(), KLUCB(), ThompsonSampling(), OSUB(), UTS())
 
 
 def compute(options: Options) -> dict[str, Any]:
     """Regret curves of every policy for K = L = 16, 32 and 64, and the paper's claims on them."""
     begin = time.perf_counter()
-    fewer = min(options.runs, max(2, options.runs // 4))  # the paper's own four take long enough
+    fewer = min(options.runs, max(2, options.runs // 4))  # the paper's four take long enough
     groups = (
         ("paper", PAPER, options.runs),
         ("scaled", SCALED, fewer),
@@ -85,7 +85,7 @@ def compute(options: Options) -> dict[str, Any]:
 
 
 def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The paper's sentences on Figure 2, each with the figures that bear on it, one a size."""
+    """The paper's sentences on Figure 2, each with the figures that test it, one per size."""
 
     def entry(problem: dict[str, Any], policy: Policy) -> dict[str, Any]:
         found: dict[str, Any] = next(
@@ -94,7 +94,7 @@ def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return found
 
     def ratios(policy: Policy, *others: Policy) -> list[float]:
-        """Regret at the end over the least of the others'."""
+        """Regret at the end divided by the smallest of the others'."""
         return [
             entry(problem, policy)["expected_regret"]["mean"]
             / max(1e-9, min(entry(problem, other)["expected_regret"]["mean"] for other in others))
@@ -102,7 +102,7 @@ def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
         ]
 
     def errors(policy: Policy, other: Policy) -> str:
-        """Standard errors of the ratios of two."""
+        """Standard errors of the ratios of two policies."""
         shown = []
         for problem, ratio in zip(problems, ratios(policy, other), strict=True):
             both = [entry(problem, one)["expected_regret"] for one in (policy, other)]
@@ -197,7 +197,7 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
-    """The paper's panels above; below, what came later and the slope of the lower bound."""
+    """The paper's panels above; below, later policies and the slope of the lower bound."""
     import numpy as np
 
     from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
@@ -227,7 +227,7 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
         column[0].set_title(f"K = L = {problem['K']}", loc="left", fontsize=10)
     axes[0, 0].set_ylabel("Expected regret")
     axes[1, 0].set_ylabel("Expected regret (log scale)")
-    # At the left, where a narrow screen that shows half of the figure begins.
+    # On the left, because a narrow screen shows that half of the figure.
     lines, labels = axes[1, 0].get_legend_handles_labels()
     figure.legend(lines, labels, loc="outside lower left", ncols=2, frameon=False, fontsize=9)
     runs = f"{document['runs']} runs (others {document['problems'][0]['policies'][-1]['runs']})"

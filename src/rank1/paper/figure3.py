@@ -1,4 +1,4 @@
-"""Figure 3: does it work on ratings of movies, which are not of rank one?"""
+"""Figure 3: does it work on movie ratings, which don't have rank one?"""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from rank1.statistics import finite, mean_and_error
 
 __all__ = ["compute", "draw", "show"]
 
-#: The paper's two, and two that came later.
+#: The paper's two policies, and two later ones.
 NAMES = ("rank1elim", "ucb1", "uts", "rank1elim_kl")
-#: What s stars are worth by each of the scales of `rating_problem`.
+#: The value of s stars on each of the scales of `rating_problem`.
 WORTH = {"unit": "(s − 1)/4", "fifths": "s/5", "stars": "s"}
 #: The shares of the steps at which regret is printed.
 MARKS = (EARLY, 0.25, 0.5, LATE, 1.0)
 
 
 def compute(options: Options) -> dict[str, Any]:
-    """The grid of ratings, the regret of each policy on it, and the paper's claims on them."""
+    """The grid of ratings, the regret of each policy on it, and the paper's claims about them."""
     begin = time.perf_counter()
     data = obtain(options.data_dir, accept_licence=options.accept_licence)
     grid = rating_problem(
@@ -55,7 +55,7 @@ def compute(options: Options) -> dict[str, Any]:
     ]
     return {
         "data": _about(data, grid),
-        # The problem by what it was made with; its probabilities would fill a book.
+        # The problem by its settings; its probabilities would be far too long.
         "problem": {
             "name": "ratings",
             "K": grid.problem.K,
@@ -103,8 +103,8 @@ def _about(data: Ratings, grid: RatingProblem) -> dict[str, Any]:
 def _stripes(grid: RatingProblem) -> dict[str, Any]:
     """Movies completed to over a star below the average of their own ratings: pale in panel b.
 
-    The completion begins with zeros for what is missing. A movie with few ratings has little to
-    pull it away from there, and the descent is stopped before it has.
+    The completion starts with zeros for missing ratings. A movie with few ratings is only slowly
+    pulled away from there, and the descent is stopped before that.
     """
     completed = grid.completed.mean(axis=0)
     short = completed < grid.movie_averages - 1
@@ -118,7 +118,7 @@ def _stripes(grid: RatingProblem) -> dict[str, Any]:
 
 
 def _ends(outcome: Outcome, grid: RatingProblem) -> dict[str, Any]:
-    """The pairs that runs end on, the most frequent first, and what they miss in stars."""
+    """The pairs at which runs end, the most frequent first, and what they lack in stars."""
     arms = Counter(sorted(outcome.arms)).most_common()
     found = [_pair(grid, arm) | {"runs": runs} for arm, runs in arms]
     missed = np.repeat([pair["gap"] for pair in found], [pair["runs"] for pair in found])
@@ -141,7 +141,7 @@ def _pair(grid: RatingProblem, arm: int) -> dict[str, Any]:
 def _claims(
     entries: list[dict[str, Any]], grid: RatingProblem, is_concave: bool
 ) -> list[dict[str, Any]]:
-    """The paper's sentences on Figure 3; each says which data it was judged on."""
+    """The paper's sentences on Figure 3; each says which data it was tested on."""
     by_name = {entry["policy"]: entry for entry in entries}
 
     def slopes_of(name: str) -> list[float]:
@@ -199,7 +199,7 @@ def _claims(
 
 
 def show(document: dict[str, Any]) -> list[Any]:
-    """The grid, regret and slopes, and what was recommended."""
+    """The grid, regret and slopes, and the recommendations."""
     data = document["data"]
     note = "Stand-in data: generated ratings. They say nothing about MovieLens."
     runs = f"{document['runs']} runs of {document['n']:,} steps, {document['seconds']:.1f} s"
@@ -214,7 +214,7 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 
 def _table(title: str, document: dict[str, Any], *columns: str) -> Any:
-    """A table that says what it was made from; columns that begin with a + are numbers."""
+    """A table that names its data; columns that begin with a + are numbers."""
     from rich import box
     from rich.table import Table
 

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
-    """The ratings seen, those completed, and regret over the steps."""
+    """Known ratings, completed ratings, and regret over the steps."""
     from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
 
     observed, completed = (
@@ -54,7 +54,7 @@ def draw(document: dict[str, Any]) -> dict[str, Figure]:
 
 
 def _stripes(document: dict[str, Any]) -> str:
-    """Why some columns of panel b are paler than those beside them."""
+    """Why some columns of panel b are paler than their neighbours."""
     data, steps = document["data"], document["completion"]["iterations"]
     stripes = data["stripes"]
     return (
@@ -68,7 +68,7 @@ def _stripes(document: dict[str, Any]) -> str:
 
 
 def _by_average(observed: Floats, completed: Floats, axis: int) -> NDArray[np.int64]:
-    """Lines by their average rating, the highest first; the completed one where none was seen."""
+    """Lines by their average rating, the highest first; unrated ones by their completed average."""
     seen = np.isfinite(observed)
     count = seen.sum(axis=axis)
     total = np.where(seen, observed, 0.0).sum(axis=axis)
@@ -77,7 +77,7 @@ def _by_average(observed: Floats, completed: Floats, axis: int) -> NDArray[np.in
 
 
 def _colours() -> Any:
-    """Darker is higher; what is missing is yellow."""
+    """Darker is higher; missing ratings are yellow."""
     from matplotlib import colormaps
 
     return colormaps["Greys"].with_extremes(bad="#F2D94E")

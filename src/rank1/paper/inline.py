@@ -1,4 +1,4 @@
-"""Tables as they stand within a page."""
+"""Tables inside the page."""
 
 from __future__ import annotations
 

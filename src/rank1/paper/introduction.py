@@ -1,4 +1,4 @@
-"""The report's picture of Rank1Elim at work: a real run, drawn stage by stage."""
+"""The report's picture of Rank1Elim at work: a real run, stage by stage."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SEGMENTS = {"18–24": 0.35, "25–34": 0.9, "35–44": 0.75, "45–54": 0.55, "
 CHANNELS = {"e-mail": 0.6, "post": 0.25, "search": 0.85, "social": 0.7, "radio": 0.4, "press": 0.5}
 STEPS = 100_000
 
-# Where things lie in the picture: a cell's size, the grid's corner, and the side panels.
+# The layout of the picture: a cell's size, the grid's corner, and the side panels.
 WIDTH, HEIGHT = 46, 30
 LEFT, TOP = 54, 26
 GAP, PANEL = 16, 120
 
 
 class Cell(NamedTuple):
-    """A pair: the stronger its shade the better; empty where it is eliminated."""
+    """A pair: the stronger its shade the better; empty if it is eliminated."""
 
     kind: str
     x: int
@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 
 class Line(NamedTuple):
-    """An axis, an interval, or the limit that intervals must reach."""
+    """An axis, an interval, or the limit that an interval must reach to stay."""
 
     kind: str
     x1: float
@@ -54,7 +54,7 @@ class Text(NamedTuple):
 
 
 def introduction() -> dict[str, Any]:
-    """The frames of the run and some of its figures, as plain values for the page's template."""
+    """The frames of the run and some of its numbers, as plain values for the page's template."""
     campaign = Campaign(SEGMENTS, CHANNELS)
     result = simulate(Rank1Elim(), campaign, STEPS, 1, seed=1)
     trace = result.trace()
@@ -79,12 +79,12 @@ def _decisive(trace: Trace) -> Iterator[Stage]:
 
 
 def _frame(campaign: Campaign, trace: Trace, stage: Stage | None) -> dict[str, Any]:
-    """A picture of the grid after a stage, and what happened in words."""
+    """A picture of the grid after a stage, and a description of what happened."""
     rows, columns = campaign.labels or ([], [])
     if stage is None:
         kept = [list(range(trace.K)), list(range(trace.L))]
         title = "Start"
-        words = f"All {trace.K * trace.L} pairs are in play. Nothing is known."
+        words = f"All {trace.K * trace.L} pairs are in play, and nothing is known about them."
     else:
         kept = [
             [line for line in side.lines if line not in side.eliminated]
@@ -110,14 +110,14 @@ def _words(
         *(columns[line] for line in stage.columns.eliminated),
     ]
     yield (
-        f"Out: {', '.join(eliminated)}."
+        f"Eliminated: {', '.join(eliminated)}."
         if eliminated
-        else "The intervals still overlap: nothing is out."
+        else "The intervals still overlap, so nothing is eliminated."
     )
     if [len(lines) for lines in kept] == [1, 1]:
         name = f"{rows[kept[0][0]]} by {columns[kept[1][0]]}"
         which = "the best pair" if (kept[0][0], kept[1][0]) == trace.best_pair else "a good pair"
-        yield f"Left: {name}, {which}. The other {STEPS - stage.step:,} steps all go there."
+        yield f"Left: {name}, {which}. It gets all of the remaining {STEPS - stage.step:,} steps."
 
 
 def _cells(campaign: Campaign, kept: list[list[int]]) -> Iterator[Cell]:
@@ -139,13 +139,13 @@ def _labels(rows: list[str], columns: list[str], kept: list[list[int]]) -> Itera
 
 
 def _ends(trace: Trace) -> tuple[int, int, int, int]:
-    """The grid's right and lower edge, the left edge of the right panel, the foot of the lower."""
+    """The grid's right and lower edge, the right panel's left edge, and the lower panel's foot."""
     right, bottom = LEFT + WIDTH * trace.L, TOP + HEIGHT * trace.K
     return right, bottom, right + GAP, bottom + GAP + PANEL
 
 
 def _along(value: Any) -> float:
-    """From a mean reward in [0, 1] to a place in a panel; wider intervals are cut."""
+    """Map a mean reward in [0, 1] to a position in a panel; wider intervals are cut."""
     return round(PANEL * min(1.0, max(0.0, float(value))), 1)
 
 
@@ -170,7 +170,7 @@ def _intervals(stage: Stage, trace: Trace) -> Iterator[Line]:
     for i, kind, lower, upper in intervals(stage.rows):
         y = TOP + (i + 0.5) * HEIGHT
         yield Line(kind, start + lower, y, start + upper, y)
-    # Upwards is more, so that the lower panel is turned over.
+    # Larger values are higher up, so the lower panel is flipped.
     yield Line("axis", LEFT, foot, right, foot)
     limit = foot - _along(stage.columns.lower.max())
     yield Line("limit", LEFT, limit, right, limit)

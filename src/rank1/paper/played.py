@@ -1,4 +1,4 @@
-"""Playing what an artefact needs: one plan of series, on whatever backend was asked for."""
+"""Play the series that an artefact needs, on the chosen backend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["played"]
 
 
 def played(options: Options, title: str, wanted: Sequence[tuple[Series, int]]) -> list[Outcome]:
-    """The runs of each series, from the store as far as it has them.
+    """The runs of each series, read from the store if it has them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The papers' own numbers."""
+"""The numbers published in the papers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "N",
 ]
 
-#: Every experiment runs for two million steps, and twenty times.
+#: Every experiment has two million steps and twenty runs.
 N = 2_000_000
 RUNS = 20
 
@@ -67,7 +67,7 @@ TABLE_1 = [
 TRINH_N, TRINH_RUNS = 300_000, 100
 TRINH_APPENDIX_N, TRINH_APPENDIX_RUNS = 2_000_000, 50
 
-#: Regret at the end, read off the figures: by K = L, then by policy. u = v = (.75, .25, …).
+#: Final regret, read off the figures: by K = L, then by policy. u = v = (.75, .25, …).
 TRINH_SIZES: dict[int, dict[str, float]] = {
     4: {"uts": 75.7, "osub": 157.5, "kl_ucb": 303.5},
     8: {"uts": 193, "osub": 400, "kl_ucb": 1191},
@@ -87,5 +87,5 @@ TRINH_CLOSE: dict[int, dict[str, float]] = {
     16: {"uts": 4100, "osub": 8500},
     32: {"uts": 10_000, "osub": 24_000},
 }
-#: The factors of log T of the lower bounds that are drawn, by K = L.
+#: The factors of log T of the lower bounds in the figures, by K = L.
 TRINH_DRAWN = {4: 5.46, 8: 12.7, 16: 27.3}

@@ -1,4 +1,4 @@
-"""All that was made, on one page that needs no network."""
+"""The report: everything that was made, on one page that needs no network."""
 
 from __future__ import annotations
 
@@ -19,56 +19,56 @@ from rank1.plots.html import svg_of
 
 __all__ = ["page", "write"]
 
-#: What to look for, for readers who haven't read the paper.
+#: What to look for, for readers who don't know the paper.
 ABOUT = {
-    "table1": "Regret at the end of a run, beside the paper's own figures. z is their difference "
-    "in standard errors, a rough figure: few runs of a skewed law say little about its spread. "
-    "A * marks what is beyond 3.",
+    "table1": "Regret at the end of a run, beside the paper's figures. z is their difference in "
+    "standard errors, a rough number: few runs of a skewed law say little about its spread. A * "
+    "marks differences beyond 3.",
     "theorems": "Theorem 1 bounds Rank1Elim's regret from above, Theorems 2 and 3 that of any "
     "sensible policy from below. The bounds have the same order in K, L, the gaps and log n, but "
     "their constants are far apart: the regret lies between them.",
     "bets": "Rank1Elim compares rows over random columns, and columns over random rows. The same "
     "idea gives evidence at any time: each side's level is drawn by known shares, and a bet is "
-    "placed against every level. No horizon has to be known, and what is said stays valid "
-    "however often somebody looks.",
-    "figure2": "Every step a policy doesn't play the best pair costs it; a curve that becomes flat "
-    "has found it. UCB1 tries every pair, so it needs more steps the larger the grid; "
-    "Rank1Elim needs them for rows and columns only.",
-    "figure3": "Groups of users and movies: which group likes which movie best? Ratings aren't of "
+    "placed against every level. No horizon has to be known, and the conclusion stays valid "
+    "however often you look.",
+    "figure2": "Every step that doesn't play the best pair costs regret; once a curve is flat, the "
+    "policy has found it. UCB1 tries every pair, so it needs more steps on a larger grid; "
+    "Rank1Elim only needs them for rows and columns.",
+    "figure3": "Groups of users and movies: which group likes which movie best? Ratings don't have "
     "rank one, so the theory promises nothing here.",
-    "discussion": "Where almost all pairs are worth nothing, a random row says nothing about a "
+    "discussion": "If almost all pairs are worth nothing, a random row says nothing about a "
     "column, and Rank1Elim learns slowly. The slope of a line is the exponent of K.",
-    "scaling": "The same as in Table 1 over a wider range, each summed up by an exponent: 1 means "
-    "that twice as much costs twice the regret.",
-    "trinh2020": "UTS looks only at the leader's row and column. The lower bound is a statement on "
-    "the slope at the right end of a curve, so a curve may lie below its line. The paper draws "
-    "lower bounds with the lines' parameters in the place of the pairs' means, which makes them "
+    "scaling": "The same as in Table 1 over a wider range, each summarised by an exponent: 1 means "
+    "that doubling the quantity doubles the regret.",
+    "trinh2020": "UTS looks only at the leader's row and column. The lower bound is a statement "
+    "about the slope at the right end of a curve, so a curve may lie below its line. The paper "
+    "draws lower bounds with the lines' parameters instead of the pairs' means, which makes them "
     "too low: both are shown. Rank1ElimKL as printed is far above the paper's curve of that name, "
-    "which is that of a program with other constants.",
+    "which comes from a program with other constants.",
 }
-#: Descriptions for readers who don't see a figure; the tables beside have the numbers.
+#: Descriptions for readers who can't see a figure; the tables beside them have the numbers.
 ALT = {
     "figure2": "Regret over two million steps for grids of 16, 32 and 64 rows and columns, one "
-    "curve a policy. The upper row has the paper's policies, the lower row also later ones and "
+    "curve per policy. The upper row has the paper's policies, the lower row also later ones and "
     "the slope of the lower bound, on a logarithmic axis. The table gives the regret at the end.",
     "figure3": "Three panels. The average ratings of groups of users for movies as a grey grid, "
-    "yellow where there are none; the completed grid without gaps; regret over the steps, one "
-    "curve a policy. The tables give the figures.",
-    "discussion": "Regret over the number of rows and columns on logarithmic axes, one line a "
+    "yellow if there are none; the completed grid without gaps; regret over the steps, one curve "
+    "per policy. The tables give the figures.",
+    "discussion": "Regret over the number of rows and columns on logarithmic axes, one line per "
     "policy. The table gives the figures and the slopes.",
     "scaling": "Regret over K + L, over one over the gap and over one over the mean, on "
     "logarithmic axes with fitted lines. The table gives the slopes.",
     "scaling-bounds": "The same regret between the upper bound of Theorem 1 and the lower bound of "
     "Theorem 2, on logarithmic axes.",
     "trinh2020-sizes": "Regret over the steps, both on logarithmic axes, for grids of 4, 8 and 16 "
-    "rows and columns, one curve a policy, with the lower bound as it is and as the paper draws "
-    "it. Rings show the paper's values at the end, which the table gives.",
+    "rows and columns, one curve per policy, with the lower bound as it is and as drawn in the "
+    "paper. Rings show the paper's values at the end, which are in the table.",
     "trinh2020-gammas": "Regret of UTS over the steps on a logarithmic axis, one curve for each γ; "
     "the curves hardly differ. The table gives the values at the end.",
     "trinh2020-large": "Regret over two million steps for grids of 32, 64 and 128 rows and "
-    "columns, one curve a policy, on logarithmic axes. The table gives the values at the end.",
-    "trinh2020-close": "Regret over two million steps where all chances are close, for grids of 8, "
-    "16 and 32 rows and columns: UTS and OSUB. The table gives the values at the end.",
+    "columns, one curve per policy, on logarithmic axes. The table gives the values at the end.",
+    "trinh2020-close": "Regret over two million steps if all means are close, for grids of 8, 16 "
+    "and 32 rows and columns: UTS and OSUB. The table gives the values at the end.",
 }
 SYMBOLS = dict(zip(VERDICTS, "✓◑◐✗–", strict=True))
 PACKAGES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
@@ -88,13 +88,13 @@ def page(documents: dict[str, dict[str, Any]], options: Options) -> str:
     Parameters
     ----------
     documents
-        What `artefact.make` gave, by the artefact's name.
+        The results of `artefact.make`, by the artefact's name.
     options
-        What they were made with.
+        The options they were made with.
 
     Examples
     --------
-    >>> "No experiment was run yet" in page({}, Options())
+    >>> "No experiment that tests a claim was run yet" in page({}, Options())
     True
     """
     import jinja2
@@ -126,7 +126,7 @@ def page(documents: dict[str, dict[str, Any]], options: Options) -> str:
 
 
 def _parts(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The papers of which there is something; what belongs to none stands with the first."""
+    """The papers that have sections; sections of no paper go to the first."""
     parts = []
     for paper in PAPERS:
         others = {name for other in PAPERS if other is not paper for name in other.artefacts}
@@ -146,7 +146,7 @@ def _stand_in(document: dict[str, Any]) -> bool:
 
 
 def _claims(documents: dict[str, dict[str, Any]], label: str) -> list[dict[str, Any]]:
-    """Every claim once, with a line for each experiment that bears on it."""
+    """Every claim once, with a line for each experiment that tests it."""
     lines: dict[str, list[dict[str, Any]]] = {}
     for name, document in documents.items():
         for claim in document["claims"]:
@@ -168,13 +168,13 @@ def _claims(documents: dict[str, dict[str, Any]], label: str) -> list[dict[str, 
 
 
 def _short(name: str) -> str:
-    """Table 1 for "Table 1: how …", Scaling for what has no number."""
+    """The start of the heading, such as Table 1, or the artefact's name if it has no number."""
     start, colon, _ = artefact.heading(name).partition(":")
     return start if colon and len(start) < 20 else name.capitalize()
 
 
 def _section(name: str, document: dict[str, Any]) -> dict[str, Any]:
-    """An artefact: what it is, its figures, its tables and what it says of itself."""
+    """An artefact: its description, figures, tables and text."""
     from rich.table import Table
 
     parts: list[dict[str, Any]] = []
@@ -204,7 +204,7 @@ def _section(name: str, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _made(documents: dict[str, dict[str, Any]], options: Options) -> dict[str, dict[str, str]]:
-    """What it takes to make the page again."""
+    """What is needed to make the page again."""
     versions = [f"rank1 {__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
     facts = {
@@ -229,7 +229,7 @@ def _machine() -> str:
 
 
 def _processor() -> str:
-    """The processor's name, where the system tells it."""
+    """The processor's name, if the system provides it."""
     try:
         if platform.system() == "Linux":
             for line in Path("/proc/cpuinfo").read_text().splitlines():

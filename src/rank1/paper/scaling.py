@@ -1,17 +1,17 @@
 """How Rank1Elim's regret grows with K + L, 1/Δ and 1/μ, over a wider range than Table 1.
 
-All cells have the same n, so that the factor log n drops out of every comparison. It is so large
-that elimination ends in every run, which is checked: then regret no longer grows in the second
-half of the run. `Options.n` is taken instead only where it is less than the paper's two million,
-for a quick look; then elimination doesn't end everywhere, the document says in how many runs it
-did, and no claim is judged.
+All cells have the same n, so the factor log n drops out of every comparison. It is so large that
+elimination ends in every run, which is checked: regret then no longer grows in the second half of
+the run. `Options.n` is used instead only if it is less than the paper's two million, for a quick
+look; then elimination doesn't end everywhere, the document says in how many runs it did, and no
+claim is judged.
 
 An exponent is the slope of an ordinary least-squares line through log mean regret over log x, one
-point a cell. Cells are not weighted by their standard errors, because chance is not what moves
-them off the line: stages end at fixed lengths 4·4^ℓ·log n, so that regret over 1/Δ or 1/μ is a saw
+point per cell. Cells are not weighted by their standard errors, because their distance from the
+line isn't random: stages end at fixed lengths 4·4^ℓ·log n, so regret over 1/Δ or 1/μ is a sawtooth
 with a tooth for every doubling, and in some cells all runs agree to four digits. So an exponent has
-two standard errors: `se` from the scatter of the cells about the line, in which the saw shows, and
-`se_runs` from chance alone, by propagating the standard errors of the cells.
+two standard errors: `se` from the scatter of the cells around the line, which includes the
+sawtooth, and `se_runs` from chance alone, by propagating the standard errors of the cells.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from rank1.theory import lower_bound, upper_bound
 
 __all__ = ["VARIED", "N", "compute", "draw", "fit", "show"]
 
-#: In the hardest cell elimination ends after less than a tenth of it.
+#: In the hardest cell elimination ends after less than a tenth of the steps.
 N = 10**9
 #: Cells from one doubling of 1/Δ or 1/p to the next.
 OCTAVE = 8
 
 _SIZES = (8, 16, 32, 64, 128, 256)
-#: What is varied, as (K, L, p, Δ) of the spike; each begins where Table 1 does.
+#: The varied settings, as (K, L, p, Δ) of the spike; each starts where Table 1 does.
 VARIED: dict[str, list[tuple[int, int, float, float]]] = {
     "K+L": [(K, L, 0.7, 0.2) for K, L in itertools.product(_SIZES, _SIZES)],
     "1/delta": [(8, 8, 0.7, 0.2 * 2 ** (-k / OCTAVE)) for k in range(4 * OCTAVE + 1)],
@@ -53,7 +53,7 @@ TOLERANCE = 0.1
 def compute(options: Options) -> dict[str, Any]:
     """Cells, fitted exponents, and whether the paper's sentences on Table 1 hold.
 
-    Regret is the expected one, which has the mean of the realised one and less noise.
+    Regret is the expected one, which has the same mean as the realised one and less noise.
     """
     begin = time.perf_counter()
     n = options.n if options.n < published.N else N
@@ -109,7 +109,7 @@ def fit(cells: list[dict[str, Any]]) -> dict[str, Any]:
     >>> {name: round(value, 6) for name, value in fit(exact).items()}
     {'exponent': 2.0, 'se': 0.0, 'se_runs': 0.0, 'scatter': 1.0, 'at_1': 3.0, 'cells': 3}
     """
-    # With a handful of steps, chance may leave a cell without regret.
+    # With a handful of steps, a cell may have no regret by chance.
     cells = [cell for cell in cells if cell["regret"]["mean"] > 0]
     x = np.log([cell["x"] for cell in cells])
     means = np.array([cell["regret"]["mean"] for cell in cells])
@@ -127,7 +127,7 @@ def fit(cells: list[dict[str, Any]]) -> dict[str, Any]:
         "exponent": float(exponent),
         "se": float(scatter * np.linalg.norm(weights)),
         "se_runs": chance,
-        #: A cell lies off the line by about this factor.
+        #: Cells are off the line by about this factor.
         "scatter": math.exp(scatter),
         "at_1": math.exp(y.mean() - exponent * x.mean()),
         "cells": len(cells),
@@ -135,7 +135,7 @@ def fit(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> list[dict[str, Any]]:
-    """The paper's sentences; none is judged where elimination didn't end in every run."""
+    """The paper's sentences; none is judged if elimination didn't end in every run."""
     of = {
         varied: [cell["regret"]["mean"] for cell in cells if cell["varied"] == varied]
         for varied in VARIED
@@ -159,21 +159,21 @@ def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> l
 
 
 def _doubling(change: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
-    """From each cell to the one of twice its size or half its gaps; the geometric mean."""
+    """From each cell to the one with twice its size or half its gaps; the geometric mean."""
     factors = [after / before for before, after in pairs if before > 0 and after > 0]
     mean = math.exp(sum(map(math.log, factors)) / len(factors))
     return claim(
         DOUBLES,
         [abs(mean - 2) <= 2 * TOLERANCE],
         [mean, min(factors), max(factors)],
-        f"geometric mean, least and largest ratio of {len(factors)} pairs of cells of which one "
-        f"has {change}; a mean within {TOLERANCE:.0%} of 2 counts",
+        f"geometric mean, smallest and largest ratio of {len(factors)} pairs of cells, one of "
+        f"which has {change}; a mean within {TOLERANCE:.0%} of 2 counts",
         any_n=True,
     )
 
 
 def show(document: dict[str, Any]) -> list[Any]:
-    """The exponents, and where the figures come from."""
+    """The exponents, and how the figures were made."""
     from rich import box
     from rich.table import Table
 
@@ -200,10 +200,10 @@ def _summary(document: dict[str, Any]) -> str:
     runs, cells = document["runs"], document["cells"]
     ended, played = sum(cell["ended"] for cell in cells), runs * len(cells)
     return (
-        f"{runs} runs of {document['n']:,} steps a cell, {document['seconds']:.1f} s. Elimination "
-        f"ended in {'all' if ended == played else f'{ended:,} of'} {played:,} runs. The exponent's "
-        "± is from the cells' scatter about the line, which is a saw rather than chance: stages "
-        "end at fixed lengths, four times longer each."
+        f"{runs} runs of {document['n']:,} steps per cell, {document['seconds']:.1f} s. "
+        f"Elimination ended in {'all' if ended == played else f'{ended:,} of'} {played:,} runs. "
+        "The exponent's ± is from the cells' scatter around the line, which is a sawtooth rather "
+        "than chance: stages end at fixed lengths, each four times as long as the one before."
     )
 
 

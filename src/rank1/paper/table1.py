@@ -17,23 +17,23 @@ from rank1.statistics import mean_and_error
 
 __all__ = ["compute", "draw", "show", "within"]
 
-#: What each sub-table varies, and what it says underneath.
+#: The settings that each sub-table varies, and its caption.
 CAPTIONS = {
     1: (("K", "L"), "p_u = p_v = 0.7, Δ_u = Δ_v = 0.2"),
     2: (("p_u", "p_v"), "K = L = 8, Δ_u = Δ_v = 0.2"),
     3: (("delta_u", "delta_v"), "K = L = 8, p_u = p_v = 0.7"),
 }
 
-#: A z beyond this is marked.
+#: Larger |z| are marked.
 FAR = 3
 
 
 def compute(options: Options) -> dict[str, Any]:
     """All 27 cells beside the paper's.
 
-    z is the difference to the paper's figure in its standard errors. Both are means of a skewed
-    law, ours of `runs` runs and the paper's of 20; the standard deviation is ours for both,
-    because one that is estimated from 20 runs of such a law says little.
+    z is the difference from the paper's figure in standard errors. Both are means of a skewed law,
+    ours of `runs` runs and the paper's of 20; the standard deviation is ours for both, because an
+    estimate from 20 runs of such a law says little.
     """
     begin = time.perf_counter()
     series = [
@@ -70,7 +70,7 @@ def _cell(cell: Cell, outcome: Outcome, options: Options) -> dict[str, Any]:
 
 
 def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The paper's sentences on Table 1, each with the figures that bear on it."""
+    """The paper's sentences on Table 1, each with the figures that test it."""
     sizes, means, gaps = (
         {
             (cell[first], cell[second]): cell["regret"]["mean"]
@@ -80,10 +80,10 @@ def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for table, ((first, second), _) in CAPTIONS.items()
     )
     if min((*sizes.values(), *means.values(), *gaps.values())) <= 0:
-        return []  # a few steps, in which chance decides
+        return []  # a few steps, decided by chance
 
     def least(regret: dict[Any, float], factor: float) -> float:
-        """From a cell to the one whose first or second setting is multiplied: the least ratio."""
+        """The smallest ratio from a cell to one whose first or second setting is multiplied."""
         return min(
             regret[other] / regret[a, b]
             for a, b in regret
@@ -100,8 +100,8 @@ def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "“the regret increases as K and L increase, and Δᵁ and Δⱽ decrease”",
             [ratio > 1 for ratio in grows],
             grows,
-            "the least ratio of two cells of which one has K or L doubled, or a gap halved; above "
-            "1 counts",
+            "the smallest ratio of two cells, one of which has K or L doubled, or a gap halved; "
+            "above 1 counts",
         ),
         claim(
             DOUBLES,
@@ -121,12 +121,12 @@ def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def within(document: dict[str, Any], limit: float) -> int:
-    """How many cells lie within `limit` standard errors of the paper's."""
+    """The number of cells within `limit` standard errors of the paper's."""
     return sum(cell["z"] is not None and abs(cell["z"]) <= limit for cell in document["cells"])
 
 
 def show(document: dict[str, Any]) -> list[Any]:
-    """The three sub-tables as the paper lays them out, and one line that sums them up."""
+    """The three sub-tables as the paper lays them out, and a summary."""
     from rich import box
     from rich.table import Table
 
@@ -149,7 +149,7 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 
 def _z(z: float | None) -> Any:
-    """With a mark where the two figures lie far apart."""
+    """z, with a mark if the two figures are far apart."""
     from rich.text import Text
 
     if z is None:
@@ -178,5 +178,5 @@ def _summary(document: dict[str, Any]) -> str:
 
 
 def draw(document: dict[str, Any]) -> dict[str, Any]:
-    """A table needs no figure."""
+    """No figures: the table is enough."""
     return {}

@@ -1,7 +1,7 @@
-"""Theorems 1 to 3: the upper bound, two lower bounds, and how near they are to each other.
+"""Theorems 1 to 3: the upper bound, two lower bounds, and how close they are to each other.
 
-A horizon is a setting of Rank1Elim, so its regret over n is that of one run for each n. A stage is
-drawn at once, so horizons up to 10¹² take no time.
+The horizon is a setting of Rank1Elim, so its regret as a function of n takes one run for each n.
+Stages are drawn at once, so horizons up to 10¹² take no time.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def compute(options: Options) -> dict[str, Any]:
 
 
 def _match(K: int, gap: float) -> dict[str, Any]:
-    """Both bounds' factors of log n where the paper says that they match."""
+    """Both bounds' factors of log n in the case where the paper says that they match."""
     problem, q = spike(K, K, 0.5 - gap, 0.5 - gap, gap, gap), 0.25
     above = theory.upper_bound(problem, 10**6) - 3 * 2 * K
     p = 0.5 * (0.5 - gap)
@@ -89,7 +89,7 @@ def _match(K: int, gap: float) -> dict[str, Any]:
 
 
 def claims(cells: list[dict[str, Any]], matches: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The theorems, and what the paper says of them."""
+    """The theorems, and what the paper says about them."""
     of = {
         name: [cell for cell in cells if cell["rewards"] == name]
         for name in ("Bernoulli", "Gaussian")
@@ -103,19 +103,19 @@ def claims(cells: list[dict[str, Any]], matches: list[dict[str, Any]]) -> list[d
     largest = max(each["divergence"] for each in matches)
     spread = f"{HORIZONS[0]:.0e} to {HORIZONS[-1]:.0e}".replace("+", "")
     lower = (
-        f"growth of Rank1Elim's regret from n = {spread}, a unit of log n, over the bound; 1 or "
-        "more agrees. A bound for n → ∞ can't be proved by playing, only contradicted"
+        f"growth of Rank1Elim's regret per unit of log n from n = {spread}, over the bound; 1 or "
+        "more agrees. Playing can't prove a bound for n → ∞, only contradict it"
     )
     return [
         claim(UPPER, [max(part) <= 1], [max(part)],
-              f"the largest part of the bound that the regret reaches, n = {spread}", any_n=True),
+              f"the largest share of the bound that the regret reaches, n = {spread}", any_n=True),
         claim(LOG_N, [abs(each - 1) < 0.25 for each in power.values()], list(power.values()),
               f"power of log n with which it grows, n = {spread}, Bernoulli and Gaussian; within "
               "0.25 of 1 agrees. K + L and 1/Δ: see Scaling", any_n=True),
         claim(LOWER, [above["Bernoulli"] >= 1], [above["Bernoulli"]], lower, any_n=True),
         claim(GAUSSIAN_LOWER, [above["Gaussian"] >= 1], [above["Gaussian"]], lower, any_n=True),
         claim(NEARLY, [max(ratio.values()) < 10], [min(ratio.values()), max(ratio.values())],
-              f"Theorem 1's factor of log n over Theorem 2's, least and largest of {len(ratio)} "
+              f"Theorem 1's factor of log n over Theorem 2's, smallest and largest of {len(ratio)} "
               "grids with p = 0.5 − Δ; below 10 agrees. Read as a statement on orders: see the "
               "next claim", reading=max(abs(in_K), abs(in_gap)) < 0.1, any_n=True),
         claim(MATCH, [abs(in_K) < 0.1, abs(in_gap) < 0.1], [in_K, in_gap],
@@ -135,7 +135,7 @@ def _power(cells: list[dict[str, Any]]) -> float:
 
 
 def _growth(cells: list[dict[str, Any]]) -> float:
-    """The growth of the regret, a unit of log n."""
+    """The growth of the regret per unit of log n."""
     first, last = cells[0], cells[-1]
     return (last["regret"]["mean"] - first["regret"]["mean"]) / math.log(last["n"] / first["n"])
 
@@ -172,5 +172,5 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 
 def draw(document: dict[str, Any]) -> dict[str, Any]:
-    """Tables say it all."""
+    """No figures: the tables are enough."""
     return {}

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 __all__ = ["compute", "draw", "drawn_slope", "show"]
 
-#: Rank1ElimKL as it is printed, and what comes nearest to the published curves.
+#: Rank1ElimKL as printed, and the variant closest to the published curves.
 PRINTED, NEAREST = Rank1ElimKL(), Rank1ElimKL(level="time")
-#: What another program of this name has.
+#: The settings of another program with this name.
 PROGRAM = Rank1ElimKL(level="scaled", shrink=1.5)
-#: What came after the paper: it is drawn beside the others.
+#: Published after the paper, and drawn beside the others.
 AFTER = IMEDUB()
-#: The published values come from a curve on paper: no closer than this can they be read.
+#: The published values are read off curves on paper, with about this accuracy.
 READING = 0.1
 MARKS = 60
 
 
 class Part(NamedTuple):
-    """Grids of one kind, what is played on them, and what the paper shows."""
+    """Grids of one kind, the policies to play on them, and what the paper shows."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 
 def _renamed(ends: dict[str, float], **nearest: Policy) -> dict[str, float]:
-    """Values of the paper, each beside the settings that come nearest to it."""
+    """The paper's values, each under the label of the settings closest to it."""
     return {nearest[name].label if name in nearest else name: end for name, end in ends.items()}
 
 
@@ -96,7 +96,7 @@ PARTS = (
 
 
 def drawn_slope(problem: Bernoulli) -> float:
-    """The factor of log T that the paper draws: of the lines' own parameters, not of products.
+    """The factor of log T drawn in the paper: from the lines' own parameters, not products.
 
     >>> round(drawn_slope(spike(4, 4, 0.25, 0.25, 0.5, 0.5)), 2)
     5.46
@@ -111,7 +111,7 @@ def drawn_slope(problem: Bernoulli) -> float:
 
 
 def compute(options: Options) -> dict[str, Any]:
-    """Regret curves of all parts, beside what the paper shows, and the paper's claims on them."""
+    """Regret curves of all parts, beside what the paper shows, and the paper's claims."""
     begin = time.perf_counter()
     wanted = [
         (part, K, _series(part, policy, K, options), _runs(part, policy, K, options))
@@ -145,13 +145,13 @@ def _grid(part: Part, K: int) -> Bernoulli:
 
 
 def _series(part: Part, policy: Policy, K: int, options: Options) -> Series:
-    n = max(2, int(part.n * min(1.0, options.n / published.N)))  # a quick run shortens all alike
+    n = max(2, int(part.n * min(1.0, options.n / published.N)))  # a quick run shortens all equally
     marks = np.unique(np.geomspace(min(10, n), n, MARKS).astype(np.int64))
     return Series.of(policy, _grid(part, K), n, marks.tolist(), options.seed)
 
 
 def _runs(part: Part, policy: Policy, K: int, options: Options) -> int:
-    """In proportion to the first paper's 20; KL-UCB is slow on large grids, but not noisy."""
+    """In proportion to the first paper's 20; fewer for KL-UCB, slow but with little noise."""
     runs = max(2, round(part.runs * options.runs / published.RUNS)) if options.runs > 1 else 1
     return min(runs, max(2, runs // 5)) if isinstance(policy, KLUCB) and K >= 32 else runs
 
@@ -164,7 +164,7 @@ def _z(regret: dict[str, Any], shown: float | None, n: int, runs: int, part: Par
 
 
 def claims(parts: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """What the paper says and shows, each with the figures that bear on it."""
+    """What the paper says and shows, each with the figures that test it."""
 
     def end(problem: dict[str, Any], label: str) -> float:
         entry = next(e for e in problem["policies"] if e["label"] == label)
@@ -190,8 +190,8 @@ def claims(parts: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
             "UTS improves significantly on the state of the art (Trinh et al. 2020).",
             [ratio > 1.25 for ratio in least],
             least,
-            "the least regret of OSUB, KL-UCB and Rank1ElimKL over that of UTS, for K = L = 4, 8, "
-            "16; above 1.25 counts",
+            "the smallest regret of OSUB, KL-UCB and Rank1ElimKL over that of UTS, for K = L = 4, "
+            "8, 16; above 1.25 counts",
         ),
         claim(
             "OSUB, optimal too, has a higher regret than UTS (Trinh et al. 2020).",
@@ -219,7 +219,7 @@ def claims(parts: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
             [abs(p["drawn_slope"] / p["lower_slope"] - 1) < 0.01 for p in sizes],
             [x for p in sizes for x in (p["drawn_slope"], p["lower_slope"])],
             "factor of log T that is drawn, then that of Proposition 1, for K = L = 4, 8, 16. The "
-            "drawn ones have the lines' parameters in the place of the products",
+            "drawn ones use the lines' parameters instead of the products",
             any_n=True,
         ),
         claim(
@@ -240,7 +240,7 @@ def claims(parts: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def _log_slope(problem: dict[str, Any]) -> float:
-    """Growth of the regret of UTS over the last tenfold of the steps, a unit of log n."""
+    """Growth of the regret of UTS per unit of log n, over the last tenfold of the steps."""
     entry = next(e for e in problem["policies"] if e["label"] == "uts")
     steps, means = np.array(entry["steps"]), entry["expected_curve"]["mean"]
     k = min(int(np.searchsorted(steps, steps[-1] / 10)), max(0, len(steps) - 2))
@@ -248,7 +248,7 @@ def _log_slope(problem: dict[str, Any]) -> float:
 
 
 def show(document: dict[str, Any]) -> list[Any]:
-    """Regret at the end beside what the figures show, part by part, and the lower bounds."""
+    """Regret at the end beside the figures' values, part by part, and the lower bounds."""
     from rich import box
     from rich.table import Table
 
@@ -264,7 +264,7 @@ def show(document: dict[str, Any]) -> list[Any]:
                 size = "" if k else str(problem["K"])
                 table.add_row(size, entry["label"], *_cells(entry), str(entry["runs"]))
         shown.append(table)
-    bounds = Table(box=box.SIMPLE, title="Lower bounds, a unit of log n", title_justify="left")
+    bounds = Table(box=box.SIMPLE, title="Lower bounds, per unit of log n", title_justify="left")
     for name in ("K = L", "drawn in the paper", "line parameters", "Proposition 1"):
         bounds.add_column(name, justify="right")
     for problem in document["parts"]["sizes"]:
@@ -279,8 +279,8 @@ def show(document: dict[str, Any]) -> list[Any]:
         bounds,
         "The paper's values are read off its figures, to about a tenth at worst. z is the "
         "difference over our standard deviation times √(1/runs + 1/the paper's runs). The curves "
-        "of Rank1ElimKL, and of OSUB where gaps are small, stand beside the settings that come "
-        "nearest to them: the latter has no term log log t.",
+        "of Rank1ElimKL, and of OSUB for small gaps, are listed beside the settings closest to "
+        "them: the latter has no term log log t.",
     ]
 
 
@@ -296,7 +296,7 @@ def _cells(entry: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
-    """Each part's curves, with both lower bounds and the ends that the paper shows."""
+    """Each part's curves, with both lower bounds and the paper's final values."""
     from rank1.paper.trinh2020_panels import panels
 
     return {

@@ -1,4 +1,4 @@
-"""The figures of Trinh et al. 2020, drawn again."""
+"""The figures of Trinh et al. 2020, redrawn."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["panels"]
 
 
 def panels(problems: list[dict[str, Any]], title: str, n: int) -> Figure:
-    """A panel a grid, on logarithmic axes: policies lie far apart.
+    """One panel per grid, on logarithmic axes, because policies lie far apart.
 
-    A single panel has curves that hardly differ, and a linear axis of regret. Rings are what the
-    paper shows after its n steps; a shorter run has none.
+    A single panel has curves that hardly differ, and a linear axis of regret. Rings are the paper's
+    values after its n steps; a shorter run has none.
     """
     single = len(problems) == 1
     figure, axes = new_figure(5.5 if single else 12, 4.4, ncols=len(problems), squeeze=False)

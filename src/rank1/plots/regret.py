@@ -30,22 +30,7 @@ def plot_result(
     log_y: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the mean regret of each policy over the steps, with bands of one standard error.
-
-    Parameters
-    ----------
-    regret
-        "expected" or "realised".
-    bounds
-        Also draw the lower bound as a dashed line (Theorem 2 or 3 for two sides, otherwise the
-        bound over neighbours), and Theorem 1 as a dotted line if Rank1Elim is among the policies;
-        the legend says what can't be drawn.
-    log_x, log_y
-        Logarithmic axes; they can't show regret of 0 or less.
-    ax
-        Axes to draw into. They keep their scales, limits, title and labels; only missing labels and
-        a legend are added.
-    """
+    """Plot the mean regret of each policy, with bands of one standard error; see `Result.plot`."""
     checks.one_of("regret", regret, ("expected", "realised"))
     if ax is None:
         _, ax = new_figure()

@@ -10,19 +10,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rank1 import checks
-from rank1.compiled import method, record
+from rank1.compiled import method
 from rank1.errors import InputError, InputTypeError
 from rank1.grid import MAX_KEPT, Grid
+from rank1.policies.known import (
+    Known,
+    Records,
+    Truth,
+    require_truth,
+    require_unit_rewards,
+)
+from rank1.policies.labels import changed, label_of, plain_setting
 
 __all__ = [
-    "Averages",
     "Known",
     "Leaps",
     "Policy",
@@ -35,7 +40,6 @@ __all__ = [
     "label_of",
     "require_truth",
     "require_unit_rewards",
-    "setting_text",
 ]
 
 choose = method("choose")
@@ -44,129 +48,6 @@ issued = method("issued")
 load = method("load")
 expects = method("expects")
 forget = method("forget")
-
-#: An array of records, whose entries have names; see `rank1.compiled.record`.
-Records = NDArray[Any]
-
-LIMITS = record("levels", "stride", "arms", "n", low=float, high=float, sigma=float)
-
-
-class Truth(NamedTuple):
-    """Facts about a problem that only a simulation knows; for policies with `needs_truth`."""
-
-    best_arm: int
-    #: Mean reward of the worst arm.
-    lowest_mean: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Known:
-    """What a policy knows before the first step.
-
-    Parameters
-    ----------
-    K, L
-        Numbers of rows and columns, for a grid of two sides.
-    n
-        The horizon: the planned number of steps.
-    low, high
-        The smallest and the largest possible reward; infinite if rewards are unbounded.
-    sigma
-        Standard deviation of unbounded noise.
-    truth
-        What only a simulation knows, for policies that declare `needs_truth`; otherwise None.
-    sides
-        The number of levels of each side, or a `Grid`, instead of K and L.
-
-    Examples
-    --------
-    >>> Known(K=2, L=3, n=1000).arms, Known(sides=(5, 5, 5), n=1000).arms
-    (6, 125)
-    >>> Known(K=0, L=3, n=1000)
-    Traceback (most recent call last):
-    ...
-    rank1.InputError: K must be a whole number of at least 1, got 0
-    """
-
-    grid: Grid
-    n: int
-    low: float
-    high: float
-    sigma: float
-    truth: Truth | None
-
-    def __init__(
-        self,
-        K: int | None = None,
-        L: int | None = None,
-        n: int = 0,
-        low: float = 0.0,
-        high: float = 1.0,
-        sigma: float = 0.0,
-        truth: Truth | None = None,
-        *,
-        sides: Grid | Iterable[int] | None = None,
-    ) -> None:
-        if sides is None:
-            sides = (checks.integer("K", K, 1), checks.integer("L", L, 1))
-        elif K is not None or L is not None:
-            raise InputError("sides", sides, "None where K and L are given")
-        # Check here, because compiled code checks nothing.
-        if not low <= high:  # catches NaN too
-            raise InputError("low", low, f"at most high, which is {high}")
-        values = {
-            "grid": sides if isinstance(sides, Grid) else Grid(sides),
-            "n": checks.integer("n", n, 1),
-            "low": low,
-            "high": high,
-            "sigma": checks.number("sigma", sigma, 0),
-            "truth": truth,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def arms(self) -> int:
-        """Number of arms."""
-        return self.grid.arms
-
-    @property
-    def K(self) -> int:
-        """Number of rows of a grid of two sides."""
-        return self._two_sides[0]
-
-    @property
-    def L(self) -> int:
-        """Number of columns of a grid of two sides."""
-        return self._two_sides[1]
-
-    @property
-    def _two_sides(self) -> tuple[int, ...]:
-        if len(self.grid.sizes) != 2:
-            raise InputError("sides", self.grid.sizes, "two, rows and columns", got=str(self.grid))
-        return self.grid.sizes
-
-    @property
-    def limits(self) -> Records:
-        """Everything except the truth, for the field `limits` that every state has.
-
-        One record per side, with its `levels` and `stride`; `arms`, `n`, `low`, `high` and
-        `sigma` are the same in every record.
-        """
-        more = self.arms, self.n, self.low, self.high, self.sigma
-        sides = zip(self.grid.sizes, self.grid.strides, strict=True)
-        return np.array([(*side, *more) for side in sides], LIMITS)
-
-    @classmethod
-    def of_limits(cls, limits: Records, truth: Truth | None = None) -> Known:
-        """Rebuild a `Known` from the field `limits` of a state.
-
-        >>> Known.of_limits(Known(sides=(2, 3, 4), n=10).limits).grid
-        Grid(sizes=(2, 3, 4), names=None, labels=None)
-        """
-        _, _, _, n, low, high, sigma = limits[0].item()
-        sizes = [int(side.levels) for side in limits]
-        return cls(n=n, low=low, high=high, sigma=sigma, truth=truth, sides=sizes)
 
 
 class Pull(NamedTuple):
@@ -243,31 +124,6 @@ class Simple:
     def forget(self, arm: int, tag: int) -> Self:
         """Return the same state: only rewards matter."""
         return self
-
-
-class Averages(Simple):
-    """State methods for policies that learn the average reward of each arm.
-
-    The state has the arrays `sums` and `counts`, with one entry per arm.
-    """
-
-    sums: NDArray[np.float64]
-    counts: NDArray[np.int64]
-
-    def update(self, arm: int, tag: int, reward: float) -> None:
-        """Count the reward."""
-        self.sums[arm] += reward
-        self.counts[arm] += 1
-
-    def load(self, arm: int, count: int, total: float) -> None:
-        """Count the rewards."""
-        self.sums[arm] += total
-        self.counts[arm] += count
-
-    def best(self) -> int:
-        """The arm with the largest average reward, among the arms that have one."""
-        means = np.where(self.counts > 0, self.sums / np.maximum(self.counts, 1), -np.inf)
-        return int(means.argmax())
 
 
 class Leaps(NamedTuple):
@@ -379,13 +235,15 @@ class Policy:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
-                raise InputTypeError(name, value, f"a plain value, as all settings of {self.name}")
-        return {name: _plain(value) for name, value in values.items()}
+                raise InputTypeError(
+                    name, value, f"a plain value, like all settings of {self.name}"
+                )
+        return {name: plain_setting(value) for name, value in values.items()}
 
     @property
     def changed(self) -> dict[str, Any]:
         """The settings that differ from their defaults."""
-        return _changed(self.settings, type(self))
+        return changed(self.settings, type(self))
 
     @property
     def label(self) -> str:
@@ -396,85 +254,3 @@ class Policy:
 def has_counts(state: Any) -> bool:
     """Whether a state learns only the number and the sum of each arm's rewards."""
     return hasattr(state, "load")
-
-
-def label_of(name: str, settings: Mapping[str, Any], cls: type[Policy] | None = None) -> str:
-    """The label of a policy with these settings; settings at their default are left out.
-
-    Without a class, for example for a third-party policy named in a file, it shows all settings.
-
-    >>> import rank1
-    >>> label_of("linucb", {"confidence_scale": 1 / 3, "ridge": 1.0}, rank1.LinUCB)
-    'linucb:confidence_scale=1/3'
-    >>> label_of("mine", {"a": 2.0, "b": "wide"})
-    'mine:a=2,b=wide'
-    """
-    shown = [f"{key}={setting_text(value)}" for key, value in _changed(settings, cls).items()]
-    return name + (":" + ",".join(shown) if shown else "")
-
-
-def _changed(settings: Mapping[str, Any], cls: type[Policy] | None) -> dict[str, Any]:
-    fields = dataclasses.fields(cls) if cls else ()
-    defaults = {field.name: _plain(field.default) for field in fields}
-    return {
-        key: value
-        for key, value in settings.items()
-        if key not in defaults or value != defaults[key]
-    }
-
-
-def _plain(value: Any) -> Any:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if is_number:
-        return float(value) if math.isfinite(value) else str(float(value))
-    return value
-
-
-def setting_text(value: Any) -> str:
-    """The shortest text that the command line parses as this value.
-
-    >>> setting_text(0.0), setting_text(1 / 3), setting_text(1000000.5), setting_text(False)
-    ('0', '1/3', '1000000.5', 'false')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, float) or not math.isfinite(value):
-        return str(value)
-    if float(f"{value:g}") == value:
-        return f"{value:g}"
-    texts = [str(value)]
-    for denominator in range(3, 100):
-        if value > 0 and round(value * denominator) / denominator == value:
-            texts.append(f"{round(value * denominator)}/{denominator}")
-    return min(texts, key=len)
-
-
-def require_truth(policy: str, known: Known) -> Truth:
-    """Return the truth, or raise an error that names the policy that needs it.
-
-    >>> require_truth("oracle", Known(K=2, L=2, n=10))
-    Traceback (most recent call last):
-    ...
-    rank1.InputError: truth must be known for oracle, got None: only a simulation knows it
-    """
-    if known.truth is None:
-        raise InputError("truth", None, f"known for {policy}", "only a simulation knows it")
-    return known.truth
-
-
-def require_unit_rewards(policy: str, known: Known) -> None:
-    """Reject a problem whose rewards may lie outside [0, 1].
-
-    >>> require_unit_rewards("uts", Known(K=2, L=2, n=10, low=0.0, high=5.0))
-    Traceback (most recent call last):
-    ...
-    rank1.InputError: rewards must be in [0, 1] for uts, got [0, 5]: scale them, or use a policy for any noise, such as rank1elim
-    """  # noqa: E501
-    if known.low < 0 or known.high > 1:
-        raise InputError(
-            "rewards",
-            (known.low, known.high),
-            f"in [0, 1] for {policy}",
-            "scale them, or use a policy for any noise, such as rank1elim",
-            got=f"[{known.low:g}, {known.high:g}]",
-        )

@@ -96,14 +96,14 @@ class BetElim(Policy):
         object.__setattr__(self, "window", checks.integer("window", self.window, 0, 10**7))
 
     def judging(self, confidence: float, rank_one: bool) -> BetElim:
-        """With this confidence; on any grid, unless the rank can be assumed to be one."""
+        """Set this confidence, and `any_grid` unless the rank can be assumed to be one."""
         if self.confidence not in (confidence, DEFAULT_CONFIDENCE):
             expected = f"{confidence:g}, the requested confidence"
             raise InputError(f"confidence of {self.name}", self.confidence, expected)
         return replace(self, confidence=confidence, any_grid=self.any_grid or not rank_one)
 
     def allowance(self, sides: int) -> float:
-        """The lift that isn't worth having, once per side."""
+        """1 + min_lift, once per side."""
         return float((1 + self.min_lift) ** (1 if self.any_grid else sides))
 
     def check(self, grid: Grid, horizon: int | None = None) -> None:

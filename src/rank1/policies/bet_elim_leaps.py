@@ -1,8 +1,8 @@
 """The exact shortcut for BetElim: play a whole version at once, for rewards of 0 and 1.
 
 During a version each pull is drawn by the same shares and nothing looks at the wealths. So the
-number of pulls of each arm is multinomial, side by side, and their rewards are binomial; the
-wealths depend only on these counts. Regret at checkpoints within a version is drawn afterwards,
+number of pulls of each arm is multinomial, and their rewards are binomial; the wealths depend only
+on these counts. Regret at checkpoints within a version is drawn afterwards,
 given the outcome of the whole version, as in `stages`.
 """
 
@@ -117,7 +117,7 @@ def play_version(
     places: Ints,
     plan: Records,
 ) -> None:
-    """Draw the arms of a number of pulls, side by side, and fold the rewards of each arm."""
+    """Draw the arms of many pulls, one side after another, and fold the rewards of each arm."""
     sides = state.sides
     deepest = len(sides) - 1
     for k in range(pieces):

@@ -71,7 +71,7 @@ def fit_early(state: Any) -> None:
 
 @jit
 def add_up(sides: Any, shares: Floats, up_to: Floats) -> None:
-    """Cumulate the shares; from the last level with a share on, 1, so no other level is drawn."""
+    """Cumulate the shares, up to 1 at the last level with a share, so no later level is drawn."""
     for d in range(len(sides)):
         begin, end = sides[d].begin, sides[d].begin + sides[d].levels
         total, last = 0.0, begin

@@ -183,6 +183,6 @@ def weigh(state: Any, slot: int) -> float:
     if 0.0 < m < 1.0:
         one.log_m, one.inverse_m = math.log(m), 1.0 / m
         one.log_rest, one.inverse_rest = math.log1p(-m), 1.0 / (1.0 - m)
-    else:  # no logarithm is above 0
+    else:  # bound the logarithms by 0
         one.log_m, one.inverse_m, one.log_rest, one.inverse_rest = 1.0, 0.0, 1.0, 0.0
     return index

@@ -30,7 +30,7 @@ class _Arrays(NamedTuple):
     at: Records  # the number of reports, and the number at which the next fit is due
     sums: Floats
     counts: NDArray[np.int64]
-    # For each level, side by side:
+    # For each level, one side after another:
     factors: Floats  # relative to the largest of its side
     won: Floats  # the sum of rewards
     exposure: Floats  # standardised pulls

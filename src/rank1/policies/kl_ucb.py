@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Averages, Known, Records, require_unit_rewards
+from rank1.policies.averages import Averages
+from rank1.policies.base import Known, Records, require_unit_rewards
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,
@@ -64,7 +65,7 @@ class KLUCBState(_Arrays, BeginsWithAll, Averages):
     """
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """Every arm once, then the arm of the largest index."""
+        """Every arm once, then the arm with the largest index."""
         arm, tag = first_pull(self.at, self.begun)
         return settled(self) if arm < 0 else arm, tag
 

@@ -54,7 +54,7 @@ def check_state(policy: Policy, state: Any) -> None:
         line = _draws_elsewhere(getattr(cls, name, None))
         if line is not None:
             where = _where(getattr(cls, name), line)
-            raise mistake(policy, name, where, "it draws from a generator of its own", OWN_RNG)
+            raise mistake(policy, name, where, "it draws from its own generator", OWN_RNG)
 
 
 def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
@@ -73,7 +73,7 @@ def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
         raise mistake(policy, method, where, f"{type(error).__name__}: {error}") from error
     where = _where(getattr(type(state), method))
     if _global_generators() != before:
-        raise mistake(policy, method, where, "it draws from a generator of its own", OWN_RNG)
+        raise mistake(policy, method, where, "it draws from its own generator", OWN_RNG)
     if method == "choose" and not (
         isinstance(result, tuple) and len(result) == 2 and all(map(_is_whole, result))
     ):

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
-from rank1.policies.base import Averages, Known, Records, require_unit_rewards
+from rank1.policies.averages import Averages
+from rank1.policies.base import Known, Records, require_unit_rewards
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,

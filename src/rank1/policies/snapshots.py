@@ -17,7 +17,8 @@ import numpy as np
 
 import rank1
 from rank1.errors import InputTypeError, Rank1Error, SnapshotError, shown
-from rank1.policies.base import LIMITS, Known, Policy, State, Truth
+from rank1.policies.base import Known, Policy, State, Truth
+from rank1.policies.known import LIMITS
 
 __all__ = ["restore", "snapshot"]
 
@@ -34,7 +35,7 @@ def snapshot(policy: Policy, state: State) -> bytes:
     Parameters
     ----------
     policy
-        The policy of the state. Its settings must be numbers, texts, booleans or None.
+        The policy of the state. Its settings must be numbers, strings, booleans or None.
     state
         From its `start`.
 
@@ -61,7 +62,7 @@ def snapshot(policy: Policy, state: State) -> bytes:
         raise InputTypeError(
             f"settings of {policy.name}",
             policy.settings,
-            "numbers, texts, booleans or None",
+            "numbers, strings, booleans or None",
             str(error),
         ) from None
     file = io.BytesIO()

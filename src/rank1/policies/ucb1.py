@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, jit, record
-from rank1.policies.base import Averages, Known, Records
+from rank1.policies.averages import Averages
+from rank1.policies.base import Known, Records
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,
@@ -57,7 +58,7 @@ class UCB1State(_Arrays, BeginsWithAll, Averages):
     """
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
-        """Every arm once, then the arm of the largest index."""
+        """Every arm once, then the arm with the largest index."""
         arm, tag = first_pull(self.at, self.begun)
         return self.at[0].winner if arm < 0 else arm, tag
 
@@ -77,7 +78,7 @@ def rounded_mean(total: float, count: int) -> float:
     """The mean to twelve decimals.
 
     The last digits of a sum of fifths depend on the order of its terms. Without rounding, hundreds
-    of arms that tie would differ by that alone, and settling it takes ten times as long as a step.
+    of tied arms would differ by that alone, and comparing them takes ten times as long as a step.
     """
     mean: float = np.rint(total / count * 2.0**40) * 2.0**-40
     return mean

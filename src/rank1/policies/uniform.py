@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.policies.base import Averages, Known, Policy, Records
+from rank1.policies.averages import Averages
+from rank1.policies.base import Known, Policy, Records
 
 __all__ = ["Uniform"]
 

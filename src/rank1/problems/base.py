@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rank1 import notebook
 from rank1.compiled import method
-from rank1.errors import InputError, InputTypeError
-from rank1.grid import Grid
+from rank1.errors import InputTypeError
+from rank1.grid import Grid, two_sides
 
 __all__ = ["Floats", "Problem", "draw", "gap", "split", "tally", "twins"]
 
@@ -100,20 +100,12 @@ class Problem:
     @property
     def K(self) -> int:
         """Number of rows, for a grid with two sides."""
-        return self._two_sides[0]
+        return two_sides(self.grid.sizes)[0]
 
     @property
     def L(self) -> int:
         """Number of columns, for a grid with two sides."""
-        return self._two_sides[1]
-
-    @property
-    def _two_sides(self) -> tuple[int, ...]:
-        sizes = self.grid.sizes
-        if len(sizes) != 2:
-            hint = "rows, columns and pairs exist only for two sides"
-            raise InputError("sides", sizes, "2", hint, got=f"{len(sizes)} ({self.grid})")
-        return sizes
+        return two_sides(self.grid.sizes)[1]
 
     # The best arms
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.errors import InputError
-from rank1.grid import Grid
+from rank1.grid import Grid, two_sides
 from rank1.problems.base import Floats, Problem
 
 __all__ = ["RankOne", "gaps_of", "smallest_positive"]
@@ -44,16 +44,12 @@ class RankOne(Problem):
     @property
     def u(self) -> Floats:
         """Factors of the rows, for a grid with two sides: ū in the paper."""
-        return self._pair_of_factors[0]
+        return two_sides(self.factors)[0]
 
     @property
     def v(self) -> Floats:
         """Factors of the columns, for a grid with two sides: v̄ in the paper."""
-        return self._pair_of_factors[1]
-
-    @property
-    def _pair_of_factors(self) -> list[Floats]:
-        return self.factors if self._two_sides else []
+        return two_sides(self.factors)[1]
 
     def means_of(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Floats:
         """Mean rewards of all pairs of some rows and some columns."""

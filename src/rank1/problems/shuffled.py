@@ -27,7 +27,7 @@ class ShuffledLaw(NamedTuple):
     """A law with relabelled arms."""
 
     law: Any
-    order: Ints  # the law's own number of each level, side by side
+    order: Ints  # the law's own number of each level, one side after another
     sides: Ints  # for each side, its stride, and where its levels begin in `order`
     row_twin: Ints
     column_twin: Ints

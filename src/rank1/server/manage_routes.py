@@ -56,6 +56,20 @@ class Span(BaseModel):
     high: float | None
 
 
+class Personalised(BaseModel):
+    """Whether it pays to choose a side's level by another's."""
+
+    side: str
+    by: str
+    pays: bool
+    common: str | None
+    leaders: dict[str, str]
+    segments: list[str]
+    gain: dict[str, float]
+    method: str | None
+    statement: str
+
+
 class Forecast(BaseModel):
     """How long a study takes until it may stop."""
 
@@ -71,6 +85,9 @@ class Lift(BaseModel):
     estimate: float | None
     low: float | None
     high: float | None
+    above: float = Field(description="The lowest reward: lifts compare rewards above it.")
+    mean: float | None = Field(description="The leader's average reward.")
+    over_mean: float | None
 
 
 class Summary(BaseModel):
@@ -124,6 +141,19 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
             request.is_disconnected,
         )
         return json_response(_forecast(list(more.values()), per_day))
+
+    @routes.get("/studies/{name}/personalise", tags=["results"], response_model=Personalised)
+    async def get_personalise(
+        name: ReadableStudy, side: str, by: str, request: Request
+    ) -> Response:
+        """Whether it pays to choose a side's level by another's, such as a segment's."""
+        await registry.read(registry.row, name)
+        found = await registry.read_slowly(
+            ("personalise", name, side, by),
+            lambda: registry.separate(name).personalise(side, by).to_dict(),
+            request.is_disconnected,
+        )
+        return json_response(found)
 
     @routes.post("/forecasts", tags=["studies"], response_model=Forecast)
     async def plan(body: Plan, request: Request, token: CurrentToken) -> Response:

@@ -20,13 +20,16 @@ from rank1.server.metrics import Metrics
 from rank1.server.problem_details import json_response, problem_of, status_of
 from rank1.server.read_routes import UNCHANGED
 from rank1.server.registry import StudyRegistry
+from rank1.studies.appending import new_records, new_rewards
 from rank1.studies.records import take_records, take_rewards
-from rank1.studies.unit_of_work import UnitOfWork
+from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 __all__ = ["record_routes"]
 
 _RECORD = ("unit", "version", "levels", "reward", "guardrails")
 _REWARD = ("unit", "reward", "guardrails")
+#: The answer for a record that was stored without the study's lock.
+_NEW = object()
 #: What a client sends when it couldn't reach the service, and showed its fallback.
 _FALLBACK = {"unit", "levels", "fallback"}
 
@@ -65,7 +68,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         items = await _items(request, "records")
         fallbacks = sum(_is_fallback(each) for each in items)
         metrics.fallbacks.inc(fallbacks)
-        found = await _stored(registry, name, items, _RECORD, take_records)
+        found = await _stored(registry, name, items, _RECORD, take_records, new_records, _NEW)
         metrics.records.inc(sum(not isinstance(each, Rank1Error) for each in found) - fallbacks)
         return json_response({"results": [_result(each) for each in found]})
 
@@ -75,7 +78,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     async def add_rewards(name: AssignableStudy, request: Request) -> Response:
         """Store rewards by unit, each accepted or refused by itself."""
         items = await _items(request, "rewards")
-        found = await _stored(registry, name, items, _REWARD, take_rewards)
+        found = await _stored(registry, name, items, _REWARD, take_rewards, new_rewards, None)
         metrics.tells.inc(sum(not isinstance(each, Rank1Error) for each in found))
         return json_response({"results": [_result(each) for each in found]})
 
@@ -103,6 +106,8 @@ async def _stored(
     items: list[Any],
     fields: tuple[str, ...],
     take: Callable[[UnitOfWork, Any], list[Any]],
+    new: Callable[[StudyAccess, Any], list[Any]],
+    stored: Any,
 ) -> list[Any]:
     """An answer for each item, or its error."""
     checked = [_checked(each, fields) for each in items]
@@ -110,7 +115,7 @@ async def _stored(
     if not valid:
         await registry.read(registry.row, name)
         return checked
-    taken = iter(await registry.write(name, lambda work: take(work, valid)))
+    taken = iter(await registry.append(name, valid, take, new, stored))
     return [next(taken) if isinstance(each, tuple) else each for each in checked]
 
 
@@ -139,4 +144,4 @@ def _result(found: Any) -> dict[str, Any]:
         return {"status": 200}
     if isinstance(found, Rank1Error):
         return {"status": status_of(found), "problem": problem_of(found)}
-    return {"status": 201 if getattr(found, "new", False) else 200}
+    return {"status": 201 if found is _NEW or getattr(found, "new", False) else 200}

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from rank1.errors import Rank1Error
 from rank1.server.problem_details import RefusedError
 from rank1.server.study_view import StudyView
 from rank1.server.write_queue import SHUTDOWN, WriteQueue
 from rank1.studies import Study
+from rank1.studies.appending import append_together
+from rank1.studies.events import Event
 from rank1.studies.storage import Storage, StudyRow
+from rank1.studies.storage.base import SideBySide
 from rank1.studies.storage.sqlite import SqliteStorage
-from rank1.studies.unit_of_work import UnitOfWork
+from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 __all__ = ["StudyRegistry"]
 
@@ -35,6 +40,9 @@ READERS = 3
 MAX_SLOW = 16
 #: The largest file, in bytes, that is checked at the start; that takes a second at most.
 MAX_CHECKED = 2**26
+#: Seconds after which records that were added without a lock are folded, at the latest. Reads, asks
+#: and tells fold them at once.
+SETTLE_AFTER = 0.25
 #: Seconds within which a storage that is ready answers.
 READY_WITHIN = 2.0
 
@@ -58,6 +66,12 @@ class StudyRegistry:
         # One for all studies: the more requests wait together, the more share a commit. With
         # several writers, PostgreSQL answered fewer requests.
         self.writes = WriteQueue(committed)
+        #: Records and rewards, where they don't need a study's lock.
+        self._appends: WriteQueue | None = None
+        if isinstance(storage, SideBySide):
+            self._appends = WriteQueue(committed, append_together)
+        #: By the name of a study, the task that is about to number what was added to it.
+        self._settling: dict[str, asyncio.Task[None]] = {}
         self._pool = _Threads(READERS, "rank1-reader")
         self._probe = _Threads(1, "rank1-probe")
         self._slow_thread = _Threads(1, "rank1-slow")
@@ -73,10 +87,61 @@ class StudyRegistry:
 
     async def write(self, name: str, work: Callable[[UnitOfWork], T]) -> T:
         """The result of `work`, once it is stored, together with what others wrote meanwhile."""
+        found: T = await self.writes.write((await self._to_write(name)).access, work)
+        return found
+
+    async def _to_write(self, name: str) -> Study:
+        """A study for writing."""
         study = self._writing.get(name)
-        if study is None:
-            study = await self.read(self._opened, self._writing, name)
-        return await self.writes.write(study.access, work)
+        return await self.read(self._opened, self._writing, name) if study is None else study
+
+    async def append(
+        self,
+        name: str,
+        items: Sequence[Any],
+        take: Callable[[UnitOfWork, Sequence[Any]], Sequence[T]],
+        new: Callable[[StudyAccess, Sequence[Any]], list[Event | None]],
+        stored: T,
+    ) -> list[T]:
+        """An answer for each record or reward, once it is stored, without a lock where it may be.
+
+        Parameters
+        ----------
+        name
+            The study's.
+        items
+            The records or rewards.
+        take
+            Stores them under the study's lock: an answer for each.
+        new
+            The events of those that can do without, None for the others.
+        stored
+            The answer for such a one.
+        """
+        if self._appends is None:
+            return list(await self.write(name, lambda work: take(work, items)))
+        access = (await self._to_write(name)).access
+        done = await self._appends.write(access, lambda access: new(access, items))
+        self._settle_soon(name)
+        left = [item for item, is_stored in zip(items, done, strict=True) if not is_stored]
+        taken: Iterator[T] = iter(())
+        if left:
+            taken = iter(await self.writes.write(access, lambda work: take(work, left)))
+        return [stored if is_stored else next(taken) for is_stored in done]
+
+    def _settle_soon(self, name: str) -> None:
+        """Fold what was added, and begin the next version if it is due; many appends together."""
+
+        async def settle() -> None:
+            try:
+                await asyncio.sleep(SETTLE_AFTER)
+            finally:
+                del self._settling[name]
+            with contextlib.suppress(Rank1Error):  # the next one does
+                await self.write(name, lambda work: None)
+
+        if name not in self._settling:
+            self._settling[name] = asyncio.create_task(settle())
 
     def _opened(self, studies: OrderedDict[str, Study], name: str) -> Study:
         """A study from one of the caches, which opens it at first."""
@@ -196,12 +261,14 @@ class StudyRegistry:
         return {
             "pending": sum(each["pending"] for each in counts),
             "expired": sum(each["expired"] for each in counts),
-            "waiting": self.writes.waiting,
+            "waiting": self.writes.waiting + (self._appends.waiting if self._appends else 0),
         }
 
     def close(self) -> None:
         """Write what waits, keep snapshots, and close the storage; within ten seconds."""
         ended = self.writes.close()
+        if self._appends is not None:
+            ended &= self._appends.close()
 
         def finish() -> None:
             self._slow_thread.shutdown(wait=False)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from rank1.errors import StorageError
 from rank1.server.problem_details import RefusedError
 from rank1.studies.group_commit import transact_together
-from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
+from rank1.studies.unit_of_work import StudyAccess
 
 __all__ = ["WriteQueue"]
 
@@ -25,14 +25,26 @@ MAX_WAITING = 4096
 #: Seconds that a shutdown waits for the thread, when all requests have been answered.
 SHUTDOWN = 5.0
 
-_Job = tuple[StudyAccess, Callable[[UnitOfWork], Any], "asyncio.Future[Any]"]
+_Job = tuple[StudyAccess, Callable[[Any], Any], "asyncio.Future[Any]"]
 
 
 class WriteQueue:
-    """Jobs in order of arrival, many in one transaction; `committed` is called after each."""
+    """Jobs in order of arrival, many in one transaction.
 
-    def __init__(self, committed: Callable[[], Any]) -> None:
-        self._committed = committed
+    Parameters
+    ----------
+    committed
+        Called after each transaction.
+    together
+        What does many jobs in one transaction: an answer for each, or an exception in its place.
+    """
+
+    def __init__(
+        self,
+        committed: Callable[[], Any],
+        together: Callable[[list[Any]], list[Any]] = transact_together,
+    ) -> None:
+        self._committed, self._together = committed, together
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="rank1-writer", daemon=True)
         self._closed = False
@@ -43,13 +55,13 @@ class WriteQueue:
         """The number of jobs that wait."""
         return self._jobs.qsize()
 
-    async def write(self, access: StudyAccess, work: Callable[[UnitOfWork], T]) -> T:
+    async def write(self, access: StudyAccess, work: Callable[[Any], T]) -> Any:
         """The result of `work`, once it is stored."""
         if self._closed or self._jobs.qsize() >= MAX_WAITING:
             raise RefusedError(
                 503, "too many requests wait to be stored", "try again", Retry_After="1"
             )
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._jobs.put((access, work, future))
         return await future
 
@@ -96,7 +108,7 @@ class WriteQueue:
 
     def _write(self, batch: list[_Job]) -> list[Any]:
         try:
-            answers = transact_together([(access, work) for access, work, _ in batch])
+            answers = self._together([(access, work) for access, work, _ in batch])
         except BaseException as error:  # the request must see it
             answers = [error] * len(batch)
         self._committed()

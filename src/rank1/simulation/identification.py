@@ -220,7 +220,7 @@ def identify(
 ) -> Identification:
     """Play each policy until the best arm is known.
 
-    A policy with its own stopping rule, such as `BetElim`, tells when it is done. All others are
+    A policy with its own stopping rule, such as `BetElim`, says when it is done. All others are
     judged by the rule of `rank1.stopping`, which is checked after every pull. A rule stops at an
     arm that is not the best, or not within `tolerance` of it, with probability at most
     1 − confidence.

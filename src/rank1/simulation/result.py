@@ -290,10 +290,11 @@ class Result:
             "expected" or "realised".
         bounds
             Draw the lower bound's slope·log t (Theorem 2 for Bernoulli rewards, Theorem 3 for
-            Gaussian ones), and Rank1Elim's upper bound (Theorem 1) if it fits in the frame. The
-            legend says what can't be drawn.
+            Gaussian ones, and the bound over neighbours unless there are two sides), and
+            Rank1Elim's upper bound (Theorem 1) if it fits in the frame. The legend says what can't
+            be drawn.
         log_x, log_y
-            Logarithmic axes.
+            Logarithmic axes; they can't show regret of 0 or less.
         ax
             Axes to draw into instead of a new figure; they keep their scales, limits, title and
             labels.

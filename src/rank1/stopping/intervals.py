@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rank1 import checks
 from rank1.compiled import jit, kernel_for
-from rank1.counts import distinct, tables, two_sides
-from rank1.grid import Grid
+from rank1.counts import distinct, tables
+from rank1.grid import Grid, two_sides
 from rank1.stopping.evalues import DIFFERENCE, RATIO, log_price
 from rank1.stopping.evidence import evidence, largest_margin
 from rank1.stopping.rule import Rule, compared, leader_of, rule_of
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: How many of what `compiled.kernel_for` calls events take as long as to find a margin.
+#: The number of events of `compiled.kernel_for` that take as long as finding a margin.
 MARGINS = 10
 
 
@@ -70,7 +70,7 @@ def _uppers(
     upper: Floats,
     reach: Floats,
 ) -> None:
-    """By how much arms with these counts may exceed the leader, and where they may lead."""
+    """The most by which arms with these counts may exceed the leader, and their reach."""
     for b in range(len(s)):
         s_b, f_b = float(s[b]), float(f[b])  # Python's floats are faster than NumPy's
         upper[b] = _upper(kind, DIFFERENCE, tolerance, threshold, s_a, f_a, s_b, f_b)
@@ -81,13 +81,13 @@ def _uppers(
 def _lowers(
     s: Floats, f: Floats, s_a: float, f_a: float, kind: int, threshold: float, lower: Floats
 ) -> None:
-    """By how much arms with these counts exceed the leader, at least."""
+    """The least by which arms with these counts exceed the leader."""
     for b in range(len(s)):
         lower[b] = -_upper(kind, DIFFERENCE, 0.0, threshold, float(s[b]), float(f[b]), s_a, f_a)
 
 
 def _above(s: Floats, f: Floats, made: Rule, leader: int) -> tuple[Ints, Floats, Floats]:
-    """The leader's neighbours, by how much they may exceed it, and where they may lead."""
+    """The leader's neighbours, the most by which they may exceed it, and their reach."""
     others, s_b, f_b, which = compared(s, f, leader, made.grid)
     upper, reach = np.full((2, len(s_b)), -np.inf)
     first, level = (float(s[leader]), float(f[leader])), (made.threshold, made.tolerance)
@@ -177,7 +177,7 @@ def relative_intervals(
 
 
 def _lines(reaches: Floats, grid: Grid, leader: int) -> list[Floats]:
-    """How far the leader's neighbours reach, by side and level; its own levels add nothing."""
+    """The reach of the leader's neighbours, by side and level; its own levels add nothing."""
     sides = np.split(reaches, np.cumsum([size - 1 for size in grid.sizes])[:-1])
     levels = grid.levels(leader)
     return [np.insert(side, level, -np.inf) for side, level in zip(sides, levels, strict=True)]
@@ -186,7 +186,7 @@ def _lines(reaches: Floats, grid: Grid, leader: int) -> list[Floats]:
 def ruled_out(
     successes: ArrayLike, failures: ArrayLike, confidence: float = 0.95, tolerance: float = 0.0
 ) -> Bools:
-    """Which arms are out, as `relative_intervals` has it, from the leader's neighbours alone.
+    """Which arms `relative_intervals` rules out, computed from the leader's neighbours alone.
 
     >>> ruled_out([[300, 150], [90, 10]], [[300, 450], [210, 90]])
     array([[False,  True],
@@ -227,7 +227,7 @@ class Effects:
 def _ratios(
     s: Floats, f: Floats, s_a: float, f_a: float, kind: int, threshold: float, found: Floats
 ) -> None:
-    """Of arms with these counts: their means relative to the leader's, with intervals."""
+    """The means of arms with these counts relative to the leader's, with intervals."""
     for k in range(len(s)):
         s_b, f_b = float(s[k]), float(f[k])
         tried = s_b + f_b > 0.0 and s_a > 0.0
@@ -243,8 +243,9 @@ def effects(
 
     In a grid of rank one a level's effect doesn't depend on what the other sides show. It is
     estimated from the leader's neighbours, like the stopping rule: a level's upper end is at most 1
-    exactly if its neighbour of the leader is ruled out, at tolerance 0. Valid at any time, like
-    `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed design.)
+    exactly if the leader's neighbour with that level is ruled out, at tolerance 0. Valid at any
+    time, like `relative_intervals`. (`rank1.fit` estimates effects from all arms, for a fixed
+    design.)
 
     Parameters
     ----------
@@ -277,7 +278,7 @@ def effects(
 
 def _ends(won: Floats, lost: Floats, least: Floats, edge: float) -> Floats:
     """Where, between the mean and an edge of [0, 1], p loses `least` in log-likelihood."""
-    n = np.maximum(won + lost, 1e-9)  # of arms that weren't tried, too
+    n = np.maximum(won + lost, 1e-9)  # also works for untried arms
     inside, outside = won / n, np.full(len(n), edge)
     never = won if edge == 0.0 else lost  # if there are none, p may reach the edge
 

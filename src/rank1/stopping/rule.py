@@ -69,7 +69,7 @@ def leader_of(successes: Floats, failures: Floats) -> int:
 
 
 def compared(s: Floats, f: Floats, leader: int, grid: Grid) -> tuple[Ints, Floats, Floats, Ints]:
-    """The arms that a leader is compared with, their different counts, and which each has."""
+    """The arms to compare a leader with, their distinct counts, and the index of each arm's."""
     others = grid.neighbours(leader)
     return others, *distinct(s[others], f[others])
 
@@ -177,16 +177,19 @@ class Verdict:
             return "go on: nothing is reported yet"
         other = name(*self.weakest)
         if self.stop and self.tolerance == 0:
-            return f"stop: {leader} is best at {level}, as it beats {beaten}; closest is {other}"
+            best = f"{leader} is best at {level}, because it beats {beaten}"
+            return f"stop: {best}; the closest is {other}"
         if self.stop:
             return (
                 f"stop: {leader} is within the tolerance of {self.tolerance:g} of the best at "
-                f"{level}; closest is {other}"
+                f"{level}; the closest is {other}"
             )
         if self.tolerance == 0:
             question = f"{other} may still be better than {leader}"
         elif self.rank_one:
-            question = f"with {other} in sight, {leader} may still be {self.tolerance:g} too low"
+            question = (
+                f"{leader} may still be {self.tolerance:g} below the best, judging by {other}"
+            )
         else:
             question = f"{other} may still be {self.tolerance:g} better than {leader}"
         return f"go on: {question}: {odds_of(self.log_e, self.threshold)}"
@@ -259,7 +262,7 @@ def verdict(
     >>> from rank1 import stopping
     >>> successes, failures = [[300, 150], [90, 10]], [[300, 450], [210, 90]]
     >>> stopping.verdict(successes, failures).reason
-    'stop: (0, 0) is best at confidence 95%, as it beats every other pair of its row and column; closest is (1, 0)'
+    'stop: (0, 0) is best at confidence 95%, because it beats every other pair of its row and column; the closest is (1, 0)'
     >>> now = stopping.verdict([[30, 15], [9, 0]], [[30, 45], [21, 0]])
     >>> now.stop, now.weakest, round(now.log_e, 2), round(now.threshold, 2)
     (False, (1, 0), -2.55, 4.09)
@@ -270,7 +273,7 @@ def verdict(
 
     >>> won, lost = [[[90, 20], [25, 0]], [[30, 0], [0, 0]]], [[[60, 80], [75, 0]], [[70, 0], [0, 0]]]
     >>> stopping.verdict(won, lost).reason
-    'stop: (0, 0, 0) is best at confidence 95%, as it beats every arm that differs from it in one level; closest is (1, 0, 0)'
+    'stop: (0, 0, 0) is best at confidence 95%, because it beats every arm that differs from it in one level; the closest is (1, 0, 0)'
 
     References
     ----------

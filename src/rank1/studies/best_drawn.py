@@ -81,6 +81,7 @@ def best_drawn(state: StudyState, now: float) -> Best:
         interval=(float(lower[at]), float(upper[at])) if total else None,
         holdout=_holdout(look),
         version=look.live.number,
+        warnings=look.warnings() + _guardrails(look),
     )
 
 
@@ -104,6 +105,30 @@ def _equal_split(look: Look) -> float:
             weights = counts.reshape(look.live.design.sizes).sum(others)
         mean *= float(np.average(fit, weights=weights))
     return look.low + look.width * min(mean, 1.0)
+
+
+def _guardrails(look: Look) -> list[str]:
+    """The guardrails that look worse with the leader's levels than allowed, though not proven."""
+    found, rows = [], look.live.evidence.rows()
+    for metric, (name, rule) in enumerate(look.spec.guardrails.items(), 1):
+        own = rows[rows["metric"] == metric]
+        for side, base in enumerate(look.live.control() or ()):
+            at, leader = look.live.design.sides[side], look.leader[side]
+            levels = own["arm"] // at.stride % at.levels
+            some = [own[levels == level] for level in (leader, base)]
+            if base in (-1, leader) or not all(map(len, some)):
+                continue
+            worse, usual = (
+                float(np.average(each["value"], weights=each["count"])) for each in some
+            )
+            if worse > usual + rule["worse_by"]:
+                labels = list(look.state.labels.values())[side]
+                found.append(
+                    f"{name} is {worse:.1%} with {labels[leader]} and {usual:.1%} with "
+                    f"{labels[base]}, the control: worse by more than {rule['worse_by']:.1%}, "
+                    "though that isn't proven yet"
+                )
+    return found
 
 
 def _holdout(look: Look) -> dict[str, Any] | None:

@@ -77,7 +77,7 @@ class StudyFit:
     advice: str
 
     def __str__(self) -> str:
-        """The main facts in about ten lines."""
+        """The main facts in ten lines: of the deviations, what the advice leaves room for."""
         size = " × ".join(f"{len(names)} {side}" for side, names in self.sides.items())
         rewards = int(self.model.successes.sum() + self.model.failures.sum())
         lines = [f"Is the grid of rank one? {size}, {rewards:,} rewards"]
@@ -92,11 +92,12 @@ class StudyFit:
             ranked = sorted(zip(self.sides[side], factors, strict=True), key=lambda one: -one[1])
             shown = ", ".join(f"{name} {factor:.3g}" for name, factor in ranked[:6])
             lines.append(f"{side}: {shown}" + (", …" if len(ranked) > 6 else ""))
+        advice = textwrap.wrap(self.advice, 100)
         lines += [
             f"{_name(arm)}: mean {rate:.3g}, {fitted:.3g} would fit"
-            for arm, rate, fitted, _ in self.deviating[:2]
+            for arm, rate, fitted, _ in self.deviating[: max(0, min(2, 10 - len(lines + advice)))]
         ]
-        return "\n".join(lines + textwrap.wrap(self.advice, 100))
+        return "\n".join(lines + advice)
 
     def to_dict(self) -> dict[str, Any]:
         """The main facts as plain values, for JSON; of two sides, also as rows and columns."""

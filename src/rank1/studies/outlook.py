@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rank1 import checks, design
-from rank1.documents import Forecast, Personalised
+from rank1.documents import Forecast, Personalised, above
 from rank1.errors import InputError
 from rank1.studies import planning
 from rank1.studies.state import StudyState
@@ -26,6 +26,9 @@ def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
         raise InputError("by", by, f"another side than {side}")
     live, labels, segments = state.settled(), state.labels[side], state.labels[by]
     at, counts = (sides.index(side), sides.index(by)), live.evidence.counts()
+    if not counts.pulls.any():
+        statement = f"No answer about {side} by {by}: nothing is reported yet."
+        return Personalised(side, by, False, None, {}, [], {}, None, statement)
     told = live.kept_design(), live.versions, counts, *at
     found, gained = design.personalise(*told), design.gain(*told)
     common = labels[found.common]
@@ -35,7 +38,7 @@ def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
         statement = (
             f"It pays to choose {side} by {by}: no level is best in every {by}. "
             + "; ".join(f"{leaders[name]} leads in {name}" for name in speaking or leaders)
-            + f". The gain is about {percent(gained.estimate)}."
+            + f". The gain is about {percent(gained.estimate)}{above(state.spec.reward_range[0])}."
         )
     else:
         statement = (
@@ -60,12 +63,12 @@ def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) 
         per_day = checks.number("per_day", per_day, 0, 1e12, above=True)
     live, at = state.settled(), state.book.at[0]
     reports = int(at.evidence)
-    if reports == 0:
-        raise InputError("reports", 0, "at least 1 for a forecast", "nothing is reported yet")
     spread = float(at.squares / at.gained) if at.gained > 0 else 1.0
     seen = planning.totals(live, state.book)
-    if not seen.counts.any():
+    if not reports or not seen.counts.any():
         hint = "rewards count once the reward window of what was shown has passed"
+        if not reports:
+            hint = "nothing that the study drew itself is reported yet"
         raise InputError("reports", 0, "at least 1 for a forecast", hint)
     planned = planning.with_control(live, planning.plan(live), live.current)
     found = design.forecast(

@@ -17,7 +17,6 @@ from rank1.errors import (
     UnknownSuggestionError,
     shown,
 )
-from rank1.studies.drawing import shares_of
 from rank1.studies.events import HELD_OUT, Event, Kind, check_text, nonces
 from rank1.studies.revising import revise
 from rank1.studies.spec import Spec
@@ -25,57 +24,53 @@ from rank1.studies.state import Change, StudyState
 from rank1.studies.suggestions import (
     check_guardrails,
     check_reward,
+    check_same,
     exposed,
     guardrail_events,
+    guardrails_with,
     store_reports,
 )
 from rank1.studies.unit_of_work import UnitOfWork
 
-__all__ = ["no_shares", "take_records", "take_rewards"]
+__all__ = ["DrawnArms", "exposure", "is_name", "no_shares", "take_records", "take_rewards"]
+
+#: Versions of which the arms are kept, the last that came up: a client may use an older one.
+MAX_KNOWN = 16
 
 
 def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Recorded | Rank1Error]:
-    """Store what is new of these exposures. What is wrong with one is in its place.
+    """Store the new ones of these exposures; an answer for each, or the error that refused it.
 
-    Each is a unit, a version, its levels and, as far as there are any, a reward and guardrails.
+    Each is a unit, a version, its levels and optionally a reward, and guardrails with the reward.
     """
     if not work.spec.design:
         raise no_shares(work.study.name, work.spec)
     _add_new_levels(work, records)
-    arms, now = _Arms(work.state), work.now
-    shares = shares_of(work.state) if work.spec.holdout else {}
-    found = work.log.of_units(work.study.id, [each[0] for each in records if _is_name(each[0])])
-    rewards = _rewards(work, found)
+    arms, now = DrawnArms(work.spec, work.state, work.drawn), work.now
+    found = work.log.of_units(work.study.id, [each[0] for each in records if is_name(each[0])])
+    told = _told(work, found)
     answers: list[Recorded | Rank1Error] = []
     events: list[Event] = []
     later: list[tuple[int, tuple[Any, ...]]] = []  # rewards of what was recorded without
-    for (unit, version, levels, *rest), nonce in zip(records, nonces(len(records)), strict=True):
+    for item, nonce in zip(records, nonces(len(records)), strict=True):
         try:
-            check_text("unit", unit)
-            held = bool(shares) and held_out(shares, unit)
-            arm = arms.control(unit, levels) if held else arms.drawn(version, levels)
-            tag = HELD_OUT if held else version
-            reward, metrics = math.nan, {}
-            if rest and rest[0] is not None:
-                reward = check_reward(work.spec, rest[0])
-                metrics = check_guardrails(work.spec, rest[1] if len(rest) > 1 else None)
+            new, metrics = exposure(work.spec, arms, item, nonce, now)
+            unit, _, levels, *rest = item
+            arm, tag, reward = new.arm, new.tag, new.value
             one = found.get(unit)
             if one is None:
-                one = Event(Kind.RECORDED, arm, tag, 0, reward, nonce, None, 0, unit, at=now)
-                found[unit], rewards[unit] = one, reward
-                events.append(one)
+                found[unit], told[unit] = new, (reward, metrics)
+                events.append(new)
                 events += guardrail_events(arm, tag, metrics)
-                answers.append(_recorded(one, levels, reward, True))
+                answers.append(_recorded(new, levels, reward, True))
                 continue
             _check_same(work, one, arm, tag)
-            told = rewards[unit]
-            if not math.isnan(reward) and math.isnan(told):
-                later.append((len(answers), (unit, *rest)))
-                told = rewards[unit] = reward
-            if not math.isnan(reward) and told != reward:
-                problem = f"unit {shown(unit)} has the reward {told:g} already, got {reward:g}"
-                raise ConflictError(problem, unit=unit)
-            answers.append(_recorded(one, levels, told, False))
+            if not math.isnan(reward):
+                if math.isnan(told[unit][0]):
+                    later.append((len(answers), (unit, *rest)))
+                    told[unit] = reward, metrics
+                check_same(work.spec, "unit", unit, told[unit], (reward, metrics))
+            answers.append(_recorded(one, levels, told[unit][0], False))
         except Rank1Error as error:
             answers.append(error)
     if events:
@@ -88,6 +83,24 @@ def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Rec
     return answers
 
 
+def exposure(
+    spec: Spec, arms: DrawnArms, item: Sequence[Any], nonce: int, at: float = 0.0
+) -> tuple[Event, dict[int, float]]:
+    """The event of a record, and its guardrails; an error if something is wrong with it."""
+    unit, version, levels, *rest = item
+    check_text("unit", unit)
+    held = bool(spec.holdout) and held_out({"salt": spec.salt, "holdout": spec.holdout}, unit)
+    arm = arms.control(unit, levels) if held else arms.drawn(version, levels)
+    metrics = check_guardrails(spec, rest[1] if len(rest) > 1 else None)
+    reward = math.nan
+    if rest and rest[0] is not None:
+        reward = check_reward(spec, rest[0])
+    elif metrics:
+        raise InputError("guardrails", rest[1], "told with a reward, and there is none")
+    tag = HELD_OUT if held else int(version)
+    return Event(Kind.RECORDED, arm, tag, 0, reward, nonce, None, 0, unit, at=at), metrics
+
+
 def no_shares(name: str, spec: Spec) -> ConflictError:
     """The error for a study whose policy chooses the arms."""
     return ConflictError(
@@ -97,30 +110,41 @@ def no_shares(name: str, spec: Spec) -> ConflictError:
 
 
 def take_rewards(work: UnitOfWork, rewards: Sequence[Sequence[Any]]) -> list[Report | Rank1Error]:
-    """Store what is new of these rewards. What is wrong with one is in its place.
+    """Store the new ones of these rewards; an answer for each, or the error that refused it.
 
-    Each is a unit, its reward and, if there are any, guardrails.
+    Each is a unit, its reward and optionally guardrails.
     """
     if not rewards:
         return []
-    found = work.log.of_units(work.study.id, [each[0] for each in rewards if _is_name(each[0])])
+    found = work.log.of_units(work.study.id, [each[0] for each in rewards if is_name(each[0])])
     exposures: list[Any] = []
     for unit, *_ in rewards:
-        one = found.get(unit) if _is_name(unit) else None
+        one = found.get(unit) if is_name(unit) else None
         if one is None:
             problem = f"unit {shown(unit)} has no exposure in {work.study.name!r}"
             exposures.append(UnknownSuggestionError(problem, unit=unit))
         else:
             exposures.append(exposed(work, one))
-    return store_reports(work, rewards, exposures)
+    return store_reports(work, rewards, exposures, by="unit")
 
 
-class _Arms:
-    """The arms that versions draw, by their labels."""
+class DrawnArms:
+    """The arms that versions draw, by their labels.
 
-    def __init__(self, state: StudyState) -> None:
-        self._state, self._design = state, state.live
-        self._known: dict[int, list[tuple[str, dict[str, int]]]] = {}
+    Parameters
+    ----------
+    spec
+        The study's.
+    state
+        The study's, or None where only versions that are `known` are drawn by. Another thread may
+        be folding it.
+    known
+        By version, the sides with what each label adds to an arm's number. It is filled here, and
+        stays right: the shares of a version never change, and levels keep their numbers.
+    """
+
+    def __init__(self, spec: Spec, state: StudyState | None, known: dict[int, Any]) -> None:
+        self._spec, self._state, self._known = spec, state, known
 
     def drawn(self, version: Any, levels: Any) -> int:
         """The log's number of an arm that a version draws."""
@@ -128,37 +152,45 @@ class _Arms:
             known, arm = self._known[version], 0
             for side, numbers in known:
                 arm += numbers[levels[side]]
-            if len(levels) == len(known):
+            if len(levels) == len(known) and type(version) is int:  # True and 1.0 are keys, too
                 return arm
         except (KeyError, TypeError):
             pass
         return self._explained(version, levels)
 
     def _explained(self, version: Any, levels: Any) -> int:
-        """The same, or what is wrong."""
-        versions, state = self._design.versions, self._state
+        """The same for a version or a level that is new here, or what is wrong."""
+        state = self._there()
+        versions = state.live.versions
         number = checks.integer("version", version, 0)
         if number not in versions:
             raise InputError("version", number, f"one of the study's, 0 … {max(versions)}")
-        if number not in self._known:
-            self._known[number] = self._drawn_by(number)
-            return self.drawn(number, levels)
         sides = ", ".join(state.labels)
         if not isinstance(levels, Mapping):
             raise InputTypeError("levels", levels, f"a level of each of {sides}")
         if set(levels) != set(state.labels):
             raise InputError("levels", dict(levels), f"a level of each of {sides}")
-        for side, numbers in self._known[number]:
+        known = self._known.get(number)
+        if known is None or any(
+            len(numbers) != len(state.labels[side])
+            for side, numbers in known
+            if side in self._spec.given
+        ):
+            while len(self._known) >= MAX_KNOWN:
+                self._known.pop(next(iter(self._known)), None)
+            known = self._known[number] = self._drawn_by(number)
+        for side, numbers in known:
             if levels[side] not in numbers:
                 expected = f"one that version {number} draws: {', '.join(numbers)}"
                 raise InputError(f"levels.{side}", levels[side], expected)
-        return self.drawn(number, levels)
+        return sum(numbers[levels[side]] for side, numbers in known)
 
     def _drawn_by(self, number: int) -> list[tuple[str, dict[str, int]]]:
-        shares, state = self._design.versions[number].shares, self._state
+        state = self._there()
+        shares = state.live.versions[number].shares
         found = []
         for k, (side, labels) in enumerate(state.labels.items()):
-            stride, given = state.room.strides[k], side in state.spec.given
+            stride, given = state.room.strides[k], side in self._spec.given
             numbers = {
                 label: level * stride
                 for level, label in enumerate(labels)
@@ -169,22 +201,26 @@ class _Arms:
 
     def control(self, unit: str, levels: Any) -> int:
         """The log's number of the control, which a unit that is held out must show."""
-        control = self._state.spec.control or {}
+        state, control = self._there(), self._spec.control or {}
         expected = f"the control ({control}) for unit {shown(unit)}, which is held out"
         if not isinstance(levels, Mapping):
             raise InputTypeError("levels", levels, expected)
-        given = {side: levels.get(side) for side in self._state.spec.given}
+        given = {side: levels.get(side) for side in self._spec.given}
         for side, label in given.items():
-            if label not in self._state.labels[side]:
-                raise InputError(
-                    f"levels.{side}", label, f"among {shown(self._state.labels[side])}"
-                )
+            if label not in state.labels[side]:
+                raise InputError(f"levels.{side}", label, f"among {shown(state.labels[side])}")
         if dict(levels) != {**control, **given}:
             raise InputError("levels", dict(levels), expected)
-        return self._state.arm_of(levels)
+        return state.arm_of(levels)
+
+    def _there(self) -> StudyState:
+        if self._state is None:
+            raise LookupError
+        return self._state
 
 
-def _is_name(unit: Any) -> bool:
+def is_name(unit: Any) -> bool:
+    """Whether a unit can have an exposure."""
     return isinstance(unit, str) and unit != ""
 
 
@@ -226,15 +262,16 @@ def _recorded(event: Event, levels: Mapping[str, str], reward: float, new: bool)
     )
 
 
-def _rewards(work: UnitOfWork, found: Mapping[str, Event]) -> dict[str, float]:
-    """The rewards of exposures, NaN where there is none yet."""
-    rewards = {unit: event.value for unit, event in found.items()}
-    units = {
-        event.seq: unit
-        for unit, event in found.items()
-        if event.kind == Kind.RECORDED and math.isnan(event.value)
-    }
+def _told(
+    work: UnitOfWork, found: Mapping[str, Event]
+) -> dict[str, tuple[float, Mapping[int, float]]]:
+    """The reward of each exposure, NaN where there is none yet, and its guardrails."""
+    rewards = {unit: event for unit, event in found.items() if event.kind == Kind.RECORDED}
+    units = {event.seq: unit for unit, event in rewards.items() if math.isnan(event.value)}
     for outcome in work.log.outcomes(work.study.id, list(units)) if units else ():
         if outcome.kind == Kind.REPORTED:
-            rewards[units[outcome.suggestion]] = outcome.value
-    return rewards
+            rewards[units[outcome.suggestion]] = outcome
+    metrics: dict[int, dict[int, float]] = {}
+    if work.spec.guardrails and rewards:
+        metrics = guardrails_with(work, [event.seq for event in rewards.values()])
+    return {unit: (event.value, metrics.get(event.seq, {})) for unit, event in rewards.items()}

@@ -33,6 +33,7 @@ from rank1.studies.export import EXPORTED, event_lines, export_log, page_lines, 
 from rank1.studies.fitting import StudyFit, fit_of, read_material
 from rank1.studies.history import History, import_history
 from rank1.studies.outlook import forecast_of, personalise_of
+from rank1.studies.planning import is_due
 from rank1.studies.records import no_shares, take_records, take_rewards
 from rank1.studies.report import report_page
 from rank1.studies.spec import Spec, make_spec
@@ -167,7 +168,8 @@ class Study:
         seed
             Of the suggestions; default: random.
         reward_range
-            The lowest and the largest reward there can be.
+            The lowest and the largest reward there can be. Lifts compare rewards above the lowest:
+            in the range (100, 200), 150 is a lift of 25% over 140, as 50 is over 40.
         forgetting
             The half-life of what is learned, in reports, for traffic that drifts. For policies
             whose state is counts and sums. Such a study has no rule for when to stop.
@@ -175,7 +177,8 @@ class Study:
             1 to 16 sides instead of rows and columns: the names of the levels of each, as in
             `{"headline": ["A", "B"], "image": ["x", "y", "z"]}`.
         control
-            The level of each side that is shown today; lifts are over it. In a study that draws by
+            The level of each side that is shown today; lifts are over it. Given sides are left
+            out: their level comes with the visitor. In a study that draws by
             shares it keeps at least 5% of its side's traffic until the study may stop, even after
             it is refuted, so that the lift becomes known.
         floor
@@ -187,7 +190,8 @@ class Study:
             The part of the units that stay on the control for the whole study.
         min_lift
             The smallest lift that matters: 0.05 if differences below 5% don't. The study stops
-            sooner, with an arm that is within this of the best, on each side.
+            sooner, with an arm that is within this of the best, on each side. Like all lifts, it
+            is relative to rewards above the lowest of `reward_range`.
         given
             Sides whose level comes with the visitor, such as a segment: see `ask`.
         new_levels
@@ -349,9 +353,10 @@ class Study:
             retried.
         unit
             Whom the arm is for: a visitor, say. While its last suggestion waits for a reward,
-            the same unit is given the same suggestion; after that, a new one of the same arm, as
-            long as the arm lives. Only its first exposure counts. In a study that draws by shares,
-            its levels are those that `rank1.assign` gives.
+            the same unit is given the same suggestion (and ConflictError if it asks with other
+            levels of given sides); after that, a new one of the same arm, as long as the arm
+            lives. Only its first exposure counts. In a study that draws by shares, its levels are
+            those that `rank1.assign` gives.
         data
             A JSON object of at most 4 KB that is kept with each suggestion: its `data`, and in
             the export.
@@ -365,11 +370,11 @@ class Study:
         return made[0] if count is None else made
 
     def tell(self, id: str, reward: float, guardrails: Mapping[str, float] | None = None) -> Report:
-        """The reward of a suggestion has come in, and the guardrails that came with it.
+        """Report the reward of a suggestion, and the guardrails that came with it.
 
-        The same report again gives the same answer. Another reward for the same id is a
-        ConflictError and changes nothing. UnknownSuggestionError, OtherStudyError and
-        CancelledError say what else may be wrong with an id.
+        A duplicate gets the same answer. Another reward for the same id, or other or additional
+        guardrails, raise ConflictError and change nothing. UnknownSuggestionError,
+        OtherStudyError and CancelledError say what else may be wrong with an id.
         """
         return self.tell_many([(id, reward, guardrails)])[0]
 
@@ -417,9 +422,13 @@ class Study:
         >>> study.close()
         """
         self._needs_shares()
-        if not self.look(lambda state, log: state.design is not None and state.design.versions):
-            self.access.transact(lambda work: None)  # the first version begins
-        return self.look(lambda state, log: shares_of(state))
+        if self.access.compute(lambda state, now: is_due(state.live, state.book)):
+            try:
+                self.access.transact(lambda work: None)  # the next version begins
+            except StorageError:  # where nothing may be written, the current one goes on
+                if not self.access.compute(lambda state, now: state.live.versions):
+                    raise
+        return self.access.compute(lambda state, now: shares_of(state))
 
     def record(
         self,
@@ -445,7 +454,7 @@ class Study:
         reward
             None if it comes later: see `reward`.
         guardrails
-            Second metrics, told with the reward.
+            Second metrics. They are told with the reward, and refused without one.
         """
         answer = self.record_many([(unit, version, levels, reward, guardrails)])[0]
         if isinstance(answer, Rank1Error):
@@ -466,7 +475,7 @@ class Study:
     def reward(
         self, unit: str, reward: float, guardrails: Mapping[str, float] | None = None
     ) -> Report:
-        """The reward of a unit's exposure has come in."""
+        """Report the reward of a unit's exposure, and its guardrails; duplicates as in `tell`."""
         answer = self.reward_many([(unit, reward, guardrails)])[0]
         if isinstance(answer, Rank1Error):
             raise answer
@@ -546,7 +555,7 @@ class Study:
             self.access.forget()
 
     def archive(self) -> None:
-        """Hide the study from lists. It stays as it is, and is opened by its name."""
+        """Hide the study from lists. It still gives suggestions and takes reports: see `retire`."""
         self.access.transact(lambda work: work.log.archive(work.study.id))
 
     def unarchive(self) -> None:
@@ -759,7 +768,10 @@ class Study:
         self.access.storage.backup(path)
 
     def close(self) -> None:
-        """Keep a snapshot if much has happened since the last, and close the storage."""
+        """Keep a snapshot if much has happened since the last, and close the storage.
+
+        A call after that opens the storage again.
+        """
         self.access.close()
 
     def __enter__(self) -> Self:

@@ -30,6 +30,7 @@ from rank1.studies.events import (
     Kind,
     check_text,
     data_text,
+    late_report,
     nonces,
     read_data,
     read_id,
@@ -44,8 +45,10 @@ __all__ = [
     "cancel",
     "check_guardrails",
     "check_reward",
+    "check_same",
     "exposed",
     "guardrail_events",
+    "guardrails_with",
     "key_used",
     "store_reports",
     "suggest",
@@ -92,6 +95,7 @@ def suggest(
     if last is not None:
         became = {each.kind for each in log.outcomes(study, [last.seq])}
         if last.kind == Kind.SUGGESTED and not became and key is None:
+            _check_given(state.named(last.arm), levels, unit)
             return [_suggestion(work, last)]
         if Kind.CANCELLED in became and last.tag != REPEAT:
             last = None  # it was never shown
@@ -120,6 +124,16 @@ def suggest(
     return [
         _suggestion(work, each._replace(seq=seq, at=at)) for seq, each in enumerate(events, first)
     ]
+
+
+def _check_given(pending: Mapping[str, str], given: Mapping[str, str], unit: str | None) -> None:
+    """Raise ConflictError if a unit's pending suggestion is for other levels of given sides."""
+    before = {side: pending[side] for side in given}
+    if before != given:
+        raise ConflictError(
+            f"unit {shown(unit)} has a pending suggestion for {before}, got {dict(given)}",
+            "report or cancel that one first", unit=unit,
+        )  # fmt: skip
 
 
 def _suggestion(work: UnitOfWork, event: Event) -> Suggestion:
@@ -168,9 +182,9 @@ def check_guardrails(spec: Spec, told: Any) -> dict[int, float]:
 def take_reports(
     work: UnitOfWork, reports: Sequence[Sequence[Any]], key: str | None = None
 ) -> list[Report | Rank1Error]:
-    """Store what is new of these reports. What is wrong with one is in its place.
+    """Store the new ones of these reports; an answer for each, or the error that refused it.
 
-    Each is an id, its reward and, if there are any, the guardrails that came with it.
+    Each is an id, its reward and optionally the guardrails that came with it.
     """
     found: list[_Asked | Rank1Error] = []
     for text, *_ in reports:
@@ -186,11 +200,12 @@ def store_reports(
     reports: Sequence[Sequence[Any]],
     found: Sequence[_Asked | Rank1Error],
     key: str | None = None,
+    by: str = "suggestion",
 ) -> list[Report | Rank1Error]:
-    """The same, of exposures that were found already."""
+    """Store reports of exposures that were found already; `by` says what each is named by."""
     before = {each.suggestion for each in under_key(work, key, Kind.REPORTED)}
     answers: list[Report | Rank1Error] = []
-    fresh: dict[int, Report] = {}  # by suggestion
+    fresh: dict[int, tuple[Report, Mapping[int, float]]] = {}  # by suggestion
     events: list[Event] = []
     named: set[int] = set()
     some, now = nonces(len(reports)), work.now
@@ -201,25 +216,25 @@ def store_reports(
             if isinstance(asked, Rank1Error):
                 raise asked
             named.add(asked.seq)
-            answer = fresh.get(asked.seq)
+            answer, stored = fresh.get(asked.seq, (None, metrics))
             if answer is None:
-                late = _became(work, asked, text)
+                late = _became(work, asked, text, by)
                 if isinstance(late, Event):
                     answer = _report(work, asked, late.value, late.at, late.tag != 0)
+                    stored = guardrails_with(work, [late.seq])[late.seq] if metrics else {}
                 else:
-                    answer = fresh[asked.seq] = _report(work, asked, reward, now, late)
-                    # What is gone from the table is known by its report alone.
-                    tag = min(asked.tag, 1) if late and asked.tag <= REPEAT else int(late)
+                    answer = _report(work, asked, reward, now, late)
+                    fresh[asked.seq] = answer, metrics
+                    tag, metric = late_report(asked.tag) if late else (0, 0)
+                    metric = metric if work.spec.design else 0
                     events.append(
                         Event(
                             Kind.REPORTED, arm=asked.arm, tag=tag, suggestion=asked.seq,
-                            value=reward, nonce=nonce, key=key, position=len(events),
+                            value=reward, nonce=nonce, key=key, position=len(events), metric=metric,
                         )
                     )  # fmt: skip
                     events += guardrail_events(asked.arm, asked.tag, metrics)
-            if answer.reward != reward:
-                problem = f"{text!r} has the reward {answer.reward:g} already, got {reward:g}"
-                raise ConflictError(f"suggestion {problem}", id=text)
+            check_same(work.spec, by, text, (answer.reward, stored), (reward, metrics))
             answers.append(answer)
         except StorageError:  # which is none of this report alone
             raise
@@ -233,11 +248,51 @@ def store_reports(
 
 
 def guardrail_events(arm: int, tag: int, metrics: Mapping[int, float]) -> list[Event]:
-    """What is stored of the metrics that came with a reward."""
+    """The events of the metrics that came with a reward: they stand right behind its own."""
     return [
         Event(Kind.GUARDRAIL, arm=arm, tag=tag, value=value, metric=metric)
         for metric, value in metrics.items()
     ]
+
+
+def guardrails_with(work: UnitOfWork, rewards: Sequence[int]) -> dict[int, dict[int, float]]:
+    """The metrics that are stored with rewards, by the seq of the event that has the reward."""
+    behind = range(1, len(work.spec.guardrails) + 1)
+    events = work.log.events(work.study.id, [seq + k for seq in rewards for k in behind])
+    at = {event.seq: event for event in events if event.kind == Kind.GUARDRAIL}
+    found: dict[int, dict[int, float]] = {seq: {} for seq in rewards}
+    for seq, metrics in found.items():
+        for k in behind:
+            if seq + k not in at:
+                break
+            metrics[at[seq + k].metric] = at[seq + k].value
+    return found
+
+
+def check_same(
+    spec: Spec,
+    by: str,
+    name: str,
+    stored: tuple[float, Mapping[int, float]],
+    told: tuple[float, Mapping[int, float]],
+) -> None:
+    """Raise ConflictError if a report says something else than the one that is stored.
+
+    A reward comes with its guardrails. Those that a duplicate leaves out are not compared.
+    """
+    facts = {"id" if by == "suggestion" else by: name}
+    (before, kept), (reward, metrics) = stored, told
+    if before != reward:
+        problem = f"{by} {shown(name)} has the reward {before:g} already, got {reward:g}"
+        raise ConflictError(problem, **facts)
+    for metric, value in metrics.items():
+        if kept.get(metric) != value:
+            label = list(spec.guardrails)[metric - 1]
+            has = f"{label} = {kept[metric]:g}" if metric in kept else f"a reward without {label}"
+            raise ConflictError(
+                f"{by} {shown(name)} has {has} already, got {label} = {value:g}",
+                "guardrails are told with the reward, once", **facts,
+            )  # fmt: skip
 
 
 class _Asked(NamedTuple):
@@ -284,7 +339,7 @@ def exposed(work: UnitOfWork, event: Event) -> _Asked:
     return _Asked(event.seq, event.nonce, event.arm, event.tag, status, report)
 
 
-def _became(work: UnitOfWork, asked: _Asked, text: str) -> Event | bool:
+def _became(work: UnitOfWork, asked: _Asked, text: str, by: str = "suggestion") -> Event | bool:
     """The report of a suggestion; without one, whether it is expired. CancelledError."""
     if asked.report is not None:
         return asked.report
@@ -292,9 +347,8 @@ def _became(work: UnitOfWork, asked: _Asked, text: str) -> Event | bool:
         return asked.status == fold.WAITING
     became = {each.kind: each for each in work.log.outcomes(work.study.id, [asked.seq])}
     if Kind.CANCELLED in became:
-        raise CancelledError(
-            f"suggestion {text!r} was cancelled: nothing can be reported of it", id=text
-        )
+        whose = "suggestion" if by == "suggestion" else f"the suggestion of {by}"
+        raise CancelledError(f"{whose} {text!r} was cancelled: it can't have a reward", id=text)
     return became.get(Kind.REPORTED, Kind.EXPIRED in became)
 
 

@@ -98,7 +98,7 @@ def weakest_models(
 def search(
     problem: RankOne, c: Floats, starts: int, rng: np.random.Generator
 ) -> list[tuple[float, Model]]:
-    """`weakest_models` without its checks. A model is one vector here, side by side."""
+    """`weakest_models` without its checks. A model is one vector here, all sides joined."""
     sizes = problem.grid.sizes
     offsets = np.cumsum([0, *sizes[:-1]])
     now = np.concatenate(problem.factors)

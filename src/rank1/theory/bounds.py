@@ -75,12 +75,7 @@ def upper_bound(problem: Problem, n: int) -> float:
 
 
 def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
-    """Theorem 1 with its two sums separated.
-
-    Parameters
-    ----------
-    problem, n
-        As for `upper_bound`.
+    """`upper_bound` with its two sums separated.
 
     Examples
     --------
@@ -89,11 +84,6 @@ def upper_bound_terms(problem: Problem, n: int) -> UpperBound:
     >>> terms = theory.upper_bound_terms(rank1.spike(4, 2, 0.7, 0.7, 0.2, 0.2), n=1000)
     >>> round(terms.rows, 1), round(terms.columns, 1), terms.constant
     (94313.9, 47156.9, 18.0)
-
-    References
-    ----------
-    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorem 1.
-    https://arxiv.org/abs/1608.03023
     """
     checked(problem)
     n = checks.integer("n", n, 1)
@@ -139,11 +129,12 @@ class LowerBound(NamedTuple):
 
 
 def lower_bound(problem: Problem) -> float:
-    """Theorems 2 and 3: the slope in log n of a uniformly efficient algorithm's smallest regret.
+    """Theorems 2 and 3: a lower bound on regret, as a factor of log n.
 
-    The sum, over the other pairs of the best row and the best column, of gap/d(mean, best mean),
-    where d is the Bernoulli divergence for Bernoulli problems (Theorem 2) and (p − q)²/(2σ²) for
-    Gaussian ones (Theorem 3). The statement is about n → ∞; at a given n, regret may lie below it.
+    It holds for every uniformly efficient algorithm, for n → ∞; at a given n, regret may lie below
+    it. The factor is the sum of gap/d(mean, best mean) over the other pairs of the best row and the
+    best column, where d is the Bernoulli divergence for Bernoulli problems (Theorem 2) and
+    (p − q)²/(2σ²) for Gaussian ones (Theorem 3).
 
     Parameters
     ----------
@@ -170,12 +161,7 @@ def lower_bound(problem: Problem) -> float:
 
 
 def lower_bound_terms(problem: Problem) -> LowerBound:
-    """Theorem 2 or 3 with its two sums separated.
-
-    Parameters
-    ----------
-    problem
-        As for `lower_bound`.
+    """`lower_bound` with its two sums separated.
 
     Examples
     --------
@@ -184,11 +170,6 @@ def lower_bound_terms(problem: Problem) -> LowerBound:
     >>> terms = theory.lower_bound_terms(rank1.Gaussian([0.75, 0.5], [1.0, 0.5], sigma=0.5))
     >>> terms.rows, round(terms.columns, 4)
     (2.0, 1.3333)
-
-    References
-    ----------
-    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, Theorems 2 and 3.
-    https://arxiv.org/abs/1608.03023
     """
     sides = cross(problem)
     _require_two_sides(problem, _theorem(problem))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rank1.counts import two_sides
 from rank1.errors import InputTypeError
+from rank1.grid import two_sides
 from rank1.problems import Problem, RankOne
 from rank1.problems.base import Floats
 from rank1.problems.rank_one import gaps_of, smallest_positive

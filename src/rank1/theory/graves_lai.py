@@ -4,8 +4,7 @@ How little exploration can distinguish a problem (ū, v̄) from every model (ū'
 pair? Playing each pair c[i, j]·log n times costs Σ gap·c·log n, and must achieve
 Σ d(ūᵢv̄ⱼ, ū'ᵢv̄'ⱼ)·c ≥ 1 for each model in B(ū, v̄). The smallest cost is f. The paper relaxes B
 to the models in which a single row or column changes; that gives f′, whose solution is Theorem 2
-(and 3).
-All of this carries over to more sides, where the solution is `unimodal_bound`.
+(and 3). All of this carries over to more sides, where the solution is `unimodal_bound`.
 
 Any finite set of models gives a linear programme with fewer constraints than f, hence a value of at
 most f. The guarantee of `graves_lai` relies on this.

@@ -62,7 +62,7 @@ def test_never_overwrites_real_data(folder: Path, left: str) -> None:
     for name in {"users.dat", "movies.dat", "ratings.dat"} - {left}:
         (folder / name).unlink()
     before = (folder / left).read_bytes()
-    with pytest.raises(InputError, match=r"directory must be without other data .* name another"):
+    with pytest.raises(InputError, match=r"directory must be without data other .* choose another"):
         stand_in(folder)
     assert (folder / left).read_bytes() == before
     assert [file.name for file in folder.iterdir()] == [left]

@@ -561,7 +561,7 @@ def test_lookups_go_through_indices(tmp_path: Path) -> None:
     key = "PRIMARY KEY (study=?"
     lookups: list[tuple[Callable[[Explaining], object], str]] = [
         (lambda log: log.page(1, 2, 3), f"{key} AND seq>?"),
-        (lambda log: log.page(1, 9, 3, newest=True), f"{key} AND seq<?"),
+        (lambda log: log.page(1, 9, 3, newest=True), f"{key} AND seq>? AND seq<?"),
         (lambda log: log.events(1, [2, 3]), f"{key} AND seq=?"),
         (lambda log: log.outcomes(1, [2, 3]), "rank1_outcomes (study=? AND suggestion=?"),
         (lambda log: log.with_key(1, "k"), "rank1_keys (study=? AND key=?"),

@@ -1,4 +1,4 @@
-"""Low-rank completion: fill in a matrix of which only some entries were seen."""
+"""Low-rank completion: fill in a matrix of which only some entries are known."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Low-rank completion by alternating least squares, accelerated by limited-memory BFGS.
 
-With X given, the best Y of Σ (X·Yᵀ − M)² is a small least-squares problem a column. So the sum of
-squares is a function of X alone. A step of alternating least squares, X moved to the best for that
-Y, is Newton's but for what Y would do meanwhile: this is the part that BFGS learns on the way.
+Given X, the best Y for Σ (X·Yᵀ − M)² solves a small least-squares problem per column. So the sum of
+squares is a function of X alone. A step of alternating least squares, which moves X to the best for
+that Y, is Newton's step except for the reaction of Y: BFGS learns that part on the way.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from rank1.paper.completion.entries import Entries, Fit, at_rest
 __all__ = ["alternate"]
 
 Floats = NDArray[np.float64]
-#: Steps, and how much the gradient changed along each.
+#: Steps, and the change of the gradient along each.
 Memory = deque[tuple[Floats, Floats]]
 
-#: A penalty the size of rounding. Of all that fits alike, it picks what is small.
+#: A penalty the size of rounding: among equally good fits, it picks a small one.
 LEAST = 1e-12
-#: How many steps are remembered.
+#: The number of steps to remember.
 MEMORY = 10
-#: A step must bring this part of what its slope promises, or is halved; and how often at most.
+#: A step must achieve this fraction of what its slope promises, or it is halved; how often at most.
 PART, HALVINGS = 1e-4, 10
 
 
 class _Point(NamedTuple):
-    """X with the best Y for it: X·S·Yᵀ, Y orthonormal."""
+    """X with the best Y for it: X·S·Yᵀ, with orthonormal Y."""
 
     X: Floats
     S: Floats
     Y: Floats
     #: Root mean square over the entries.
     residual: float
-    #: Half of the sum of squares with the penalty, and how it changes with X.
+    #: Half of the sum of squares with the penalty, and its gradient in X.
     half: float
     by_X: Floats
     #: As in `Fit`.
@@ -58,11 +58,11 @@ def alternate(
         new = _shortened(entries, at, _step(entries, at, memory, penalty), penalty)
         if new is None:
             if not memory:
-                break  # a plain step of least squares fails by rounding alone
+                break  # a plain step of least squares fails only due to rounding
             memory.clear()
             continue
         s, y = new.X - at.X, new.by_X - at.by_X
-        if np.vdot(s, y) > 0:  # else it says nothing of the curvature at a minimum
+        if np.vdot(s, y) > 0:  # otherwise it says nothing about the curvature at a minimum
             memory.append((s, y))
         at = new
         residuals.append(at.residual)
@@ -77,14 +77,14 @@ def _point(entries: Entries, X: Floats, penalty: float) -> _Point:
     residual, RY, _ = entries.residual(X, S, Y)
     XS = X @ S
     half = (entries.count * residual**2 + penalty * float(np.vdot(XS, XS))) / 2
-    # Y is the best for X, so that all of the gradient is by X.
+    # Y is the best for X, so the gradient is entirely in X.
     E = RY + penalty * XS
     gradient = float(np.linalg.norm(E)) / math.sqrt(2 * half) if half > 0 else 0.0
     return _Point(X, S, Y, residual, half, E @ T, gradient)
 
 
 def _step(entries: Entries, at: _Point, memory: Memory, penalty: float) -> Floats:
-    """Minus the gradient times BFGS's inverse Hessian, which begins at that of least squares."""
+    """Minus the gradient times BFGS's inverse Hessian, which starts at that of least squares."""
     q = -at.by_X
     parts = []
     for s, y in reversed(memory):
@@ -97,13 +97,13 @@ def _step(entries: Entries, at: _Point, memory: Memory, penalty: float) -> Float
 
 
 def _shortened(entries: Entries, at: _Point, step: Floats, penalty: float) -> _Point | None:
-    """Where the step leads, halved until it brings enough; None if it never does."""
+    """The point that the step leads to, halved until it achieves enough; None if it never does."""
     promised = float(np.vdot(at.by_X, step))
     if promised >= 0:
         return None
     for k in range(HALVINGS):
         new = _point(entries, at.X + step / 2**k, penalty)
-        # Near the end the difference drowns in rounding; the gradient is exact for longer.
+        # Near the end the difference is lost in rounding; the gradient stays exact for longer.
         if new.half <= at.half * (1 + 1e-14) + PART * promised / 2**k:
             return new
     return None

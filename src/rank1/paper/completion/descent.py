@@ -13,15 +13,15 @@ __all__ = ["descend"]
 
 Floats = NDArray[np.float64]
 
-#: The longest step tried. The authors' program halves from 0.1; this lies on the same grid of
-#: steps, four doublings up, since small matrices need longer ones.
+#: The longest step to try. The authors' program halves from 0.1; this lies on the same grid of
+#: steps, four doublings up, since small matrices need longer steps.
 LONGEST_STEP = 1.6
 
 
 def descend(entries: Entries, X: Floats, Y: Floats, iterations: int, tolerance: float) -> Fit:
     """Minimise the sum of squares, from the column spaces X and Y."""
     n, m = entries.M.shape
-    # The authors' units, in which their steps are meant: XᵀX = n, YᵀY = m.
+    # The authors' units, on which their steps depend: XᵀX = n, YᵀY = m.
     X, Y = X * math.sqrt(n), Y * math.sqrt(m)
     residuals: list[float] = []
     while True:
@@ -35,18 +35,18 @@ def descend(entries: Entries, X: Floats, Y: Floats, iterations: int, tolerance: 
         if converged or len(residuals) > iterations:
             X, S, Y = X / math.sqrt(n), S * math.sqrt(n * m), Y / math.sqrt(m)
             return Fit(X, S, Y, residuals, gradient, converged)
-        # S is the best, so XᵀRY = 0: the gradients have no part within the subspaces to take off.
+        # S is the best, so XᵀRY = 0: the gradients have no part within the subspaces to remove.
         W, Z = RY @ S.T, RTX @ S
         step = _step(*entries.quartic(X, S, Y, -W, -Z), float(np.vdot(W, W) + np.vdot(Z, Z)))
-        # Back onto the manifolds. Another basis of the same subspace is as good: S follows.
+        # Back onto the manifolds. Any basis of the same subspace works: S adapts.
         X = np.linalg.qr(X - step * W)[0] * math.sqrt(n)
         Y = np.linalg.qr(Y - step * Z)[0] * math.sqrt(m)
 
 
 def _step(c2: float, c3: float, c4: float, slope: float) -> float:
-    """The longest step on the grid that brings at least half of what the slope promises.
+    """The longest step on the grid that achieves at least half of what the slope promises.
 
-    Written without the residual itself, which would drown the difference near the end.
+    Written without the residual itself, in which the difference would be lost near the end.
     """
     t = LONGEST_STEP
     while ((c4 * t + c3) * t + c2) * t > slope / 2:

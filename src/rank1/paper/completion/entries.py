@@ -1,4 +1,4 @@
-"""Sums over the entries seen of a matrix: what fitting a low rank needs of its data."""
+"""Sums over the known entries of a matrix, for fitting a low rank."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["Entries", "Fit", "at_rest"]
 
 Floats = NDArray[np.float64]
 
-#: Numbers in a block of rows: a block and what is computed from it stay in a core's cache.
+#: Numbers in a block of rows: a block and what is computed from it fit in a core's cache.
 BLOCK = 2**17
-#: What is added to sums of squares, as a part of them, so that too few entries leave nothing
-#: undetermined: of what fits alike, the small one is taken.
+#: Added to sums of squares, as a fraction of them, so that too few entries leave nothing
+#: undetermined: among equally good solutions, the small one is chosen.
 RIDGE = 1e-14
 
 
 class Fit(NamedTuple):
-    """X·S·Yᵀ, X and Y orthonormal, and how it was come by; see `Completion`."""
+    """X·S·Yᵀ, with orthonormal X and Y, and how it was found; see `Completion`."""
 
     X: Floats
     S: Floats
@@ -30,7 +30,7 @@ class Fit(NamedTuple):
     converged: bool
 
     def turned(self) -> Fit:
-        """The same of the transposed matrix."""
+        """The same for the transposed matrix."""
         return self._replace(X=self.Y, S=self.S.T, Y=self.X)
 
 
@@ -40,17 +40,17 @@ def at_rest(residual: float, gradient: float, rank: int, tolerance: float) -> bo
 
 
 class Entries:
-    """The entries seen of a matrix M, and sums over them for M ≈ X·S·Yᵀ.
+    """The known entries of a matrix M, and sums over them for M ≈ X·S·Yᵀ.
 
-    They are kept as a full matrix and a mask of zeros and ones. On a grid of which a third was
-    seen, full products times the mask take a quarter of the time of sums over a list of entries.
+    They are stored as a full matrix and a mask of zeros and ones. On a grid of which a third is
+    known, full products times the mask take a quarter of the time of sums over a list of entries.
 
     Parameters
     ----------
     M
-        n×m with zeros where nothing was seen.
+        n×m with zeros for unknown entries.
     mask
-        Where something was seen.
+        Which entries are known.
     """
 
     def __init__(self, M: Floats, mask: NDArray[np.bool_]) -> None:
@@ -60,14 +60,14 @@ class Entries:
         n, m = M.shape
         size = min(n, max(1, BLOCK // m))
         self.blocks = [slice(start, min(n, start + size)) for start in range(0, n, size)]
-        # Fresh memory for each product would cost more than the product.
+        # Allocating memory for each product would cost more than the product.
         self.R = np.empty((n, m))
         self.R1, self.R2 = np.empty((size, m)), np.empty((size, m))
 
     def best_S(self, X: Floats, Y: Floats) -> Floats:
-        """The S of the smallest residual for given X and Y: r² normal equations.
+        """The S with the smallest residual for given X and Y, from r² normal equations.
 
-        Their matrix is Σ x[i,a]·x[i,b]·y[j,c]·y[j,d] over the entries (i, j) seen. Only r(r+1)/2
+        Their matrix is Σ x[i,a]·x[i,b]·y[j,c]·y[j,d] over the known entries (i, j). Only r(r+1)/2
         products differ on each side, and two matrix products give all the sums.
         """
         r = X.shape[1]
@@ -79,18 +79,18 @@ class Entries:
         return S.astype(np.float64, copy=False).reshape(r, r)
 
     def best_Y(self, X: Floats, penalty: float) -> Floats:
-        """The Y of the smallest sum of squares for X·Yᵀ, plus penalty·‖X·Yᵀ‖²."""
+        """The Y with the smallest sum of squares for X·Yᵀ, plus penalty·‖X·Yᵀ‖²."""
         return _by_line(X, self.seen.T, self.M.T @ X, penalty)
 
     def towards_best_X(self, Y: Floats, G: Floats, penalty: float) -> Floats:
-        """G through the inverse Hessian by X: from the gradient it makes the step to the best X."""
+        """G times the inverse Hessian in X: turns the gradient into the step to the best X."""
         return _by_line(Y, self.seen, G, penalty)
 
     def residual(self, X: Floats, S: Floats, Y: Floats) -> tuple[float, Floats, Floats]:
         """The root mean square residual, and R·Y and Rᵀ·X with the residuals R = X·S·Yᵀ − M.
 
-        Times Sᵀ and S these are the gradients of half the sum of squares. The residuals stay in
-        `R` for `quartic`.
+        Times Sᵀ and S these are the gradients of half the sum of squares. `quartic` reuses the
+        residuals, which stay in `R`.
         """
         XS, YT = X @ S, np.ascontiguousarray(Y.T)
         RY, XTR = np.empty(X.shape), np.zeros(YT.shape)
@@ -108,9 +108,9 @@ class Entries:
     def quartic(
         self, X: Floats, S: Floats, Y: Floats, W: Floats, Z: Floats
     ) -> tuple[float, float, float]:
-        """How half the sum of squares changes along (X + tW)·S·(Y + tZ)ᵀ.
+        """The change of half the sum of squares along (X + tW)·S·(Y + tZ)ᵀ.
 
-        It is a quartic in t; these are the factors of t², t³ and t⁴. With them a step can be
+        It is a quartic in t; these are the coefficients of t², t³ and t⁴. With them a step can be
         judged without another pass over the entries.
         """
         WS = W @ S
@@ -132,7 +132,7 @@ class Entries:
 
 
 def _products(r: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """The r(r+1)/2 products of two of r columns: their places, and r×r which is which."""
+    """The r(r+1)/2 products of two of r columns: their indices, and an r×r table of them."""
     a, b = np.triu_indices(r)
     pair = np.empty((r, r), dtype=np.intp)
     pair[a, b] = pair[b, a] = np.arange(len(a))
@@ -142,7 +142,7 @@ def _products(r: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.in
 def _by_line(X: Floats, seen: Floats, B: Floats, penalty: float) -> Floats:
     """The solutions of r normal equations for each row of `seen`, with a row of B on the right.
 
-    Their matrix is Σ x[i,a]·x[i,b] over what the row has seen; one matrix product gives them all.
+    Their matrix is Σ x[i,a]·x[i,b] over the row's known entries; one matrix product gives them all.
     """
     r = X.shape[1]
     a, b, pair = _products(r)

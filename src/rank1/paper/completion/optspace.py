@@ -20,37 +20,37 @@ from rank1.paper.completion.rank import VALUES, Bools, Floats, from_values, lead
 __all__ = ["Completion", "optspace"]
 
 METHODS = ("descent", "alternating")
-#: Of "alternating": small against the entries of a line, large enough for a minimum.
+#: For "alternating": small against the entries of a line, large enough to have a minimum.
 PENALTY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """A completed matrix as factors, with how it was come by."""
+    """A completed matrix as factors, and how it was found."""
 
-    #: K×rank and L×rank, orthonormal columns. A line without any entry is NaN.
+    #: K×rank and L×rank, with orthonormal columns. A line without any entry is NaN.
     U: Floats
     V: Floats
-    #: Of the completed matrix, largest first.
+    #: The singular values of the completed matrix, largest first.
     singular_values: Floats
     rank: int
     #: Whether the rank was guessed from the data.
     rank_guessed: bool
-    #: Entries that were seen.
+    #: The number of known entries.
     entries: int
-    #: Root mean square of completed less seen entries: at the start and after every iteration.
+    #: Root mean square of completed minus known entries: at the start and after every iteration.
     residuals: Floats
-    #: The gradient at the end against the residuals: 0 at a minimum, at most 1; see `optspace`.
+    #: The gradient at the end relative to the residuals: 0 at a minimum, at most 1; see `optspace`.
     gradient: float
     #: Whether the gradient or the residuals became small; otherwise the iterations ran out.
     converged: bool
     method: str
-    #: What the completed matrix's size costs, see `optspace`; 0 in the descent.
+    #: The penalty on the size of the completed matrix, see `optspace`; 0 for the descent.
     penalty: float
 
     @property
     def iterations(self) -> int:
-        """Steps that were taken."""
+        """The number of steps taken."""
         return len(self.residuals) - 1
 
     @cached_property
@@ -89,32 +89,32 @@ def optspace(
 ) -> Completion:
     """Complete a matrix of low rank from some of its entries, exact or noisy.
 
-    Minimises Σ ((X·S·Yᵀ)ᵢⱼ − Mᵢⱼ)² over the entries seen: overfull lines are trimmed, the best
+    Minimises Σ ((X·S·Yᵀ)ᵢⱼ − Mᵢⱼ)² over the known entries: overfull lines are trimmed, the best
     approximation of the given rank gives the first column spaces X and Y, then each iteration
     moves these on their Grassmann manifolds and solves for S exactly.
 
     Parameters
     ----------
     matrix
-        K×L numbers, NaN where one is missing.
+        K×L numbers, NaN for missing ones.
     rank
-        Of the completed matrix; by default it is guessed, see `guess_rank`.
+        The rank of the completed matrix; default: guessed, see `guess_rank`.
     iterations
-        Steps at most. Each costs a few passes over the full matrix, and rank⁶ for S.
+        The largest number of steps. Each costs a few passes over the full matrix, and rank⁶ for S.
     tolerance
         A completion has converged once the residuals R are this small against the entries, or the
         gradient against the residuals: ‖R·V‖² + ‖Rᵀ·U‖² ≤ tolerance²·‖R‖², where U and V are
         orthonormal bases of the column spaces. The ratio is the cosine of the angle between the
         residuals and all directions in which a matrix of this rank can move, so it has no unit.
     method
-        "descent": against the gradient, as the authors' program does. "alternating": alternating
-        least squares accelerated by limited-memory BFGS, which converges in tens to hundreds of
+        "descent": gradient descent, as in the authors' program. "alternating": alternating least
+        squares accelerated by limited-memory BFGS, which converges in tens to hundreds of
         iterations where the descent takes many thousands.
     penalty
-        Of "alternating" only: penalty·‖X·S·Yᵀ‖² is added to the sum of squares (and enters
-        residuals and gradient in the definition of `tolerance`), as if every cell had been seen to
-        be zero with this weight; 0.001 by default. With 0 the sum of squares often has no minimum:
-        lines with few entries run off to ever larger values.
+        For "alternating" only: penalty·‖X·S·Yᵀ‖² is added to the sum of squares (and to residuals
+        and gradient in the definition of `tolerance`), as if every cell had been observed to be
+        zero with this weight; default: 0.001. With 0 the sum of squares often has no minimum:
+        lines with few entries diverge to ever larger values.
 
     Returns
     -------
@@ -123,14 +123,14 @@ def optspace(
 
     Notes
     -----
-    Ratings are noisy and the descent is slow along weak directions, so that 50 iterations, the
-    number in the authors' program, leave it far from rest. That is as much a feature: stopping
-    early keeps the weak directions from fitting noise.
+    Ratings are noisy and the descent is slow along weak directions, so 50 iterations, as in the
+    authors' program, leave it far from a minimum. That is also a feature: stopping early keeps the
+    weak directions from fitting noise.
 
-    The paper's trimming sets overfull lines to zero, the authors' program drops entries of theirs
-    at random until twice the average is left. Here they are weighted down to that, which agrees
-    with the program on average and is the same each time. The guess of the rank and the descent
-    use all entries. As in the program, the paper's penalty on uneven rows is left out.
+    The paper's trimming sets overfull lines to zero; the authors' program drops random entries of
+    these lines until twice the average is left. Here they are weighted down to that, which agrees
+    with the program on average and is deterministic. The guess of the rank and the descent use all
+    entries. As in the program, the paper's penalty on uneven rows is left out.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def optspace(
     >>> completion.converged, bool(np.abs(completion.matrix - true).max() < 1e-4)
     (True, True)
 
-    Where the directions differ in strength, 50 steps of the descent are far from the minimum.
+    If the directions differ in strength, 50 steps of the descent are far from the minimum.
 
     >>> ratings = 3 + seen / 3 + rng.normal(size=seen.shape)
     >>> slow, fast = (optspace(ratings, 3, method=method) for method in ("descent", "alternating"))
@@ -171,14 +171,14 @@ def optspace(
     penalty = checks.number("penalty", PENALTY if penalty is None else penalty, 0)
     if rank is not None:
         rank = checks.integer("rank", rank, 1, int(min(rows.sum(), columns.sum())))
-    # Nothing can be said of a line without entries, and it must not dilute the averages.
+    # A line without entries can't be completed, and must not dilute the averages.
     M, mask = M[np.ix_(rows, columns)], mask[np.ix_(rows, columns)]
     n, m = M.shape
-    # In units of the largest entry, squares neither overflow nor vanish.
+    # In units of the largest entry, squares neither overflow nor underflow.
     unit = float(np.abs(M).max()) or 1.0
     M /= unit
     r = rank or from_values(leading(M, VALUES)[1], M.shape, int(mask.sum()))
-    # The authors' units, in which their steps are meant: entries of size √r, XᵀX = n, YᵀY = m.
+    # The authors' units, on which their steps depend: entries of size √r, XᵀX = n, YᵀY = m.
     typical = math.sqrt(np.vdot(M, M) / mask.sum()) or 1.0
     M *= math.sqrt(r) / typical
     unit *= typical / math.sqrt(r)
@@ -187,7 +187,7 @@ def optspace(
         fit = descend(Entries(M, mask), X, Y, iterations, tolerance)
     elif n <= m:
         fit = alternate(Entries(M, mask), X, iterations, tolerance, penalty)
-    else:  # the shorter side is the one to move
+    else:  # move the shorter side
         turned = Entries(np.ascontiguousarray(M.T), np.ascontiguousarray(mask.T))
         fit = alternate(turned, Y, iterations, tolerance, penalty).turned()
     left, values, right = np.linalg.svd(fit.S)

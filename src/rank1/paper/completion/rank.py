@@ -1,4 +1,4 @@
-"""What a partly seen matrix shows of its rank: leading singular values, and the rank guess."""
+"""The rank of a partly known matrix: leading singular values, and a guess of the rank."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Bools = NDArray[np.bool_]
 
 #: The authors' program guesses from this many singular values. The guess depends on it.
 VALUES = 100
-#: … and takes the mean of this many last gaps as the size of a gap that means nothing.
+#: … and uses the mean of this many last gaps as the size of an insignificant gap.
 LAST_GAPS = 11
-#: Its first weight of a gap against one more rank, and what is added until a gap is found.
+#: Its initial weight of a gap against one more rank, and the increment until a gap is found.
 WEIGHT = 0.05
-#: A dense decomposition of a matrix whose smaller side is longer takes minutes.
+#: A dense decomposition takes minutes for a matrix whose smaller side is longer than this.
 DENSE_SIDE = 1000
 
 
 def observed(name: str, matrix: ArrayLike) -> tuple[Floats, Bools]:
-    """`matrix` with its missing entries as zeros, and where it has entries."""
+    """`matrix` with zeros for missing entries, and the mask of its entries."""
     try:
         if np.iscomplexobj(matrix):
             raise TypeError
         given = np.array(matrix, dtype=np.float64)
     except (TypeError, ValueError):
-        expected = "a matrix of numbers, NaN where one is missing"
+        expected = "a matrix of numbers, with NaN for missing ones"
         raise InputTypeError(name, matrix, expected) from None
     if given.ndim != 2:
         raise InputError(name, matrix, "of two dimensions", got=f"shape {given.shape}")
@@ -44,7 +44,7 @@ def observed(name: str, matrix: ArrayLike) -> tuple[Floats, Bools]:
         row, column = (int(k) for k in np.argwhere(~np.isfinite(given))[0])
         value = float(given[row, column])
         raise InputError(
-            f"{name}[{row}, {column}]", value, "finite", "a missing entry is written as NaN"
+            f"{name}[{row}, {column}]", value, "finite", "write a missing entry as NaN"
         )
     return given, mask
 
@@ -59,7 +59,7 @@ def leading(matrix: Floats, count: int) -> tuple[Floats, Floats, Floats]:
         R: Floats = np.asarray(np.linalg.qr(matrix.T, mode="r"))
         U, s, _ = np.linalg.svd(R.T)
         U, s = U[:, :count], s[:count]
-        # Its columns have lengths s; where s is 0, QR completes the basis.
+        # Its columns have lengths s; if s is 0, QR completes the basis.
         V, R = np.linalg.qr(matrix.T @ U)
         return U, s, V * np.where(np.diag(R) < 0, -1.0, 1.0)
     if not matrix.any():  # no start for the iteration below
@@ -72,10 +72,10 @@ def leading(matrix: Floats, count: int) -> tuple[Floats, Floats, Floats]:
 
 
 def guess_rank(matrix: ArrayLike) -> int:
-    """The rank of a partly seen matrix, guessed as the authors of OptSpace do in their program.
+    """Guess the rank of a partly known matrix, as the authors of OptSpace do in their program.
 
-    Two rules look at the first 100 singular values σ₁ ≥ σ₂ ≥ … of the matrix with zeros for what
-    is missing; the larger answer counts.
+    Two rules look at the first 100 singular values σ₁ ≥ σ₂ ≥ … of the matrix with zeros for missing
+    entries; the larger answer counts.
 
     - The gap rule: with gaps σᵢ − σᵢ₊₁ in units of the mean of the last eleven, the i that
       minimises λ·max(gapᵢ, gapᵢ₊₁, …) + i comes right after the last gap that matters. λ starts
@@ -86,13 +86,13 @@ def guess_rank(matrix: ArrayLike) -> int:
     Parameters
     ----------
     matrix
-        K×L numbers, NaN where one is missing.
+        K×L numbers, NaN for missing ones.
 
     Notes
     -----
     Nothing is trimmed or centred; lines without any entry are left out. The guess is made for
-    matrices with a few hundred lines or more on each side; on small ones the bulk of the singular
-    values is short and uneven, and a gap in it may be taken for the end of the signal.
+    matrices with at least a few hundred lines on each side; on small ones the bulk of the singular
+    values is short and uneven, and a gap in it may be mistaken for the end of the signal.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def guess_rank(matrix: ArrayLike) -> int:
     Section 2. https://arxiv.org/abs/0910.5260
     """
     zero_filled, mask = observed("matrix", matrix)
-    # Nothing can be said of a line without entries, and it must not dilute the averages.
+    # A line without entries can't be completed, and must not dilute the averages.
     zero_filled = zero_filled[np.ix_(mask.any(axis=1), mask.any(axis=0))]
     return from_values(leading(zero_filled, VALUES)[1], zero_filled.shape, int(mask.sum()))
 
@@ -123,16 +123,16 @@ def from_values(s: Floats, shape: tuple[int, int], entries: int) -> int:
     if len(s) < 2 or s[0] == 0.0:
         return 1
     position = np.arange(1, len(s))
-    # Where the values end in rounding errors, gaps between those must not count as large.
+    # If the last values are rounding errors, gaps between them must not count as large.
     rounding = np.finfo(np.float64).eps * max(shape) * s[0]
     gaps = s[:-1] - s[1:]
-    # The program fails on fewer gaps than it averages; there the later half has to do.
+    # The program fails with fewer gaps than it averages; use the later half instead.
     last = LAST_GAPS if len(gaps) > LAST_GAPS else max(1, len(gaps) // 2)
     gaps = gaps / max(gaps[-last:].mean(), rounding)
     largest_from = np.maximum.accumulate(gaps[::-1])[::-1]
     drop = largest_from[0] - largest_from[1:]
     by_gap = 0
-    if drop.any():  # else the last gap is the largest, and no weight finds an end before it
+    if drop.any():  # otherwise the last gap is the largest, and no weight finds an end before it
         # Position i beats position 1 once λ > (i − 1)/drop; take the first step of λ where one
         # does, found without stepping: a small drop would take forever.
         needed = (position[:-1][drop > 0] / drop[drop > 0]).min()

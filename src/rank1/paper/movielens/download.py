@@ -1,4 +1,4 @@
-"""MovieLens 1M from its home, once its terms are accepted."""
+"""Download MovieLens 1M, once its terms are accepted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LICENCE", "download", "downloaded"]
 URL = "https://files.grouplens.org/datasets/movielens/ml-1m.zip"
 SHA256 = "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
 
-#: The terms in short, to show before asking; the README that comes with the data is what counts.
+#: A summary of the terms, to show before asking; the README that comes with the data is binding.
 LICENCE = """\
 MovieLens 1M is the work of GroupLens Research, University of Minnesota. In short, its terms are:
 - It may be used for research. Any commercial or revenue-bearing use needs their permission.
@@ -30,13 +30,13 @@ In full: https://files.grouplens.org/datasets/movielens/ml-1m-README.txt"""
 
 
 def downloaded(directory: str | Path | None = None) -> Path | None:
-    """The folder of the files that `download` has fetched before; None where it hasn't."""
+    """The folder of files that `download` has fetched before; None if there is none."""
     folder = Path(directory or default_directory()) / "ml-1m"
     return folder if all((folder / name).is_file() for name in FILES) else None
 
 
 def default_directory() -> Path:
-    """Where the data are kept unless another folder is named."""
+    """The default folder for the data."""
     return cache_directory() / "movielens"
 
 
@@ -50,11 +50,11 @@ def download(
     Parameters
     ----------
     directory
-        The files go to its folder `ml-1m`; both are made if need be.
+        The files go to its subfolder `ml-1m`; both are created if necessary.
     accept_licence
         Must be True: the caller has read the terms in `LICENCE` and accepts them.
     url, sha256
-        Where a mirror has the same archive, and its checksum.
+        The address and checksum of the archive, for a mirror.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def download(
     ConnectionError
         The archive couldn't be fetched.
     DataError
-        What was fetched has another checksum, or isn't the archive of the three files.
+        The archive has another checksum, or doesn't contain the three files.
 
     Examples
     --------
@@ -91,15 +91,15 @@ def download(
             archive = pooch.retrieve(
                 url, known_hash=f"sha256:{sha256}", path=folder, fname="ml-1m.zip"
             )
-        except ValueError as error:  # what pooch raises for another checksum
+        except ValueError as error:  # pooch raises it for a wrong checksum
             raise DataError(
-                f"the archive must have the SHA-256 checksum {sha256}. It was cut or isn't "
+                f"the archive must have the SHA-256 checksum {sha256}. It is truncated or isn't "
                 f"the MovieLens 1M of 2003; nothing was kept. ({error})",
                 "try again later",
             ).within(url) from None
         except OSError as error:  # requests' errors are OSErrors
             raise ConnectionError(
-                f"{url} couldn't be fetched: {error}. Fetch it by other means, unpack it and name "
+                f"{url} couldn't be fetched: {error}. Fetch it by other means, unpack it and give "
                 "the folder of its files as the data directory"
             ) from None
         unpacked = Path(folder) / "unpacked"
@@ -123,7 +123,7 @@ def _pooch() -> Any:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """The three files and the README with the terms, whatever folder the archive has them in."""
+    """Unpack the three files and the README with the terms, from any folder in the archive."""
     try:
         with zipfile.ZipFile(archive) as packed:
             inside = {Path(name).name: name for name in packed.namelist()}

@@ -1,4 +1,4 @@
-"""The data that there are: a folder's, downloaded, or generated."""
+"""Get the ratings: from a folder, by download, or generated."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["obtain"]
 
 
 def obtain(directory: str | Path | None = None, *, accept_licence: bool = False) -> Ratings:
-    """MovieLens 1M where it can be had, and otherwise the stand-in.
+    """MovieLens 1M if it is available, otherwise the stand-in.
 
     Parameters
     ----------
     directory
-        The folder of the data, see `read`. Whatever is wrong with it is an error.
+        The folder of the data, see `read`. Anything wrong with it is an error.
     accept_licence
         Without a folder: whether the terms in `LICENCE` were read and accepted. Then the data are
-        downloaded into the user's cache, once. Where they can't be reached, a note on standard
-        error says so and the stand-in takes their place.
+        downloaded into the user's cache, once. If that fails, a note on standard error says so and
+        the stand-in is used.
 
     Examples
     --------
@@ -36,6 +36,6 @@ def obtain(directory: str | Path | None = None, *, accept_licence: bool = False)
         try:
             return read(download(default_directory(), accept_licence=True))
         except ConnectionError as error:
-            print(f"Going on with stand-in data: {error}.", file=sys.stderr)
+            print(f"Using stand-in data: {error}.", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         return read(stand_in(folder))

@@ -28,9 +28,9 @@ SCALES: dict[str, Floats] = {"unit": (STARS - 1) / 4, "fifths": STARS / 5, "star
 
 @dataclass(frozen=True, eq=False)
 class GroupRatings:
-    """Average ratings of groups of users; only groups and movies with a rating are there."""
+    """Average ratings of groups of users; only groups and movies with a rating are included."""
 
-    #: Groups × movies, NaN where no user of the group rated the movie.
+    #: Groups × movies, NaN if no user of the group rated the movie.
     averages: Floats
     #: Such as "Female, 25-34, lawyer".
     names: list[str]
@@ -43,31 +43,31 @@ class GroupRatings:
 
 @dataclass(frozen=True, eq=False)
 class RatingProblem:
-    """The grid that is played, and where it comes from."""
+    """The grid to play, and its origin."""
 
     #: Rewards by pair, with the names of groups and movies as labels.
     problem: Categorical
-    #: The pairs' average ratings in stars, NaN where there is none, and the completed ones.
+    #: The pairs' average ratings in stars, NaN if there is none, and the completed ones.
     observed: Floats
     completed: Floats
     groups: list[str]
     titles: list[str]
-    #: How many groups, in the block or not, have rated each movie, and their average.
+    #: The number of groups, in the block or not, that have rated each movie, and their average.
     rated_by: Integers
     movie_averages: Floats
-    #: Of `completed`, largest first.
+    #: The singular values of `completed`, largest first.
     singular_values: Floats
-    #: How the whole matrix was completed, of which this is a block.
+    #: The completion of the whole matrix, of which this is a block.
     completion: Completion
     #: Standard deviation of single ratings around the completed ones, in stars.
     sigma: float
     scale: str
-    #: Whether the ratings are generated. Whatever is made from them has to say so.
+    #: Whether the ratings are generated. Everything made from them has to say so.
     stand_in: bool
 
     @property
     def rank(self) -> int:
-        """Of the whole completed matrix; detected unless it was given."""
+        """The rank of the whole completed matrix; detected unless it was given."""
         return self.completion.rank
 
     @property
@@ -88,7 +88,7 @@ def group_ratings(data: Ratings) -> GroupRatings:
     >>> grid.averages.shape, grid.names[0]
     ((245, 399), 'Female, under 18, academic/educator')
     """
-    # One number a kind of user: sorting a million of those is quick.
+    # One number per kind of user: sorting a million of those is fast.
     male = np.array([gender == "M" for gender in data.genders], dtype=np.int64)
     kind = (male * 100 + data.ages) * 100 + data.occupations
     groups, rows = np.unique(kind[data.users], return_inverse=True)
@@ -131,16 +131,16 @@ def rating_problem(
     K, L
         Rows and columns of the block.
     seed
-        Of the choice of groups and movies.
+        The seed of the choice of groups and movies.
     rank
-        Of the completion; detected by default.
+        The rank of the completion; default: detected.
     iterations
-        Of the completion, at most.
+        The largest number of steps of the completion.
     sigma
-        Standard deviation of a rating around the completed one. 0.98 is what MovieLens has;
-        "estimated" takes it from the data.
+        Standard deviation of a rating around the completed one. 0.98 fits MovieLens; "estimated"
+        estimates it from the data.
     scale
-        What s stars are worth: "unit" (s − 1)/4, "fifths" s/5, or "stars" s.
+        The value of s stars: "unit" (s − 1)/4, "fifths" s/5, or "stars" s.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def rating_problem(
             "the ratings",
             data,
             f"of at least K = {K} groups and L = {L} movies",
-            "are the files cut?",
+            "are the files truncated?",
             got=f"{len(whole.names)} and {len(whole.titles)}",
         )
     seed = checks.integer("seed", seed, 0)
@@ -176,8 +176,8 @@ def rating_problem(
     if sigma != "estimated":
         sigma = checks.number("sigma", sigma, 0, above=True)
     completion = optspace(whole.averages, rank, iterations)
-    # The last digits depend on how many threads added them up; the problem, whose seeds and kept
-    # runs go by its every bit, must not.
+    # The last digits depend on the number of threads that added them up; the problem, whose seeds
+    # and stored runs depend on its every bit, must not.
     if sigma == "estimated":
         off = whole.stars - completion.matrix[whole.rows, whole.columns]
         sigma = float(np.sqrt(np.mean(off**2)).round(6))

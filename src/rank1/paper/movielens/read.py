@@ -1,4 +1,4 @@
-"""The files of MovieLens 1M, line by line."""
+"""Read the files of MovieLens 1M, line by line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["AGES", "FILES", "OCCUPATIONS", "STAND_IN", "DataError", "Ratings", "
 
 FILES = ("users.dat", "movies.dat", "ratings.dat")
 GENDERS = {"F": "Female", "M": "Male"}
-#: The code of an age range is its first year, but for the first.
+#: The code of an age range is its first year, except for the first.
 AGES = {1: "under 18", 18: "18-24", 25: "25-34", 35: "35-44", 45: "45-49", 50: "50-55", 56: "56+"}
 OCCUPATIONS = (
     "other or not specified",
@@ -40,33 +40,33 @@ OCCUPATIONS = (
     "unemployed",
     "writer",
 )
-#: The codes as the files write them.
+#: The codes as written in the files.
 AGE_CODES = {str(age): age for age in AGES}
 OCCUPATION_CODES = {str(code): code for code in range(len(OCCUPATIONS))}
 STAR_CODES = {str(stars): stars for stars in range(1, 6)}
-#: Every title of the stand-in begins so; that survives copying the files, a note would not.
+#: Every title of the stand-in starts like this, which survives copying the files.
 STAND_IN = "Stand-in "
-#: How many users, movies and ratings MovieLens 1M has.
+#: The numbers of users, movies and ratings of MovieLens 1M.
 WHOLE = (6040, 3883, 1_000_209)
 
 Integers = NDArray[np.int64]
 
 
 class DataError(Rank1Error, ValueError):
-    """The data aren't what they should be; its context is the file and the line."""
+    """The data are invalid; the error's context is the file and the line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
     """Who rated which movie with how many stars."""
 
-    #: A user's gender ("F" or "M"), age range and occupation as the files code them.
+    #: A user's gender ("F" or "M"), age range and occupation, coded as in the files.
     genders: list[str]
     ages: Integers
     occupations: Integers
     #: A movie's title with its year.
     titles: list[str]
-    #: For each rating the place of its user and of its movie in the lists above, and the stars.
+    #: For each rating, the index of its user and of its movie in the lists above, and the stars.
     users: Integers
     movies: Integers
     stars: Integers
@@ -85,15 +85,15 @@ def read(directory: str | Path) -> Ratings:
     Parameters
     ----------
     directory
-        Holds `users.dat`, `movies.dat` and `ratings.dat`, itself or in a folder `ml-1m`. They are
-        in Latin-1 as GroupLens wrote them, or in UTF-8 as others have saved them again.
+        Contains `users.dat`, `movies.dat` and `ratings.dat`, itself or in a subfolder `ml-1m`, in
+        Latin-1 as GroupLens wrote them, or converted to UTF-8.
 
     Raises
     ------
     FileError
-        A file isn't there.
+        A file is missing.
     DataError
-        A line is bad or a file is cut; the message begins with file and line number.
+        A line is invalid or a file is truncated; the message begins with file and line number.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def read(directory: str | Path) -> Ratings:
     """
     users_file, movies_file, ratings_file = files_of(Path(directory))
 
-    # Ids are looked up as they are written: reading a million ratings converts no number.
+    # Ids are looked up as text: reading a million ratings converts no number.
     user_at: dict[str, int] = {}
     genders: list[str] = []
     ages: list[int] = []
@@ -146,9 +146,9 @@ def read(directory: str | Path) -> Ratings:
             rated.append((user_at[user], movie_at[movie], STAR_CODES[stars]))
         except KeyError:
             if user not in user_at:
-                problem = f"there is no user {user!r} in users.dat; is that file cut?"
+                problem = f"there is no user {user!r} in users.dat; is that file truncated?"
             elif movie not in movie_at:
-                problem = f"there is no movie {movie!r} in movies.dat; is that file cut?"
+                problem = f"there is no movie {movie!r} in movies.dat; is that file truncated?"
             else:
                 problem = f"stars must be one of {', '.join(STAR_CODES)}; got {stars!r}"
             raise DataError(problem).within(f"{ratings_file}:{number}") from None
@@ -164,7 +164,7 @@ def read(directory: str | Path) -> Ratings:
     _, first = np.unique(pairs, return_index=True)
     if len(first) < len(pairs):
         again = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
-        problem = "this user has rated the same movie in a line before"
+        problem = "this user has already rated the same movie in an earlier line"
         raise DataError(problem).within(f"{ratings_file}:{again + 1}")
     return Ratings(
         genders=genders,
@@ -179,7 +179,7 @@ def read(directory: str | Path) -> Ratings:
 
 
 def files_of(directory: Path) -> list[Path]:
-    """The three files, in the folder or in its folder `ml-1m`."""
+    """The three files, in the folder or in its subfolder `ml-1m`."""
     for folder in (directory, directory / "ml-1m"):
         if any((folder / name).is_file() for name in FILES):
             break
@@ -197,13 +197,13 @@ def files_of(directory: Path) -> list[Path]:
 def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
     """Each line's number and fields."""
     number = 0
-    # Only a newline ends a line; Python would take some Latin-1 characters for line ends too.
+    # Only a newline ends a line; Python would treat some Latin-1 characters as line ends, too.
     with path.open(encoding=_encoding(path), newline="\n") as file:
         for number, line in enumerate(file, start=1):
             parts = line.rstrip("\r\n").split("::")
             if len(parts) != fields or not line.endswith("\n"):
                 problem = f"must be {fields} fields separated by '::' and a line end"
-                error = DataError(f"{problem}; got {line[:80]!r}", "is the file cut?")
+                error = DataError(f"{problem}; got {line[:80]!r}", "is the file truncated?")
                 raise error.within(f"{path}:{number}")
             yield number, parts
     if number == 0:
@@ -211,7 +211,7 @@ def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def _encoding(path: Path) -> str:
-    """UTF-8 if the whole file is, which Latin-1 with an accent in it never is by chance."""
+    """UTF-8 if the whole file is valid UTF-8, which Latin-1 with accents never is by chance."""
     content = path.read_bytes()
     if content.isascii():
         return "ascii"
@@ -219,7 +219,7 @@ def _encoding(path: Path) -> str:
         content.decode("utf-8")
     except UnicodeDecodeError:
         return "latin-1"
-    return "utf-8-sig"  # some programs begin a file with a byte order mark
+    return "utf-8-sig"  # some programs write a byte-order mark
 
 
 def _add(known: dict[str, int], name: str, key: str, path: Path, number: int) -> None:
@@ -227,5 +227,5 @@ def _add(known: dict[str, int], name: str, key: str, path: Path, number: int) ->
         problem = f"the {name} id must be a whole number, got {key!r}"
         raise DataError(problem).within(f"{path}:{number}")
     if key in known:
-        raise DataError(f"{name} {key} is there twice").within(f"{path}:{number}")
+        raise DataError(f"{name} {key} occurs twice").within(f"{path}:{number}")
     known[key] = len(known)

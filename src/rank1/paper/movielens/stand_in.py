@@ -1,4 +1,4 @@
-"""Data that look like MovieLens, for where the real ones can't be had."""
+"""Generated data that look like MovieLens, for when the real data aren't available."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rank1.paper.movielens.read import AGES, FILES, OCCUPATIONS, STAND_IN
 __all__ = ["stand_in"]
 
 USERS, MOVIES, RATINGS, GROUPS = 1500, 400, 110_000, 245
-#: As in MovieLens no user rates fewer; none rates more than half of the movies either.
+#: As in MovieLens, no user rates fewer movies; none rates more than half of them either.
 FEWEST, MOST = 20, MOVIES // 2
-#: Each taste has two ends, and a movie belongs to the one it is furthest out at.
+#: Each taste has two ends, and a movie belongs to the one where it is most extreme.
 GENRES = (("Action", "Romance"), ("Comedy", "Thriller"), ("Children's", "Horror"))
 
 Floats = NDArray[np.float64]
@@ -28,16 +28,16 @@ def stand_in(directory: str | Path, seed: int = 1) -> Path:
     """Write `users.dat`, `movies.dat` and `ratings.dat` with generated ratings.
 
     1,500 users in 245 groups of gender, age and occupation give 110,000 ratings to 400 movies.
-    Users and movies have biases; weaker, three tastes that depend on the group decide what is
-    liked and, more so, what is watched. So the grid of groups and movies is nearly of rank one,
-    and what is missing from it follows the tastes, as in MovieLens.
+    Users and movies have biases; in addition, three weaker tastes that depend on the group decide
+    what is liked and, even more, what is watched. So the grid of groups and movies nearly has rank
+    one, and missing ratings follow the tastes, as in MovieLens.
 
     Parameters
     ----------
     directory
-        Where to write; made if need be. Real data there are never overwritten.
+        Where to write; created if necessary. Real data there are never overwritten.
     seed
-        Other seeds give other ratings of the same kind.
+        Different seeds give different ratings of the same kind.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def stand_in(directory: str | Path, seed: int = 1) -> Path:
     stars += 0.9 * rng.normal(size=stars.shape)
     stars = np.clip(np.rint(stars), 1, 5).astype(int)
 
-    # MovieLens has holes in its movie ids, so this has too.
+    # MovieLens has gaps in its movie ids, so this has, too.
     ids = np.cumsum(1 + (rng.random(MOVIES) < 0.06))
     years = rng.integers(1930, 2001, size=MOVIES)
     furthest = np.abs(tastes).argmax(axis=1)
@@ -99,7 +99,7 @@ def stand_in(directory: str | Path, seed: int = 1) -> Path:
 
 
 def _users(rng: np.random.Generator) -> tuple[Integers, Integers, Integers, Integers]:
-    """Each user's group; each group's gender, age and occupation. Sizes differ widely."""
+    """Each user's group; each group's gender, age and occupation. Sizes vary widely."""
     kinds = (2, len(AGES), len(OCCUPATIONS))
     chosen = np.sort(rng.choice(int(np.prod(kinds)), GROUPS, replace=False))
     gender, age, occupation = np.unravel_index(chosen, kinds)
@@ -110,17 +110,17 @@ def _users(rng: np.random.Generator) -> tuple[Integers, Integers, Integers, Inte
 
 
 def _watched(appeal: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Who watches what: busy users more, and what appeals to them more likely."""
+    """Which user watches what: busy users watch more, and prefer what appeals to them."""
     busy = np.exp(1.3 * rng.normal(size=USERS))
     low, high = 0.0, 1e6
-    for _ in range(100):  # the factor that makes the counts add up
+    for _ in range(100):  # find the factor that gives the right total
         factor = (low + high) / 2
         counts = np.clip(np.rint(factor * busy), FEWEST, MOST).astype(int)
         low, high = (factor, high) if counts.sum() < RATINGS else (low, factor)
     spare = np.flatnonzero((counts > FEWEST) & (counts < MOST))
     off = int(RATINGS - counts.sum())
     counts[spare[: abs(off)]] += np.sign(off)
-    # Gumbel's trick: the largest of appeal plus noise are a draw without replacement.
+    # The Gumbel trick: the largest of appeal plus noise are a draw without replacement.
     order = np.argsort(-(appeal + rng.gumbel(size=appeal.shape)), axis=1)
     watched = np.zeros(appeal.shape, dtype=bool)
     np.put_along_axis(watched, order, np.arange(MOVIES) < counts[:, None], axis=1)
@@ -135,7 +135,7 @@ def _keep_real_data(folder: Path) -> None:
         real = any((folder / name).exists() for name in FILES)
     if real:
         raise InputError(
-            "directory", str(folder), "without other data than a stand-in's", "name another one"
+            "directory", str(folder), "without data other than a stand-in", "choose another one"
         )
 
 

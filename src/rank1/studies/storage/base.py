@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rank1.studies.events import Event, Events, Kind
 
-__all__ = ["PATIENCE", "Reader", "Snapshot", "Storage", "StudyRow", "Transaction"]
+__all__ = ["PATIENCE", "Reader", "SideBySide", "Snapshot", "Storage", "StudyRow", "Transaction"]
 
 T = TypeVar("T")
 
@@ -113,7 +113,8 @@ class Transaction(Reader, Protocol):
         """Add events to the log; the seq of the first. They are there when the block has ended.
 
         An event without a nonce is given one. ConflictError where the log has an event of the
-        same kind for the same suggestion, or one with the same key and position.
+        same kind for the same suggestion, or one with the same key and position; here, or when the
+        block ends.
         """
 
     def retire(self, study: int) -> None:
@@ -166,6 +167,21 @@ class Storage(Protocol):
 
     def close(self) -> None:
         """Give back what the operating system lent."""
+
+
+@runtime_checkable
+class SideBySide(Protocol):
+    """What else a storage can do, to which several servers add without waiting for each other."""
+
+    def add(self, added: Sequence[tuple[int, Event]]) -> set[int]:
+        """Add records and rewards to studies without their locks; the places of those it added.
+
+        They have their numbers when the next transaction of their study begins. What isn't added
+        has met another of the same unit, or of the same exposure.
+        """
+
+    def settle(self, study: int) -> None:
+        """Number what was added, so that the log has it."""
 
 
 def seal_of(study: int, snapshot: Snapshot) -> bytes:

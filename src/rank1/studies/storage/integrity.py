@@ -10,36 +10,42 @@ from rank1.studies.storage.base import Snapshot, seal_of
 
 __all__ = ["faults"]
 
+#: Events that have a number.
+_LOG = "(SELECT * FROM rank1_events WHERE seq > 0)"
+
 _FAULTS = {
-    "the log has gaps": """
+    "the log has gaps": f"""
         SELECT s.name, max(e.seq) FROM rank1_studies AS s
-        LEFT JOIN rank1_events AS e ON e.study = s.id GROUP BY s.id, s.name
+        LEFT JOIN {_LOG} AS e ON e.study = s.id GROUP BY s.id, s.name
         HAVING count(e.seq) = 0 OR min(e.seq) <> 1 OR max(e.seq) <> count(e.seq)""",
     "an event is of a kind that this version doesn't know": f"""
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
+        SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE e.kind NOT BETWEEN 1 AND {max(Kind):d}""",
     "the log doesn't begin with the study's creation, or tells it twice": f"""
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
+        SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE (e.seq = 1) <> (e.kind = {Kind.CREATED:d})""",
-    "an event is of no study": """
-        SELECT e.study, e.seq FROM rank1_events AS e
+    "an event has no number": f"""
+        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
+        WHERE e.seq < 1 AND (e.seq = 0 OR e.kind NOT IN ({Kind.RECORDED:d}, {Kind.REPORTED:d}))""",
+    "an event is of no study": f"""
+        SELECT e.study, e.seq FROM {_LOG} AS e
         WHERE NOT EXISTS (SELECT 1 FROM rank1_studies AS s WHERE s.id = e.study)""",
     "an outcome is of no suggestion before it": f"""
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
+        SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE (e.suggestion > 0) <> (e.kind IN ({", ".join(str(int(k)) for k in OUTCOMES)}))
         OR e.suggestion > 0 AND NOT EXISTS (
             SELECT 1 FROM rank1_events AS asked WHERE asked.study = e.study
             AND asked.seq = e.suggestion AND asked.seq < e.seq
             AND asked.kind IN ({", ".join(str(int(k)) for k in EXPOSURES)}))""",
     "a suggestion was reported on and cancelled": f"""
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
+        SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE e.kind = {Kind.CANCELLED:d} AND EXISTS (
             SELECT 1 FROM rank1_events AS other WHERE other.study = e.study
             AND other.suggestion = e.suggestion AND other.suggestion > 0
             AND other.kind = {Kind.REPORTED:d})""",
-    "time runs backwards": """
-        SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
-        JOIN rank1_events AS before ON before.study = e.study AND before.seq = e.seq - 1
+    "time runs backwards": f"""
+        SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
+        JOIN {_LOG} AS before ON before.study = e.study AND before.seq = e.seq - 1
         WHERE before.at > e.at""",
 }
 

@@ -9,9 +9,9 @@ import os
 import random
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import psycopg
@@ -33,27 +33,36 @@ from rank1.studies.storage.postgres_tables import (
 from rank1.studies.storage.sql import SqlStorage, SqlTransaction
 from rank1.studies.storage.sql_reader import PORTION, SqlReader
 from rank1.studies.storage.tables import WRITTEN, select_columns
+from rank1.studies.storage.unnumbered import ADD, TAKE, WAITING, arrays, columns_of, numbered
 
 __all__ = ["PostgresStorage"]
 
+T = TypeVar("T")
+
 TYPES = ["int4", *COLUMNS.values()]
 COPY = f"COPY rank1_events ({', '.join(WRITTEN)}) FROM STDIN (FORMAT BINARY)"
+#: The most rows that are inserted by a statement; more are copied.
+FEW = 100
+INSERT = f"""
+    INSERT INTO rank1_events ({", ".join(WRITTEN)})
+    SELECT * FROM unnest({", ".join(f"%s::{of}[]" for of in TYPES)})"""
 # The columns of `Events`, one after the other in one long value: a row each would take far longer.
 READ = "SELECT string_agg({sent}, '') FROM ({some} AND seq >= ? ORDER BY seq LIMIT ?) AS e".format(
     sent=" || ".join(f"{COLUMNS[name]}send({name})" for name in RECORD.names or ()), some="{some}"
 )
 SENT = RECORD.newbyteorder(">")
 # An own statement after that of the lock: it sees what was committed while it waited.
-LOCK = "SELECT id FROM rank1_studies WHERE id = ANY(%s::int4[]) ORDER BY id FOR NO KEY UPDATE"
-#: Of each study the seq, time and checksum of its last event, and the time now.
-Ends = dict[int, tuple[int, float, int, float]]
+LOCK = "SELECT id FROM rank1_studies WHERE id IN ({studies}) ORDER BY id FOR NO KEY UPDATE"
+#: Of each study the seq, time and checksum of its last event, the time now, and whether events wait
+#: for their numbers.
+Ends = dict[int, tuple[int, float, int, float, bool]]
 
 CLOCK = "extract(epoch FROM clock_timestamp())::float8"
 ENDS = f"""
-    SELECT id, seq, at, checksum, {CLOCK}
+    SELECT id, seq, at, checksum, {CLOCK}, {WAITING.format(study="id")}
     FROM rank1_studies CROSS JOIN LATERAL (
         SELECT seq, at, checksum FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1) AS e
-    WHERE id = ANY(%s::int4[])"""
+    WHERE id IN ({{studies}})"""
 OWN = "SELECT at, kind, nonce FROM rank1_events WHERE study = ? AND seq = ?"
 # A study that isn't committed yet has no row that others could see and wait for.
 CREATION = f"BEGIN; SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
@@ -111,14 +120,36 @@ class PostgresTransaction(PostgresReader, SqlTransaction):
     def __init__(self, connection: Connection, ends: Ends) -> None:
         PostgresReader.__init__(self, connection)
         SqlTransaction.__init__(self, list(ends))
-        for study, (seq, at, checksum, now) in ends.items():
+        #: Rows of events that the database hasn't got yet.
+        self._unwritten: list[tuple[Any, ...]] = []
+        for study, (seq, at, checksum, now, waiting) in ends.items():
             self._lasts[study], self._times[study] = (seq, at, checksum), max(at, now)
+            if waiting:
+                self.append(study, numbered(self.rows(TAKE, study)), as_dated=True)
 
     def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._unwritten += rows
+
+    def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        if self._unwritten:
+            self._write()
+        return super().rows(sql, *parameters)
+
+    def _write(self) -> None:
+        rows, self._unwritten = self._unwritten, []
+        if len(rows) <= FEW:
+            self.connection.execute(INSERT, arrays(TYPES, zip(*rows, strict=True)))
+            return
         with self.connection.cursor() as cursor, cursor.copy(COPY) as copy:
             copy.set_types(TYPES)
             for row in rows:
                 copy.write_row(row)
+
+    def commit(self) -> str | None:
+        """Write what was appended, all at once, and commit; others wait for the lock meanwhile."""
+        if self._unwritten:
+            self._write()
+        return self.connection.execute("COMMIT").statusmessage
 
 
 class PostgresStorage(SqlStorage):
@@ -160,6 +191,30 @@ class PostgresStorage(SqlStorage):
         with self._transaction(SNAPSHOT_READ) as log:
             yield PostgresReader(log.connection)
 
+    def add(self, added: Sequence[tuple[int, Event]]) -> set[int]:
+        """Add records and rewards to studies without their locks; the places of those it added.
+
+        Each has the study's number before it. What isn't added has met another of the same unit,
+        or of the same exposure: see `unnumbered`. If the connection is lost, all are sent again,
+        which adds nothing twice.
+        """
+        with translated(self.where, self.patience):
+            return {place for (place,) in self._alone(ADD, columns_of(added))}
+
+    def settle(self, study: int) -> None:
+        """Have the events that wait for their numbers numbered; where this may be written."""
+        with translated(self.where, self.patience):
+            ((waiting,),) = self._alone(f"SELECT {WAITING.format(study='%s')}", [study])
+        if waiting:
+            with contextlib.suppress(StorageError), self.transaction(study):
+                pass
+
+    def _alone(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The rows of a statement that is a transaction by itself, and may be repeated."""
+        connection, found = self._begin(lambda one: one.execute(statement, parameters).fetchall())
+        self._connections.give(connection)
+        return found
+
     @contextlib.contextmanager
     def transaction(self, *studies: int) -> Iterator[PostgresTransaction]:
         with self._transaction("BEGIN", studies) as log:
@@ -186,10 +241,10 @@ class PostgresStorage(SqlStorage):
     ) -> Iterator[PostgresTransaction]:
         """A transaction that ends with the block, on a connection that is kept for the next."""
         with translated(self.where, self.patience):
-            connection, ends = self._begin(begin, studies)
+            connection, ends = self._begin(lambda one: _locked(one, begin, studies))
             pid = os.getpid()
-            log = PostgresTransaction(connection, ends)
             try:
+                log = PostgresTransaction(connection, ends)
                 yield log
                 self._connections.check_not_forked(pid, connection)
                 self._commit(connection, log)
@@ -208,19 +263,19 @@ class PostgresStorage(SqlStorage):
             return
         self._connections.drop(connection)
 
-    def _begin(self, begin: str, studies: Sequence[int]) -> tuple[Connection, Ends]:
-        """A connection on which a transaction has begun, and where the logs of the studies end.
+    def _begin(self, first: Callable[[Connection], T]) -> tuple[Connection, T]:
+        """A connection, and what is first done with it.
 
-        Nothing has happened until then, so a lost connection is simply replaced.
+        That may be repeated, so a lost connection is simply replaced.
         """
         deadline = time.monotonic() + self.patience
         for attempt in itertools.count():
             connection = None
             try:
                 connection = self._connections.take()
-                ends = _locked(connection, begin, studies)
+                found = first(connection)
                 self._was_there = True
-                return connection, ends
+                return connection, found
             except psycopg.OperationalError as error:
                 gone = connection is None or connection.closed
                 if connection is not None:
@@ -241,7 +296,7 @@ class PostgresStorage(SqlStorage):
     def _commit(self, connection: Connection, log: PostgresTransaction) -> None:
         """Commit; if the connection is lost meanwhile, find out what became of it."""
         try:
-            status = connection.execute("COMMIT").statusmessage
+            status = log.commit()
         except psycopg.OperationalError as error:
             if not connection.closed:
                 raise
@@ -267,7 +322,8 @@ class PostgresStorage(SqlStorage):
             return True
         study, event = added
         try:
-            connection, _ = self._begin(*(("BEGIN", [study]) if event.seq > 1 else (CREATION, [])))
+            begin = ("BEGIN", [study]) if event.seq > 1 else (CREATION, [])
+            connection, _ = self._begin(lambda one: _locked(one, *begin))
         except (StorageError, psycopg.Error) as error:
             raise StorageError(
                 f"the connection to {self.where} was lost in mid-commit and hasn't come back "
@@ -287,10 +343,13 @@ def _locked(connection: Connection, begin: str, studies: Sequence[int]) -> Ends:
     if not studies:
         connection.execute(begin)
         return {}
-    with connection.pipeline():  # one round trip
-        connection.execute(begin)
-        connection.execute(LOCK, [list(studies)])
-        cursor = connection.execute(ENDS, [list(studies)], binary=True)
+    # One message, one round trip. After a pipeline, whose last message is a flush, the server would
+    # wait without a timeout for a client that has stopped, and everybody else for the lock.
+    numbers = ", ".join(str(int(study)) for study in studies)
+    statements = "; ".join((begin, *(each.format(studies=numbers) for each in (LOCK, ENDS))))
+    cursor = connection.execute(statements.encode(), prepare=False)
+    while cursor.nextset():
+        pass
     ends = {study: tuple(end) for study, *end in cursor}
     for study in studies:
         if study not in ends:

@@ -11,6 +11,7 @@ from psycopg import errors
 
 from rank1.errors import ConflictError, StorageError
 from rank1.studies.storage.tables import FORMAT, Dialect, check_format, migration, schema
+from rank1.studies.storage.unnumbered import MADE
 
 __all__ = ["Connection", "connect", "translated"]
 
@@ -60,7 +61,7 @@ def translated(where: str, patience: float) -> Iterator[None]:
         yield
     except errors.UniqueViolation as error:
         problem = f"the log has such an event already ({_told(error)})"
-        raise ConflictError(problem, where=where) from error
+        raise ConflictError(problem, where=where, again=True) from error
     except errors.LockNotAvailable as error:
         raise StorageError(
             f"another process or thread has held the study in {where} for {patience:g} s",
@@ -150,12 +151,12 @@ def _migrate(connection: Connection, where: str) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [ADVISORY_LOCK])
         found = _format(connection)
         if found is None:
-            made = "CREATE TABLE rank1_format (version int4 NOT NULL);" + schema(DIALECT)
+            made = "CREATE TABLE rank1_format (version int4 NOT NULL);" + schema(DIALECT) + MADE
             connection.execute(made.encode())
             connection.execute("INSERT INTO rank1_format VALUES (%s)", [FORMAT])
         elif check_format(found, where):
             present = frozenset(name for (name,) in connection.execute(COLUMNS))
-            for statement in migration(DIALECT, present):
+            for statement in (*migration(DIALECT, present), MADE):
                 connection.execute(statement.encode())
             connection.execute("UPDATE rank1_format SET version = %s", [FORMAT])
 

@@ -34,6 +34,7 @@ from rank1.studies.storage.sql_reader import SqlReader
 __all__ = ["SqlStorage", "SqlTransaction"]
 
 TAIL = "SELECT seq, at, checksum FROM rank1_events WHERE study = ? ORDER BY seq DESC LIMIT 1"
+# Those without a number yet, too.
 OF_UNIT = "SELECT seq FROM rank1_events WHERE study = ? AND unit = ?"
 # What the checksum of an event doesn't cover; by number, for SQLite wouldn't look at its index.
 FORGET = f"""
@@ -115,7 +116,7 @@ class SqlTransaction(SqlReader):
             self._times[study] = max(at, self._clock)
         return seq, self._times[study]
 
-    def append(self, study: int, events: Sequence[Event]) -> int:
+    def append(self, study: int, events: Sequence[Event], as_dated: bool = False) -> int:
         last, at = self.end(study)
         if not events:
             return last + 1
@@ -136,7 +137,11 @@ class SqlTransaction(SqlReader):
         # SQLite keeps neither -0.0 nor the bits of a NaN.
         given["value"] = [x + 0.0 if x == x else math.nan for x in given["value"]]
         given["seq"] = range(last + 1, last + 1 + len(events))
-        given["at"] = [at] * len(events)
+        times = [at] * len(events)
+        if as_dated:  # time never runs backwards
+            before = self._last(study)[1]
+            times = [before := max(before, min(each, at)) for each in given["at"]]
+        given["at"] = times
         pieces = packed(given)
         for k, kind in enumerate(kinds):
             if kind in WITH_DATA:
@@ -147,7 +152,7 @@ class SqlTransaction(SqlReader):
         except BaseException:
             self.failed = True  # some of the rows may be there
             raise
-        self._lasts[study] = last + len(events), at, checksums[-1]
+        self._lasts[study] = last + len(events), times[-1], checksums[-1]
         self.added = study, Event(*(column[-1] for column in given.values()))
         return last + 1
 

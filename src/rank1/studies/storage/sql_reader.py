@@ -161,7 +161,7 @@ class SqlReader:
     ) -> list[Event]:
         some = f" AND kind IN ({', '.join(str(int(kind)) for kind in kinds)})" if kinds else ""
         if newest:
-            beyond, order = "<", " DESC"
+            beyond, order = "> 0 AND seq <", " DESC"
             after = 2**62 if after is None else after
         else:
             beyond, order = ">", ""
@@ -197,8 +197,9 @@ class SqlReader:
             # By the index of units; for the last one by ORDER BY, SQLite would read the whole log.
             last = f"SELECT max(seq) FROM rank1_events WHERE study = ? AND unit {condition}"
             events = self._events(
-                f"AND seq IN ({last} GROUP BY unit) ORDER BY seq", study, study, parameter
-            )
+                f"AND seq IN ({last} GROUP BY unit HAVING max(seq) > 0) ORDER BY seq",
+                study, study, parameter,
+            )  # fmt: skip
             found |= {str(event.unit): event for event in events}
         return found
 

@@ -13,8 +13,9 @@ __all__ = ["FORMAT", "Dialect", "check_format", "insert_events", "migration", "s
 
 #: The version of the tables: to be raised when they change. `migration` adds what an older one
 #: hasn't got. Version 1 had rows and columns for arms; up to 2, there were no checksums and no
-#: guardrails, and studies could be neither archived nor deleted.
-FORMAT = 3
+#: guardrails, and studies could be neither archived nor deleted; up to 3, PostgreSQL had no events
+#: without numbers.
+FORMAT = 4
 
 #: What is written for each event, in this order.
 WRITTEN = ("study", *Event._fields)

@@ -1,0 +1,107 @@
+"""Events that are added without the study's lock, and get their numbers later.
+
+A log is numbered without gaps, and each checksum covers the event before. So a writer that adds
+numbered events must know where the log ends until it commits: it holds the study's lock, and others
+wait while it folds, fits and commits. Exposures that were drawn elsewhere, and their rewards, don't
+depend on the state, so they needn't wait. On PostgreSQL they are added like this:
+
+- One INSERT statement adds them to the table of events, with a negative number from a sequence and
+  without a checksum. It commits by itself, so they are durable when it returns. Nothing that reads
+  the log by number sees them.
+- The next transaction that has the study's lock takes them out, in the order in which they came,
+  and appends them to the log before it does anything else. So whatever is done under the lock
+  (ask, tell, export, forget, verify, delete) finds a log that is complete. A read that needs the
+  state has them numbered first.
+- If a server or the database is killed in between, they are still there, and the next transaction
+  numbers them.
+
+Because they are in the same table, the same unique indices decide who was first, over all servers
+and both ways of writing: `rank1_recorded` allows one record of a unit, and `rank1_outcomes` one
+report of an exposure. An INSERT that finds another row there leaves its own out. The caller then
+takes the lock, which gives the exact answer: a duplicate, or a conflict. A table of its own for
+these events would have needed a second check under the lock to see both.
+
+What no index decides is decided when numbers are given. A unit that was given a suggestion in the
+very moment in which its record was added counts once, by what is first in the log: the record is
+kept with the tag `REPEAT`. A report whose exposure has expired meanwhile is a late one.
+
+Each such event is written twice. In return a record never waits for another server's fold. SQLite
+has one writer at a time whatever is written, so there this would only cost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rank1.studies.events import COLUMNS, REPEAT, Event, Kind, late_report
+
+__all__ = ["ADD", "MADE", "TAKE", "WAITING", "arrays", "columns_of", "numbered"]
+
+#: What tables of version 4 have for it.
+MADE = f"""
+    CREATE SEQUENCE IF NOT EXISTS rank1_unnumbered;
+    CREATE UNIQUE INDEX IF NOT EXISTS rank1_recorded ON rank1_events (study, unit)
+        WHERE unit IS NOT NULL AND kind = {Kind.RECORDED:d}"""
+
+_GIVEN = ("kind", "arm", "tag", "suggestion", "value", "nonce", "unit", "data")
+_FILLED = [name for name in COLUMNS if name not in (*_GIVEN, "key", "seq", "at", "position")]
+# The place in the list is kept as the position: by it the statement says what it has added, and
+# events get their numbers in order. The number here says nothing but that they have none.
+ADD = f"""
+    INSERT INTO rank1_events (study, {", ".join(_GIVEN)}, seq, at, position, {", ".join(_FILLED)})
+    SELECT study, {", ".join(_GIVEN)}, -nextval('rank1_unnumbered'),
+        extract(epoch FROM statement_timestamp())::float8, place - 1{", 0" * len(_FILLED)}
+    FROM unnest(%s::int4[], {", ".join(f"%s::{COLUMNS[name]}[]" for name in _GIVEN)})
+        WITH ORDINALITY AS given (study, {", ".join(_GIVEN)}, place)
+    WHERE study IN (SELECT id FROM rank1_studies) AND NOT EXISTS (
+        SELECT FROM rank1_events AS e WHERE e.study = given.study AND e.unit = given.unit)
+    ON CONFLICT DO NOTHING RETURNING position"""
+WAITING = "EXISTS (SELECT FROM rank1_events WHERE study = {study} AND seq < 0)"
+# With what else there is of the unit, and whether the exposure has expired.
+TAKE = f"""
+    DELETE FROM rank1_events AS e WHERE study = ? AND seq < 0
+    RETURNING {", ".join(Event._fields)}, EXISTS (
+        SELECT FROM rank1_events AS o WHERE o.study = e.study AND o.unit = e.unit AND o.seq > 0
+    ), EXISTS (
+        SELECT FROM rank1_events AS o WHERE o.study = e.study AND o.suggestion > 0
+        AND o.suggestion = e.suggestion AND o.kind = {Kind.EXPIRED:d})"""
+
+
+def columns_of(added: Sequence[tuple[int, Event]]) -> list[list[Any]]:
+    """The parameters of `ADD`, from numbers of studies and their events.
+
+    The tag of a report is its exposure's. The data of an event is None, or the values of the
+    guardrails that came with it, by their numbers (JSON).
+    """
+    studies, events = zip(*added, strict=True)
+    given = dict(zip(Event._fields, zip(*events, strict=True), strict=True))
+    types = "int4", *(COLUMNS[name] for name in _GIVEN)
+    return arrays(types, (studies, *(given[name] for name in _GIVEN)))
+
+
+def arrays(types: Iterable[str], columns: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Columns as parameters; NumPy's numbers aren't taken for Python's in an array."""
+    return [
+        list(column) if of == "text" else list(map(float if of == "float8" else int, column))
+        for of, column in zip(types, columns, strict=True)
+    ]
+
+
+def numbered(rows: Sequence[tuple[Any, ...]]) -> list[Event]:
+    """The events that `TAKE` has taken out, as they are appended to the log."""
+    found: list[Event] = []
+    taken = [(Event._make(fields), seen, late) for *fields, seen, late in rows]
+    for event, seen, late in sorted(taken, key=lambda each: (each[0].at, each[0].position)):
+        tag = REPEAT if seen else event.tag
+        metrics = json.loads(event.data) if event.data else {}
+        own, metric = tag, 0
+        if event.suggestion:
+            own, metric = late_report(tag) if late else (0, 0)
+        found.append(event._replace(tag=own, metric=metric, position=0, data=None))
+        for metric, value in metrics.items():
+            found.append(
+                Event(Kind.GUARDRAIL, event.arm, tag, value=value, metric=int(metric), at=event.at)
+            )
+    return found
