@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from numpy.typing import NDArray
 
 from rank1.literal import LITERAL
@@ -17,6 +18,11 @@ from rank1.testing import play_compiled
 
 Pairs = NDArray[np.int64]
 Rewards = NDArray[np.float64]
+
+
+def examples(count: int) -> settings:
+    """How many examples Hypothesis tries in `make test`; `make validate` has ten times as many."""
+    return settings(max_examples=count * settings().max_examples // 30)
 
 
 def few(values: Iterable[Any], count: int) -> list[Any]:

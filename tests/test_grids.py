@@ -58,13 +58,13 @@ def test_a_policy_that_looks_at_one_line_only_can_be_trapped() -> None:
 
 @pytest.mark.usefixtures("uncompiled")
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    few = ("--runs", "2", "--n", "500", "--pulls", "500", "--replays", "9")
+    few = ("--runs", "1", "--n", "200", "--pulls", "200", "--replays", "9")
     ran = Output(capsys, "grids", "hillstrom_history", *few, "--json")
     assert ran.status == 0
     (told,) = json.loads(ran.out)["grids"]
     assert (told["K"], told["L"], told["degrees_of_freedom"]) == (7, 3, 12)
     assert {each["policy"] for each in told["play"]["regret"]} >= {"uts", "uniform"}
-    assert told["play"]["n"] == 500
+    assert told["play"]["n"] == 200
     shown = Output(capsys, "grids", "hillstrom_history", *few)
     assert "16.5 on 12" in shown.out
     assert "Mens E-Mail 1.00" in shown.out

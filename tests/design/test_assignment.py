@@ -48,8 +48,8 @@ def test_vectors() -> None:
 
 
 def test_sides_are_independent_and_by_their_shares() -> None:
-    """100,000 units; chi-square on 2 and on 5 degrees of freedom, below the 0.1% points."""
-    drawn = (assign(SHARES, f"visitor-{k}") for k in range(100_000))
+    """30,000 units; chi-square on 2 and on 5 degrees of freedom, below the 0.1% points."""
+    drawn = (assign(SHARES, f"visitor-{k}") for k in range(30_000))
     cells = Counter((levels["headline"], levels["image"]) for levels in drawn)
     by_shares = by_margins = 0.0
     for first in SIDES["headline"]:
@@ -57,9 +57,9 @@ def test_sides_are_independent_and_by_their_shares() -> None:
         for second in SIDES["image"]:
             column = sum(n for (_, image), n in cells.items() if image == second)
             n = cells[first, second]
-            expected = 100_000 * SIDES["headline"][first] * SIDES["image"][second]
+            expected = 30_000 * SIDES["headline"][first] * SIDES["image"][second]
             by_shares += (n - expected) ** 2 / expected
-            by_margins += (n - row * column / 1e5) ** 2 / (row * column / 1e5)
+            by_margins += (n - row * column / 3e4) ** 2 / (row * column / 3e4)
     assert by_margins < 13.82
     assert by_shares < 20.52
 
@@ -128,8 +128,10 @@ def test_it_needs_neither_numpy_nor_the_rest() -> None:
          {**SHARES, "given": ["segment"]}, "u", None),
         ("given must be empty: no side is given, got {'segment': 'a'}", SHARES, "u",
          {"segment": "a"}),
-        (r"given\[segment\] must be text, got 3", {**SHARES, "given": ["segment"]}, "u",
+        (r"given\.segment must be text, got 3", {**SHARES, "given": ["segment"]}, "u",
          {"segment": 3}),
+        (r"given\.segment must be one of new, old, got 'odd'",
+         {**SHARES, "given": {"segment": ["new", "old"]}}, "u", {"segment": "odd"}),
         ("holdout must be a number of at least 0 and below 1, got 1", {**SHARES, "holdout": 1}, "u",
          None),
         ("control must be a level of each of headline, image, got {'headline': 'A'}",

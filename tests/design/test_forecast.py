@@ -34,9 +34,9 @@ def ahead(plan: Design, found: Played, **settings: Any) -> Forecast:
 @pytest.mark.parametrize(
     ("factors", "settings"),
     [
-        ([[0.7, 0.5, 0.5, 0.5], [0.7, 0.5, 0.5]], {}),
+        pytest.param([[0.7, 0.5, 0.5, 0.5], [0.7, 0.5, 0.5]], {}, marks=pytest.mark.validate),
         ([[0.5, 0.4, 0.3]], {"floor": 0.1, "fixed": {(0, 1): 0.3}}),
-        ([[0.4, 0.38, 0.2]], {"min_lift": 0.3}),
+        pytest.param([[0.4, 0.38, 0.2]], {"min_lift": 0.3}, marks=pytest.mark.validate),
         ([[0.9, 0.3], [0.7, 0.5, 0.5]], {"given": [0]}),
     ],
 )
@@ -139,10 +139,10 @@ def covered(studies: int) -> tuple[int, int]:
 
 @pytest.mark.uncompiled
 def test_the_band_has_what_it_promises_roughly() -> None:
-    """12 studies; of about 20 forecasts, three errors below 80% are 53%."""
-    inside, number = covered(12)
-    assert number >= 15
-    assert inside >= 0.53 * number
+    """6 studies; of about 10 forecasts, three errors below 80% are 42%."""
+    inside, number = covered(6)
+    assert number >= 8
+    assert inside >= 0.42 * number
 
 
 @pytest.mark.validate

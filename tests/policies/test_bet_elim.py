@@ -191,11 +191,11 @@ def test_a_smallest_lift_stops_near_ties() -> None:
     """Two levels as good as each other: without it there is no stop, with it there is."""
     problem = rank1.Means([0.6, 0.6, 0.3])
     state = start(rank1.BetElim(min_lift=0.3), problem)
-    play_compiled(state, problem, 12_000, 1)
+    play_compiled(state, problem, 6_000, 1)
     assert state.done()
     assert state.best() in (0, 1)
     assert state.living[:2].all()
     assert not state.living[2]
     plain = start(rank1.BetElim(), problem)
-    play_compiled(plain, problem, 6_000, 1)
+    play_compiled(plain, problem, 3_000, 1)
     assert not plain.done()

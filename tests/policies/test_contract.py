@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba.core import event
 
@@ -24,7 +24,7 @@ from rank1.policies import POLICIES, Known, Policy, Pull, ask, tell
 from rank1.policies.base import Records, Simple, label_of
 from rank1.simulation.known import known_of
 from rank1.testing import POLICY_CHECKS, check_policy, policies
-from tests.support import few, start
+from tests.support import examples, few, start
 
 PROBLEM = rank1.Bernoulli([0.9, 0.2, 0.5], [0.3, 0.8])
 # GLM-UCB divides by the lowest mean, which is 0 in one of the problems.
@@ -42,7 +42,7 @@ def test_contract(
     request: pytest.FixtureRequest,
 ) -> None:
     """The loop is compiled for all, what studies need besides for two; see `make validate`."""
-    monkeypatch.setattr(policies, "TRIALS", 8)
+    monkeypatch.setattr(policies, "TRIALS", 4)
     if policy.name not in ("uts", "rank1elim"):
         monkeypatch.setattr(policies, "kernel", lambda function, *given: function)
     if policy.leaps and check not in (policies.compiles, policies.makes_the_choices_of_the_loop):
@@ -67,7 +67,7 @@ def test_contract_for_other_numbers_of_sides(
 ) -> None:
     """`check_policy` has two and three."""
     monkeypatch.setattr(policies, "SIDES", (sides,))
-    monkeypatch.setattr(policies, "TRIALS", 8)
+    monkeypatch.setattr(policies, "TRIALS", 4)
     for check in (
         policies.runs_as_it_is_written,
         policies.takes_rewards_late_unordered_or_never,
@@ -96,7 +96,7 @@ def test_a_literal_version_is_that_of_a_policy() -> None:
 
 
 @EVERY_POLICY
-@settings(max_examples=30)
+@examples(15)
 @given(data=st.data())
 def test_late_unordered_and_missing_rewards(policy: Policy, data: st.DataObject) -> None:
     """As the check of that name, with examples that Hypothesis makes small."""

@@ -62,7 +62,7 @@ def test_the_literal_version_is_the_same_in_plain_python(policy: Policy) -> None
 def test_makes_the_literal_choices_with_late_and_missing_rewards(
     policy: Policy, problem: rank1.Problem, seed: int
 ) -> None:
-    assert_same_choices(policy, problem, 1500, seed)
+    assert_same_choices(policy, problem, 700, seed)
 
 
 @pytest.mark.parametrize("seed", few(range(3), 1))

@@ -36,7 +36,7 @@ def test_makes_the_choices_of_the_definition(problem: rank1.Problem, scale: floa
     "problem", others_uncompiled([PROBLEMS[0], PROBLEMS[4], THREE_VALUES]), ids=name
 )
 def test_every_choice_has_the_largest_index(problem: rank1.Problem) -> None:
-    n = 10_000
+    n = 4_000
     policy = rank1.GLMUCB(0.01, 0.1)
     pairs, rewards, _ = play_policy(policy, problem, n, seed=2)
     literal = literal_of(policy, problem, n)

@@ -12,7 +12,7 @@ from scipy.special import digamma
 import rank1
 from rank1.policies import Known
 from rank1.policies.id_ts import exp_digamma
-from rank1.testing import check_policy, play_plain
+from rank1.testing import check_policy, play_plain, policies
 from tests.policies.test_thompson import EVERY_PROBLEM, SOME_PROBLEMS, assert_same_regret
 from tests.support import few, literal_of, play_policy
 
@@ -85,8 +85,15 @@ def test_regret_is_that_of_a_prototype(
         assert abs(regret.mean() - mean) <= 4 * both, (update, regret.mean(), both)
 
 
+@pytest.mark.validate
 def test_the_contract_holds_for_both_updates() -> None:
     check_policy(rank1.IdTS("incremental"))
+
+
+@pytest.mark.uncompiled
+def test_the_other_update_is_folded_and_finds_the_best_arm() -> None:
+    for check in (policies.is_the_same_when_it_is_folded, policies.finds_the_best_arm):
+        check(rank1.IdTS("incremental"))
 
 
 def test_settings_and_range_are_checked() -> None:

@@ -42,14 +42,14 @@ def test_makes_the_choices_of_the_plain_argmax(problem: rank1.Problem, c: float)
 
 @pytest.mark.parametrize("name", ["spike", "ties", "two pairs", "ones", "exact sums"])
 def test_makes_the_choices_of_a_plain_argmax_by_bisection(name: str) -> None:
-    problem, n = PROBLEMS[name], 20_000
+    problem, n = PROBLEMS[name], 6_000
     expected, _ = play_compiled(literal_of(rank1.KLUCB(), problem, n), problem, n, seed=2)
     pairs, _, _ = play_policy(rank1.KLUCB(), problem, n, seed=2)
     np.testing.assert_array_equal(pairs, expected)
 
 
 def test_plain_argmax_is_the_same_in_plain_python() -> None:
-    problem, n = PROBLEMS["spike"], 1_000
+    problem, n = PROBLEMS["spike"], 300
     literal = literal_of(rank1.KLUCB(), problem, n)
     expected, _ = play_plain(literal, problem, n, seed=2)
     pairs, _, _ = play_policy(rank1.KLUCB(), problem, n, seed=2)

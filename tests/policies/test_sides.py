@@ -43,7 +43,7 @@ EVERY_PROBLEM = pytest.mark.parametrize(
 
 
 @pytest.mark.uncompiled
-@pytest.mark.parametrize("n", few([300, 800], 1))
+@pytest.mark.parametrize("n", few([150, 800], 1))
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.label)
 @EVERY_PROBLEM
 def test_makes_the_literal_choices(problem: rank1.Problem, policy: Policy, n: int) -> None:
@@ -115,5 +115,5 @@ def test_regret_is_that_of_an_independent_implementation(
 def test_finds_the_best_of_many_arms_by_neighbours(policy: Policy) -> None:
     """256 arms, of which 13 are compared with a leader."""
     problem = rank1.Product([[0.9, 0.4, 0.3, 0.5]] * 4)
-    result = rank1.simulate(policy, problem, n=3000, runs=2, seed=1, checkpoints=1)
-    assert result.outcomes[0].best_arms == [(0, 0, 0, 0)] * 2
+    result = rank1.simulate(policy, problem, n=3000, runs=1, seed=1, checkpoints=1)
+    assert result.outcomes[0].best_arms == [(0, 0, 0, 0)]

@@ -16,7 +16,7 @@ from rank1.policies import Known, ask, tell
 from rank1.policies.base import choose
 from rank1.policies.uts import leader_of, make_tag, uniform_of
 from rank1.settings import parse_policy
-from rank1.testing import check_policy, play_plain
+from rank1.testing import check_policy, play_plain, policies
 from rank1.tournament import winner
 from tests.policies.test_betas import assert_frequencies, chances
 from tests.policies.test_thompson import EVERY_PROBLEM, SOME_PROBLEMS, assert_same_regret
@@ -33,7 +33,7 @@ class PlainUTS(rank1.UTS):
         return state
 
 
-@pytest.mark.parametrize("n", few([600, 1500, 5000], 1))
+@pytest.mark.parametrize("n", few([300, 1500, 5000], 1))
 @pytest.mark.parametrize("first_round", [True, False])
 @pytest.mark.parametrize("gamma", [2, 5, math.inf])
 @EVERY_PROBLEM
@@ -125,12 +125,22 @@ def test_late_rewards() -> None:
     assert ask(state, rng).tag & 1 == 0
 
 
-@pytest.mark.parametrize("policy", [rank1.UTS(math.inf), rank1.UTS(first_round=False)])
+OTHERS = pytest.mark.parametrize("policy", [rank1.UTS(math.inf), rank1.UTS(first_round=False)])
+
+
+@pytest.mark.validate
+@OTHERS
+def test_the_contract_holds_for_other_settings(policy: rank1.UTS) -> None:
+    check_policy(policy)
+
+
+@OTHERS
 def test_settings_can_be_written_and_read(policy: rank1.UTS) -> None:
     """As JSON and on the command line."""
     assert rank1.UTS(**json.loads(json.dumps(policy.settings, allow_nan=False))) == policy
     assert parse_policy(policy.label) == policy
-    check_policy(policy)
+    for check in (policies.runs_as_it_is_written, policies.is_the_same_when_it_is_folded):
+        check(policy)
 
 
 def test_without_its_first_round_it_begins_anywhere() -> None:

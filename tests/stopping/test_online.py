@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -16,9 +16,10 @@ from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.stopping.evalues import DIFFERENCE, log_e, log_loss, log_price
 from tests.stopping.play import play_until_stop, top_two
+from tests.support import examples
 
 Floats = NDArray[np.float64]
-exactly = settings(max_examples=40)
+exactly = examples(20)
 
 
 def spike(K: int, p: float, delta: float) -> Floats:

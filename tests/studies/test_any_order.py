@@ -22,7 +22,7 @@ from rank1.studies.spec import make_spec
 from rank1.studies.state import StudyState
 from rank1.studies.storage.sqlite import SqliteReader
 from tests.studies.support import NAMES, USUAL
-from tests.support import few
+from tests.support import examples, few
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -152,7 +152,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 AnyOrder.TestCase.settings = settings(
-    max_examples=15,
+    max_examples=8,
     stateful_step_count=25,
     suppress_health_check=list(HealthCheck),
 )
@@ -196,7 +196,7 @@ def test_an_event_that_cannot_be_is_not_folded(bad: Event) -> None:
 
 
 @pytest.mark.parametrize("policy", few(dict.fromkeys(["uniform", *USUAL, *NAMES]), 4))
-@settings(max_examples=20)
+@examples(8)
 @given(data=st.data())
 def test_the_order_of_reports_and_the_size_of_batches(policy: str, data: st.DataObject) -> None:
     """The same state however a log is cut; and for order-free policies in any order of reports."""

@@ -118,6 +118,7 @@ def test_what_waits_for_its_number_is_safe(create: Callable[..., Study], tmp_pat
     added(study, [("dan", 0, AX, 1.0)])
     Study.delete(study.name, study.access.storage, confirm=study.name)
     assert unnumbered(study) == 0
+    assert added(study, [("eve", 0, AX, 1.0)]) == [False]
 
 
 def test_times_are_those_of_the_arrival(
@@ -193,10 +194,10 @@ def test_a_version_begins_when_what_was_added_is_folded(create: Callable[..., St
     study = create()
     with Study.open(study.name, study.access.storage) as other:
         rng = random.Random(1)
-        for k in range(5):
+        for k in range(10):
             items = [
                 (f"{k}-{n}", 0, levels, float(rng.random() < (0.9 if levels == BY else 0.1)))
-                for n, levels in enumerate([AX, BY] * 100)
+                for n, levels in enumerate([AX, BY] * 25)
             ]
             assert all(added(study, items))
         assert other.shares()["version"] == 1

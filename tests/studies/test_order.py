@@ -11,7 +11,7 @@ from typing import NamedTuple
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from numpy.typing import NDArray
 
 import rank1
@@ -21,6 +21,7 @@ from rank1.policies.base import Records, Simple
 from rank1.studies.fitting import Material, read_material
 from rank1.studies.order import ASK, DROP, HISTORY, LEARN, REVISE, Replayer, grids_of, read_order
 from rank1.studies.storage.sqlite import SqliteReader
+from tests.support import examples
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -156,7 +157,7 @@ class Play:
     st.booleans(),
     st.sampled_from(["once", "each"]),
 )
-@settings(max_examples=20)
+@examples(8)
 def test_the_replay_of_a_study_is_the_study(
     tmp_path_factory: pytest.TempPathFactory, seed: int, policy: str, on_expiry: str,
     forgets: bool, repeat: str,

@@ -74,8 +74,8 @@ def test_sides_come_and_go(create: Callable[..., Study], sides: Any, policy: str
     assert study.revise(add={first: [sides[first][1]]}) == 2
     total = study.best().counts.sum()
     assert total == 74
+    assert study.verify().problems == []
     fresh = Study.open(study.name, study.access.storage)
-    assert fresh.verify().problems == study.verify().problems == []
     assert fresh.best().counts.tolist() == study.best().counts.tolist()
 
 
@@ -99,7 +99,7 @@ def test_sixteen_sides(create: Callable[..., Study]) -> None:
         ({"image": ["x", "x"]}, "sides.image must be names that differ, got 'x' twice"),
         ({"image": "xyz"}, "sides.image must be a list of names, got 'xyz'"),
         ({"image": ["x", 3]}, r"sides.image\[1\] must be text, got 3"),
-        ({"": ["x"]}, "sides must be text of 1 to 256 characters, got 0"),
+        ({"": ["x"]}, "sides must be text of 1 to 256 characters, got an empty text"),
         ({"reward": ["x"]}, "sides must be sides that aren't called reward, got 'reward'"),
         ([["x", "y"]], "sides must be a mapping"),
         ({str(k): list("abcdefghij") for k in range(9)}, "sides must be fewer .* got 1,000,000,0"),

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
+from tests.support import examples
 
 import rank1
 from rank1 import theory
@@ -15,7 +16,7 @@ from rank1.fit import fit
 from rank1.theory.characteristic import STRUCTURES
 
 Floats = NDArray[np.float64]
-exactly = settings(max_examples=40)
+exactly = examples(15)
 sides = st.lists(st.integers(1, 99).map(lambda k: k / 100), min_size=1, max_size=5)
 
 

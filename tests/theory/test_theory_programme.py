@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import examples
 
 import rank1
 from rank1 import theory
@@ -133,7 +134,7 @@ def test_any_models_give_a_lower_bound_and_more_give_a_larger_one(data: st.DataO
         last = value
 
 
-@settings(max_examples=50)
+@examples(15)
 @given(st.data())
 def test_generation_climbs_from_any_models_to_the_closed_form(data: st.DataObject) -> None:
     problem = data.draw(problems(least=2, most=4))

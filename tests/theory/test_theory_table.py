@@ -34,7 +34,7 @@ PROBLEMS = [
     rank1.Bernoulli([1.0, 0.5], [1.0, 0.5]),
     rank1.Bernoulli([0.0, 0.0], [0.5, 0.1]),
     rank1.Bernoulli([1e-200], [0.5, 0.1]),
-    rank1.spike(200, 200, 0.1, 0.1, 0.2, 0.2),
+    rank1.spike(130, 130, 0.1, 0.1, 0.2, 0.2),
     rank1.Product([[0.9, 0.5], [0.8], [0.9, 0.7, 0.7]]),
     rank1.Product([[0.9, 0.5, 0.9]]),
     rank1.Means([[[0.5, 0.1], [0.1, 0.52]]]),
@@ -109,12 +109,12 @@ def test_an_infinite_bound_is_said_to_be_infinite() -> None:
 
 
 def test_a_large_grid_is_not_solved_but_its_ties_are_still_named() -> None:
-    notes = theory.table(rank1.spike(200, 200, 0.1, 0.1, 0.2, 0.2), N)["notes"]
+    notes = theory.table(rank1.spike(130, 130, 0.1, 0.1, 0.2, 0.2), N)["notes"]
     assert any(
         "graves_lai: problem must be one of at most 16,384 arms to be solved" in note
         for note in notes
     )
-    notes = theory.table(rank1.spike(200, 200, 0.1, 0.1, 0.0, 0.2), N)["notes"]
+    notes = theory.table(rank1.spike(130, 130, 0.1, 0.1, 0.0, 0.2), N)["notes"]
     assert any("graves_lai: problem must be one with a single best arm" in note for note in notes)
 
 

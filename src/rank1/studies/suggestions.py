@@ -30,6 +30,7 @@ from rank1.studies.events import (
     Kind,
     check_text,
     data_text,
+    late_report,
     nonces,
     read_data,
     read_id,
@@ -94,6 +95,7 @@ def suggest(
     if last is not None:
         became = {each.kind for each in log.outcomes(study, [last.seq])}
         if last.kind == Kind.SUGGESTED and not became and key is None:
+            _check_given(state.named(last.arm), levels, unit)
             return [_suggestion(work, last)]
         if Kind.CANCELLED in became and last.tag != REPEAT:
             last = None  # it was never shown
@@ -122,6 +124,16 @@ def suggest(
     return [
         _suggestion(work, each._replace(seq=seq, at=at)) for seq, each in enumerate(events, first)
     ]
+
+
+def _check_given(pending: Mapping[str, str], given: Mapping[str, str], unit: str | None) -> None:
+    """Raise ConflictError if a unit's pending suggestion is for other levels of given sides."""
+    before = {side: pending[side] for side in given}
+    if before != given:
+        raise ConflictError(
+            f"unit {shown(unit)} has a pending suggestion for {before}, got {dict(given)}",
+            "report or cancel that one first", unit=unit,
+        )  # fmt: skip
 
 
 def _suggestion(work: UnitOfWork, event: Event) -> Suggestion:
@@ -213,12 +225,12 @@ def store_reports(
                 else:
                     answer = _report(work, asked, reward, now, late)
                     fresh[asked.seq] = answer, metrics
-                    # What is gone from the table is known by its report alone.
-                    tag = min(asked.tag, 1) if late and asked.tag <= REPEAT else int(late)
+                    tag, metric = late_report(asked.tag) if late else (0, 0)
+                    metric = metric if work.spec.design else 0
                     events.append(
                         Event(
                             Kind.REPORTED, arm=asked.arm, tag=tag, suggestion=asked.seq,
-                            value=reward, nonce=nonce, key=key, position=len(events),
+                            value=reward, nonce=nonce, key=key, position=len(events), metric=metric,
                         )
                     )  # fmt: skip
                     events += guardrail_events(asked.arm, asked.tag, metrics)

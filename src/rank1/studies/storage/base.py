@@ -113,7 +113,8 @@ class Transaction(Reader, Protocol):
         """Add events to the log; the seq of the first. They are there when the block has ended.
 
         An event without a nonce is given one. ConflictError where the log has an event of the
-        same kind for the same suggestion, or one with the same key and position.
+        same kind for the same suggestion, or one with the same key and position; here, or when the
+        block ends.
         """
 
     def retire(self, study: int) -> None:
