@@ -42,6 +42,8 @@ def main() -> None:
     """Start, count and update in an empty folder; print what the last update says."""
     os.chdir(tempfile.mkdtemp())
     command("judge start")
+    file = Path("shares.json")  # a fixed salt, so that visitors get the same levels each time
+    file.write_text(re.sub(r'"salt": "\w+"', '"salt": "3f9c"', file.read_text()))
     command("judge sql")
     rng, visitors = np.random.default_rng(1), 0
     for day in DAYS:

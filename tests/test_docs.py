@@ -148,10 +148,8 @@ def test_figures_are_those_of_the_script_beside_them(script: str, page: str) -> 
         [sys.executable, str(ROOT / "docs" / script)], check=True, capture_output=True, text=True
     )
     text = (ROOT / "docs" / page).read_text()
-    lines = [
-        line.split(": ", 1)[-1] for line in run.stdout.splitlines() if "wrong stops" not in line
-    ]
-    assert [line for line in lines if line not in text] == []
+    lines = [line.split(": ", 1)[-1].rstrip() for line in run.stdout.splitlines()]
+    assert [line for line in lines if line not in text and "wrong stops" not in line] == []
 
 
 @pytest.mark.validate
