@@ -728,6 +728,8 @@ class Study:
     ) -> Imported:
         """Add rewards that are known from elsewhere; how many, and whether they were there already.
 
+        A study that draws by shares isn't surer for them: they move its shares and averages only.
+
         Parameters
         ----------
         history
