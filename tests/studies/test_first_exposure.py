@@ -93,3 +93,20 @@ def test_what_is_no_evidence_stays_none_after_export_and_import(
     lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert {line["version"] for line in lines} == {0, None}
     assert design(study).number == 0
+
+
+def test_a_key_belongs_to_its_segment(create: Create) -> None:
+    study = create({"segment": ["p", "q"], "channel": ["a", "b"]}, given=["segment"])
+    first = study.ask(key="k", given={"segment": "p"})
+    assert study.ask(key="k", given={"segment": "p"}) == first
+    with pytest.raises(rank1.ConflictError, match="'k'"):
+        study.ask(key="k", given={"segment": "q"})
+
+
+def test_what_is_no_report_is_named(create: Create) -> None:
+    study = create()
+    for wrong in ([("x",)], [5], "ab"):
+        with pytest.raises(TypeError, match=r"reports\[0\] must be id, reward, guardrails"):
+            study.tell_many(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"limit must be .*got -1"):
+        study.events(limit=-1)

@@ -54,6 +54,7 @@ Place = str | os.PathLike[str] | Storage
 #: The arguments of `record` and `reward`.
 RECORD = "unit", "version", "levels", "reward", "guardrails"
 REWARD = "unit", "reward", "guardrails"
+REPORT = "id", "reward", "guardrails"
 #: Arms of which a notebook shows what was found; of more, only how many rewards there are.
 MAX_SHOWN = 100_000
 
@@ -384,7 +385,8 @@ class Study:
 
         Each is an id, a reward and, if there are any, guardrails.
         """
-        pairs = list(reports.items() if isinstance(reports, Mapping) else reports)
+        given = reports.items() if isinstance(reports, Mapping) else reports
+        pairs = _in_order("reports", given, REPORT, 2)
         return self._all(lambda work: suggestions.take_reports(work, pairs))
 
     def _all(self, job: Callable[[UnitOfWork], Sequence[T | Rank1Error]]) -> list[T]:
@@ -695,6 +697,7 @@ class Study:
         newest
             Whether to go from the newest event back.
         """
+        checks.integer("limit", limit, 1)
         for kind in kinds:
             checks.one_of("kinds", kind, [each.name.lower() for each in Kind])
         chosen = [Kind[kind.upper()] for kind in kinds]

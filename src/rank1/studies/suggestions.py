@@ -78,8 +78,11 @@ def suggest(
             "take a new key for another request", key=key,
         )  # fmt: skip
     if before:
-        if any((each.unit, each.data) != (unit, text) for each in before):
-            raise key_used(key)
+        segment = {side: (given or {}).get(side) for side in work.spec.given}
+        for each in before:
+            same = segment.items() <= state.named(each.arm).items()
+            if not same or (each.unit, each.data) != (unit, text):
+                raise key_used(key)
         return [_suggestion(work, each) for each in before]
     if state.book.at["retired"][0]:
         raise ConflictError(
