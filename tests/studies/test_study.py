@@ -591,7 +591,7 @@ def test_what_cannot_work_is_refused(
 @pytest.mark.uncompiled
 def test_large_grids_are_for_policies_of_lines(create: Callable[..., Study]) -> None:
     names = [f"line {k}" for k in range(4096)]
-    with pytest.raises(ValueError, match=r"thompson keeps .*got 16,777,216"):
+    with pytest.raises(ValueError, match=r"thompson stores .*got 16,777,216"):
         create(policy="thompson", rows=names, columns=names)
     study = create(policy="rank1elim", rows=names, columns=names)
     given = study.ask(count=100)
