@@ -137,17 +137,19 @@ def test_figures_are_those_of_the_command_beside_them(page: Path) -> None:
 @pytest.mark.validate
 @pytest.mark.parametrize(
     ("script", "page"),
-    [("traffic_table.py", "traffic.md"), ("segments_example.py", "segments.md")],
+    [
+        ("traffic_table.py", "traffic.md"),
+        ("segments_example.py", "segments.md"),
+        ("warehouse_example.py", "warehouse.md"),
+    ],
 )
 def test_figures_are_those_of_the_script_beside_them(script: str, page: str) -> None:
     run = subprocess.run(
         [sys.executable, str(ROOT / "docs" / script)], check=True, capture_output=True, text=True
     )
     text = (ROOT / "docs" / page).read_text()
-    lines = [
-        line.split(": ", 1)[-1] for line in run.stdout.splitlines() if "wrong stops" not in line
-    ]
-    assert [line for line in lines if line not in text] == []
+    lines = [line.split(": ", 1)[-1].rstrip() for line in run.stdout.splitlines()]
+    assert [line for line in lines if line not in text and "wrong stops" not in line] == []
 
 
 @pytest.mark.validate

@@ -30,6 +30,7 @@ __all__ = [
     "Report",
     "Suggestion",
     "Verified",
+    "above",
 ]
 
 T = TypeVar("T")
@@ -257,7 +258,8 @@ class Best:
     next_step: str = ""
     assumes: list[str] = field(default_factory=list)
     #: The leader's lift over the control, or over the runner-up: `over` (labels), `is_control`,
-    #: `estimate`, `low`, `high`.
+    #: `estimate`, `low`, `high`. If the lowest reward isn't 0, lifts and effects compare rewards
+    #: above it (`above`); `mean` and `over_mean` are average rewards as they were reported.
     lift: dict[str, Any] | None = None
     #: "one_order" and "any_grid": `stop` and `reason` of each.
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -387,6 +389,15 @@ def _pair(by_side: Mapping[str, T]) -> tuple[T, T]:
         raise AttributeError(f"rows and columns are for two sides, not {len(by_side)}: see levels")
     first, second = by_side.values()
     return first, second
+
+
+def above(low: float) -> str:
+    """What lifts compare, where the lowest reward isn't 0.
+
+    >>> above(0.0), above(100.0), above(-1.0)
+    ('', ' in reward above 100', ' in reward above -1')
+    """
+    return f" in reward above {low:g}" if low else ""
 
 
 def to_document(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import binom
@@ -17,7 +17,7 @@ import rank1
 from rank1 import stopping
 from rank1.errors import InputError
 from rank1.stopping.evalues import DIFFERENCE, RATIO
-from rank1.stopping.sharp import log_sharp, steepest
+from rank1.stopping.sharp import FIRST_CHORD, RATIO_OF_CHORDS, log_sharp, steepest
 
 TILTS = np.array([0.03, 0.06, 0.11, 0.2, 0.36, 0.65, 1.1, 2])
 counts = st.one_of(st.integers(0, 60).map(float), st.integers(0, 10**5).map(float))
@@ -46,6 +46,7 @@ def curve(null: int, margin: float, a: tuple[float, float], b: tuple[float, floa
 
 @settings(max_examples=40)
 @given(st.tuples(counts, counts), st.tuples(counts, counts), st.sampled_from([0.0, 0.05, 0.3]))
+@example((51.0, 7201.0), (1.0, 17320.0), 0.05)
 def test_the_infimum(a: tuple[float, float], b: tuple[float, float], margin: float) -> None:
     """Never above what a dense grid finds, and attained where it says."""
     for null in (DIFFERENCE, 2, 3):
@@ -53,9 +54,13 @@ def test_the_infimum(a: tuple[float, float], b: tuple[float, float], margin: flo
         attained = one_sided(1, a[0], sum(a), p) + one_sided(-1, b[0], sum(b), q)
         assert value == pytest.approx(attained, abs=1e-7)
         assert value <= curve(null, margin, a, b) + 1e-9
-        # The null it searches has a little room beside the edge, and only where that is bent.
-        room = 0.0 if null == DIFFERENCE or margin == 0 else 0.01 * q
-        assert least(null, margin, p) - room - 1e-9 <= q <= least(null, margin, p) + 1e-9
+        # The null it searches has a little room beside the edge, and only where that is bent:
+        # close to 0 it has one chord in place of the edge.
+        low, room, first = p, 0.0, RATIO_OF_CHORDS * FIRST_CHORD * margin
+        if null != DIFFERENCE and margin > 0:
+            low, room = max(p, first), 0.01 * q
+        straight = least(null, margin, low) * (p / low if low > 0 else 1)
+        assert straight - room - 1e-9 <= q <= least(null, margin, p) + 1e-9
     value, p, q = log_sharp(RATIO, 1 + margin, *a, *b)
     assert q == pytest.approx((1 + margin) * p)
     assert value <= curve(RATIO, 1 + margin, a, b) + 1e-9

@@ -201,10 +201,10 @@ def test_failures_that_come_later_than_successes_are_noticed(
         assert found.warnings == []
 
 
-@pytest.mark.parametrize("settings", [{"goal": "earn"}, {"goal": "find"}])
-def test_without_tables_the_summary_is_the_same(tmp_path: Path, settings: dict[str, str]) -> None:
+@pytest.mark.parametrize("goal", ["earn", "find"])
+def test_without_tables_the_summary_is_the_same(tmp_path: Path, goal: str) -> None:
     study = Study.create(
-        "x", rows=["a", "b", "c"], columns=["d", "e"], storage=tmp_path / "r.db", seed=1, **settings
+        "x", rows=["a", "b", "c"], columns=["d", "e"], storage=tmp_path / "r.db", seed=1, goal=goal
     )
     for k, asked in enumerate(study.ask(40)):
         if k % 5:

@@ -174,7 +174,10 @@ def create(
         float | None, typer.Option(help="find: part of units that keep the control.", **Real)
     ] = None,
     min_lift: Annotated[
-        float | None, typer.Option(help="find: the smallest lift worth having.", **Real)
+        float | None,
+        typer.Option(
+            help="find: the smallest lift worth having, in reward above the lowest.", **Real
+        ),
     ] = None,
     guardrail: Annotated[
         list[str],

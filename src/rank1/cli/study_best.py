@@ -8,6 +8,7 @@ from typing import Any
 from rank1.cli.app import counted, print_json, show
 from rank1.cli.options import Json
 from rank1.cli.study import Name, Storage, _opened, _table, study_app
+from rank1.documents import above
 
 #: From few to much, where there is no room for figures.
 SHADES = " ░▒▓█"
@@ -33,7 +34,8 @@ def best(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None
     )
     for side, names in found.sides.items():
         effects = found.effects[side]
-        table = _table(side, "effect", "interval")
+        scale = above((found.lift or {}).get("above", 0.0))
+        table = _table(side, f"effect{scale}", "interval")
         for label, (effect, low, high) in list(zip(names, effects.tolist(), strict=True))[:20]:
             known = "?" if math.isnan(effect) else f"{effect:.3g}"
             table.add_row(label, known, f"{low:.3g} to {high:.3g}")

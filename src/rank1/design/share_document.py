@@ -162,7 +162,7 @@ def first_shares(
     confidence
         The verdict's.
     min_lift
-        The smallest lift worth having.
+        The smallest lift worth having, in reward above the lowest there can be.
     floor
         The least share of every level, also of one that was refuted.
     reward_range

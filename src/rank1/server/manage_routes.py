@@ -75,6 +75,8 @@ class Forecast(BaseModel):
 
     visitors: Span
     days: Span | None
+    reports: int | None = Field(None, description="Of a study that runs: rewards that count.")
+    statement: str | None = Field(None, description="Of a study that runs: the same in words.")
 
 
 class Lift(BaseModel):
@@ -85,6 +87,9 @@ class Lift(BaseModel):
     estimate: float | None
     low: float | None
     high: float | None
+    above: float = Field(description="The lowest reward: lifts compare rewards above it.")
+    mean: float | None = Field(description="The leader's average reward.")
+    over_mean: float | None
 
 
 class Summary(BaseModel):
@@ -132,12 +137,13 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
     ) -> Response:
         """How many more visitors it takes until the study may stop, if all goes on as it is."""
         await registry.read(registry.row, name)
-        more = await registry.read_slowly(
-            ("forecast", name),
-            lambda: registry.separate(name).forecast(runs=CONTINUED).more,
+        found = await registry.read_slowly(
+            ("forecast", name, per_day),
+            lambda: registry.separate(name).forecast(per_day, runs=CONTINUED),
             request.is_disconnected,
         )
-        return json_response(_forecast(list(more.values()), per_day))
+        said = {"reports": found.reports, "statement": found.statement}
+        return json_response(_forecast(list(found.more.values()), per_day) | said)
 
     @routes.get("/studies/{name}/personalise", tags=["results"], response_model=Personalised)
     async def get_personalise(

@@ -345,7 +345,7 @@ async def _exported(
 
 
 _COLUMNS = (
-    "state", "reward", "asked_at", "told_at", "late", "propensity", "unit", "data",
+    "state", "reward", "asked_at", "told_at", "late", "propensity", "count", "unit", "data",
 )  # fmt: skip
 
 

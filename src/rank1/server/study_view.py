@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.documents import Best, to_document
-from rank1.server.traffic import Traffic
 from rank1.studies import Study
 from rank1.studies.chances import chances_of
 from rank1.studies.export import event_lines
@@ -25,8 +24,7 @@ from rank1.studies.words import ORDER
 
 __all__ = ["StudyView", "is_large", "summary"]
 
-#: Events that are read at once.
-PART = 100_000
+
 #: Versions whose shares are shown, sides with more levels aside; notes and revisions likewise.
 MAX_VERSIONS, MAX_LEVELS, MAX_NOTES = 200, 24, 200
 #: Arms up to which the heat map comes with intervals.
@@ -45,7 +43,7 @@ class StudyView:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self._traffic = Traffic()
+
         self._lock = threading.Lock()
         self._kept: tuple[str, bytes, bytes] | None = None
         self._next = 0.0
@@ -74,10 +72,8 @@ class StudyView:
         return tag, text, gzip.compress(text, 1)
 
     def _document(self, best: Best, state: StudyState, log: Reader) -> dict[str, Any]:
-        study, spec, traffic = self.study, self.study.spec, self._traffic
+        study, spec, traffic = self.study, self.study.spec, state.traffic
         row = log.study(study.name)
-        while (events := log.read(row.id, after=traffic.seq, limit=PART)).size:
-            traffic.take(events)
         chances = chances_of(best, *spec.reward_range)
         sides = [
             {
@@ -141,7 +137,7 @@ class StudyView:
         if state.design is None:
             return None
         known = state.design.versions
-        begun = [(number, at) for number, at in self._traffic.versions if number in known]
+        begun = [(number, at) for number, at in state.traffic.versions if number in known]
         begun = begun[:: -(-len(begun) // MAX_VERSIONS) or 1]
         sides = {
             side: [[round(float(x), 4) for x in known[number].shares[axis]] for number, _ in begun]

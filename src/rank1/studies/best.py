@@ -98,7 +98,7 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
             )  # fmt: skip
     finding = Finding(
         leader=labels(*ruled.leader) if total else None,
-        lift=_lift(spec, sides, ruled.leader, effects) if counts.size > 1 else None,
+        lift=_lift(spec, sides, ruled.leader, effects, won, counts) if counts.size > 1 else None,
         order_stop=ruled.stop and may_stop,
         doubt=doubt,
         confidence=spec.confidence,
@@ -163,8 +163,9 @@ def _tables(
 
 
 def _lift(
-    spec: Spec, sides: dict[str, list[str]], leader: Sequence[int], effects: dict[str, Floats]
-) -> Lift:
+    spec: Spec, sides: dict[str, list[str]], leader: Sequence[int], effects: dict[str, Floats],
+    won: Floats, counts: Floats,
+) -> Lift:  # fmt: skip
     """The leader's lift over the control; over the runner-up if it is the control, or none is."""
     over, control = list(leader), spec.control
     if control is not None and all(control[side] in sides[side] for side in sides):
@@ -186,7 +187,14 @@ def _lift(
                 at, least, most = table[level]
                 estimate, low, high = estimate / at, low / most, high / least
     labels = tuple(names[k] for names, k in zip(sides.values(), over, strict=True))
-    return Lift(labels, is_control, float(estimate - 1), float(low - 1), float(high - 1))
+    lowest, width = spec.reward_range[0], spec.reward_range[1] - spec.reward_range[0]
+    with np.errstate(invalid="ignore"):
+        mean, over_mean = (
+            float(lowest + width * np.divide(won[tuple(arm)], counts[tuple(arm)]))
+            for arm in (leader, over)
+        )
+    ends = float(estimate - 1), float(low - 1), float(high - 1)
+    return Lift(labels, is_control, *ends, lowest, mean, over_mean)
 
 
 def _levels(

@@ -81,7 +81,7 @@ def best_drawn(state: StudyState, now: float) -> Best:
         interval=(float(lower[at]), float(upper[at])) if total else None,
         holdout=_holdout(look),
         version=look.live.number,
-        warnings=_guardrails(look),
+        warnings=look.warnings() + _guardrails(look),
     )
 
 

@@ -1,4 +1,4 @@
-"""The next version of a study's design: who has gone, who leads, and the shares of each level."""
+"""The next version of a study's design: dropped levels, leaders, and the share of each level."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rank1.studies.timeline import Day
+from rank1.documents import above
+from rank1.studies.traffic import Day
 
 if TYPE_CHECKING:
     from rank1.documents import Best
@@ -54,7 +55,8 @@ def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
         width=f"{min(1.0, WIDEST * len(days) / WIDTH):.0%}",
         traffic=_traffic(days),
         earned=_earned(best),
-        over="the control" if (best.lift or {}).get("is_control") else "the leader",
+        over=("the control" if (best.lift or {}).get("is_control") else "the leader")
+        + above(spec.reward_range[0]),
         confidence=f"{spec.confidence:.0%}",
         **({} if spec.repeat == "once" else {"counted": EACH}),
     )
@@ -107,9 +109,12 @@ def _number(value: float) -> str:
 def _earned(best: Best) -> str:
     """What the study has earned, against the holdout if there is one."""
     held = best.holdout
-    if held and held.get("units"):
+    if held and held["units"]:
+        who = "1 visitor was" if held["units"] == 1 else f"{held['units']:,} visitors were"
+        if held["rate"] is None:
+            return f"{who} held out and saw the control; nothing is reported for the others yet."
         return (
-            f"{held['units']:,} visitors were held out and saw the control: {held['rate']:.3g} on "
+            f"{who} held out and saw the control: {held['rate']:.3g} on "
             f"average, against {held['rest_rate']:.3g} for the others. So the study has earned "
             f"{held['earned']:,.0f} ({held['low']:,.0f} to {held['high']:,.0f})."
         )

@@ -24,11 +24,12 @@ from rank1.studies.fold import Book
 from rank1.studies.levels import Change, Levels
 from rank1.studies.live_design import DrawnState, LiveDesign
 from rank1.studies.spec import ON_EXPIRY, Spec, started
+from rank1.studies.traffic import Traffic
 
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 
 #: To be raised when the book changes its meaning: older snapshots are not read.
-LAYOUT = 3
+LAYOUT = 4
 #: Scalars of a book that two folds of a log agree in.
 COMPARED = (
     "suggested", "reported", "cancelled", "expired", "retired", "learned", "evidence", "version",
@@ -76,6 +77,7 @@ class StudyState(Levels):
         self.design = LiveDesign(spec, self.grid.sizes) if spec.design else None
         self.state: State = self._new_state()
         self.book = fold.new_book(self.grid.arms, _rules(spec))
+        self.traffic = Traffic()
 
     @property
     def seq(self) -> int:
@@ -105,6 +107,7 @@ class StudyState(Levels):
 
         With `issued`, the policy's state has chosen the suggestions among them, and knows them.
         """
+        self.traffic.add(events)
         shown = (events.kind == _SUGGESTED) | (events.kind == _RECORDED)
         self._make_room(int(np.count_nonzero(shown)))
         place, reason = 0, fold.REVISE
@@ -285,7 +288,7 @@ class StudyState(Levels):
     def to_bytes(self) -> bytes:
         """All of it, for `from_bytes`."""
         book, file = self.book, io.BytesIO()
-        learned: dict[str, Any] = self._learned()
+        learned: dict[str, Any] = {**self._learned(), **self.traffic.to_arrays()}
         some = np.flatnonzero(book.counts + book.known)
         header = json.dumps(
             {"labels": self.labels, "living": self.living, "revision": self.revision}
@@ -336,6 +339,7 @@ class StudyState(Levels):
             for name in fold.TABLES:
                 getattr(book, name)[arrays["arms"]] = arrays[name]
             made.book = book._replace(table=room)
+            made.traffic = Traffic.from_arrays(arrays)
         except (ValueError, TypeError, KeyError, IndexError, OSError, Rank1Error) as error:
             raise SnapshotError(f"the snapshot can't be read: {error!r}") from None
         if policy != made.policy:

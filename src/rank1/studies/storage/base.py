@@ -90,8 +90,13 @@ class Reader(Protocol):
     def of_unit(self, study: int, unit: str) -> Event | None:
         """The last event of this unit."""
 
-    def of_units(self, study: int, units: Sequence[str]) -> dict[str, Event]:
-        """The last event of each of these units, by unit; those without one are left out."""
+    def of_units(
+        self, study: int, units: Sequence[str], recorded: bool = False
+    ) -> dict[str, Event]:
+        """The last event of each of these units, by unit; those without one are left out.
+
+        With `recorded`, the record of a unit that has one.
+        """
 
     def pending(self, study: int) -> NDArray[np.int64]:
         """The suggestions of which nothing became yet, in order."""
