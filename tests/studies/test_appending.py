@@ -158,17 +158,17 @@ def test_both_ways_of_storing_meet(create: Callable[..., Study]) -> None:
     def record(work: Any) -> Any:
         turns.append(1)
         if len(turns) == 1:
-            assert added(study, [("ann", 0, AX, 1.0)]) == [True]
+            assert added(study, [("ann", 0, AX, 1.0), ("cid", 0, AX)]) == [True] * 2
             assert added(study, rewards=[("the first", 1.0)]) == [True]
         return (
-            take_records(work, [("ann", 0, AX, 1.0), ("bob", 0, AX)]),
+            take_records(work, [("ann", 0, AX, 1.0), ("bob", 0, AX), ("cid", 0, AX, 1.0)]),
             take_rewards(work, [("the first", 0.0)]),
         )
 
-    (ann, bob), (first,) = study.access.transact(record)
-    assert (ann.new, bob.new, len(turns)) == (False, True, 2)
+    (ann, bob, cid), (first,) = study.access.transact(record)
+    assert (ann.new, bob.new, cid.new, cid.reward, len(turns)) == (False, True, False, 1.0, 2)
     assert isinstance(first, rank1.ConflictError)
-    assert [unit for *_, unit in kinds(study) if unit] == ["the first", "ann", "bob"]
+    assert [unit for *_, unit in kinds(study) if unit] == ["the first", "ann", "cid", "bob"]
     assert study.verify().ok
 
 
