@@ -81,7 +81,7 @@ def main() -> None:
         table = f"read_parquet('{folder}/*.parquet')"
         parts = max(1, exposures // SLICE)
         once = [
-            counts_sql(document, "duckdb", table=table, where=f"unit % {parts} = {part}")
+            counts_sql(document, table=f"(FROM {table} WHERE unit % {parts} = {part})")
             for part in range(parts)
         ]
         columns = "version, headline, image, reward"

@@ -179,7 +179,7 @@ def test_too_few_pulls_to_earn_anything() -> None:
     told = rank1.advise(3, 2, 2, 0.4, lifts=[0.6], policies=rank1.UTS(first_round=False))
     assert told.policy is None
     assert "in 2 pulls no policy brings 10%" in told.words[1]
-    assert re.search(r"half of that takes it about [\d,]+ pulls", told.words[2])
+    assert re.search(r"half of that takes about [\d,]+ pulls", told.words[2])
 
 
 def test_no_verdict_on_pulls_that_were_not_played(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,38 @@ def test_any_number_of_sides(client: Client, tmp_path: Path) -> None:
         client.create("bad", sides={"image": ["x", "x"]})
 
 
+def test_a_study_that_draws_by_shares(client: Client) -> None:
+    guardrails = {"unsubscribed": {"worse_by": 0.02}}
+    study = client.create(
+        "drawn", sides={"image": ["x", "y"]}, goal="find", control={"image": "x"}, seed=1,
+        guardrails=guardrails,
+    )  # fmt: skip
+    (one,) = study.ask(count=1, unit="ann")
+    assert study.ask(unit="ann") == one
+    with pytest.raises(rank1.InputError, match="count must be 1 where a unit is given, got 2"):
+        study.ask(count=2, unit="ann")
+    given = [one, *study.ask(count=39)]
+    told = [(s.id, float(s.levels["image"] == "y"), {"unsubscribed": 0.0}) for s in given[1:]]
+    answers = study.tell_many([(one.id, 1.0), *told])
+    assert not any(isinstance(each, Exception) for each in answers)
+    with pytest.raises(rank1.ConflictError, match="unsubscribed"):
+        study.tell(given[1].id, told[0][1], {"unsubscribed": 1.0})
+    found = study.forecast(per_day=10)
+    assert (found.reports, found.per_day) == (40, 10)
+    assert found.days == {part: n / 10 for part, n in found.more.items()}
+    assert " more days (" in found.statement
+    study.note("new prices")
+    assert [each["kind"] for each in study.events(kinds=["noted", "reported"], limit=2)] == [
+        "reported"
+    ] * 2
+    assert study.events(newest=True, limit=1)[0]["kind"] == "noted"
+    study.archive()
+    assert "drawn" not in client.studies()
+    study.unarchive()
+    assert "drawn" in client.studies()
+    assert study.plot().axes
+
+
 def test_an_empty_study_has_a_best(client: Client) -> None:
     best = client.create("empty", ["a"], ["x", "y"]).best()
     assert best.leader is None

@@ -138,8 +138,8 @@ def test_tables_say_what_was_printed() -> None:
     assert f"| some 1.2 | test | {pulls} | 1 and 1 | 1 and 1 | 1 and 1 | 2 | 9 |" in text
     assert "- none: `it broke`" in text
     old = page.Outcome("old", "0.1", "no wheel", some.cells)
-    assert "- old, newest version; the tables have 0.1: `no wheel`" in page.tables([old], N, "", "")
-    assert "`make it`, in one run on a box" in text
+    assert "- old, first attempt; the tables have 0.1: `no wheel`" in page.tables([old], N, "", "")
+    assert "`make it` on a box" in text
     whole = page.with_tables(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", text)
     assert whole.startswith("before\n")
     assert whole.endswith("\nafter\n")

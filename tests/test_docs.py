@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 
 import rank1
+from tests.conftest import BROWSER_MISSING, CHROMIUM
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -131,6 +132,34 @@ def test_figures_are_those_of_the_command_beside_them(page: Path) -> None:
         for policy in json.loads(run.stdout)["policies"]:
             figure = policy["pulls" if command.startswith("identify") else "expected_regret"]
             assert f"{figure['mean']:,.0f} ± {figure['se']:,.0f}" in text
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize(
+    ("script", "page"),
+    [
+        ("traffic_table.py", "traffic.md"),
+        ("segments_example.py", "segments.md"),
+        ("warehouse_example.py", "warehouse.md"),
+    ],
+)
+def test_figures_are_those_of_the_script_beside_them(script: str, page: str) -> None:
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / script)], check=True, capture_output=True, text=True
+    )
+    text = (ROOT / "docs" / page).read_text()
+    lines = [line.split(": ", 1)[-1].rstrip() for line in run.stdout.splitlines()]
+    assert [line for line in lines if line not in text and "wrong stops" not in line] == []
+
+
+@pytest.mark.validate
+@pytest.mark.skipif(CHROMIUM is None, reason=BROWSER_MISSING)
+def test_the_first_test_can_be_followed(tmp_path: Path) -> None:
+    """From the form to the verdict, in a browser, with the page of the shop as it is printed."""
+    script = ROOT / "docs/first_test_figures.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, capture_output=True)
+    taken = {path.name for path in tmp_path.iterdir()}
+    assert taken == {path.name for path in (ROOT / "docs/figures").glob("first-test-*.png")}
 
 
 @pytest.mark.validate

@@ -199,3 +199,16 @@ def test_names_are_quoted_as_each_engine_has_it() -> None:
         'GROUP BY version, "the ""order""", reward\n'
         'ORDER BY version, "the ""order""", reward'
     )
+
+
+def test_lifts_say_what_they_are_above(command: Command) -> None:
+    command("start", "shares.json", "--side", "image=x,y", "--reward-range", "100,200")
+    rows = [
+        f"{v},{level},{reward},300" for v in (1, 2) for level, reward in (("x", 140), ("y", 150))
+    ]
+    for end in (2, 4):
+        Path("counts.csv").write_text("\n".join(["version,image,reward,count", *rows[:end], ""]))
+        printed = command("update", "shares.json", "counts.csv", "--report", "page.html")
+    assert "lift over the leader in reward above 100" in " ".join(printed.split())
+    assert ") in reward above 100 over x" in printed
+    assert "in reward above 100" in Path("page.html").read_text()

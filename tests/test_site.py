@@ -117,11 +117,15 @@ def look_at(screen: Page, pages: list[Path]) -> None:
         screen.goto(page.as_uri())
         width = "document.documentElement.{}Width"
         assert screen.evaluate(width.format("scroll")) == screen.evaluate(width.format("client"))
-    screen.keyboard.press("/")
-    screen.locator("input.md-search__input").press_sequentially("graves_lai")
-    expect(screen.locator(".md-search-result__link").first).to_have_attribute(
-        "href", re.compile("reference/theory.html")
-    )
+    searches = {"graves_lai": "reference/theory", "install": "index", "A/B test": "index"}
+    for words, found in searches.items():
+        screen.keyboard.press("/")
+        screen.locator("input.md-search__input").fill("")
+        screen.locator("input.md-search__input").press_sequentially(words)
+        expect(screen.locator(".md-search-result__link").first).to_have_attribute(
+            "href", re.compile(f"{found}.html")
+        )
+        screen.keyboard.press("Escape")
     assert faults == []
 
 

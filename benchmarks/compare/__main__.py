@@ -38,24 +38,24 @@ class Rival:
 
 
 RIVALS = (
-    Rival("rank1", "with_rank1", "rank1", 10),
-    Rival("rank1", "with_rank1_bets", "rank1", 50),
-    Rival("rank1", "with_rank1_stopping", "rank1", 20),
+    Rival("rank1", "with_rank1", "rank1", 5),
+    Rival("rank1", "with_rank1_bets", "rank1", 20),
+    Rival("rank1", "with_rank1_stopping", "rank1", 10),
     Rival(
-        "SMPyBandits", "with_smpybandits", "SMPyBandits", 10,
+        "SMPyBandits", "with_smpybandits", "SMPyBandits", 5,
         installs=(("--only-binary=:all:", "numpy==1.26.*", "scipy<1.12", "SMPyBandits"),),
     ),
-    Rival("MABWiser", "with_mabwiser", "mabwiser", 3, installs=(("mabwiser",),)),
-    Rival("river", "with_river", "river", 5, installs=(("river",),)),
+    Rival("MABWiser", "with_mabwiser", "mabwiser", 2, installs=(("mabwiser",),)),
+    Rival("river", "with_river", "river", 3, installs=(("river",),)),
     # From 0.5 on it asks for versions that newer Pythons have no packages of.
-    Rival("obp", "with_obp", "obp", 10, installs=(("obp",), ("--only-binary=:all:", "obp<0.5"))),
-    Rival("Optuna", "with_optuna", "optuna", 10, 1_000, installs=(("optuna",),)),
-    Rival("rank1 in Optuna", "with_rank1_optuna", "optuna", 10, 1_000),
-    Rival("statsmodels", "with_statsmodels", "statsmodels", 200, installs=(("statsmodels",),)),
-    Rival("gsdesign", "with_gsdesign", "gsdesign", 200, installs=(("gsdesign", "statsmodels"),)),
-    Rival("savvi", "with_savvi", "savvi", 10, installs=(("savvi", "matplotlib"),)),
+    Rival("obp", "with_obp", "obp", 5, installs=(("obp",), ("--only-binary=:all:", "obp<0.5"))),
+    Rival("Optuna", "with_optuna", "optuna", 5, 1_000, installs=(("optuna",),)),
+    Rival("rank1 in Optuna", "with_rank1_optuna", "optuna", 5, 1_000),
+    Rival("statsmodels", "with_statsmodels", "statsmodels", 100, installs=(("statsmodels",),)),
+    Rival("gsdesign", "with_gsdesign", "gsdesign", 100, installs=(("gsdesign", "statsmodels"),)),
+    Rival("savvi", "with_savvi", "savvi", 5, installs=(("savvi", "matplotlib"),)),
     # Without Boost's headers confseq can't be built; then its formula is played without it.
-    Rival("SciPy", "with_scipy", "scipy", 50, installs=(("confseq", "scipy"), ("scipy",))),
+    Rival("SciPy", "with_scipy", "scipy", 20, installs=(("confseq", "scipy"), ("scipy",))),
 )  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def tables(outcomes: Sequence[Outcome], n: int, machine: str, command: str) -> s
     ]
     head = ["package", "policy"]
     lines = [
-        f"Made by `{command}`, in one run on {machine}.",
+        f"Made by `{command}` on {machine}.",
         "",
         "## Pulls until the best pair is known at 95%",
         "",
@@ -150,7 +150,7 @@ def tables(outcomes: Sequence[Outcome], n: int, machine: str, command: str) -> s
 
 
 def _instead(outcome: Outcome) -> str:
-    return f", newest version; the tables have {outcome.version}" if outcome.cells else ""
+    return f", first attempt; the tables have {outcome.version}" if outcome.cells else ""
 
 
 def _late(cell: dict[str, Any], n: int) -> str:

@@ -28,9 +28,10 @@ def assign(
     Parameters
     ----------
     shares
-        A version as a study gives it: `salt`, and `sides`, the share of each level by side. Where
-        there are `given` sides, they are a list of their names; where there is a `holdout`, the
-        part of the units that stay on the `control`, which has a level for each side.
+        A version as `Study.shares` returns it: `salt`, and `sides`, the share of each level by
+        side. `given` sides have a list of their levels, or are a list of names if any level is
+        accepted. `holdout` is the part of the units that stay on the `control`, which has a level
+        for each side that isn't given.
     unit
         Whom the levels are for, such as a visitor's id.
     given
@@ -152,11 +153,15 @@ def _sides(shares: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
 
 
 def _given(shares: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
-    wanted = list(shares.get("given") or ())
+    named = shares.get("given") or ()
+    wanted = list(named)
     if set(wanted) != set(given):
         names = f"a level for each of {', '.join(wanted)}" if wanted else "empty: no side is given"
         raise InputError("given", dict(given), names)
-    return {side: _text(f"given[{side}]", given[side]) for side in wanted}
+    for side, known in named.items() if isinstance(named, Mapping) else ():
+        if given[side] not in known:
+            raise InputError(f"given.{side}", given[side], f"one of {', '.join(known)}")
+    return {side: _text(f"given.{side}", given[side]) for side in wanted}
 
 
 def _control(shares: Mapping[str, Any], sides: Mapping[str, Any]) -> Mapping[str, str]:

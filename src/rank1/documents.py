@@ -30,6 +30,7 @@ __all__ = [
     "Report",
     "Suggestion",
     "Verified",
+    "above",
 ]
 
 T = TypeVar("T")
@@ -207,8 +208,9 @@ class Imported:
 class Best:
     """What a study has found so far; what `Study.best` returns.
 
-    Tables have a dimension for each side, over the levels that live. Means, intervals, rates and
-    costs are in the units of the rewards.
+    Tables have a dimension for each side, over the levels that live; without tables
+    (`Study.best(tables=False)`) they are empty. Means, intervals, rates and costs are in the units
+    of the rewards.
     """
 
     #: The levels that live, by side.
@@ -256,13 +258,22 @@ class Best:
     next_step: str = ""
     assumes: list[str] = field(default_factory=list)
     #: The leader's lift over the control, or over the runner-up: `over` (labels), `is_control`,
-    #: `estimate`, `low`, `high`.
+    #: `estimate`, `low`, `high`. If the lowest reward isn't 0, lifts and effects compare rewards
+    #: above it (`above`); `mean` and `over_mean` are average rewards as they were reported.
     lift: dict[str, Any] | None = None
     #: "one_order" and "any_grid": `stop` and `reason` of each.
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: By side, of each level that ever was: `label`, `living`, `share`, `estimate` and `lift` over
-    #: the control's level, or the leader's; when it went (`gone_at`: `seq`, `at`), and `why`.
+    #: the control's level, or the leader's; `reports`, their `mean`, and how often it was `shown`;
+    #: when it went (`gone_at`: `seq`, `at`), and `why`.
     levels: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    #: The ten arms with the largest means: `levels`, `mean`, `interval`, `count`, `share` of what
+    #: was shown, and `state`: "leads", "out" or "".
+    arms: list[dict[str, Any]] = field(default_factory=list)
+    #: How many arms are out.
+    out_arms: int = 0
+    #: What holds the leader's mean.
+    interval: tuple[float, float] | None = None
     #: What the study has earned over the units that are held out: `units`, `rate`, `rest_rate`,
     #: `earned` in all, with `low` and `high`; None where none are.
     holdout: dict[str, Any] | None = None
@@ -378,6 +389,15 @@ def _pair(by_side: Mapping[str, T]) -> tuple[T, T]:
         raise AttributeError(f"rows and columns are for two sides, not {len(by_side)}: see levels")
     first, second = by_side.values()
     return first, second
+
+
+def above(low: float) -> str:
+    """What lifts compare, where the lowest reward isn't 0.
+
+    >>> above(0.0), above(100.0), above(-1.0)
+    ('', ' in reward above 100', ' in reward above -1')
+    """
+    return f" in reward above {low:g}" if low else ""
 
 
 def to_document(value: Any) -> Any:

@@ -5,6 +5,8 @@ import json
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -269,6 +271,38 @@ def test_admins_create_list_and_revoke_tokens_over_http(service: Served) -> None
         "/v1/tokens", {"role": "browser", "origins": ["https://a.example"]}
     )
     assert (status, found["field"]) == (422, "studies")
+
+
+def test_a_link_shows_no_unit(service: Served) -> None:
+    """Whatever can be read by a link, and is added later, must not name a visitor."""
+    sides = {"headline": ["A", "B"], "image": ["x", "y"]}
+    assert service.call("/v1/studies", {"name": "mine", "sides": sides, "goal": "find"})[0] == 201
+    _, asked = service.call(at("mine", "/ask"), {"unit": "visitor-17"})
+    service.call(at("mine", "/tell"), {"id": asked["id"], "reward": 1})
+    service.call(at("mine", "/notes"), {"text": "new prices"})
+    link = service.call(at("mine", "/links"), {})[1]["token"]
+    read = set()
+    for path, methods in service.call("/openapi.json")[1]["paths"].items():
+        if "get" not in methods or "{name}" not in path:
+            continue
+        needed = "?policy=ucb1" if path.endswith("/replay") else ""
+        asking = urllib.request.Request(
+            service.url + path.replace("{name}", "mine") + needed,
+            headers={"Authorization": f"Bearer {link}"},
+        )
+        try:
+            with urllib.request.urlopen(asking, timeout=PATIENCE) as answer:
+                status, found = answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            status, found = error.code, error.read().decode()
+        assert "visitor-17" not in found, path
+        assert status in (200, 403), (path, found)
+        if status == 200:
+            read.add(path.partition("{name}")[2])
+    assert {"", "/best", "/view", "/summary", "/report"} <= read
+    assert not read & {"/history", "/export", "/links", "/verification"}
+    reader = service.call("/v1/tokens", {"role": "reader", "studies": ["mine"]})[1]["token"]
+    assert "visitor-17" in str(service.call(at("mine", "/history"), token=reader)[1])
 
 
 def test_a_link_reads_one_study_until_it_is_revoked(service: Served) -> None:

@@ -56,10 +56,12 @@ def test_a_large_study_answers_with_summaries_and_pages(
     assert service.call("/v1/studies/large/arms?after=6").document["arms"] == []
 
 
-def test_studies_kept_in_memory_are_limited_by_their_arms(
+def test_studies_kept_in_memory_are_limited_by_their_size(
     service: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "MAX_ARMS", 15)
+    size = registry._size(service.registry.study("large"))
+    assert size > 6 * 16
+    monkeypatch.setattr(registry, "MAX_BYTES", 2 * size)
     for name in ("one", "two", "three"):
         service.call("/v1/studies", {"name": name, **GRID})
         service.call(f"/v1/studies/{name}/ask", {})

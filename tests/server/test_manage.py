@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from rank1.server.traffic import DAY, Traffic
+from rank1 import Study
 from rank1.studies.events import Event, Kind, as_events
+from rank1.studies.state import StudyState
+from rank1.studies.traffic import DAY, Traffic
 from tests.server.in_process import in_process
 
 SIDES = {"age": ["young", "old"], "channel": ["email", "push"]}
@@ -102,9 +104,9 @@ def test_the_length_of_a_study_that_has_not_begun(tmp_path: Path) -> None:
 def test_traffic_by_hour_then_by_day() -> None:
     traffic = Traffic()
     log = [Event(Kind.SUGGESTED), Event(Kind.RECORDED, value=1.0), Event(Kind.NOTED, data="{}")]
-    traffic.take(as_events(log, first=1, at=10.5 * DAY))
+    traffic.add(as_events(log, first=1, at=10.5 * DAY))
     assert [each["shown"] for each in traffic.bins(10.6 * DAY)] == [2, 0, 0]  # hours
-    traffic.take(as_events([Event(Kind.VERSION, tag=1), *log[:2]], first=4, at=14.5 * DAY))
+    traffic.add(as_events([Event(Kind.VERSION, tag=1), *log[:2]], first=4, at=14.5 * DAY))
     bins = traffic.bins(15.5 * DAY)
     assert [each["shown"] for each in bins] == [2, 0, 0, 0, 2, 0]
     assert (bins[0]["at"], bins[0]["rate"], bins[1]["rate"]) == ("1970-01-11", 1.0, None)
@@ -112,3 +114,22 @@ def test_traffic_by_hour_then_by_day() -> None:
     assert traffic.notes == [3]
     assert traffic.per_day(10.5 * DAY + 60) is None
     assert traffic.per_day(15.5 * DAY) == pytest.approx(2 / 5)
+    assert [day.shown for day in traffic.days()] == [2, 0, 0, 0, 2]
+    kept = Traffic.from_arrays(traffic.to_arrays())
+    assert (kept.bins(15.5 * DAY), kept.versions, kept.notes) == (bins, [(1, 14.5 * DAY)], [3])
+
+
+def test_the_traffic_is_in_the_snapshot(tmp_path: Path) -> None:
+    place = tmp_path / "r.db"
+    with Study.create("x", rows=["a", "b"], columns=["c", "d"], storage=place) as study:
+        for asked in study.ask(5):
+            study.tell(asked.id, 1.0)
+        study.note("new prices")
+        days = study.days()
+        assert (days[0].shown, days[0].reports, days[0].rate) == (5, 5, 1.0)
+        assert study.snapshot()
+    with Study.open("x", place) as study:
+        read = study.look(lambda state, log: (state.traffic.days(), state.traffic.notes))
+        assert read == (days, [12])
+        kept = StudyState.from_bytes(study.spec, study.look(lambda state, log: state.to_bytes()))
+        assert kept.traffic.days() == days

@@ -193,7 +193,7 @@ def test_tokens_and_what_they_allow(page: Page, service: Served) -> None:
     page.get_by_label("A token for this service").fill("r1_wrong_token")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert").first).to_have_text("This token isn't known here.")
-    expect(page.locator("main")).to_be_hidden()
+    expect(page.locator("#main")).to_be_hidden()
     # Pasting the address with the token over an open page works.
     page.goto(f"{service.url}/#token={service.token}")
     page.get_by_role("link", name="Keys").click()
@@ -325,7 +325,7 @@ def test_a_study_that_finds_says_when_to_stop(page: Page, service: Served) -> No
     expect(page.locator("#by")).to_contain_text("over b × x, which you show today")
     expect(page.locator("#levels-0")).to_contain_text("another is better")
     expect(page.locator("#changes")).to_contain_text("c of row was dropped")
-    said = page.locator("main").inner_text()
+    said = page.locator("#main").inner_text()
     assert not re.search(r"log E|p =|K \+ L|bet_elim|rank.one", said)  # outside a fold
     page.get_by_text("What this rests on").click()
     expect(page.locator("#assumes")).to_contain_text("One order")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import rank1
 from rank1 import stopping
 from rank1.compiled import kernel
 from rank1.stopping.evalues import log_price
-from rank1.stopping.intervals import _ends
+from rank1.stopping.intervals import _ends, relative_intervals, ruled_out
 from tests.stopping.test_rule import any_tables, differing, tables
 
 Floats = NDArray[np.float64]
@@ -197,3 +198,20 @@ def test_mean_intervals_hold_at_all_times() -> None:
 def test_refusals() -> None:
     with pytest.raises(rank1.InputError, match="confidence must be a number above 0 and below 1"):
         stopping.mean_intervals([[1]], [[1]], 1.0)
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 2), (1, 4)])
+@pytest.mark.parametrize("tolerance", [0.0, 0.1])
+def test_which_arms_are_out_needs_the_neighbours_alone(
+    shape: tuple[int, ...], tolerance: float
+) -> None:
+    rng, seen = np.random.default_rng(1), 0
+    for _ in range(8):
+        factors = [rng.uniform(0.3, 1.0, size) for size in shape]
+        trials = rng.integers(0, 400, shape)
+        won = rng.binomial(trials, reduce(np.multiply.outer, factors))
+        out = ruled_out(won, trials - won, 0.95, tolerance)
+        drawn = relative_intervals(won, trials - won, 0.95, tolerance)
+        np.testing.assert_array_equal(out, drawn.out)
+        seen += int(out.sum())
+    assert seen

@@ -118,6 +118,7 @@ def test_what_waits_for_its_number_is_safe(create: Callable[..., Study], tmp_pat
     added(study, [("dan", 0, AX, 1.0)])
     Study.delete(study.name, study.access.storage, confirm=study.name)
     assert unnumbered(study) == 0
+    assert added(study, [("eve", 0, AX, 1.0)]) == [False]
 
 
 def test_times_are_those_of_the_arrival(
@@ -157,17 +158,17 @@ def test_both_ways_of_storing_meet(create: Callable[..., Study]) -> None:
     def record(work: Any) -> Any:
         turns.append(1)
         if len(turns) == 1:
-            assert added(study, [("ann", 0, AX, 1.0)]) == [True]
+            assert added(study, [("ann", 0, AX, 1.0), ("cid", 0, AX)]) == [True] * 2
             assert added(study, rewards=[("the first", 1.0)]) == [True]
         return (
-            take_records(work, [("ann", 0, AX, 1.0), ("bob", 0, AX)]),
+            take_records(work, [("ann", 0, AX, 1.0), ("bob", 0, AX), ("cid", 0, AX, 1.0)]),
             take_rewards(work, [("the first", 0.0)]),
         )
 
-    (ann, bob), (first,) = study.access.transact(record)
-    assert (ann.new, bob.new, len(turns)) == (False, True, 2)
+    (ann, bob, cid), (first,) = study.access.transact(record)
+    assert (ann.new, bob.new, cid.new, cid.reward, len(turns)) == (False, True, False, 1.0, 2)
     assert isinstance(first, rank1.ConflictError)
-    assert [unit for *_, unit in kinds(study) if unit] == ["the first", "ann", "bob"]
+    assert [unit for *_, unit in kinds(study) if unit] == ["the first", "ann", "cid", "bob"]
     assert study.verify().ok
 
 
@@ -193,10 +194,10 @@ def test_a_version_begins_when_what_was_added_is_folded(create: Callable[..., St
     study = create()
     with Study.open(study.name, study.access.storage) as other:
         rng = random.Random(1)
-        for k in range(5):
+        for k in range(10):
             items = [
                 (f"{k}-{n}", 0, levels, float(rng.random() < (0.9 if levels == BY else 0.1)))
-                for n, levels in enumerate([AX, BY] * 100)
+                for n, levels in enumerate([AX, BY] * 25)
             ]
             assert all(added(study, items))
         assert other.shares()["version"] == 1

@@ -23,7 +23,11 @@ TOLD = {
     ("b", "x"): {4: 40, 2: 40, 1: 560},
     ("b", "y"): {5: 3, 1: 3},
 }
-WORDS = ("statement", "next_step", "assumes", "lift", "verdicts", "levels", "warnings")
+#: Fields with tests of their own: those in words, and the summary of the tables.
+WORDS = (
+    "statement", "next_step", "assumes", "lift", "verdicts", "levels", "warnings", "arms",
+    "out_arms", "interval",
+)  # fmt: skip
 GO_ON = "go on: {}: the evidence against that is {} to 1, and {} to 1 is needed"
 STOP = (
     "stop: a × x is within the tolerance of 0.8 of the best at confidence 90%; the closest is a × y"
@@ -51,7 +55,7 @@ def place(tmp_path: Path) -> str:
 
 
 def assert_best(found: Any, **expected: Any) -> None:
-    """All fields but those in words, which have tests of their own."""
+    """All fields but those with tests of their own."""
     for field in dataclasses.fields(found):
         if field.name in WORDS:
             continue
@@ -195,3 +199,39 @@ def test_failures_that_come_later_than_successes_are_noticed(
         assert found.warnings[0].startswith("Low rewards come 151 events later than high ones")
     else:
         assert found.warnings == []
+
+
+@pytest.mark.parametrize("goal", ["earn", "find"])
+def test_without_tables_the_summary_is_the_same(tmp_path: Path, goal: str) -> None:
+    study = Study.create(
+        "x", rows=["a", "b", "c"], columns=["d", "e"], storage=tmp_path / "r.db", seed=1, goal=goal
+    )
+    for k, asked in enumerate(study.ask(40)):
+        if k % 5:
+            study.tell(asked.id, float(k % 3 == 0))
+    study.revise(retire={"row": ["b"]})
+    whole, short = study.best(), study.best(tables=False)
+    assert whole.counts.shape == whole.pending.shape == (2, 2)
+    assert whole.pending.sum() > 0
+    for field in dataclasses.fields(whole):
+        here, there = getattr(whole, field.name), getattr(short, field.name)
+        if isinstance(here, np.ndarray):
+            assert there.size == 0
+        else:
+            assert repr(there) == repr(here), field.name
+    rewards = np.where(whole.counts > 0, whole.counts * whole.means, 0)
+    for axis, levels in enumerate(whole.levels.values()):
+        living = [level for level in levels if level["why"] != "retired"]
+        counts = whole.counts.sum(axis=1 - axis)
+        assert [level["reports"] for level in living] == counts.tolist()
+        np.testing.assert_allclose(
+            [level["mean"] for level in living], rewards.sum(axis=1 - axis) / counts
+        )
+        shown = counts + whole.pending.sum(axis=1 - axis)
+        assert [level["shown"] for level in living] == shown.tolist()
+    first = whole.arms[0]
+    names = whole.sides.values()
+    at = tuple(side.index(label) for side, label in zip(names, first["levels"], strict=True))
+    assert first["mean"] == pytest.approx(np.nanmax(whole.means)) == whole.means[at]
+    assert first["interval"] == pytest.approx([whole.mean_lower[at], whole.mean_upper[at]])
+    assert whole.out_arms == whole.out.sum()

@@ -363,6 +363,9 @@ def test_segments_come_with_the_visitor(create: Callable[..., Study]) -> None:
     study = create(MAIL, given=["segment"])
     with pytest.raises(ValueError, match="given must be a level of each of segment"):
         study.ask(given={})
+    study.ask(unit="ann", given={"segment": "18-24"})
+    with pytest.raises(rank1.ConflictError, match=r"'ann' has a pending .*18-24'}, got .*25-34'}"):
+        study.ask(unit="ann", given={"segment": "25-34"})
     with pytest.raises(TypeError, match="given must be a level of each of segment, got None"):
         study.ask()
     with pytest.raises(ValueError, match=r"given\.segment must be among .*, got '35\+'"):
@@ -524,7 +527,8 @@ def test_only_matured_rewards_are_fitted(create: Callable[..., Study], time: lis
 
 def test_history_is_for_the_fit_alone(create: Callable[..., Study]) -> None:
     study = create()
-    study.import_history([("B", "y", 1.0)] * 70 + [("A", "x", 0.0)] * 70)
+    with pytest.warns(UserWarning, match="isn't evidence"):
+        study.import_history([("B", "y", 1.0)] * 70 + [("A", "x", 0.0)] * 70)
     assert design(study).number == 1
     assert study.shares()["sides"]["headline"]["B"] > 0.4
     assert design(study).verdict().log_e[0].tolist() == [0, 0, 0]

@@ -26,6 +26,7 @@ from rank1.studies.unit_of_work import fold_log
 pytestmark = [
     pytest.mark.usefixtures("uncompiled"),
     pytest.mark.filterwarnings("ignore:repeat='each'"),
+    pytest.mark.filterwarnings("ignore:a study that draws by shares can't bet"),
 ]
 
 SIDES = {"headline": ["A", "B", "C"], "image": ["x", "y"]}
@@ -40,6 +41,7 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "each": {"goal": "find", "repeat": "each"},
     "uts": {"goal": "earn"},
+    "forgets": {"goal": "earn", "forgetting": 40},
     "top two": {"goal": "find", "policy": "top_two"},
 }  # fmt: skip
 
@@ -50,7 +52,10 @@ def same_as_literal(study: Study) -> None:
     events = study.look(lambda _, log: log.page(row.id, 0, 10**6))
     low, high = spec.reward_range
     window = np.inf if spec.reward_window is None else spec.reward_window
-    literal = LiteralStudy(spec.on_expiry, window, low, high, spec.design).take(events)
+    literal = LiteralStudy(
+        spec.on_expiry, window, low, high, spec.design, spec.forgetting or np.inf,
+        {side: set(labels) for side, labels in spec.sides.items()},
+    ).take(events)  # fmt: skip
     for state in (
         study.look(lambda state, log: state),
         fold_log(StudyState(spec), *study.look(lambda _, log: study.access.read(log))),
@@ -64,18 +69,21 @@ def compare(state: StudyState, literal: LiteralStudy, events: Sequence[Event]) -
     at, arms = state.book.at[0], [state.in_log(k) for k in range(state.grid.arms)]
     assert state.counts() == literal.totals()
     assert (state.revision, bool(at.retired)) == (literal.revision, literal.retired)
+    assert {side: set(state.living_labels(side)) for side in state.labels} == literal.living
+    assert at.learned == literal.learned
     told = {arm: [x for since, x in literal.evidence[arm] if since <= now] for arm in arms}
     counts, sums = state.evidence(now)
-    known = {arm: [x for _, x in literal.evidence[arm]] for arm in arms}
-    for table, expected in (
-        (counts, [len(told[arm]) for arm in arms]),
-        (sums, [sum(told[arm]) for arm in arms]),
-        (state.book.known, [len(known[arm]) for arm in arms]),
-        (state.book.known_sums, [sum(known[arm]) for arm in arms]),
-        (state.book.imported, [len(literal.imported[arm]) for arm in arms]),
-        (state.pending(), [literal.pending()[arm] for arm in arms]),
+    pending = literal.pending()
+    lives = [arm for arm in arms if is_living(state.named(arm), literal)]
+    for table, some, expected in (
+        (counts, lives, lambda arm: len(told[arm])),
+        (sums, lives, lambda arm: sum(told[arm])),
+        (state.pending(), lives, lambda arm: pending[arm]),
+        (state.book.known, arms, lambda arm: literal.known[arm][0]),
+        (state.book.known_sums, arms, lambda arm: literal.known[arm][1]),
+        (state.book.imported, arms, lambda arm: len(literal.imported[arm])),
     ):
-        np.testing.assert_allclose(np.ravel(table), expected, atol=1e-9)
+        np.testing.assert_allclose(np.ravel(table), [expected(arm) for arm in some], atol=1e-9)
     held = literal.held_out
     assert (at.held, at.held_sum) == (len(held), pytest.approx(sum(held)))
     assert at.held_squares == pytest.approx(sum(x * x for x in held))
@@ -95,6 +103,10 @@ def compare(state: StudyState, literal: LiteralStudy, events: Sequence[Event]) -
             for v, u, arm, metric, value in [tuple(row[name] for name in names)]
         }
         assert rows == dict(literal.rows)
+
+
+def is_living(labels: dict[str, str], literal: LiteralStudy) -> bool:
+    return all(label in literal.living[side] for side, label in labels.items())
 
 
 class Anything(RuleBasedStateMachine):
@@ -177,7 +189,8 @@ class Anything(RuleBasedStateMachine):
 
     @rule(value=VALUES, count=st.integers(1, 4))
     def history(self, value: float, count: int) -> None:
-        self.study.import_history([("B", "y", value)] * count, key=f"h{next(self.numbers)}")
+        headline = self.study.sides["headline"][-1]
+        self.study.import_history([(headline, "y", value)] * count, key=f"h{next(self.numbers)}")
 
     @rule(unit=UNITS)
     def forget(self, unit: str) -> None:
@@ -189,6 +202,14 @@ class Anything(RuleBasedStateMachine):
     def add_a_level(self) -> None:
         if self.study.revision < 2:
             self.study.revise(add={"image": [f"new {self.study.revision}"]})
+
+    @rule(level=st.sampled_from(["A", "B", "C"]))
+    def retire_or_bring_back_a_level(self, level: str) -> None:
+        lives = self.study.sides["headline"]
+        if level not in lives:
+            self.study.revise(add={"headline": [level]})
+        elif len(lives) > 1 and level not in (self.study.spec.control or {}).values():
+            self.study.revise(retire={"headline": [level]})
 
     @rule()
     def open_again(self) -> None:
@@ -224,3 +245,21 @@ Everything.TestCase.settings = settings(
     Anything.TestCase.settings, max_examples=300, stateful_step_count=40
 )
 TestEverything = pytest.mark.validate(Everything.TestCase)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_one_of_each(name: str, tmp_path: Path) -> None:
+    """Some of each event, in every kind of study: what chance may pass over above."""
+    study = Study.create(
+        "s", sides=SIDES, storage=tmp_path / "rank1.db", seed=1, reward_range=(1, 5), **CASES[name]
+    )
+    rewards = itertools.cycle([1.0, 2.0, 5.0])
+    study.tell_many([(each.id, next(rewards)) for each in study.ask(count=50)[5:]])
+    study.import_history([("B", "y", 2.0)] * 3)
+    study.revise(add={"image": ["z"]}, retire={"headline": ["C"]})
+    study.cancel(study.ask().id)
+    for unit in ("ann", "bob", "ann"):
+        study.tell(study.ask(unit=unit).id, next(rewards))
+    study.tell_many([(each.id, next(rewards)) for each in study.ask(count=16)[2:]])
+    same_as_literal(study)
+    study.close()

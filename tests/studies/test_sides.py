@@ -99,7 +99,7 @@ def test_sixteen_sides(create: Callable[..., Study]) -> None:
         ({"image": ["x", "x"]}, "sides.image must be names that differ, got 'x' twice"),
         ({"image": "xyz"}, "sides.image must be a list of names, got 'xyz'"),
         ({"image": ["x", 3]}, r"sides.image\[1\] must be text, got 3"),
-        ({"": ["x"]}, "sides must be text of 1 to 256 characters, got 0"),
+        ({"": ["x"]}, "sides must be text of 1 to 256 characters, got an empty text"),
         ({"reward": ["x"]}, "sides must be sides that aren't called reward, got 'reward'"),
         ([["x", "y"]], "sides must be a mapping"),
         ({str(k): list("abcdefghij") for k in range(9)}, "sides must be fewer .* got 1,000,000,0"),

@@ -564,7 +564,7 @@ def test_forgetting_follows_a_grid_that_moves(create: Callable[..., Study]) -> N
         ({"rows": [str(k) for k in range(4097)]}, "rows must be 1 to 4,096 names, got 4,097"),
         (
             {"rows": ["a" * 10_000_000]},
-            r"rows\[0\] must be text of 1 to 256 characters, got 10,000,000",
+            r"rows\[0\] must be text of 1 to 256 characters, got 10,000,000 characters",
         ),
         ({"rows": ["a", "a"]}, "rows must be names that differ, got 'a' twice"),
         ({"rows": "abc"}, "rows must be a list of names, got 'abc'"),

@@ -32,10 +32,10 @@ USUAL = 15
 VERSIONS = 100
 #: The largest number of pulls of a run.
 MOST_PULLS = 10**12
-#: Searches that cost more than a plain one aren't simulated on larger grids: on any grid with more
-#: arms than this, a smallest lift with more levels.
+#: Expensive searches are skipped on large grids: `any_grid` with more arms than this, `min_lift`
+#: with more levels.
 MANY_ARMS, MANY_LEVELS = 2**13, 64
-#: A step with a smallest lift costs about as much as this number of others.
+#: A step with a `min_lift` costs about as much as this many others.
 DEARER = 4
 
 

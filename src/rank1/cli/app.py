@@ -24,6 +24,7 @@ __all__ = [
     "Commands",
     "Terminated",
     "app",
+    "counted",
     "ending",
     "finished",
     "print_json",
@@ -93,6 +94,15 @@ app = typer.Typer(
     epilog="Example: rank1 serve --demo shows a live test in your browser. Each command's --help "
     "has an example, too.",
 )
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "report"), counted(2000, "report")
+    ('1 report', '2,000 reports')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def show(part: Any, width: int = 120) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rank1.cli.app import Commands, app, print_json, show
+from rank1.cli.app import Commands, app, counted, print_json, show
 from rank1.cli.options import Json, Real, real
 from rank1.cli.study import Sides, _pairs, _sides, _table
+from rank1.documents import above
 from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error
 
 if TYPE_CHECKING:
@@ -43,10 +44,15 @@ def start(
     ] = [],  # noqa: B006
     control: Annotated[
         list[str],
-        typer.Option(help="What you show today: a level of each side.", metavar="SIDE=LEVEL,…"),
+        typer.Option(
+            help="What you show today: a level of each side that isn't given.",
+            metavar="SIDE=LEVEL,…",
+        ),
     ] = [],  # noqa: B006
     confidence: Annotated[float, typer.Option(help="Of the verdict.", **Real)] = 0.95,
-    min_lift: Annotated[float, typer.Option(help="Smallest lift worth having.", **Real)] = 0.0,
+    min_lift: Annotated[
+        float, typer.Option(help="Smallest lift worth having, in reward above the lowest.", **Real)
+    ] = 0.0,
     floor: Annotated[
         float, typer.Option(help="Least share of every level, refuted or not.", **Real)
     ] = 0.0,
@@ -77,7 +83,8 @@ def start(
     if json_:
         print_json(found)
     else:
-        show(f"{shares}: version 1, equal shares of {', '.join(found['sides'])}")
+        chosen = found["versions"][0]["sides"]
+        show(f"{shares}: version 1, equal shares of {', '.join(chosen)}")
 
 
 @judge_app.command(epilog="Example: rank1 judge update shares.json counts.csv --report page.html")
@@ -246,7 +253,8 @@ def _lift_words(found: Judgement) -> str:
         return f"{_name(found.leader)} leads {over}; by how much isn't known yet."
     high = "more" if lift["high"] is None else f"{lift['high']:+.1%}"
     ends = f"{lift['low']:+.1%} to {high}"
-    return f"{_name(found.leader)} leads by {lift['estimate']:+.1%} ({ends}) {over}."
+    ends = f"({ends}){above(lift['above'])}"
+    return f"{_name(found.leader)} leads by {lift['estimate']:+.1%} {ends} {over}."
 
 
 def _print(shares: Path, found: Judgement) -> None:
@@ -256,7 +264,8 @@ def _print(shares: Path, found: Judgement) -> None:
     show(f"On any grid: {found.any_grid['reason']}.")
     if found.lift is not None:
         show(_lift_words(found))
-    table = _table("side", "level", "reports", "mean", "share", f"lift over the {found.over}", "")
+    over = f"lift over the {found.over}{above(found.shares['reward_range'][0])}"
+    table = _table("side", "level", "reports", "mean", "share", over, "")
     for side, levels in found.sides.items():
         for label, each in levels.items():
             table.add_row(
@@ -267,7 +276,7 @@ def _print(shares: Path, found: Judgement) -> None:
             )  # fmt: skip
     show(table)
     what = "appended to" if found.new else "unchanged: these are the counts of the last update;"
-    show(f"{found.reports:,} reports; version {found.version} {what} {shares}")
+    show(f"{counted(found.reports, 'report')}; version {found.version} {what} {shares}")
 
 
 def _page(shares: Path, counts: str, found: Judgement) -> str:
@@ -302,7 +311,8 @@ def _page(shares: Path, counts: str, found: Judgement) -> str:
     return render(
         name=shares.name, best=best, sides=sides, period=f"version {found.version}",
         shown=found.reports, reports=found.reports, days=[], rates=[], highest="", traffic="",
-        earned="", over=f"the {found.over}", confidence=f"{found.confidence:.0%}",
+        earned="", over=f"the {found.over}{above(found.shares['reward_range'][0])}",
+        confidence=f"{found.confidence:.0%}",
         check="The file holds every version; the same counts give the same page:",
         command=f"rank1 judge update {shlex.quote(str(shares))} {shlex.quote(counts)}",
     )  # fmt: skip

@@ -162,7 +162,10 @@ def create(
     ] = None,
     control: Annotated[
         list[str],
-        typer.Option(help="What you show today: a level of each side.", metavar="SIDE=LEVEL,…"),
+        typer.Option(
+            help="What you show today: a level of each side that isn't given.",
+            metavar="SIDE=LEVEL,…",
+        ),
     ] = [],  # noqa: B006
     floor: Annotated[
         float | None, typer.Option(help="find: least share of each living level.", **Real)
@@ -171,7 +174,10 @@ def create(
         float | None, typer.Option(help="find: part of units that keep the control.", **Real)
     ] = None,
     min_lift: Annotated[
-        float | None, typer.Option(help="find: the smallest lift worth having.", **Real)
+        float | None,
+        typer.Option(
+            help="find: the smallest lift worth having, in reward above the lowest.", **Real
+        ),
     ] = None,
     guardrail: Annotated[
         list[str],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rank1.cli.app import print_json, show
+from rank1.cli.app import counted, print_json, show
 from rank1.cli.options import Json
 from rank1.cli.study import Name, Storage, _opened, _table, study_app
+from rank1.documents import above
 
 #: From few to much, where there is no room for figures.
 SHADES = " ░▒▓█"
@@ -27,9 +28,14 @@ def best(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None
     if found.leader is None:
         return
     _arms(found, (-found.mean_upper).argsort(axis=None, kind="stable")[:10].tolist())
+    show(
+        "An effect is a level's mean relative to that of the leader's level, with an interval at "
+        f"{found.confidence:.0%} confidence."
+    )
     for side, names in found.sides.items():
         effects = found.effects[side]
-        table = _table(side, "effect", "interval")
+        scale = above((found.lift or {}).get("above", 0.0))
+        table = _table(side, f"effect{scale}", "interval")
         for label, (effect, low, high) in list(zip(names, effects.tolist(), strict=True))[:20]:
             known = "?" if math.isnan(effect) else f"{effect:.3g}"
             table.add_row(label, known, f"{low:.3g} to {high:.3g}")
@@ -46,7 +52,7 @@ def _arms(found: Any, order: list[int]) -> None:
         labels = tuple(names[i] for names, i in zip(found.sides.values(), at, strict=True))
         if found.counts[at]:
             pending = f"+{found.pending[at]}" if found.pending[at] else ""
-            mark = "leads" if labels == found.leader else "out" if found.out[at] else ""
+            mark = "leads" if labels == found.leader else "ruled out" if found.out[at] else ""
             table.add_row(
                 " × ".join(labels),
                 f"{found.counts[at]:,.0f}",
@@ -73,7 +79,7 @@ def _verdicts(found: Any) -> None:
 
 @study_app.command("show", epilog="Example: rank1 study show spring")
 def show_(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Draw the grid: means, the leader (*), arms that are out (-), and what is pending (+n).
+    """Draw the grid: means, the leader (*), arms that are ruled out (-), and what is pending (+n).
 
     Of other than two sides, the arms with the largest means are listed.
     """
@@ -82,7 +88,10 @@ def show_(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> Non
     if json_:
         print_json({"name": name, "policy": label, "revision": revision, **found.to_dict()})
         return
-    totals = ", ".join(f"{value:,} {key}" for key, value in found.totals.items())
+    totals = ", ".join(
+        counted(n, key[:-1]) if key.endswith("s") else f"{n:,} {key}"
+        for key, n in found.totals.items()
+    )
     show(f"{name}: {label}, revision {revision}; {totals}")
     if len(found.sides) == 2:
         show(_figures(found) if len(found.columns) <= COLUMNS else _shades(found))

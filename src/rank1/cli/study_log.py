@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rank1.cli.app import print_json, show
+from rank1.cli.app import counted, print_json, show
 from rank1.cli.options import Json, Whole
 from rank1.cli.study import Name, Out, Storage, _opened, _table, answer, study_app
 from rank1.errors import InputError
@@ -23,7 +23,7 @@ def archive(
     undo: Annotated[bool, typer.Option("--undo", help="Show it in lists again.")] = False,
     json_: Json = False,
 ) -> None:
-    """Hide a study from lists; it stays as it is, and can be read."""
+    """Hide a study from lists. It still gives suggestions: `rank1 study retire` ends that."""
     with _opened(name, storage) as study:
         if undo:
             study.unarchive()
@@ -221,7 +221,8 @@ def doctor(storage: Storage = "rank1.db", json_: Json = False) -> None:
         for key, value in found["versions"].items():
             show(f"{key} {value}")
         for each in found["studies"]:
-            show(f"{each['name']}: {'ok' if each['ok'] else 'NOT OK'}, {each['reports']:,} reports")
+            reports = counted(each["reports"], "report")
+            show(f"{each['name']}: {'ok' if each['ok'] else 'NOT OK'}, {reports}")
         for text in found["problems"]:
             show(f"- {text}")
         show("all is well" if found["ok"] else "something is wrong")

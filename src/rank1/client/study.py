@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
@@ -14,6 +15,7 @@ from rank1.client.assigning import Assigning
 from rank1.client.transport import Transport, error_of
 from rank1.documents import (
     Best,
+    Forecast,
     Imported,
     Personalised,
     Replayed,
@@ -25,6 +27,8 @@ from rank1.documents import (
 from rank1.errors import FileError, InputError, InputTypeError, Rank1Error, StorageError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from rank1.studies.history import History
 
 __all__ = ["RemoteFit", "RemoteStudy"]
@@ -168,12 +172,14 @@ class RemoteStudy(Assigning):
         if key is None and unit is None:
             key = secrets.token_hex(16)  # so that a retry gets the same suggestions
         try:
-            if count is None:
+            if unit is not None and count not in (None, 1):
+                raise InputError("count", count, "1 where a unit is given")
+            if count is None or unit is not None:
                 body = _given(unit=unit, data=data, given=given)
-                asked = client.post(f"{self._path}/ask", body, key, timeout)
-                return read_document(Suggestion, asked)
-            if unit is not None:
-                raise InputError("count", count, "None where a unit is given")
+                one = read_document(
+                    Suggestion, client.post(f"{self._path}/ask", body, key, timeout)
+                )
+                return one if count is None else [one]
             body = _given(count=count, data=data, given=given)
             many = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
             return [read_document(Suggestion, each["suggestion"]) for each in many]
@@ -193,18 +199,20 @@ class RemoteStudy(Assigning):
         return read_document(Report, self._client.post(f"{self._path}/tell", body))
 
     def tell_many(
-        self, reports: Mapping[str, float] | Iterable[tuple[str, float]]
+        self, reports: Mapping[str, float] | Iterable[Sequence[Any]]
     ) -> list[Report | Rank1Error | None]:
         """Report many rewards; an error in the place of one that is refused, None for a fallback's.
 
-        Unlike `Study.tell_many`, which stores all or none, this stores all the others.
+        Each is an id, a reward and, if there are any, guardrails. Unlike `Study.tell_many`, which
+        stores all or none, this stores all the others.
         """
         pairs = list(reports.items() if isinstance(reports, Mapping) else reports)
-        places = [k for k, (id, _) in enumerate(pairs) if id != ""]
+        places = [k for k, (id, *_) in enumerate(pairs) if id != ""]
         answers: list[Report | Rank1Error | None] = [None] * len(pairs)
         for begin in range(0, len(places), PART):
             part = places[begin : begin + PART]
-            some = [{"id": pairs[k][0], "reward": pairs[k][1]} for k in part]
+            names = ("id", "reward", "guardrails")
+            some = [_given(**dict(zip(names, pairs[k], strict=False))) for k in part]
             found = self._client.post(f"{self._path}/tell/batch", {"reports": some})
             for k, each in zip(part, found["results"], strict=True):
                 told = each.get("report")
@@ -241,6 +249,18 @@ class RemoteStudy(Assigning):
         """Close the study: it gives no more suggestions, and still takes reports."""
         self._client.post(f"{self._path}/retire", {})
 
+    def archive(self) -> None:
+        """Hide the study from lists; see `Study.archive`. The token must be an admin's."""
+        self._client.post(f"{self._path}/archive", {})
+
+    def unarchive(self) -> None:
+        """Show the study in lists again. The token must be an admin's."""
+        self._client.post(f"{self._path}/unarchive", {})
+
+    def note(self, text: str) -> None:
+        """Add a remark to the log; see `Study.note`."""
+        self._client.post(f"{self._path}/notes", {"text": text})
+
     # What was found
 
     def best(self) -> Best:
@@ -253,6 +273,24 @@ class RemoteStudy(Assigning):
 
         with atomic.whole_file(path) as temporary, temporary.open("wb") as file:
             file.writelines(self._client.lines(f"{self._path}/report"))
+
+    def plot(self) -> Figure:
+        """A picture of `best`: each level's lift over the leader's, with its interval."""
+        from rank1.plots import plot_best
+
+        return plot_best(self.best(), self.name)
+
+    def forecast(self, per_day: float | None = None, timeout: float = 600.0) -> Forecast:
+        """How many more rewards it takes until a verdict; see `Study.forecast`."""
+        found = self._client.get(f"{self._path}/forecast", timeout, per_day=per_day)
+
+        def span(values: Mapping[str, float | None]) -> dict[str, float]:
+            parts = {"10%": "low", "50%": "median", "90%": "high"}
+            ends = {part: values[name] for part, name in parts.items()}
+            return {part: math.inf if end is None else end for part, end in ends.items()}
+
+        more, days = span(found["visitors"]), found["days"] and span(found["days"])
+        return read_document(Forecast, {**found, "more": more, "per_day": per_day, "days": days})
 
     def fit(self, B: int = 199, seed: int = 1, timeout: float = 600.0) -> RemoteFit:
         """Test whether the grid is of rank one; the replays may take a while."""
@@ -270,6 +308,18 @@ class RemoteStudy(Assigning):
             f"{self._path}/history", after=after, limit=limit, **query
         )
         return found
+
+    def events(
+        self,
+        after: int | None = None,
+        limit: int = 100,
+        *,
+        kinds: Sequence[str] = (),
+        newest: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Some events of the log as dicts, at most 1,000; see `Study.events`."""
+        page = self.history(after, limit, kind=list(kinds) or None, newest=newest)
+        return list(page["events"])
 
     def import_history(
         self, history: History, key: str | None = None, columns: Mapping[str, str] | None = None

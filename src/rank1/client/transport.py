@@ -114,7 +114,7 @@ class Transport:
         """The JSON that is there."""
         asked = {name: value for name, value in query.items() if value is not None}
         return self._call(
-            "GET", path + (f"?{urlencode(asked)}" if asked else ""), None, {}, timeout
+            "GET", path + (f"?{urlencode(asked, doseq=True)}" if asked else ""), None, {}, timeout
         )
 
     def post(

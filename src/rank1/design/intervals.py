@@ -79,7 +79,7 @@ class ArmLift(NamedTuple):
 
     #: The other arm; -1 for a side that is given.
     over: tuple[int, ...]
-    #: From the fit.
+    #: From the fit, which knows all rewards; the end of the interval where it lies outside.
     estimate: float
     low: float
     high: float
@@ -132,7 +132,7 @@ def arm_lift(
             ends = _ratios(history, said, side, base, threshold)[leader]
             estimate *= float(fit[side][leader] / fit[side][base])
             low, high = low * float(ends[0]), high * float(ends[1])
-    return ArmLift(other, estimate - 1, low - 1, high - 1)
+    return ArmLift(other, min(max(estimate, low), high) - 1, low - 1, high - 1)
 
 
 def _ratios(history: History, said: Verdict, side: int, base: int, threshold: float) -> Floats:

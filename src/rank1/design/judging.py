@@ -17,6 +17,7 @@ from rank1.design.share_document import SharesDocument
 from rank1.design.values import Design, Version, Wealth
 from rank1.design.versions import first_version, is_due, next_version
 from rank1.design.wealth import Verdict, fold, start, totals, verdict
+from rank1.documents import above
 from rank1.errors import InputError
 
 __all__ = ["Judgement", "judge"]
@@ -48,7 +49,8 @@ class Judgement:
     reason: str
     #: The verdict that assumes nothing of the grid: `stop` and `reason`.
     any_grid: dict[str, Any]
-    #: The lift of the leader over the control or, without one, over the runner-up.
+    #: The lift of the leader over the control or, without one, over the runner-up. Lifts compare
+    #: rewards above the lowest there can be (`above`).
     lift: dict[str, Any] | None
     #: What lifts of levels are over: "control" or "leader".
     over: str
@@ -163,6 +165,7 @@ def _judgement(
         lift = {
             "over": shares.named(other.over),
             "is_control": is_control,
+            "above": design.low,
             **{name: _end(getattr(other, name)) for name in ("estimate", "low", "high")},
         }
     reason = _reason(shares, said)
@@ -209,7 +212,9 @@ def _levels(
                 "living": bool(said.living[side][k]),
                 "share": None if given else float(current.shares[side][k]),
                 "lift": [low if low > -1 or math.isfinite(high) else None, _end(high)],
-                "estimate": _end(float(fit[k] / fit[over] - 1)) if known else None,
+                "estimate": _end(min(max(float(fit[k] / fit[over]) - 1, low), high))
+                if known
+                else None,
                 "reports": round(float(reports[k])),
                 "mean": float(sums[k] / reports[k]) if reports[k] else None,
                 "log_e": float(said.log_e[side][k]),
@@ -226,7 +231,8 @@ def _reason(shares: SharesDocument, said: Verdict) -> str:
     best = " × ".join(shares.named(said.leaders).values())
     level = f"at confidence {100 * design.confidence:g}%"
     if said.stop and design.min_lift:
-        return f"stop: no level is better than those of {best} by {design.min_lift:.3g} {level}"
+        least = f"{design.min_lift:.3g}{above(design.low)}"
+        return f"stop: no level is better than those of {best} by {least} {level}"
     if said.stop:
         return f"stop: {best} is best {level}"
     rivals = []

@@ -12,9 +12,10 @@ import numpy as np
 
 from rank1 import checks
 from rank1.design.counts import Counts
+from rank1.design.options import check_floor, control_of, range_of
 from rank1.design.values import Design, Version, checked_version
 from rank1.design.versions import first_version
-from rank1.errors import InputError, InputTypeError, Rank1Error
+from rank1.errors import InputError, InputTypeError, Rank1Error, shown
 
 __all__ = ["SharesDocument", "first_shares"]
 
@@ -42,20 +43,19 @@ class SharesDocument:
             raise InputTypeError("shares", document, "a mapping with sides and versions")
         sides = _checked_sides(document.get("sides"))
         given = _checked_given(sides, document.get("given") or ())
-        reward_range = document.get("reward_range", (0, 1))
-        if not isinstance(reward_range, Sequence) or len(reward_range) != 2:
-            raise InputError("reward_range", reward_range, "the least and the largest reward")
+        sizes = {side: len(labels) for side, labels in sides.items()}
+        floor = checks.number("floor", document.get("floor", 0.0), 0, 1, below=True)
+        check_floor(floor, {side: size for side, size in sizes.items() if side not in given})
         design = Design(
-            [len(labels) for labels in sides.values()],
-            document.get("confidence", 0.95), *reward_range,
-            floor=document.get("floor", 0.0), min_lift=document.get("min_lift", 0.0),
+            list(sizes.values()), document.get("confidence", 0.95),
+            *range_of(document.get("reward_range", (0, 1))), floor=floor,
+            min_lift=document.get("min_lift", 0.0),
             given=[k for k, side in enumerate(sides) if side in given],
         )  # fmt: skip
         salt = document.get("salt", "")
         if not isinstance(salt, str):
             raise InputTypeError("salt", salt, "text")
-        chosen = {side: labels for side, labels in sides.items() if side not in given}
-        control = _checked_control(chosen, document.get("control"))
+        control = control_of(sides, given, document.get("control"))
         versions: dict[int, Version] = {}
         listed = document.get("versions")
         if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
@@ -158,11 +158,11 @@ def first_shares(
     given
         Sides whose level comes with the visitor, such as a segment.
     control
-        A level of each side that is chosen; lifts are then over the control.
+        A level of each side that isn't given; lifts are then over the control.
     confidence
         The verdict's.
     min_lift
-        The smallest lift worth having.
+        The smallest lift worth having, in reward above the lowest there can be.
     floor
         The least share of every level, also of one that was refuted.
     reward_range
@@ -207,9 +207,10 @@ def _checked_sides(sides: Any) -> dict[str, list[str]]:
             raise InputError(f"sides.{side}", labels, "a list of at least one level")
         for label in labels:
             if not isinstance(label, str) or not label:
-                raise InputError(f"sides.{side}", label, "texts, none of them empty")
+                raise InputError(f"sides.{side}", label, "names of levels, none of them empty")
             if list(labels).count(label) > 1:
-                raise InputError(f"sides.{side}", label, "levels that differ")
+                twice = f"{shown(label)} twice"
+                raise InputError(f"sides.{side}", label, "names that differ", got=twice)
         found[side] = list(labels)
     return found
 
@@ -219,17 +220,6 @@ def _checked_given(sides: Mapping[str, Any], given: Any) -> tuple[str, ...]:
         if side not in sides:
             raise InputError("given", side, f"one of {', '.join(sides)}")
     return tuple(side for side in sides if side in given)
-
-
-def _checked_control(chosen: Mapping[str, list[str]], control: Any) -> dict[str, str] | None:
-    if control is None:
-        return None
-    if not isinstance(control, Mapping) or set(control) != set(chosen):
-        raise InputError("control", control, f"a level of each of {', '.join(chosen)}")
-    for side, labels in chosen.items():
-        if control[side] not in labels:
-            raise InputError(f"control.{side}", control[side], f"one of {', '.join(labels)}")
-    return {side: control[side] for side in chosen}
 
 
 def _version(

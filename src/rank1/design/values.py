@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.design.bets import KAPPAS, LEADERS, LONGER, Records, sides_of
+from rank1.design.options import check_floor
 from rank1.errors import InputError
 from rank1.grid import MAX_KEPT, Grid
 
@@ -45,7 +46,7 @@ class Design:
     fixed
         Shares that never change, by side and level: `{(0, 2): 0.1}` for a control or a holdout.
     min_lift
-        The smallest lift worth having.
+        The smallest lift worth having, in reward above the lowest there can be.
     first
         The most reports of the first version, in which all levels have equal shares.
     given
@@ -64,7 +65,7 @@ class Design:
     >>> Design([4], floor=0.25)
     Traceback (most recent call last):
     ...
-    rank1.InputError: floor must be below 1/4, for side 0 of 4 levels, got 0.25: nothing is left to choose
+    rank1.InputError: floor must be below 1/4, for the 4 levels of side 0, got 0.25: nothing is left to choose
     """  # noqa: E501
 
     grid: Grid
@@ -152,8 +153,7 @@ class Design:
                 if where == side and self.kept[side][level]
             ]
             if not fixed and self.floor * size >= 1:
-                expected = f"below 1/{size}, for side {side} of {size} levels"
-                raise InputError("floor", self.floor, expected, "nothing is left to choose")
+                check_floor(self.floor, {f"side {side}": size})
             if fixed and sum(fixed) + self.floor * (size - len(fixed)) >= 1:
                 expected = f"less than 1 on side {side}, with the floors of the other levels"
                 got = f"{sum(fixed) + self.floor * (size - len(fixed)):g}"

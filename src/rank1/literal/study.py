@@ -5,6 +5,7 @@ Nothing of `rank1.studies` is used here. An event is anything with the fields of
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -22,14 +23,16 @@ DEFAULT = 1
 
 @dataclass
 class LiteralStudy:
-    """A study without levels that are retired or means that are forgotten.
+    """All that a study knows, but for its policy's state and its wealth.
 
     Parameters
     ----------
-    on_expiry, window, low, high
-        As a study is told: `on_expiry`, `reward_window` and `reward_range`.
+    on_expiry, window, low, high, forgetting
+        As a study is told: `on_expiry`, `reward_window`, `reward_range` and `forgetting`.
     drawn
         Whether it draws by shares.
+    living
+        The levels of each side at the beginning; after `take`, those that live.
     """
 
     on_expiry: str = "drop"
@@ -37,10 +40,16 @@ class LiteralStudy:
     low: float = 0.0
     high: float = 1.0
     drawn: bool = False
+    forgetting: float = math.inf
+    living: dict[str, set[str]] = field(default_factory=dict)
     #: Exposures by their seq, and the kinds of events that say what became of them.
     asked: dict[int, Any] = field(default_factory=dict)
     became: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    #: What is known by arm: time from which on it is evidence, and the scaled reward of each.
+    #: What is known by arm, less with time where the study forgets: number and sum of rewards.
+    known: dict[int, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0.0]))
+    #: Rewards since it last forgot.
+    learned: int = 0
+    #: Evidence by arm: the time from which on it counts, and the scaled reward of each.
     evidence: dict[int, list[tuple[float, float]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -65,7 +74,7 @@ class LiteralStudy:
                 self.asked[event.seq] = event
                 if event.kind == RECORDED and not math.isnan(event.value):
                     self.became[event.seq].append(REPORTED)
-                    self._credit(event, event.value, event.at, True)
+                    self._credit(event, event.value, event.at)
             elif event.kind in (REPORTED, CANCELLED, EXPIRED):
                 shown, before = self.asked[event.suggestion], self.became[event.suggestion]
                 filled = EXPIRED in before and self.on_expiry == "default"
@@ -73,34 +82,50 @@ class LiteralStudy:
                     waits = self.on_expiry == "default" and not self.drawn
                     since = shown.at + self.window if waits else event.at
                     dropped = EXPIRED in before and self.on_expiry == "drop"
-                    self._credit(shown, event.value, since, not dropped)
+                    self._credit(shown, event.value, since)
                     if shown.tag != REPEAT and not waits and not dropped:
                         high = self.credited * self._scaled(event.value) > self.gained
                         self.delays[high].append(event.seq - shown.seq)
                 elif event.kind == EXPIRED and event.tag == DEFAULT:
-                    self._credit(shown, event.value, event.at, True)
+                    self._credit(shown, event.value, event.at)
                 before.append(event.kind)
             elif event.kind == HISTORY:
                 x = self._scaled(event.value)
                 self.evidence[event.arm] += [(event.at, x)] * event.tag
                 self.imported[event.arm] += [x] * event.tag
+                self._know(event.arm, event.tag, x)
+            elif event.kind == REVISED:
+                for what, change in json.loads(event.data).items():
+                    for side, levels in change.items():
+                        self.living[side] -= set(levels)
+                        self.living[side] |= set(levels if what == "add" else ())
             elif event.kind == GUARDRAIL and event.tag >= 0:
                 self.rows[event.tag, self.version, event.arm, event.metric, event.value] += 1
             self.version = event.tag if event.kind == VERSION else self.version
             self.revision += event.kind == REVISED
             self.retired |= event.kind == RETIRED
+            if self.learned >= max(1, round(min(self.forgetting / 16, 1e300))):
+                for both in self.known.values():
+                    both[:] = (0.5 ** (self.learned / self.forgetting) * x for x in both)
+                self.learned = 0
         return self
 
-    def _credit(self, shown: Any, value: float, since: float, is_bet_on: bool) -> None:
+    def _credit(self, shown: Any, value: float, since: float) -> None:
         x = self._scaled(value)
         if shown.tag == HELD_OUT:
             self.held_out.append(x)
         elif shown.tag != REPEAT:
+            self._know(shown.arm, 1, x)
+            self.learned += 1
             self.evidence[shown.arm].append((since, x))
             self.credited += 1
             self.gained += x
-            if self.drawn and is_bet_on:
+            if self.drawn:
                 self.rows[shown.tag, self.version, shown.arm, 0, value] += 1
+
+    def _know(self, arm: int, count: int, x: float) -> None:
+        both = self.known[arm]
+        both[:] = both[0] + count, both[1] + count * x
 
     def _scaled(self, value: float) -> float:
         return (value - self.low) / (self.high - self.low)

@@ -17,11 +17,12 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from rank1 import checks, stopping
+from rank1.design.options import range_of
 from rank1.errors import InputError, InputTypeError
 from rank1.grid import MAX_SIDES
 from rank1.optuna.trials import KEY, Settings, Trials, categorical
 from rank1.policies import Policy
-from rank1.studies.spec import policy_of, range_of
+from rank1.studies.spec import policy_of
 
 __all__ = ["ArmSampler", "PairSampler"]
 

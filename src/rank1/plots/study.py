@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rank1.documents import above
 from rank1.plots.figures import new_figure
 from rank1.plots.styles import colour_of
 
@@ -34,7 +35,7 @@ def plot_best(best: Best, title: str = "") -> Figure:
         ax.set_ylim(len(labels) - 0.5, -0.5)
         ax.set_xlim(max(-1.05, -2 * most), 2 * most)
         ax.xaxis.set_major_formatter("{x:+.0%}")
-        ax.set_xlabel("Lift over the leader's level")
+        ax.set_xlabel("Lift over the leader's level" + above((best.lift or {}).get("above", 0.0)))
         ax.set_title(side, loc="left", fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"{title}: {best.statement}" if title else best.statement, fontsize=9)

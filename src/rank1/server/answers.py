@@ -32,7 +32,9 @@ class Shares(BaseModel):
     salt: str
     max_age: int = Field(description="Seconds for which it may be cached.")
     sides: dict[str, dict[str, float]]
-    given: dict[str, list[str]] | None = None
+    given: dict[str, list[str]] | list[str] | None = Field(
+        None, description="Given sides: with their levels, or by name if new levels are added."
+    )
     holdout: float | None = None
     control: dict[str, str] | None = None
 

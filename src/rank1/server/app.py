@@ -111,7 +111,7 @@ def make_app(
         redoc_url=None,
         openapi_url="/openapi.json",
         responses=_RESPONSES,
-        servers=[{"url": "/", "description": "this service"}],
+        servers=[{"url": ".", "description": "this service, relative to its description"}],
         generate_unique_id_function=lambda route: route.name,
     )
     own = [write_routes(registry, metrics), record_routes(registry, metrics), read_routes(registry)]

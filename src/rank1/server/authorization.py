@@ -17,6 +17,7 @@ __all__ = [
     "AssignableStudy",
     "CurrentToken",
     "IdempotencyKey",
+    "LoggedStudy",
     "ReadableStudy",
     "WritableStudy",
     "require",
@@ -37,6 +38,12 @@ def require(token: Token, role: str, study: str | None = None) -> None:
     """Refuse what a token isn't for."""
     if not token.allows(role, study):
         what = "all studies" if study is None else f"study {study!r}"
+        if role == "log":
+            role = "reader"
+        if token.link:
+            raise RefusedError(
+                403, "a shared link shows results alone: no log, no names of units", "ask an admin"
+            )
         raise RefusedError(
             403, f"the token must be a {role}'s for {what}", "create one with `rank1 serve token`"
         )
@@ -61,6 +68,7 @@ def _of(role: str) -> Callable[..., Awaitable[str]]:
 
 CurrentToken = Annotated[Token, Depends(_current_token)]
 ReadableStudy = Annotated[str, Depends(_of("reader"))]
+LoggedStudy = Annotated[str, Depends(_of("log"))]
 AssignableStudy = Annotated[str, Depends(_of("browser"))]
 WritableStudy = Annotated[str, Depends(_of("writer"))]
 AdministeredStudy = Annotated[str, Depends(_of("admin"))]

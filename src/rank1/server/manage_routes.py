@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -28,8 +29,8 @@ __all__ = ["manage_routes"]
 CONTINUED, RUNS = 60, 20
 #: The most arms, and levels altogether, of a study whose length is forecast before it begins.
 MOST_ARMS, MOST_LEVELS = 2**12, 128
-#: The most visitors to look ahead.
-MOST_PULLS = 10**8
+#: The most visitors to look ahead, and the seconds after which no further run begins.
+MOST_PULLS, BUDGET = 10**8, 1.0
 
 
 class Plan(models.Body):
@@ -74,6 +75,8 @@ class Forecast(BaseModel):
 
     visitors: Span
     days: Span | None
+    reports: int | None = Field(None, description="Of a study that runs: rewards that count.")
+    statement: str | None = Field(None, description="Of a study that runs: the same in words.")
 
 
 class Lift(BaseModel):
@@ -84,6 +87,9 @@ class Lift(BaseModel):
     estimate: float | None
     low: float | None
     high: float | None
+    above: float = Field(description="The lowest reward: lifts compare rewards above it.")
+    mean: float | None = Field(description="The leader's average reward.")
+    over_mean: float | None
 
 
 class Summary(BaseModel):
@@ -119,7 +125,7 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
 
         def look() -> dict[str, Any]:
             study = registry.study(name)
-            return summary(study.best(), study.spec.given)
+            return summary(study.best(tables=False), study.spec.given)
 
         return json_response(await registry.read(look))
 
@@ -131,12 +137,13 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
     ) -> Response:
         """How many more visitors it takes until the study may stop, if all goes on as it is."""
         await registry.read(registry.row, name)
-        more = await registry.read_slowly(
-            ("forecast", name),
-            lambda: registry.separate(name).forecast(runs=CONTINUED).more,
+        found = await registry.read_slowly(
+            ("forecast", name, per_day),
+            lambda: registry.separate(name).forecast(per_day, runs=CONTINUED),
             request.is_disconnected,
         )
-        return json_response(_forecast(list(more.values()), per_day))
+        said = {"reports": found.reports, "statement": found.statement}
+        return json_response(_forecast(list(found.more.values()), per_day) | said)
 
     @routes.get("/studies/{name}/personalise", tags=["results"], response_model=Personalised)
     async def get_personalise(
@@ -215,8 +222,12 @@ def _simulated(
         raise InputError("rate", rate, most)
     factors[0] *= best
     policy, problem = BetElim(min_lift=min_lift), Product(factors)
-    found = identify(policy, problem, confidence, n=MOST_PULLS, runs=RUNS, seed=1).searches[0]
-    pulls = np.where(found.stopped, found.pulls, np.inf)
+    pulls: list[float] = []
+    began = time.thread_time()
+    while len(pulls) < RUNS and (not pulls or time.thread_time() - began < BUDGET):
+        one = identify(policy, problem, confidence, n=MOST_PULLS, runs=1, seed=len(pulls))
+        found = one.searches[0]
+        pulls.append(float(found.pulls[0]) if found.stopped[0] else math.inf)
     return [float(np.quantile(pulls, part, method="nearest")) for part in (0.1, 0.5, 0.9)]
 
 

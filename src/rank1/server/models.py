@@ -103,7 +103,9 @@ class Create(Body):
     control: dict[str, str] | None = Field(None, description="A level of each side.")
     floor: float = Field(0.0, description="The least share of each living level (find).")
     holdout: float = Field(0.0, description="The part of units that stay on the control (find).")
-    min_lift: float = Field(0.0, description="The smallest lift worth having (find).")
+    min_lift: float = Field(
+        0.0, description="The smallest lift worth having, in reward above the lowest (find)."
+    )
     guardrails: dict[str, dict[str, float]] | None = None
     repeat: str = Field(
         "once",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 import unicodedata
@@ -17,7 +16,13 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from rank1.policies import POLICIES
 from rank1.server import answers
-from rank1.server.authorization import AdministeredStudy, CurrentToken, ReadableStudy, require
+from rank1.server.authorization import (
+    AdministeredStudy,
+    CurrentToken,
+    LoggedStudy,
+    ReadableStudy,
+    require,
+)
 from rank1.server.problem_details import json_response
 from rank1.server.registry import StudyRegistry
 from rank1.server.study_view import is_large
@@ -35,11 +40,6 @@ MAX_SEEN = 20_000
 MAX_REVISIONS = 100_000
 #: The most arms of a page.
 MAX_PAGE = 10_000
-#: Fields of `best` that have a value for each arm.
-_TABLES = (
-    "counts", "means", "mean_lower", "mean_upper", "lower", "upper", "out", "any_grid_upper",
-    "any_grid_out", "pending",
-)  # fmt: skip
 #: Cells that a spreadsheet would take for a formula begin with one of these.
 FORMULA = ("=", "+", "-", "@")
 
@@ -168,7 +168,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.get("/{name}/history", tags=["log"], response_model=answers.History)
     async def get_history(
-        name: ReadableStudy,
+        name: LoggedStudy,
         after: Annotated[
             int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
         ] = None,
@@ -225,7 +225,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         return json_response(await registry.read(look))
 
     @routes.get("/{name}/export", tags=["log"], response_class=StreamingResponse)
-    async def export(name: ReadableStudy, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
+    async def export(name: LoggedStudy, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
         """A line for each suggestion, as a stream."""
         study = await registry.read(registry.study, name)
         first = await registry.read(study.lines, 0, PART)  # an error now is no broken stream later
@@ -241,11 +241,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
 
 def _best(study: Study) -> dict[str, Any]:
-    best = study.best()
-    if is_large(study):
-        empty: Any = np.zeros(0)
-        best = dataclasses.replace(best, **dict.fromkeys(_TABLES, empty))
-    return best.to_dict()
+    return study.best(tables=not is_large(study)).to_dict()
 
 
 def _page_of_arms(study: Study, after: int, limit: int) -> dict[str, Any]:
@@ -349,7 +345,7 @@ async def _exported(
 
 
 _COLUMNS = (
-    "state", "reward", "asked_at", "told_at", "late", "propensity", "unit", "data",
+    "state", "reward", "asked_at", "told_at", "late", "propensity", "count", "unit", "data",
 )  # fmt: skip
 
 

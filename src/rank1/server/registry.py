@@ -10,7 +10,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from rank1.errors import Rank1Error
 from rank1.server.problem_details import RefusedError
@@ -30,8 +32,8 @@ T = TypeVar("T")
 
 #: Studies kept in memory, for writing and for reading; others are folded again when needed.
 MAX_OPEN = 256
-#: Arms of the studies kept in memory, of each kind: 40 to 80 bytes each.
-MAX_ARMS = 4 * 2**20
+#: Bytes of the studies kept in memory, of each kind; one is always kept.
+MAX_BYTES = 2**28
 #: Threads that read.
 READERS = 3
 #: Slow reads that may wait; more are refused.
@@ -327,12 +329,16 @@ def _kept(cache: OrderedDict[str, T], name: str, value: T) -> T:
     """
     value = cache.setdefault(name, value)
     cache.move_to_end(name)
-    while len(cache) > MAX_OPEN or (len(cache) > 1 and sum(map(_arms, cache.values())) > MAX_ARMS):
+    while len(cache) > MAX_OPEN or (len(cache) > 1 and sum(map(_size, cache.values())) > MAX_BYTES):
         cache.popitem(last=False)
     return value
 
 
-def _arms(kept: Any) -> int:
-    return math.prod(
-        map(len, (kept.spec if isinstance(kept, Study) else kept.study.spec).sides.values())
-    )
+def _size(kept: Any) -> int:
+    """The bytes of a study's tables, which are most of what it takes."""
+    study: Study = kept if isinstance(kept, Study) else kept.study
+    known = study.access.known
+    if known is None:  # it is about to be folded; an arm takes 40 to 130 bytes
+        return 100 * math.prod(map(len, study.spec.sides.values()))
+    parts: list[Any] = [*known.book, *cast("tuple[Any, ...]", known.state)]
+    return sum(each.nbytes for each in parts if isinstance(each, np.ndarray))

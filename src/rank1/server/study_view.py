@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.documents import Best, to_document
-from rank1.server.traffic import Traffic
 from rank1.studies import Study
 from rank1.studies.chances import chances_of
 from rank1.studies.export import event_lines
@@ -25,10 +24,7 @@ from rank1.studies.words import ORDER
 
 __all__ = ["StudyView", "is_large", "summary"]
 
-#: Events that are read at once.
-PART = 100_000
-#: Arms that are listed, those with the largest means.
-LISTED = 10
+
 #: Versions whose shares are shown, sides with more levels aside; notes and revisions likewise.
 MAX_VERSIONS, MAX_LEVELS, MAX_NOTES = 200, 24, 200
 #: Arms up to which the heat map comes with intervals.
@@ -47,7 +43,7 @@ class StudyView:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self._traffic = Traffic()
+
         self._lock = threading.Lock()
         self._kept: tuple[str, bytes, bytes] | None = None
         self._next = 0.0
@@ -68,7 +64,7 @@ class StudyView:
         tag = f'"{access.study.uid}-{last}-{archived:d}"'
         if self.study.spec.reward_window is None and self._kept and self._kept[0] == tag:
             return self._kept  # nothing has happened, and nothing becomes overdue
-        best = self.study.best()
+        best = self.study.best(tables=not is_large(self.study))
         document = access.look(lambda state, log: self._document(best, state, log))
         archived = document["archived"] is not None
         tag = f'"{access.study.uid}-{document["seq"]}-{archived:d}"'
@@ -76,16 +72,14 @@ class StudyView:
         return tag, text, gzip.compress(text, 1)
 
     def _document(self, best: Best, state: StudyState, log: Reader) -> dict[str, Any]:
-        study, spec, traffic = self.study, self.study.spec, self._traffic
+        study, spec, traffic = self.study, self.study.spec, state.traffic
         row = log.study(study.name)
-        while (events := log.read(row.id, after=traffic.seq, limit=PART)).size:
-            traffic.take(events)
         chances = chances_of(best, *spec.reward_range)
         sides = [
             {
                 "name": side,
                 "given": side in spec.given,
-                "levels": _levels(state, best, axis, side, chances[side], spec),
+                "levels": _levels(best, axis, side, chances[side], spec),
             }
             for axis, side in enumerate(state.labels)
         ]
@@ -107,7 +101,7 @@ class StudyView:
             "control": spec.control,
             "sides": sides,
             "mean": _number(best.mean),
-            "interval": _interval(best),
+            "interval": _ends(best.interval),
             "statement": best.statement,
             "next_step": best.next_step,
             "assumes": best.assumes,
@@ -124,9 +118,17 @@ class StudyView:
             "rate": _number(best.rate),
             "equal_split": _number(best.equal_split),
             "totals": best.totals,
-            "size": best.counts.size,
-            "out_arms": int(best.out.sum()),
-            "arms": _leading(best),
+            "size": math.prod(map(len, best.sides.values())),
+            "out_arms": best.out_arms,
+            "arms": [
+                {
+                    **arm,
+                    "mean": _number(arm["mean"]),
+                    "interval": _ends(arm["interval"]),
+                    "share": _number(arm["share"]),
+                }
+                for arm in best.arms
+            ],
             **(self._grid(best, state, sides) if len(sides) == 2 and not is_large(study) else {}),
         }
 
@@ -135,7 +137,7 @@ class StudyView:
         if state.design is None:
             return None
         known = state.design.versions
-        begun = [(number, at) for number, at in self._traffic.versions if number in known]
+        begun = [(number, at) for number, at in state.traffic.versions if number in known]
         begun = begun[:: -(-len(begun) // MAX_VERSIONS) or 1]
         sides = {
             side: [[round(float(x), 4) for x in known[number].shares[axis]] for number, _ in begun]
@@ -200,35 +202,23 @@ def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _levels(
-    state: StudyState,
-    best: Best,
-    axis: int,
-    side: str,
-    chances: list[float | None],
-    spec: Spec,
+    best: Best, axis: int, side: str, chances: list[float | None], spec: Spec
 ) -> list[dict[str, Any]]:
-    """The levels of a side, those that are retired too. A level is out when all its arms are."""
-    others = tuple(k for k in range(best.out.ndim) if k != axis)
-    all_out: Any = best.out.all(axis=others)
-    out = dict(zip(best.sides[side], all_out.tolist(), strict=True))
+    """The levels of a side, those that are retired too."""
     chance = dict(zip(best.sides[side], chances, strict=True))
-    living = set(state.living_labels(side))
     leads = best.leader[axis] if best.leader and side not in spec.given else None
-    given = (best.counts + best.pending).sum(axis=others)
-    seen = dict(zip(best.sides[side], (given / max(given.sum(), 1)).tolist(), strict=True))
-    told = {each["label"]: each for each in best.levels.get(side, ())}
-    nothing: dict[str, Any] = {"share": None, "lift": None, "living": True, "why": None}
+    shown = max(sum(level["shown"] for level in best.levels[side]), 1)
     return [
         {
-            "label": label,
-            "retired": label not in living,
-            "out": out.get(label, label not in living),
-            "leads": label == leads,
-            "control": (spec.control or {}).get(side) == label,
-            "chance": chance.get(label),
-            **_told(told.get(label, nothing), label not in living, seen.get(label, 0.0)),
+            "label": level["label"],
+            "retired": level["label"] not in chance,
+            "out": not level["living"],
+            "leads": level["label"] == leads,
+            "control": (spec.control or {}).get(side) == level["label"],
+            "chance": chance.get(level["label"]),
+            **_told(level, level["label"] not in chance, level["shown"] / shown),
         }
-        for label in state.labels[side]
+        for level in best.levels[side]
     ]
 
 
@@ -260,39 +250,8 @@ def _progress(state: StudyState) -> float | None:
     return _number(sum(parts) / len(parts)) if parts else None
 
 
-def _leading(best: Best) -> list[dict[str, Any]]:
-    """The arms with the largest means, the largest first."""
-    given = best.counts + best.pending
-    means = np.where(best.counts > 0, best.means, -np.inf)
-    found = []
-    for arm in np.argsort(-means, axis=None, kind="stable")[:LISTED]:
-        at = np.unravel_index(arm, means.shape)
-        if best.counts[at] > 0:
-            sides = zip(best.sides.values(), at, strict=True)
-            labels = tuple(names[level] for names, level in sides)
-            found.append(
-                {
-                    "levels": labels,
-                    "mean": _number(float(means[at])),
-                    "interval": [
-                        _number(float(best.mean_lower[at])),
-                        _number(float(best.mean_upper[at])),
-                    ],
-                    "count": int(best.counts[at]),
-                    "share": _number(float(given[at] / given.sum())),
-                    "state": "leads" if labels == best.leader else "out" if best.out[at] else "",
-                }
-            )
-    return found
-
-
-def _interval(best: Best) -> list[float | None]:
-    if best.leader is None:
-        return [None, None]
-    at = tuple(
-        labels.index(label) for labels, label in zip(best.sides.values(), best.leader, strict=True)
-    )
-    return [_number(best.mean_lower[at]), _number(best.mean_upper[at])]
+def _ends(interval: Sequence[float] | None) -> list[float | None]:
+    return [None, None] if interval is None else [_number(end) for end in interval]
 
 
 def _number(value: float) -> float | None:

@@ -54,7 +54,7 @@ def link_routes(tokens: Tokens, registry: StudyRegistry) -> APIRouter:
 
     @routes.post("", status_code=201, response_model=answers.NewLink)
     async def create_link(name: AdministeredStudy, body: models.CreateLink) -> Response:
-        """Create a link: it lets anybody read this study, and nothing else."""
+        """Create a link: it shows anybody the results of this study; no log, no names of units."""
         await registry.read(registry.row, name)
         more = body.model_dump()
         made, text = await registry.read(

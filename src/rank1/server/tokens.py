@@ -23,14 +23,16 @@ from rank1.studies.events import check_text
 
 __all__ = ["ROLES", "Token", "Tokens", "new_token"]
 
-#: What each role allows. A browser's token is public: it fetches shares, and sends records and
-#: rewards, of the studies that it names.
+#: What each role allows; "log" is the log, which has the names of units. A browser's token is
+#: public: it fetches shares, and sends records and rewards, of the studies that it names.
 ALLOWS = {
     "browser": ("browser",),
-    "reader": ("reader",),
-    "writer": ("browser", "reader", "writer"),
-    "admin": ("browser", "reader", "writer", "admin"),
+    "reader": ("reader", "log"),
+    "writer": ("browser", "reader", "log", "writer"),
+    "admin": ("browser", "reader", "log", "writer", "admin"),
 }
+#: What the token of a shared link allows: nothing that names units.
+LINK_ALLOWS = ("reader",)
 ROLES = tuple(ALLOWS)
 #: A token is r1_ID_SECRET.
 _PREFIX = "r1"
@@ -67,7 +69,7 @@ class Token:
         >>> token.allows("writer", "spring"), token.allows("reader", "autumn")
         (True, False)
         """
-        enough = role in ALLOWS[self.role]
+        enough = role in (LINK_ALLOWS if self.link else ALLOWS[self.role])
         return enough and (self.studies is None or (study is not None and study in self.studies))
 
     def public(self) -> dict[str, Any]:

@@ -140,7 +140,7 @@ class Webhooks:
         self, name: str, last: int, seen: dict[str, Any]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """What has happened in a study since it was seen, which is noted."""
-        best = self._registry.study(name).best()
+        best = self._registry.study(name).best(tables=False)
         before, seen["seq"] = seen["seq"], max(seen["seq"], last)
         for side, levels in best.levels.items():
             for level in levels:

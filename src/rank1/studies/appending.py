@@ -19,7 +19,7 @@ from rank1.studies.events import Event, Kind, nonces
 from rank1.studies.records import DrawnArms, exposure, is_name
 from rank1.studies.storage.base import SideBySide
 from rank1.studies.suggestions import check_guardrails, check_reward
-from rank1.studies.unit_of_work import StudyAccess
+from rank1.studies.unit_of_work import StudyAccess, largest_part
 
 __all__ = ["append_together", "new_records", "new_rewards"]
 
@@ -57,7 +57,7 @@ def append_together(jobs: Sequence[Job]) -> list[Any]:
 
 def new_records(access: StudyAccess, records: Sequence[Sequence[Any]]) -> list[Event | None]:
     """The events of exposures, as `take_records` is given them."""
-    if not access.spec.design:
+    if not access.spec.design or _is_many(access, records):
         return [None] * len(records)
     arms = DrawnArms(access.spec, access.known, access.drawn)
     events: list[Event | None] = []
@@ -73,6 +73,8 @@ def new_records(access: StudyAccess, records: Sequence[Sequence[Any]]) -> list[E
 def new_rewards(access: StudyAccess, rewards: Sequence[Sequence[Any]]) -> list[Event | None]:
     """The events of rewards, as `take_rewards` is given them."""
     study, spec = access.study.id, access.spec
+    if _is_many(access, rewards):
+        return [None] * len(rewards)
     with access.storage.reading() as log:
         found = log.of_units(study, [each[0] for each in rewards if is_name(each[0])])
         seqs = [
@@ -104,3 +106,8 @@ def new_rewards(access: StudyAccess, rewards: Sequence[Sequence[Any]]) -> list[E
 
 def _told(metrics: dict[int, float]) -> str | None:
     return json.dumps(metrics) if metrics else None
+
+
+def _is_many(access: StudyAccess, items: Sequence[Any]) -> bool:
+    """Whether versions should begin in the midst of these, which takes the lock."""
+    return access.known is None or len(items) > largest_part(access.known.book)

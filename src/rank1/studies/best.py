@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.documents import Best
+from rank1.studies.arms import NO_TOTALS, leading_arms, level_totals
 from rank1.studies.best_drawn import best_drawn
 from rank1.studies.examination import examine
 from rank1.studies.spec import Spec
@@ -28,34 +29,45 @@ Floats = NDArray[np.float64]
 LEAST_DELAYS, CLEAR = 30, 4.0
 
 
-def best_of(state: StudyState, spec: Spec, now: float) -> Best:
-    """What a study has found by now."""
-    return best_counted(state, spec, now) if state.design is None else best_drawn(state, now)
+def best_of(state: StudyState, spec: Spec, now: float, tables: bool = True) -> Best:
+    """What a study has found by now; tables of arms are optional, and slow for many arms."""
+    if state.design is None:
+        return best_counted(state, spec, now, tables)
+    best = best_drawn(state, now)
+    return best if tables else dataclasses.replace(best, **_no_tables())
 
 
-def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
+def _no_tables() -> dict[str, Any]:
+    fields = dataclasses.fields(Best)
+    names = [each.name for each in fields if str(each.type).startswith(("Floats", "NDArray"))]
+    return {name: np.zeros(0) for name in names}
+
+
+def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Best:
     """What a study with a policy has found by now: from counts, whatever chose the arms."""
     from rank1 import stopping
     from rank1.fit.pooled import mean_of_all
+    from rank1.stopping.intervals import ruled_out
 
     low, high = spec.reward_range
     width = high - low
     counts, sums = state.evidence(now)
     if spec.forgetting is not None:
         counts, sums = state.of_living(state.book.known), state.of_living(state.book.known_sums)
-    won = np.clip(sums, 0, counts)
-    lost = counts - won
+    won, lost, tried = np.zeros(counts.shape), np.zeros(counts.shape), np.flatnonzero(counts)
+    won.flat[tried] = np.clip(sums.flat[tried], 0, counts.flat[tried])
+    lost.flat[tried] = counts.flat[tried] - won.flat[tried]
     sides = {side: state.living_labels(side) for side in state.labels}
     level = spec.confidence, min(spec.tolerance / width, math.nextafter(1, 0))
-    total = counts.sum()
+    total, pending = counts.sum(), state.pending()
     with np.errstate(all="ignore"):
         ruled = stopping.verdict(won, lost, *level)
         any_grid = stopping.verdict(won, lost, *level, rank_one=False)
-        drawn = stopping.relative_intervals(won, lost, *level)
-        drawn_any = stopping.relative_intervals(won, lost, *level, rank_one=False)
-        lower, upper = stopping.mean_intervals(won, lost, spec.confidence)
-        means = np.where(counts > 0, won / counts, np.nan)
         effects = dict(zip(sides, stopping.effects(won, lost, spec.confidence).sides, strict=True))
+        found_tables, out = _no_tables(), ruled_out(won, lost, *level)
+        if tables:
+            found_tables = _tables(counts, won, lost, level, low, width)
+            found_tables["pending"] = pending
 
     warnings = _warnings(state)
     may_stop, why_not = spec.forgetting is None and not warnings, ""
@@ -81,12 +93,12 @@ def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
         if found is not None:
             arm = found.arm
             doubt = Doubt(
-                labels(*arm), low + width * float(means[arm]), low + width * ruled.mean,
-                int(counts[arm]), found.speaks,
+                labels(*arm), float(low + width * np.divide(won[arm], counts[arm])),
+                low + width * ruled.mean, int(counts[arm]), found.speaks,
             )  # fmt: skip
     finding = Finding(
         leader=labels(*ruled.leader) if total else None,
-        lift=_lift(spec, sides, ruled.leader, effects) if counts.size > 1 else None,
+        lift=_lift(spec, sides, ruled.leader, effects, won, counts) if counts.size > 1 else None,
         order_stop=ruled.stop and may_stop,
         doubt=doubt,
         confidence=spec.confidence,
@@ -94,20 +106,13 @@ def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
         drawn=False,
         no_rule="" if may_stop else f"there is no rule for when to stop, as {why_not}",
     )
+    arms = leading_arms(state, won, counts, pending, out, finding.leader)
     return Best(
         sides=sides,
         leader=finding.leader,
         mean=low + width * ruled.mean,
-        counts=counts,
-        means=low + width * means,
-        mean_lower=low + width * lower,
-        mean_upper=low + width * upper,
-        lower=low + width * drawn.lower,
-        upper=low + width * drawn.upper,
-        mark=low + width * drawn.mark,
-        out=drawn.out,
-        any_grid_upper=low + width * drawn_any.upper,
-        any_grid_out=drawn_any.out,
+        **found_tables,
+        mark=low + width * (ruled.mean + level[1]),
         effects=effects,
         rate=float(low + width * won.sum() / total) if total else math.nan,
         equal_split=low + width * mean_of_all(won, lost),
@@ -119,7 +124,6 @@ def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
         tolerance=spec.tolerance,
         recommended=state.recommended(),
         totals=state.counts(),
-        pending=state.pending(),
         statement=finding.statement,
         next_step=finding.next_step,
         assumes=_assumed(spec, len(sides)),
@@ -128,14 +132,40 @@ def best_counted(state: StudyState, spec: Spec, now: float) -> Best:
             "one_order": {"stop": finding.order_stop, "reason": reason(ruled)},
             "any_grid": {"stop": any_grid.stop and may_stop, "reason": reason(any_grid)},
         },
-        levels=_levels(state, sides, effects, drawn.out),
+        levels=_levels(state, effects, out, level_totals(state, won, counts, pending)),
+        arms=arms,
+        out_arms=int(out.sum()),
+        interval=tuple(arms[0]["interval"]) if arms else None,
         warnings=warnings,
     )
 
 
+def _tables(
+    counts: Floats, won: Floats, lost: Floats, level: tuple[float, float], low: float, width: float
+) -> dict[str, Any]:
+    """What there is of each arm."""
+    from rank1 import stopping
+
+    drawn = stopping.relative_intervals(won, lost, *level)
+    drawn_any = stopping.relative_intervals(won, lost, *level, rank_one=False)
+    lower, upper = stopping.mean_intervals(won, lost, level[0])
+    return {
+        "counts": counts,
+        "means": low + width * np.where(counts > 0, won / counts, np.nan),
+        "mean_lower": low + width * lower,
+        "mean_upper": low + width * upper,
+        "lower": low + width * drawn.lower,
+        "upper": low + width * drawn.upper,
+        "out": drawn.out,
+        "any_grid_upper": low + width * drawn_any.upper,
+        "any_grid_out": drawn_any.out,
+    }
+
+
 def _lift(
-    spec: Spec, sides: dict[str, list[str]], leader: Sequence[int], effects: dict[str, Floats]
-) -> Lift:
+    spec: Spec, sides: dict[str, list[str]], leader: Sequence[int], effects: dict[str, Floats],
+    won: Floats, counts: Floats,
+) -> Lift:  # fmt: skip
     """The leader's lift over the control; over the runner-up if it is the control, or none is."""
     over, control = list(leader), spec.control
     if control is not None and all(control[side] in sides[side] for side in sides):
@@ -157,18 +187,28 @@ def _lift(
                 at, least, most = table[level]
                 estimate, low, high = estimate / at, low / most, high / least
     labels = tuple(names[k] for names, k in zip(sides.values(), over, strict=True))
-    return Lift(labels, is_control, float(estimate - 1), float(low - 1), float(high - 1))
+    lowest, width = spec.reward_range[0], spec.reward_range[1] - spec.reward_range[0]
+    with np.errstate(invalid="ignore"):
+        mean, over_mean = (
+            float(lowest + width * np.divide(won[tuple(arm)], counts[tuple(arm)]))
+            for arm in (leader, over)
+        )
+    ends = float(estimate - 1), float(low - 1), float(high - 1)
+    return Lift(labels, is_control, *ends, lowest, mean, over_mean)
 
 
 def _levels(
-    state: StudyState, sides: dict[str, list[str]], effects: dict[str, Floats], out: Any
+    state: StudyState,
+    effects: dict[str, Floats],
+    out: Any,
+    totals: dict[str, dict[str, dict[str, Any]]],
 ) -> dict[str, list[dict[str, Any]]]:
     """What is known of each level, over the leader's."""
     found: dict[str, list[dict[str, Any]]] = {}
     for axis, (side, names) in enumerate(state.labels.items()):
         others = tuple(k for k in range(out.ndim) if k != axis)
-        gone = dict(zip(sides[side], out.all(axis=others).tolist(), strict=True))
-        known = dict(zip(sides[side], effects[side].tolist(), strict=True))
+        gone = dict(zip(totals[side], out.all(axis=others).tolist(), strict=True))
+        known = dict(zip(totals[side], effects[side].tolist(), strict=True))
         found[side] = [
             {
                 "label": label,
@@ -176,6 +216,7 @@ def _levels(
                 "share": None,
                 "estimate": known[label][0] - 1 if label in known else None,
                 "lift": [end - 1 for end in known[label][1:]] if label in known else None,
+                **totals[side].get(label, NO_TOTALS),
                 "gone_at": None,
                 "why": None if label in known else "retired",
             }

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.documents import Best
+from rank1.studies.arms import NO_TOTALS, leading_arms, level_totals
 from rank1.studies.look import Look
 from rank1.studies.state import StudyState
 
@@ -36,12 +37,16 @@ def best_drawn(state: StudyState, now: float) -> Best:
     out, any_out = look.out(), look.arms_out()
     out[at] = any_out[at] = False
     mark = float(means[at])
-    finding, effects = look.finding(total > 0), look.effects()
+    finding, effects, pending = look.finding(total > 0), look.effects(), state.pending()
+    leader = tuple(names[k] for names, k in zip(sides.values(), at, strict=True))
+    totals = level_totals(state, won, counts, pending)
+    levels = {
+        side: [each | totals[side].get(each["label"], NO_TOTALS) for each in found]
+        for side, found in look.levels().items()
+    }
     return Best(
         sides=sides,
-        leader=tuple(names[k] for names, k in zip(sides.values(), at, strict=True))
-        if total
-        else None,
+        leader=leader if total else None,
         mean=mark,
         counts=counts,
         means=means,
@@ -64,15 +69,19 @@ def best_drawn(state: StudyState, now: float) -> Best:
         tolerance=spec.tolerance,
         recommended=state.recommended(),
         totals=state.counts(),
-        pending=state.pending(),
+        pending=pending,
         statement=finding.statement,
         next_step=finding.next_step,
         assumes=look.assumed(),
         lift=None if finding.lift is None else finding.lift.to_dict(),
         verdicts={"one_order": look.order, "any_grid": look.arms},
-        levels=look.levels(),
+        levels=levels,
+        arms=leading_arms(state, won, counts, pending, out, leader),
+        out_arms=int(out.sum()),
+        interval=(float(lower[at]), float(upper[at])) if total else None,
         holdout=_holdout(look),
         version=look.live.number,
+        warnings=look.warnings() + _guardrails(look),
     )
 
 
@@ -96,6 +105,30 @@ def _equal_split(look: Look) -> float:
             weights = counts.reshape(look.live.design.sizes).sum(others)
         mean *= float(np.average(fit, weights=weights))
     return look.low + look.width * min(mean, 1.0)
+
+
+def _guardrails(look: Look) -> list[str]:
+    """The guardrails that look worse with the leader's levels than allowed, though not proven."""
+    found, rows = [], look.live.evidence.rows()
+    for metric, (name, rule) in enumerate(look.spec.guardrails.items(), 1):
+        own = rows[rows["metric"] == metric]
+        for side, base in enumerate(look.live.control() or ()):
+            at, leader = look.live.design.sides[side], look.leader[side]
+            levels = own["arm"] // at.stride % at.levels
+            some = [own[levels == level] for level in (leader, base)]
+            if base in (-1, leader) or not all(map(len, some)):
+                continue
+            worse, usual = (
+                float(np.average(each["value"], weights=each["count"])) for each in some
+            )
+            if worse > usual + rule["worse_by"]:
+                labels = list(look.state.labels.values())[side]
+                found.append(
+                    f"{name} is {worse:.1%} with {labels[leader]} and {usual:.1%} with "
+                    f"{labels[base]}, the control: worse by more than {rule['worse_by']:.1%}, "
+                    "though that isn't proven yet"
+                )
+    return found
 
 
 def _holdout(look: Look) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +26,17 @@ def chances_of(best: Best, low: float, high: float) -> dict[str, list[float | No
     wrong far more often than in 5 of 100 studies.
     """
     found: dict[str, list[float | None]] = {}
-    scaled = np.where(best.counts > 0, (best.means - low) / (high - low), 0.0)
-    for axis, (side, labels) in enumerate(best.sides.items()):
-        others = tuple(k for k in range(best.counts.ndim) if k != axis)
-        counts = best.counts.sum(axis=others)
-        sums = (best.counts * scaled).sum(axis=others)
-        found[side] = _chances(counts, sums, best.effects[side][:, 0], _living(best, side, labels))
+    for side, labels in best.sides.items():
+        told = {level["label"]: level for level in best.levels[side]}
+        levels = [told[label] for label in labels]
+        counts = np.array([level["reports"] for level in levels], np.float64)
+        means = np.array(
+            [low if level["mean"] is None else level["mean"] for level in levels], np.float64
+        )
+        living = np.array([level["living"] for level in levels])
+        sums = counts * (means - low) / (high - low)
+        found[side] = _chances(counts, sums, best.effects[side][:, 0], living)
     return found
-
-
-def _living(best: Best, side: str, labels: list[str]) -> NDArray[np.bool_]:
-    told: dict[str, Any] = {each["label"]: each["living"] for each in best.levels.get(side, ())}
-    return np.array([told.get(label, True) for label in labels])
 
 
 def _chances(

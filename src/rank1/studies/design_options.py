@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rank1 import checks
+from rank1.design.options import check_floor
 from rank1.errors import InputError, InputTypeError
 from rank1.studies.events import check_text
 
-__all__ = ["check_floor", "control_of", "design_options"]
+__all__ = ["design_options", "no_design_options"]
 
 Sides = Mapping[str, tuple[str, ...]]
 
@@ -64,36 +65,6 @@ def no_design_options(**told: Any) -> None:
                 name, value, "left out for a study with a policy",
                 'it is for goal="find" without a policy, which draws by shares',
             )  # fmt: skip
-
-
-def check_floor(floor: float, sizes: Mapping[str, int]) -> None:
-    """Refuse a floor that leaves nothing to choose on a side."""
-    for side, size in sizes.items():
-        if size > 1 and floor * size >= 1:
-            expected = f"below 1/{size}, for {size} levels of {side}"
-            raise InputError("floor", floor, expected, "nothing is left to choose")
-
-
-def control_of(sides: Sides, given: Iterable[str], control: Any) -> dict[str, str] | None:
-    """A control: a level of each side that is chosen.
-
-    >>> control_of({"image": ("x", "y"), "button": ("buy", "go")}, (), {"image": "x"})
-    Traceback (most recent call last):
-    ...
-    rank1.InputError: control must be a level of each of image, button, got {'image': 'x'}
-    """
-    if control is None:
-        return None
-    chosen = [side for side in sides if side not in given]
-    expected = f"a level of each of {', '.join(chosen)}"
-    if not isinstance(control, Mapping):
-        raise InputTypeError("control", control, expected)
-    if set(control) != set(chosen):
-        raise InputError("control", dict(control), expected)
-    for side in chosen:
-        if control[side] not in sides[side]:
-            raise InputError(f"control.{side}", control[side], f"among {', '.join(sides[side])}")
-    return {side: control[side] for side in chosen}
 
 
 def _given(sides: Sides, given: Any) -> tuple[str, ...]:

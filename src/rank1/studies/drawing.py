@@ -38,8 +38,9 @@ def shares_of(state: StudyState) -> dict[str, Any]:
     found: dict[str, Any] = {
         "version": design.number, "salt": spec.salt, "max_age": MAX_AGE, "sides": sides,
     }  # fmt: skip
-    if spec.given:
-        found["given"] = {side: state.living_labels(side) for side in spec.given}
+    if spec.given:  # with their levels, where no others are accepted
+        known = {side: state.living_labels(side) for side in spec.given}
+        found["given"] = list(spec.given) if spec.new_levels == "add" else known
     if spec.holdout:
         found["holdout"] = spec.holdout
     if spec.control:

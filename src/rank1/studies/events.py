@@ -39,6 +39,7 @@ __all__ = [
     "check_text",
     "check_texts",
     "data_text",
+    "late_report",
     "new_uid",
     "nonces",
     "read_data",
@@ -107,6 +108,17 @@ REPEAT = -2
 HELD_OUT = -3
 
 
+def late_report(tag: int) -> tuple[int, int]:
+    """The `tag` and `metric` of a late report, from the tag of an exposure drawn by shares.
+
+    What isn't in the table any more is known by its report alone.
+
+    >>> late_report(7), late_report(HELD_OUT)
+    ((1, 8), (-3, 0))
+    """
+    return (tag, 0) if tag <= REPEAT else (1, max(tag + 1, 0))
+
+
 class Expiry(IntEnum):
     """What was done about a reward that is overdue."""
 
@@ -138,7 +150,8 @@ class Event(NamedTuple):
     position: Annotated[int, "int4"] = 0
     unit: Annotated[str | None, "text"] = None
     data: Annotated[str | None, "text"] = None
-    #: Which guardrail an event is of, from 1 on, in the order of `Spec.guardrails`.
+    #: The guardrail of an event, from 1 on, in the order of `Spec.guardrails`; of a late report,
+    #: one more than its exposure's version.
     metric: Annotated[int, "int4"] = 0
     seq: Annotated[int, "int8"] = 0
     at: Annotated[float, "float8"] = 0.0
@@ -269,12 +282,13 @@ def check_text(name: str, text: Any) -> str:
     >>> check_text("key", "a" * 1000)
     Traceback (most recent call last):
     ...
-    rank1.InputError: key must be text of 1 to 256 characters, got 1,000
+    rank1.InputError: key must be text of 1 to 256 characters, got 1,000 characters
     """
     if not isinstance(text, str):
         raise InputTypeError(name, text, "text")
     if not 1 <= len(text) <= MAX_TEXT:
-        raise InputError(name, text, f"text of 1 to {MAX_TEXT} characters", got=f"{len(text):,}")
+        got = f"{len(text):,} characters" if text else "an empty text"
+        raise InputError(name, text, f"text of 1 to {MAX_TEXT} characters", got=got)
     if not _can_be_kept(text):
         raise InputError(name, text, "text without null characters and halves of surrogate pairs")
     return text

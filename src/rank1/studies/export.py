@@ -20,7 +20,9 @@ from rank1.policies import Known, Policy
 from rank1.policies.base import choose, update
 from rank1.settings import parse_policy
 from rank1.studies.events import (
+    HELD_OUT,
     OUTCOMES,
+    REPEAT,
     Event,
     Events,
     Expiry,
@@ -74,7 +76,8 @@ def page_lines(
             "told_at": told.at if told else None,
             "late": bool(told and told.tag != 0),
             "propensity": None if drawn_elsewhere or math.isnan(asked.value) else asked.value,
-            "version": asked.tag if drawn_elsewhere else None,
+            "version": asked.tag if drawn_elsewhere and asked.tag >= 0 else None,
+            "count": int(asked.tag not in (REPEAT, HELD_OUT)),
             "unit": asked.unit,
             "data": read_data(asked, log.damaged),
         }
@@ -105,7 +108,7 @@ def event_lines(
         if event.kind == Kind.REPORTED:
             line["late"] = event.tag != 0
         if event.kind in (Kind.RECORDED, Kind.VERSION):
-            line["version"] = event.tag
+            line["version"] = event.tag if event.tag >= 0 else None
         if event.kind == Kind.REVISED:
             line["revision"] = event.tag
             line["change"] = Change.read(event.data).to_dict()
@@ -138,7 +141,8 @@ def export_log(
         **(dict.fromkeys(("row", "column"), pl.String) if len(levels) == 2 else {}),
         "levels": pl.Struct(levels), "state": pl.String, "reward": pl.Float64,
         "asked_at": pl.Float64, "told_at": pl.Float64, "late": pl.Boolean,
-        "propensity": pl.Float64, "version": pl.Int64, "unit": pl.String, "data": pl.String,
+        "propensity": pl.Float64, "version": pl.Int64, "count": pl.Int64,
+        "unit": pl.String, "data": pl.String,
     }  # fmt: skip
     frames = [pl.DataFrame(schema=schema)]
     for page in pages:
@@ -168,11 +172,21 @@ def _replay(
 
 
 def _counted(events: Events) -> NDArray[np.bool_]:
-    """Which events are rewards: a default is one, and then what comes later isn't."""
+    """Which events are rewards: a default is one, and then what comes later isn't.
+
+    Rewards of units that were counted before, or are held out, are no evidence.
+    """
     default = (events.kind == Kind.EXPIRED) & (events.tag == Expiry.DEFAULT)
     filled = np.isin(events.suggestion, events.suggestion[default])
     reported = (events.kind == Kind.REPORTED) & ~filled
-    return reported | default | (events.kind == Kind.HISTORY)
+    recorded = (events.kind == Kind.RECORDED) & ~np.isnan(events.value)
+    counts = events.tag[_shown(events)] > REPEAT
+    return (reported | default | recorded) & counts | (events.kind == Kind.HISTORY)
+
+
+def _shown(events: Events) -> NDArray[np.int64]:
+    """The place of each event's exposure, which is its own where it is of none; seqs begin at 1."""
+    return np.where(events.suggestion > 0, events.suggestion - 1, np.arange(events.size))
 
 
 def replay_log(
@@ -187,8 +201,7 @@ def replay_log(
     _, living = known.places_of(events.arm)
     counted = np.flatnonzero(_counted(events))
     history = events.kind[counted] == Kind.HISTORY
-    # Event seq is at place seq - 1.
-    arms = living[np.where(history, counted, events.suggestion[counted] - 1)]
+    arms = living[_shown(events)[counted]]
     times = np.where(history, events.tag[counted], 1) * (arms >= 0)
     order = np.argsort(arms, kind="stable")
     values = np.array([spec.scaled(x) for x in events.value[counted].tolist()])

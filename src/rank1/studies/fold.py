@@ -315,7 +315,9 @@ def fold_events(
             if k < 0:
                 at.expired -= 1
                 if rules.on_expiry != _DEFAULT:  # else the default was counted in its place
-                    credit(state, book, arm, living[e], min(-1, tag), events.value[e], 0.0, True)
+                    drawn = rules.design == 1 and events.metric[e] > 0
+                    own = events.metric[e] - 1 if drawn else min(-1, tag)
+                    credit(state, book, arm, living[e], own, events.value[e], 0.0, True)
             else:
                 one = table[k]
                 at.expired -= one.status == WAITING

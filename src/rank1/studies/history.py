@@ -60,13 +60,19 @@ def import_history(
     def work(doing: UnitOfWork) -> Imported:
         before = _is_there(doing, tally, key)
         if not before:
-            if not has_counts(doing.state.state):
-                warnings.warn(
-                    f"{doing.spec.policy} can't learn from rewards that it didn't ask for: the "
-                    "history counts as evidence only",
-                    UserWarning,
-                    stacklevel=5,
+            problem = ""
+            if doing.state.design is not None:
+                problem = (
+                    "a study that draws by shares can't bet on rewards that it didn't draw: the "
+                    "history moves its shares and isn't evidence for the verdict"
                 )
+            elif not has_counts(doing.state.state):
+                problem = (
+                    f"{doing.spec.policy} can't learn from rewards that it didn't ask for: the "
+                    "history counts as evidence only"
+                )
+            if problem:
+                warnings.warn(problem, UserWarning, stacklevel=5)
             for begin in range(0, len(tally.arms), PART):
                 part = zip(*(each[begin : begin + PART].tolist() for each in tally), strict=True)
                 doing.append(

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rank1.design.options import check_floor
 from rank1.errors import InputError, shown
 from rank1.grid import MAX_KEPT, Grid
-from rank1.studies.design_options import check_floor
 from rank1.studies.spec import COLUMN, ROW, Spec, started
 
 __all__ = ["Change", "Levels"]

@@ -6,6 +6,7 @@ begins or somebody looks. Levels are all that ever were, as in the tables of a b
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
@@ -128,9 +129,10 @@ class LiveDesign:
             why = {(side, level): reason for side, level, reason in fields.get("why", ())}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DamagedError(f"version {number} of the study can't be read: {error!r}") from None
+        self._drop(why, seq, time)
         for side, (before, now) in enumerate(zip(self.living, living, strict=True)):
             for level in np.flatnonzero(before & ~now).tolist():
-                self.gone[side, level] = Gone(seq, time, why.get((side, level), "refuted"))
+                self.gone[side, level] = Gone(seq, time, "refuted")
         self.versions[number], self.living = version, [each.copy() for each in living]
         self.began, self.stale = evidence, False
 
@@ -157,18 +159,29 @@ class LiveDesign:
         for side, level in added:
             self.living[side][level] = True
             self.gone.pop((side, level), None)
-        for side, level in retired:
-            self.living[side][level] = False
-            self.gone[side, level] = Gone(seq, time, "retired")
-        led = {(d, a) for v in self.versions.values() for d, a in enumerate(v.leaders)}
-        for side in {side for side, level in retired if (side, level) in led}:
-            self._restart(side)
+        self._drop(dict.fromkeys(retired, "retired"), seq, time)
         self.stale, self.arms = True, None
         if retired:
             self.since = self.number + 1
 
+    def without(self, harmed: Mapping[tuple[int, int], str]) -> LiveDesign:
+        """The same design as it will be when these levels are dropped, as (side, level)."""
+        after = copy.copy(self)
+        after.living, after.gone = [each.copy() for each in self.living], dict(self.gone)
+        after._drop(harmed, 0, 0.0)
+        return after
+
+    def _drop(self, why: Mapping[tuple[int, int], str], seq: int, time: float) -> None:
+        """Drop levels for another reason than that they are refuted."""
+        for (side, level), reason in why.items():
+            self.living[side][level] = False
+            self.gone[side, level] = Gone(seq, time, reason)
+        led = {(d, a) for v in self.versions.values() for d, a in enumerate(v.leaders)}
+        for side in sorted({side for side, level in why if (side, level) in led}):
+            self._restart(side)
+
     def _restart(self, side: int) -> None:
-        """One side's bets start anew, because a level that had led it was retired."""
+        """Start one side's bets anew, because a level that had led it was dropped."""
         version, self.wealth = design.restarted(self.kept_design(), self.current, self.wealth, side)
         self.living[side] = version.living[side].copy()
         self.gone = {

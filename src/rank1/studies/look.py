@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import design
+from rank1.documents import above
 from rank1.stopping.rule import odds_of
 from rank1.studies.any_grid import MOST_ARMS, AnyGrid
 from rank1.studies.state import StudyState
@@ -31,9 +32,11 @@ class Look:
         self.leader = state.levels_of(state.leading())
         self.names = list(state.labels.values())
         self.chosen = self.live.design.chosen
-        #: Whether more than one side has a choice, so that an order is assumed.
-        self.ordered = sum(len(state.living[s]) > 1 for s in self._chosen_names()) > 1
-        self.order: dict[str, Any] = {"stop": self.said.stop, "reason": self._order_reason()}
+        #: Whether more than one side has a choice, so that an order is assumed; whether none has.
+        choices = sum(len(state.living[s]) > 1 for s in self._chosen_names())
+        self.ordered, self.alone = choices > 1, choices == 0
+        stop = self.said.stop or self.alone
+        self.order: dict[str, Any] = {"stop": stop, "reason": self._order_reason()}
         self.arms = self._arms()
 
     def _chosen_names(self) -> list[str]:
@@ -49,12 +52,15 @@ class Look:
 
     def _order_reason(self) -> str:
         live, best = self.live, name(self.called(self.leader))
+        if self.alone:
+            return f"stop: {best} is the only arm"
         if not live.current.bets:
             first = live.design.first
             return f"go on: levels are drawn alike until {first:,} rewards, or 60 successes, are in"
         level = f"at confidence {100 * self.spec.confidence:g}%"
         if self.said.stop and self.spec.min_lift:
-            within = f"no level exceeds its own by {percent(self.spec.min_lift)} or more"
+            least = f"{percent(self.spec.min_lift)} or more{above(self.low)}"
+            within = f"no level exceeds its own by {least}"
             return f"stop: {best} is good enough {level}, as {within}"
         if self.said.stop:
             return f"stop: {best} is best {level}, as every other level is refuted"
@@ -68,7 +74,8 @@ class Look:
         rival = (
             f"{self.names[side][k]} may still be better than {self.names[side][self.leader[side]]}"
         )
-        return f"go on: {rival}: {odds_of(log_e, live.design.threshold)}"
+        aside = "; imported rewards aren't evidence" if self.state.book.imported.any() else ""
+        return f"go on: {rival}: {odds_of(log_e, live.design.threshold)}{aside}"
 
     def _arms(self) -> dict[str, Any]:
         """The verdict without assuming anything of the grid."""
@@ -96,30 +103,32 @@ class Look:
 
     def finding(self, reported: bool) -> Finding:
         """What is known of the leader."""
-        lift = None
-        if any(len(self.state.living[side]) > 1 for side in self._chosen_names()):
-            lift = self._lift()
         return Finding(
             leader=self.called(self.leader) if reported else None,
-            lift=lift,
-            order_stop=self.said.stop,
+            lift=None if self.alone else self._lift(),
+            order_stop=self.order["stop"],
             doubt=self._doubt() if self.said.stop and not self.arms["stop"] else None,
             confidence=self.spec.confidence,
             min_lift=self.spec.min_lift,
+            above=self.low,
         )
 
     def _doubt(self) -> Doubt | None:
         found = self.live.suspect(self.state.book, self.leader)
         if found is None:
             return None
-        counts, sums = (
-            self.live.over_given(each) for each in (self.state.book.counts, self.state.book.sums)
+        (tried, mean), (_, best) = self._mean(found.arm), self._mean(self.leader)
+        return Doubt(self.called(found.arm), mean, best, tried, found.speaks)
+
+    def _mean(self, levels: Sequence[int]) -> tuple[int, float]:
+        """The rewards of an arm of chosen sides, and their mean; levels of these, or of all."""
+        if len(levels) != len(self.chosen):
+            levels = [levels[side] for side in self.chosen]
+        count, total = (
+            float(self.live.over_given(each)[tuple(levels)])
+            for each in (self.state.book.counts, self.state.book.sums)
         )
-        first = tuple(self.leader[side] for side in self.chosen)
-        mean, best = (
-            self.low + self.width * float(sums[k] / max(counts[k], 1)) for k in (found.arm, first)
-        )
-        return Doubt(self.called(found.arm), mean, best, int(counts[found.arm]), found.speaks)
+        return int(count), self.low + self.width * total / count if count else math.nan
 
     # Lifts
 
@@ -140,9 +149,13 @@ class Look:
         is_control = base is not None and [base[side] for side in self.chosen] != chosen
         if not self.live.current.bets:
             over = base if is_control else self._second()
-            return Lift(self.called(over or self.leader), is_control, *[math.nan] * 3)
+            called, nan = self.called(over or self.leader), math.nan
+            return Lift(called, is_control, nan, nan, nan, self.low)
         found = design.arm_lift(**self._compared(base if is_control else None))
-        return Lift(self.called(found.over), is_control, found.estimate, found.low, found.high)
+        return Lift(
+            self.called(found.over), is_control, found.estimate, found.low, found.high,
+            self.low, self._mean(self.leader)[1], self._mean(found.over)[1],
+        )  # fmt: skip
 
     def _second(self) -> list[int]:
         """The leader with a level changed, where nothing is known yet."""
@@ -162,7 +175,8 @@ class Look:
             table = np.tile([math.nan, -1.0, math.inf], (len(fit), 1))
             base = version.leaders[side] if over is None else over[side]
             if ends is not None and base >= 0:
-                table[:, 0], table[:, 1:] = fit / fit[base] - 1, ends[side]
+                # The fit knows all rewards; the interval only those that were bet on.
+                table[:, 0], table[:, 1:] = np.clip(fit / fit[base] - 1, *ends[side].T), ends[side]
             found.append(table)
         return found
 
@@ -219,6 +233,16 @@ class Look:
         )
         return np.broadcast_to(whole, sizes)[np.ix_(*self.state.living.values())].copy()
 
+    def warnings(self) -> list[str]:
+        """What may be misread: rewards that are shown, and aren't evidence."""
+        imported = int(self.state.book.imported.sum())
+        if not imported:
+            return []
+        return [
+            f"{imported:,} imported rewards count in averages and estimates of lifts, but not in "
+            "intervals and the verdict: the study bets only on what it drew itself."
+        ]
+
     def assumed(self) -> list[str]:
         """What the verdict rests on."""
         found = [f"One order: {ORDER}."] if self.ordered or self.spec.given else []
@@ -226,5 +250,6 @@ class Look:
         if self.spec.repeat == "each":
             found.append("Visits of one unit are independent.")
         if self.ordered:
-            found.append("Lifts of arms: means are products of the levels' factors.")
+            scaled = f"means above {self.low:g}" if self.low else "means"
+            found.append(f"Lifts of arms: {scaled} are products of the levels' factors.")
         return found

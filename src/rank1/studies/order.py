@@ -46,7 +46,9 @@ class Order(NamedTuple):
     steps: NDArray[np.int8]
     #: The number of the step's suggestion, or of its line of history.
     which: Ints
-    #: For each suggestion, an earlier one whose arm it repeats; -1 where the policy chose.
+    #: For each suggestion, an earlier one whose arm it repeats; -1 where the policy chose. The log
+    #: is read without units, so with repeat="each" it is the last one of the same arm, which may be
+    #: another unit's: the replay then shows as many repeats of each arm, by other units.
     repeats: Ints
     #: For each suggestion, whether its reward is evidence by now.
     counted: Bools

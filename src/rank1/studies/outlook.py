@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from rank1 import checks, design
-from rank1.documents import Forecast, Personalised
+from rank1.documents import Forecast, Personalised, above
 from rank1.errors import InputError
 from rank1.studies import planning
+from rank1.studies.look import Look
 from rank1.studies.state import StudyState
-from rank1.studies.words import percent
+from rank1.studies.words import ORDER, Finding, percent
 
 __all__ = ["forecast_of", "personalise_of"]
 
@@ -38,7 +39,7 @@ def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
         statement = (
             f"It pays to choose {side} by {by}: no level is best in every {by}. "
             + "; ".join(f"{leaders[name]} leads in {name}" for name in speaking or leaders)
-            + f". The gain is about {percent(gained.estimate)}."
+            + f". The gain is about {percent(gained.estimate)}{above(state.spec.reward_range[0])}."
         )
     else:
         statement = (
@@ -65,9 +66,10 @@ def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) 
     reports = int(at.evidence)
     spread = float(at.squares / at.gained) if at.gained > 0 else 1.0
     seen = planning.totals(live, state.book)
-    if not seen.counts.any():
+    if not reports or not seen.counts.any():
         hint = "rewards count once the reward window of what was shown has passed"
-        hint = hint if reports else "nothing is reported yet"
+        if not reports:
+            hint = "nothing that the study drew itself is reported yet"
         raise InputError("reports", 0, "at least 1 for a forecast", hint)
     planned = planning.with_control(live, planning.plan(live), live.current)
     found = design.forecast(
@@ -76,21 +78,33 @@ def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) 
     )  # fmt: skip
     more = dict(zip(("10%", "50%", "90%"), found, strict=True))
     days = None if per_day is None else {part: n / per_day for part, n in more.items()}
-    return Forecast(reports, more, per_day, days, _words(more, days))
+    finding = Look(state).finding(reported=True)
+    return Forecast(reports, more, per_day, days, _words(finding, more, days))
 
 
-def _words(more: dict[str, float], days: dict[str, float] | None) -> str:
+def _words(finding: Finding, more: dict[str, float], days: dict[str, float] | None) -> str:
+    if finding.lift is None:
+        return "There is only one arm."
     if more["90%"] == 0:
-        return "The levels of each side are told apart already."
+        but = "" if finding.doubt is None else f", but only if {ORDER}: {finding.doubt}"
+        return f"The levels of each side are told apart already{but}."
+    every = [(more, 0, "rewards")] + ([] if days is None else [(days, 1, "days")])
+    if math.isinf(more["50%"]):
+        text = "No end in sight: the levels that are left may be alike."
+        if math.isfinite(more["10%"]):
+            least = " or ".join(
+                f"{values['10%']:,.{digits}f} more {what}" for values, digits, what in every
+            )
+            text += f" In 10 of 100 studies, {least} are enough."
+        return text
+    spans = ", ".join(_span(*each) for each in every)
+    return f"Until the levels of each side are told apart: {spans}."
 
-    def ends(values: dict[str, float], digits: int) -> str:
-        shown = [
-            f"{values[part]:,.{digits}f}" if math.isfinite(values[part]) else "no end in sight"
-            for part in ("50%", "10%", "90%")
-        ]
-        return f"about {shown[0]} more {{}} ({shown[1]} to {shown[2]} in 80 of 100 studies)"
 
-    text = ends(more, 0).format("rewards")
-    if days is not None:
-        text += ", " + ends(days, 1).format("days")
-    return f"Until the levels of each side are told apart: {text}."
+def _span(values: dict[str, float], digits: int, what: str) -> str:
+    """The median and the ends, as people read them."""
+    low, middle, high = (f"{values[part]:,.{digits}f}" for part in ("10%", "50%", "90%"))
+    ends = f"{low} to {high} in 80 of 100 studies"
+    if math.isinf(values["90%"]):
+        ends = f"at least {low} in 90 of 100 studies"
+    return f"about {middle} more {what} ({ends})"

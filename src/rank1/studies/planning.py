@@ -1,10 +1,9 @@
-"""The next version of a study's design: who has gone, who leads, and the shares of each level."""
+"""The next version of a study's design: dropped levels, leaders, and the share of each level."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,7 @@ def next_text(live: LiveDesign, book: Book) -> str:
     """The version that begins now, as its event has it."""
     live.settle(book)
     harmed = _harmed(live)
-    version = _next(live, book, list(harmed))
+    version = _next(live.without(harmed), book)
     fit = [[float(f"{factor:.6g}") for factor in side.tolist()] for side in version.fit]
     living = [side.astype(int).tolist() for side in version.living]
     columns = {
@@ -109,10 +108,8 @@ def with_control(live: LiveDesign, planned: Design, version: Version) -> Design:
     return planned.changed(fixed=fixed, retired=planned.retired - fixed.keys())
 
 
-def _next(live: LiveDesign, book: Book, harmed: Sequence[tuple[int, int]]) -> Version:
+def _next(live: LiveDesign, book: Book) -> Version:
     current = live.current
-    for side, level in harmed:
-        current.living[side][level] = False
     planned = plan(live, current)
     if not live.versions or not (current.bets or _has_enough(live, book)):
         first = design.first_version(planned)
@@ -129,7 +126,7 @@ def _next(live: LiveDesign, book: Book, harmed: Sequence[tuple[int, int]]) -> Ve
     if stop and len(live.design.chosen) > 1:
         suspect = live.suspect(book, version.leaders)
     planned, shares = plan(live, version), list(version.shares)
-    if not stop or suspect is not None:
+    if not stop or suspect is not None or live.spec.guardrails:  # harm is seen beside the control
         planned = with_control(live, planned, version)
     for side in live.design.chosen:
         leader = version.leaders[side]

@@ -45,9 +45,10 @@ def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Rec
     """
     if not work.spec.design:
         raise no_shares(work.study.name, work.spec)
-    _add_new_levels(work, records)
     arms, now = DrawnArms(work.spec, work.state, work.drawn), work.now
-    found = work.log.of_units(work.study.id, [each[0] for each in records if is_name(each[0])])
+    _add_new_levels(work, arms, records)
+    units = [each[0] for each in records if is_name(each[0])]
+    found = work.log.of_units(work.study.id, units, recorded=True)
     told = _told(work, found)
     answers: list[Recorded | Rank1Error] = []
     events: list[Event] = []
@@ -117,6 +118,7 @@ def take_rewards(work: UnitOfWork, rewards: Sequence[Sequence[Any]]) -> list[Rep
     if not rewards:
         return []
     found = work.log.of_units(work.study.id, [each[0] for each in rewards if is_name(each[0])])
+    found |= _first_records(work, found)
     exposures: list[Any] = []
     for unit, *_ in rewards:
         one = found.get(unit) if is_name(unit) else None
@@ -126,6 +128,16 @@ def take_rewards(work: UnitOfWork, rewards: Sequence[Sequence[Any]]) -> list[Rep
         else:
             exposures.append(exposed(work, one))
     return store_reports(work, rewards, exposures, by="unit")
+
+
+def _first_records(work: UnitOfWork, found: Mapping[str, Event]) -> dict[str, Event]:
+    """The records that wait for a reward, of units that have asked since: the first counts."""
+    units = [unit for unit, event in found.items() if event.kind == Kind.SUGGESTED]
+    if not units:
+        return {}
+    records = work.log.of_units(work.study.id, units, recorded=True)
+    told = _told(work, {k: each for k, each in records.items() if each.kind == Kind.RECORDED})
+    return {unit: records[unit] for unit, (reward, _) in told.items() if math.isnan(reward)}
 
 
 class DrawnArms:
@@ -180,7 +192,7 @@ class DrawnArms:
                 self._known.pop(next(iter(self._known)), None)
             known = self._known[number] = self._drawn_by(number)
         for side, numbers in known:
-            if levels[side] not in numbers:
+            if not isinstance(levels[side], str) or levels[side] not in numbers:
                 expected = f"one that version {number} draws: {', '.join(numbers)}"
                 raise InputError(f"levels.{side}", levels[side], expected)
         return sum(numbers[levels[side]] for side, numbers in known)
@@ -224,18 +236,26 @@ def is_name(unit: Any) -> bool:
     return isinstance(unit, str) and unit != ""
 
 
-def _add_new_levels(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> None:
-    """Add the levels of given sides that aren't known, where the study adds them."""
+def _add_new_levels(work: UnitOfWork, arms: DrawnArms, records: Sequence[Sequence[Any]]) -> None:
+    """Add unknown levels of given sides, if the study adds them and all else is right."""
     if work.spec.new_levels != "add":
         return
-    new: dict[str, dict[str, None]] = {}
-    for side in work.spec.given:
-        known = set(work.state.living_labels(side))
-        for _, _, levels, *_ in records:
-            label = levels.get(side) if isinstance(levels, Mapping) else None
-            if isinstance(label, str) and label not in known:
+    known = {side: work.state.living_labels(side) for side in work.spec.given}
+    familiar = {side: labels[0] for side, labels in known.items()}
+    new: dict[str, dict[Any, None]] = {}
+    for unit, version, levels, *_ in records:
+        named = levels if isinstance(levels, Mapping) else {}
+        unknown = {side: named.get(side) for side in known if named.get(side) not in known[side]}
+        if not unknown:
+            continue
+        try:
+            for side, label in unknown.items():
                 check_text(f"levels.{side}", label)
-                new.setdefault(side, {})[label] = None
+            exposure(work.spec, arms, (unit, version, {**named, **familiar}), 1)
+        except Rank1Error:  # which its own answer says
+            continue
+        for side, label in unknown.items():
+            new.setdefault(side, {})[label] = None
     if new:
         revise(work, Change({side: tuple(labels) for side, labels in new.items()}, {}))
 

@@ -8,9 +8,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from rank1.studies.timeline import Day
+from rank1.documents import above
+from rank1.studies.traffic import Day
 
 if TYPE_CHECKING:
     from rank1.documents import Best
@@ -56,7 +55,8 @@ def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
         width=f"{min(1.0, WIDEST * len(days) / WIDTH):.0%}",
         traffic=_traffic(days),
         earned=_earned(best),
-        over="the control" if (best.lift or {}).get("is_control") else "the leader",
+        over=("the control" if (best.lift or {}).get("is_control") else "the leader")
+        + above(spec.reward_range[0]),
         confidence=f"{spec.confidence:.0%}",
         **({} if spec.repeat == "once" else {"counted": EACH}),
     )
@@ -64,26 +64,18 @@ def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
 
 def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
     """The rows of a side's table."""
-    others = tuple(k for k in range(best.counts.ndim) if k != axis)
-    counts = best.counts.sum(axis=others)
-    sums = np.where(best.counts > 0, best.counts * best.means, 0.0).sum(axis=others)
-    place = {label: k for k, label in enumerate(best.sides[side])}
-    rows = []
-    for level in best.levels[side]:
-        k = place.get(level["label"])
-        reported = 0 if k is None else int(counts[k])
-        rows.append(
-            {
-                "label": level["label"],
-                "living": level["living"],
-                "reports": f"{reported:,}",
-                "rate": _number(float(sums[k] / counts[k])) if k is not None and reported else "–",
-                "share": "–" if level["share"] is None else f"{level['share']:.0%}",
-                "lift": lift_text(level),
-                "state": _state(level, best, axis),
-            }
-        )
-    return rows
+    return [
+        {
+            "label": level["label"],
+            "living": level["living"],
+            "reports": f"{level['reports']:,.0f}",
+            "rate": "–" if level["mean"] is None else _number(level["mean"]),
+            "share": "–" if level["share"] is None else f"{level['share']:.0%}",
+            "lift": lift_text(level),
+            "state": _state(level, best, axis),
+        }
+        for level in best.levels[side]
+    ]
 
 
 def lift_text(level: dict[str, Any]) -> str:
@@ -117,9 +109,12 @@ def _number(value: float) -> str:
 def _earned(best: Best) -> str:
     """What the study has earned, against the holdout if there is one."""
     held = best.holdout
-    if held and held.get("units"):
+    if held and held["units"]:
+        who = "1 visitor was" if held["units"] == 1 else f"{held['units']:,} visitors were"
+        if held["rate"] is None:
+            return f"{who} held out and saw the control; nothing is reported for the others yet."
         return (
-            f"{held['units']:,} visitors were held out and saw the control: {held['rate']:.3g} on "
+            f"{who} held out and saw the control: {held['rate']:.3g} on "
             f"average, against {held['rest_rate']:.3g} for the others. So the study has earned "
             f"{held['earned']:,.0f} ({held['low']:,.0f} to {held['high']:,.0f})."
         )

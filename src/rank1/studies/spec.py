@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rank1 import checks
+from rank1.design.options import control_of, range_of
 from rank1.errors import DamagedError, FormatError, InputError, InputTypeError, shown
 from rank1.grid import MAX_KEPT, MAX_SIDES, Grid
 from rank1.policies import DEFAULT_POLICY, BetElim, Known, Policy, State
 from rank1.policies.base import has_counts
 from rank1.settings import find_policy, make_policy, parse_policy
-from rank1.studies.design_options import control_of, design_options, no_design_options
+from rank1.studies.design_options import design_options, no_design_options
 from rank1.studies.events import Expiry, check_text
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "labels_of",
     "make_spec",
     "policy_of",
-    "range_of",
     "read_spec",
     "sides_of",
 ]
@@ -48,9 +48,6 @@ REPEATS = ("once", "each")
 #: To be raised when a specification says something that earlier versions must not pass over. What
 #: they may pass over is simply added to `Spec`: they leave it out, and old logs have its default.
 _FORMAT = 3
-
-#: The largest reward there can be.
-LARGEST = 1e100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -349,18 +346,3 @@ def policy_of(policy: Policy | str | None, goal: str) -> Policy:
         raise InputTypeError("policy", policy, "a policy or its name")
     name_of_policy(policy)  # by which it is opened again
     return policy
-
-
-def range_of(reward_range: Any) -> tuple[float, float]:
-    """The least and the largest reward, as they were given."""
-    try:
-        low, high = reward_range
-    except (TypeError, ValueError):
-        raise InputTypeError("reward_range", reward_range, "a pair of numbers") from None
-    low, high = checks.number("reward_range[0]", low), checks.number("reward_range[1]", high)
-    if not low < high or not math.isfinite(high - low):
-        raise InputError("reward_range", (low, high), "(low, high) with low < high")
-    if max(-low, high) > LARGEST:
-        expected = f"within ±{LARGEST:g}"
-        raise InputError("reward_range", (low, high), expected, "sums would overflow")
-    return low, high

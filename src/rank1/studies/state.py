@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import rank1
 from rank1.compiled import kernel_for, ready
 from rank1.errors import DamagedError, Rank1Error, SnapshotError
+from rank1.grid import Grid
 from rank1.policies import Known, Pull, State, restore, snapshot
 from rank1.policies.base import choose
 from rank1.policies.folding import load_tallies
@@ -23,11 +24,12 @@ from rank1.studies.fold import Book
 from rank1.studies.levels import Change, Levels
 from rank1.studies.live_design import DrawnState, LiveDesign
 from rank1.studies.spec import ON_EXPIRY, Spec, started
+from rank1.studies.traffic import Traffic
 
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 
 #: To be raised when the book changes its meaning: older snapshots are not read.
-LAYOUT = 3
+LAYOUT = 4
 #: Scalars of a book that two folds of a log agree in.
 COMPARED = (
     "suggested", "reported", "cancelled", "expired", "retired", "learned", "evidence", "version",
@@ -75,6 +77,7 @@ class StudyState(Levels):
         self.design = LiveDesign(spec, self.grid.sizes) if spec.design else None
         self.state: State = self._new_state()
         self.book = fold.new_book(self.grid.arms, _rules(spec))
+        self.traffic = Traffic()
 
     @property
     def seq(self) -> int:
@@ -104,6 +107,7 @@ class StudyState(Levels):
 
         With `issued`, the policy's state has chosen the suggestions among them, and knows them.
         """
+        self.traffic.add(events)
         shown = (events.kind == _SUGGESTED) | (events.kind == _RECORDED)
         self._make_room(int(np.count_nonzero(shown)))
         place, reason = 0, fold.REVISE
@@ -201,9 +205,9 @@ class StudyState(Levels):
     def pending(self) -> NDArray[np.int64]:
         """How many suggestions of each arm that lives wait for a reward."""
         table = self.open_table()
-        waiting = table[np.isin(table["status"], (fold.PENDING, fold.WAITING))]
-        counts = np.bincount(waiting["arm"], minlength=self.grid.arms)
-        return self.of_living(counts)
+        waiting = table["living"][np.isin(table["status"], (fold.PENDING, fold.WAITING))]
+        counts = np.bincount(waiting[waiting >= 0], minlength=Grid(self.shape).arms)
+        return counts.reshape(self.shape)
 
     def counts(self) -> dict[str, int]:
         """How many suggestions there are, and what became of them; each is in one of the others."""
@@ -225,7 +229,13 @@ class StudyState(Levels):
             copies = {name: getattr(book, name).copy() for name in ("counts", "sums", "table")}
             book = book._replace(at=book.at.copy(), **copies)
             ready(_close, book)(book, now)
-        return self.of_living(book.counts), self.of_living(book.sums)
+        # Memory is taken only for arms with rewards: of a large grid, few have any.
+        some = np.flatnonzero(book.counts)
+        places = self.places_of(renumbered(some, self.grid, self.room))[1]
+        some, places = some[places >= 0], places[places >= 0]
+        counts, sums = (np.zeros(self.shape) for _ in range(2))
+        counts.flat[places], sums.flat[places] = book.counts[some], book.sums[some]
+        return counts, sums
 
     # Revisions and forgetting
 
@@ -278,7 +288,7 @@ class StudyState(Levels):
     def to_bytes(self) -> bytes:
         """All of it, for `from_bytes`."""
         book, file = self.book, io.BytesIO()
-        learned: dict[str, Any] = self._learned()
+        learned: dict[str, Any] = {**self._learned(), **self.traffic.to_arrays()}
         some = np.flatnonzero(book.counts + book.known)
         header = json.dumps(
             {"labels": self.labels, "living": self.living, "revision": self.revision}
@@ -329,6 +339,7 @@ class StudyState(Levels):
             for name in fold.TABLES:
                 getattr(book, name)[arrays["arms"]] = arrays[name]
             made.book = book._replace(table=room)
+            made.traffic = Traffic.from_arrays(arrays)
         except (ValueError, TypeError, KeyError, IndexError, OSError, Rank1Error) as error:
             raise SnapshotError(f"the snapshot can't be read: {error!r}") from None
         if policy != made.policy:

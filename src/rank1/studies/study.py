@@ -39,7 +39,7 @@ from rank1.studies.report import report_page
 from rank1.studies.spec import Spec, make_spec
 from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader, Storage, open_storage
-from rank1.studies.timeline import Day, by_day
+from rank1.studies.traffic import Day
 from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ Place = str | os.PathLike[str] | Storage
 #: The arguments of `record` and `reward`.
 RECORD = "unit", "version", "levels", "reward", "guardrails"
 REWARD = "unit", "reward", "guardrails"
+REPORT = "id", "reward", "guardrails"
 #: Arms of which a notebook shows what was found; of more, only how many rewards there are.
 MAX_SHOWN = 100_000
 
@@ -168,7 +169,8 @@ class Study:
         seed
             Of the suggestions; default: random.
         reward_range
-            The lowest and the largest reward there can be.
+            The lowest and the largest reward there can be. Lifts compare rewards above the lowest:
+            in the range (100, 200), 150 is a lift of 25% over 140, as 50 is over 40.
         forgetting
             The half-life of what is learned, in reports, for traffic that drifts. For policies
             whose state is counts and sums. Such a study has no rule for when to stop.
@@ -176,7 +178,8 @@ class Study:
             1 to 16 sides instead of rows and columns: the names of the levels of each, as in
             `{"headline": ["A", "B"], "image": ["x", "y", "z"]}`.
         control
-            The level of each side that is shown today; lifts are over it. In a study that draws by
+            The level of each side that is shown today; lifts are over it. Given sides are left
+            out: their level comes with the visitor. In a study that draws by
             shares it keeps at least 5% of its side's traffic until the study may stop, even after
             it is refuted, so that the lift becomes known.
         floor
@@ -188,7 +191,8 @@ class Study:
             The part of the units that stay on the control for the whole study.
         min_lift
             The smallest lift that matters: 0.05 if differences below 5% don't. The study stops
-            sooner, with an arm that is within this of the best, on each side.
+            sooner, with an arm that is within this of the best, on each side. Like all lifts, it
+            is relative to rewards above the lowest of `reward_range`.
         given
             Sides whose level comes with the visitor, such as a segment: see `ask`.
         new_levels
@@ -199,7 +203,8 @@ class Study:
             worse than the control's: `{"unsubscribed": {"worse_by": 0.02}}`. Levels that are shown
             to be worse are dropped.
         repeat
-            "once": a unit counts once, by its first exposure. "each": each visit counts, as if
+            "once": a unit counts once, by its first exposure, also if that one has expired
+            without a reward. "each": each visit counts, as if
             visits of one person were independent. They aren't: with ten visits each, 56 of 200
             studies stopped at a wrong arm.
         """
@@ -350,9 +355,10 @@ class Study:
             retried.
         unit
             Whom the arm is for: a visitor, say. While its last suggestion waits for a reward,
-            the same unit is given the same suggestion; after that, a new one of the same arm, as
-            long as the arm lives. Only its first exposure counts. In a study that draws by shares,
-            its levels are those that `rank1.assign` gives.
+            the same unit is given the same suggestion (and ConflictError if it asks with other
+            levels of given sides); after that, a new one of the same arm, as long as the arm
+            lives. Only its first exposure counts. In a study that draws by shares, its levels are
+            those that `rank1.assign` gives.
         data
             A JSON object of at most 4 KB that is kept with each suggestion: its `data`, and in
             the export.
@@ -379,7 +385,8 @@ class Study:
 
         Each is an id, a reward and, if there are any, guardrails.
         """
-        pairs = list(reports.items() if isinstance(reports, Mapping) else reports)
+        given = reports.items() if isinstance(reports, Mapping) else reports
+        pairs = _in_order("reports", given, REPORT, 2)
         return self._all(lambda work: suggestions.take_reports(work, pairs))
 
     def _all(self, job: Callable[[UnitOfWork], Sequence[T | Rank1Error]]) -> list[T]:
@@ -551,7 +558,7 @@ class Study:
             self.access.forget()
 
     def archive(self) -> None:
-        """Hide the study from lists. It stays as it is, and is opened by its name."""
+        """Hide the study from lists. It still gives suggestions and takes reports: see `retire`."""
         self.access.transact(lambda work: work.log.archive(work.study.id))
 
     def unarchive(self) -> None:
@@ -573,9 +580,15 @@ class Study:
 
     # What was found
 
-    def best(self) -> Best:
-        """What was found: the leader, intervals for arms and effects, whether to stop, and why."""
-        return self._settled(lambda state, now: best_of(state, self.spec, now))
+    def best(self, *, tables: bool = True) -> Best:
+        """What was found: the leader, intervals for arms and effects, whether to stop, and why.
+
+        Parameters
+        ----------
+        tables
+            Whether to include the tables of all arms. A look at millions of arms is quick without.
+        """
+        return self._settled(lambda state, now: best_of(state, self.spec, now, tables))
 
     def forecast(self, per_day: float | None = None, *, runs: int = 200, seed: int = 1) -> Forecast:
         """How many more rewards it takes until a verdict, at 10, 50 and 90%, by continuing.
@@ -616,11 +629,11 @@ class Study:
 
     def days(self) -> list[Day]:
         """The study day by day, in UTC: what was shown and reported, and the average reward."""
-        return by_day(self.look(lambda state, log: log.read(self.access.study.id)))
+        return self.access.compute(lambda state, now: state.traffic.days())
 
     def report_text(self) -> str:
         """What `report` writes."""
-        return report_page(self.name, self.spec, self.best(), self.days())
+        return report_page(self.name, self.spec, self.best(tables=False), self.days())
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page for people who weren't there: one HTML file, which can be printed.
@@ -636,7 +649,7 @@ class Study:
         """A picture of `best`: each level's lift over the leader's, with its interval."""
         from rank1.plots import plot_best
 
-        return plot_best(self.best(), self.name)
+        return plot_best(self.best(tables=False), self.name)
 
     def counts(self) -> dict[str, int]:
         """How many suggestions there are, and what became of them."""
@@ -684,6 +697,7 @@ class Study:
         newest
             Whether to go from the newest event back.
         """
+        checks.integer("limit", limit, 1)
         for kind in kinds:
             checks.one_of("kinds", kind, [each.name.lower() for each in Kind])
         chosen = [Kind[kind.upper()] for kind in kinds]
@@ -716,6 +730,8 @@ class Study:
         self, history: History, key: str | None = None, columns: Mapping[str, str] | None = None
     ) -> Imported:
         """Add rewards that are known from elsewhere; how many, and whether they were there already.
+
+        A study that draws by shares isn't surer for them: they move its shares and averages only.
 
         Parameters
         ----------
@@ -758,7 +774,10 @@ class Study:
         self.access.storage.backup(path)
 
     def close(self) -> None:
-        """Keep a snapshot if much has happened since the last, and close the storage."""
+        """Keep a snapshot if much has happened since the last, and close the storage.
+
+        A call after that opens the storage again.
+        """
         self.access.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Suggestions and reports: what becomes of an ask, a tell and a cancel in a transaction."""
+"""Suggestions and reports: what ask, tell and cancel do within a transaction."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from rank1.studies.events import (
     Kind,
     check_text,
     data_text,
+    late_report,
     nonces,
     read_data,
     read_id,
@@ -67,7 +68,7 @@ def suggest(
     data: Mapping[str, Any] | None = None,
     given: Mapping[str, str] | None = None,
 ) -> list[Suggestion]:
-    """Hand out pulls; those that were handed out already to the same key or unit."""
+    """Hand out pulls; the same ones again for a known key or a unit that has one pending."""
     log, study, state = work.log, work.study.id, work.state
     text = data_text(data)
     before = under_key(work, key, Kind.SUGGESTED)
@@ -77,8 +78,11 @@ def suggest(
             "take a new key for another request", key=key,
         )  # fmt: skip
     if before:
-        if any((each.unit, each.data) != (unit, text) for each in before):
-            raise key_used(key)
+        segment = {side: (given or {}).get(side) for side in work.spec.given}
+        for each in before:
+            same = segment.items() <= state.named(each.arm).items()
+            if not same or (each.unit, each.data) != (unit, text):
+                raise key_used(key)
         return [_suggestion(work, each) for each in before]
     if state.book.at["retired"][0]:
         raise ConflictError(
@@ -93,7 +97,8 @@ def suggest(
         last = log.of_unit(study, unit)
     if last is not None:
         became = {each.kind for each in log.outcomes(study, [last.seq])}
-        if last.kind == Kind.SUGGESTED and not became and key is None:
+        if last.kind == Kind.SUGGESTED and not became:
+            _check_given(state.named(last.arm), levels, unit)
             return [_suggestion(work, last)]
         if Kind.CANCELLED in became and last.tag != REPEAT:
             last = None  # it was never shown
@@ -124,6 +129,16 @@ def suggest(
     ]
 
 
+def _check_given(pending: Mapping[str, str], given: Mapping[str, str], unit: str | None) -> None:
+    """Raise ConflictError if a unit's pending suggestion is for other levels of given sides."""
+    before = {side: pending[side] for side in given}
+    if before != given:
+        raise ConflictError(
+            f"unit {shown(unit)} has a pending suggestion for {before}, got {dict(given)}",
+            "report or cancel that one first", unit=unit,
+        )  # fmt: skip
+
+
 def _suggestion(work: UnitOfWork, event: Event) -> Suggestion:
     """An event as a suggestion."""
     window = work.spec.reward_window
@@ -152,7 +167,7 @@ def check_reward(spec: Spec, reward: Any) -> float:
 
 
 def check_guardrails(spec: Spec, told: Any) -> dict[int, float]:
-    """The values of second metrics that came with a reward, by their numbers."""
+    """The guardrail values that came with a reward, checked, by the number of the metric."""
     if told is None:
         return {}
     if not isinstance(told, Mapping):
@@ -213,18 +228,18 @@ def store_reports(
                 else:
                     answer = _report(work, asked, reward, now, late)
                     fresh[asked.seq] = answer, metrics
-                    # What is gone from the table is known by its report alone.
-                    tag = min(asked.tag, 1) if late and asked.tag <= REPEAT else int(late)
+                    tag, metric = late_report(asked.tag) if late else (0, 0)
+                    metric = metric if work.spec.design else 0
                     events.append(
                         Event(
                             Kind.REPORTED, arm=asked.arm, tag=tag, suggestion=asked.seq,
-                            value=reward, nonce=nonce, key=key, position=len(events),
+                            value=reward, nonce=nonce, key=key, position=len(events), metric=metric,
                         )
                     )  # fmt: skip
                     events += guardrail_events(asked.arm, asked.tag, metrics)
             check_same(work.spec, by, text, (answer.reward, stored), (reward, metrics))
             answers.append(answer)
-        except StorageError:  # which is none of this report alone
+        except StorageError:  # it concerns more than this report
             raise
         except Rank1Error as error:
             answers.append(error)
@@ -284,7 +299,7 @@ def check_same(
 
 
 class _Asked(NamedTuple):
-    """A suggestion that an id is of, or an exposure of a unit."""
+    """The suggestion of an id, or the exposure of a unit."""
 
     seq: int
     nonce: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,13 +11,14 @@ import numpy as np
 
 from rank1.errors import ConflictError, Rank1Error, SnapshotError, StorageError
 from rank1.studies.events import WITH_DATA, Event, Events, Expiry, Kind, as_events
+from rank1.studies.fold import Book
 from rank1.studies.planning import is_due, next_text
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
 from rank1.studies.state import StudyState, layout_of
 from rank1.studies.storage import Reader, Snapshot, Storage, StudyRow, Transaction
 from rank1.studies.storage.base import SideBySide
 
-__all__ = ["StudyAccess", "UnitOfWork", "fold_log"]
+__all__ = ["StudyAccess", "UnitOfWork", "fold_log", "largest_part"]
 
 T = TypeVar("T")
 
@@ -28,6 +30,7 @@ SNAPSHOT_EVERY = 2000
 SNAPSHOT_ON_CLOSE = 100
 #: Events that are folded within a transaction, at most: more would keep others waiting.
 FAR_BEHIND = 200
+_WITH_REWARD = frozenset((Kind.REPORTED, Kind.RECORDED, Kind.EXPIRED))
 
 
 def fold_log(state: StudyState, events: Events, texts: Mapping[int, str | None]) -> StudyState:
@@ -239,14 +242,35 @@ class UnitOfWork:
         return self.log.now(self.study.id)
 
     def append(self, events: Sequence[Event], issued: bool = False) -> int:
-        """Add events to the log and fold them; the seq of the first. Suggestions have nonces."""
+        """Add events to the log and fold them; the seq of the first. Suggestions have nonces.
+
+        Many rewards are folded in parts, with new versions in between: rewards are bet on only
+        once a version knows which levels lead.
+        """
         self.ahead = True
-        first = self.log.append(self.study.id, events)
-        self.state.fold(
-            as_events(events, first, self.now), lambda seq: events[seq - first].data, issued
-        )
-        self.renew()
-        return first
+        first, begin = 0, 0
+        while True:
+            part = events[begin : self._end(events, begin)]
+            seq = self.log.append(self.study.id, part)
+            texts = {seq + k: event.data for k, event in enumerate(part) if event.data}
+            self.state.fold(as_events(part, seq, self.now), texts.get, issued)
+            self.renew()
+            first, begin = first or seq, begin + len(part)
+            if begin >= len(events):
+                return first
+
+    def _end(self, events: Sequence[Event], begin: int) -> int:
+        """Where the part of these events ends that is folded at once."""
+        rewards, most = 0, largest_part(self.state.book)
+        if self.state.design is None or len(events) - begin <= most:
+            return len(events)
+        for k in range(begin, len(events)):
+            kind = events[k].kind
+            # The guardrails of a reward stand right behind it.
+            if rewards >= most and kind != Kind.GUARDRAIL:
+                return k
+            rewards += kind in _WITH_REWARD and not math.isnan(events[k].value)
+        return len(events)
 
     def renew(self) -> None:
         """Begin the next version of the design, if it is due."""
@@ -282,3 +306,8 @@ class UnitOfWork:
             self.append(
                 [Event(Kind.EXPIRED, tag=int(done), suggestion=seq, value=value) for seq in late]
             )
+
+
+def largest_part(book: Book) -> int:
+    """The most rewards of a study with shares that are folded at once, without a new version."""
+    return max(50, int(book.at[0].evidence) // 10)

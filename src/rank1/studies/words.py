@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rank1.documents import above
+
 __all__ = ["Doubt", "Finding", "Lift"]
 
 #: A lift above this isn't worth a number.
@@ -24,21 +26,38 @@ class Lift:
     estimate: float
     low: float
     high: float
+    #: The lowest reward there can be: the lift is that of rewards above this.
+    above: float = 0.0
+    #: Average rewards of the leader and of the other arm; NaN without a report.
+    mean: float = math.nan
+    over_mean: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        ends = {"estimate": self.estimate, "low": self.low, "high": self.high}
-        return {"over": list(self.over), "is_control": self.is_control, **ends}
+        return {**vars(self), "over": list(self.over)}
 
     def __str__(self) -> str:
         called = "the control" if self.is_control else "the runner-up"
         over = f"over {name(self.over)}, {called}"
-        if not math.isfinite(self.estimate):
+        scale = above(self.above)
+        if not self.estimate <= LARGEST:
+            if self.low > 0:
+                return f"leads by at least {percent(self.low)}{scale} {over}{self._means}"
             return f"leads {over}; by how much isn't known yet"
+        if self.high > LARGEST and self.low <= 0:
+            by = percent(self.estimate)
+            return f"leads by {by}{scale} {over}{self._means}; the interval says nothing yet"
         ends = f"{percent(self.low)} to {percent(self.high)}"
         if self.high > LARGEST:
             ends = f"at least {percent(self.low)}"
-        return f"leads by {percent(self.estimate)} ({ends}) {over}"
+        return f"leads by {percent(self.estimate)} ({ends}){scale} {over}{self._means}"
+
+    @property
+    def _means(self) -> str:
+        """The average rewards, where the lift alone doesn't say them."""
+        if not self.above or not math.isfinite(self.mean + self.over_mean):
+            return ""
+        return f", with {self.mean:.4g} against {self.over_mean:.4g} on average"
 
 
 @dataclass(frozen=True)
@@ -77,13 +96,16 @@ class Finding:
     min_lift: float = 0.0
     tolerance: float = 0.0
     drawn: bool = True
+    #: What lifts are above: see `Lift`.
+    above: float = 0.0
     #: Why there is no rule for when to stop.
     no_rule: str = ""
 
     @property
     def stop(self) -> bool:
         """Whether to stop."""
-        return self.order_stop and self.doubt is None and not self.no_rule
+        sure = self.order_stop and self.doubt is None and not self.no_rule
+        return sure and self.leader is not None
 
     @property
     def statement(self) -> str:
@@ -104,7 +126,8 @@ class Finding:
     @property
     def _within(self) -> str:
         if self.min_lift:
-            return f", and no level of a side is better by more than {percent(self.min_lift)}"
+            least = f"{percent(self.min_lift)}{above(self.above)}"
+            return f", and no level of a side is better by more than {least}"
         if self.tolerance:
             return f", and is at most {self.tolerance:g} below the best"
         return ""
@@ -126,7 +149,7 @@ class Finding:
         if self.min_lift == 0:
             return (
                 "Go on. Where traffic is short, create the study with "
-                "min_lift=0.05 if differences below 5% don't matter to you."
+                f"min_lift=0.05 if differences below 5%{above(self.above)} don't matter to you."
             )
         return "Go on."
 

@@ -80,13 +80,13 @@ def test_one_byte_that_is_not_utf_8_makes_it_latin_1(folder: Path) -> None:
         ("users.dat", "2::M", "2::m", r"users.dat:2: gender must be one of F, M; got 'm'"),
         ("users.dat", "3::M::25", "3::M::26", r"users.dat:3: age must be one of 1, 18.*'26'"),
         ("users.dat", "::16::", "::21::", r"users.dat:2: occupation must be one of 0, .*'21'"),
-        ("users.dat", "4::F", "3::F", r"users.dat:4: user 3 is there twice"),
+        ("users.dat", "4::F", "3::F", r"users.dat:4: user 3 occurs twice"),
         ("users.dat", "4::F", "x::F", r"users.dat:4: the user id must be a whole number, got 'x'"),
-        ("users.dat", "3::M::25::15::55117\n", "", r"ratings.dat:4: there is no user '3'.* cut"),
+        ("users.dat", "3::M::25::15::55117\n", "", r"ratings.dat:4: there is no user '3'.* trunc"),
         ("movies.dat", "73::Mis", "73:Mis", r"movies.dat:2: must be 3 fields"),
         ("movies.dat", "260::Star", "::Star", r"movies.dat:3: the movie id .* got ''"),
         ("movies.dat", "260::Star", "73::Star", r"movies.dat:3: movie 73 occurs twice"),
-        ("movies.dat", "260::Star", "261::Star", r"ratings.dat:1: there is no movie '260'.* cut"),
+        ("movies.dat", "260::Star", "261::Star", r"ratings.dat:1: there is no movie '260'.* trun"),
         ("ratings.dat", "73::2::", "73::6::", r"ratings.dat:3: stars must be .* 5; got '6'"),
         ("ratings.dat", "73::2::", "73::2.5::", r"ratings.dat:3: stars must be .* got '2.5'"),
         ("ratings.dat", "978297837", "later", r"ratings.dat:4: the time .* got 'later'"),
@@ -119,7 +119,7 @@ def test_a_file_cut_anywhere_within_a_line(folder: Path, name: str) -> None:
         if size and whole[size - 1 : size] == b"\n":
             continue  # cut between lines, it looks like a shorter file
         line = max(1, whole[:size].count(b"\n") + 1)
-        with pytest.raises(DataError, match=f"{name}:{line}: .*(cut|empty)"):
+        with pytest.raises(DataError, match=f"{name}:{line}: .*(truncated|empty)"):
             read(folder)
 
 

@@ -90,8 +90,13 @@ class Reader(Protocol):
     def of_unit(self, study: int, unit: str) -> Event | None:
         """The last event of this unit."""
 
-    def of_units(self, study: int, units: Sequence[str]) -> dict[str, Event]:
-        """The last event of each of these units, by unit; those without one are left out."""
+    def of_units(
+        self, study: int, units: Sequence[str], recorded: bool = False
+    ) -> dict[str, Event]:
+        """The last event of each of these units, by unit; those without one are left out.
+
+        With `recorded`, the record of a unit that has one.
+        """
 
     def pending(self, study: int) -> NDArray[np.int64]:
         """The suggestions of which nothing became yet, in order."""
@@ -113,7 +118,8 @@ class Transaction(Reader, Protocol):
         """Add events to the log; the seq of the first. They are there when the block has ended.
 
         An event without a nonce is given one. ConflictError where the log has an event of the
-        same kind for the same suggestion, or one with the same key and position.
+        same kind for the same suggestion, or one with the same key and position; here, or when the
+        block ends.
         """
 
     def retire(self, study: int) -> None:

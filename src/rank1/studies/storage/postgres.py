@@ -52,7 +52,7 @@ READ = "SELECT string_agg({sent}, '') FROM ({some} AND seq >= ? ORDER BY seq LIM
 )
 SENT = RECORD.newbyteorder(">")
 # An own statement after that of the lock: it sees what was committed while it waited.
-LOCK = "SELECT id FROM rank1_studies WHERE id = ANY(%s::int4[]) ORDER BY id FOR NO KEY UPDATE"
+LOCK = "SELECT id FROM rank1_studies WHERE id IN ({studies}) ORDER BY id FOR NO KEY UPDATE"
 #: Of each study the seq, time and checksum of its last event, the time now, and whether events wait
 #: for their numbers.
 Ends = dict[int, tuple[int, float, int, float, bool]]
@@ -62,7 +62,7 @@ ENDS = f"""
     SELECT id, seq, at, checksum, {CLOCK}, {WAITING.format(study="id")}
     FROM rank1_studies CROSS JOIN LATERAL (
         SELECT seq, at, checksum FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1) AS e
-    WHERE id = ANY(%s::int4[])"""
+    WHERE id IN ({{studies}})"""
 OWN = "SELECT at, kind, nonce FROM rank1_events WHERE study = ? AND seq = ?"
 # A study that isn't committed yet has no row that others could see and wait for.
 CREATION = f"BEGIN; SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
@@ -146,15 +146,10 @@ class PostgresTransaction(PostgresReader, SqlTransaction):
                 copy.write_row(row)
 
     def commit(self) -> str | None:
-        """Commit with what was appended, in one round trip: others wait for the lock meanwhile."""
-        if len(self._unwritten) > FEW:  # what is copied has a trip of its own
+        """Write what was appended, all at once, and commit; others wait for the lock meanwhile."""
+        if self._unwritten:
             self._write()
-        if not self._unwritten:
-            return self.connection.execute("COMMIT").statusmessage
-        with self.connection.pipeline():
-            self._write()
-            cursor = self.connection.execute("COMMIT")
-        return cursor.statusmessage
+        return self.connection.execute("COMMIT").statusmessage
 
 
 class PostgresStorage(SqlStorage):
@@ -348,10 +343,13 @@ def _locked(connection: Connection, begin: str, studies: Sequence[int]) -> Ends:
     if not studies:
         connection.execute(begin)
         return {}
-    with connection.pipeline():  # one round trip
-        connection.execute(begin)
-        connection.execute(LOCK, [list(studies)])
-        cursor = connection.execute(ENDS, [list(studies)], binary=True)
+    # One message, one round trip. After a pipeline, whose last message is a flush, the server would
+    # wait without a timeout for a client that has stopped, and everybody else for the lock.
+    numbers = ", ".join(str(int(study)) for study in studies)
+    statements = "; ".join((begin, *(each.format(studies=numbers) for each in (LOCK, ENDS))))
+    cursor = connection.execute(statements.encode(), prepare=False)
+    while cursor.nextset():
+        pass
     ends = {study: tuple(end) for study, *end in cursor}
     for study in studies:
         if study not in ends:

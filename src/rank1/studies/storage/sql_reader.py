@@ -190,12 +190,16 @@ class SqlReader:
     def of_unit(self, study: int, unit: str) -> Event | None:
         return self.of_units(study, [unit]).get(unit)
 
-    def of_units(self, study: int, units: Sequence[str]) -> dict[str, Event]:
+    def of_units(
+        self, study: int, units: Sequence[str], recorded: bool = False
+    ) -> dict[str, Event]:
         found: dict[str, Event] = {}
+        which = f"coalesce(max(CASE WHEN kind = {Kind.RECORDED:d} THEN seq END), max(seq))"
+        which = which if recorded else "max(seq)"
         for some in several(units):
             condition, parameter = self.among(some)
             # By the index of units; for the last one by ORDER BY, SQLite would read the whole log.
-            last = f"SELECT max(seq) FROM rank1_events WHERE study = ? AND unit {condition}"
+            last = f"SELECT {which} FROM rank1_events WHERE study = ? AND unit {condition}"
             events = self._events(
                 f"AND seq IN ({last} GROUP BY unit HAVING max(seq) > 0) ORDER BY seq",
                 study, study, parameter,

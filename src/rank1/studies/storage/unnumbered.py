@@ -35,7 +35,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rank1.studies.events import COLUMNS, REPEAT, Event, Kind
+from rank1.studies.events import COLUMNS, REPEAT, Event, Kind, late_report
 
 __all__ = ["ADD", "MADE", "TAKE", "WAITING", "arrays", "columns_of", "numbered"]
 
@@ -55,7 +55,7 @@ ADD = f"""
         extract(epoch FROM statement_timestamp())::float8, place - 1{", 0" * len(_FILLED)}
     FROM unnest(%s::int4[], {", ".join(f"%s::{COLUMNS[name]}[]" for name in _GIVEN)})
         WITH ORDINALITY AS given (study, {", ".join(_GIVEN)}, place)
-    WHERE NOT EXISTS (
+    WHERE study IN (SELECT id FROM rank1_studies) AND NOT EXISTS (
         SELECT FROM rank1_events AS e WHERE e.study = given.study AND e.unit = given.unit)
     ON CONFLICT DO NOTHING RETURNING position"""
 WAITING = "EXISTS (SELECT FROM rank1_events WHERE study = {study} AND seq < 0)"
@@ -96,20 +96,12 @@ def numbered(rows: Sequence[tuple[Any, ...]]) -> list[Event]:
     for event, seen, late in sorted(taken, key=lambda each: (each[0].at, each[0].position)):
         tag = REPEAT if seen else event.tag
         metrics = json.loads(event.data) if event.data else {}
-        found.append(
-            event._replace(
-                tag=_late(tag, late) if event.suggestion else tag,
-                position=0,
-                data=None,
-            )
-        )
+        own, metric = tag, 0
+        if event.suggestion:
+            own, metric = late_report(tag) if late else (0, 0)
+        found.append(event._replace(tag=own, metric=metric, position=0, data=None))
         for metric, value in metrics.items():
             found.append(
                 Event(Kind.GUARDRAIL, event.arm, tag, value=value, metric=int(metric), at=event.at)
             )
     return found
-
-
-def _late(tag: int, late: bool) -> int:
-    """The tag of a report whose exposure has this one."""
-    return min(tag, 1) if late and tag <= REPEAT else int(late)

@@ -9,6 +9,7 @@ const cut = (text, most) => {
   return letters.length > most ? `${letters.slice(0, most - 4).join("")}…${letters.slice(-3).join("")}` : text;
 };
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const PHONE = { nticks: 4, tickangle: 0 };
 const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false };
 
 function layout(more) {
@@ -85,13 +86,16 @@ const lines = (marks) => marks.slice(0, 60).map((mark) => ({ type: "line", xref:
 const date = (seconds) => new Date(1000 * seconds).toISOString().slice(0, 19);
 
 export function drawDays(element, bins, marks) {
-  const x = bins.map((bin) => bin.at);
+  // A bar is as wide as its hour or day, even if there is only one.
+  const width = 1000 * (bins[0]?.at.includes("T") ? 3600 : 86400), begin = bins.map((bin) => Date.parse(`${bin.at}Z`));
+  const x = begin.map((at) => date((at + width / 2) / 1000));
+  const range = bins.length ? [begin[0], begin.at(-1) + width].map((at) => date(at / 1000)) : undefined;
   return Plotly.react(element, [
-    { type: "bar", x, y: bins.map((bin) => bin.shown), name: "shown", marker: { color: colour("bar") } },
+    { type: "bar", x, y: bins.map((bin) => bin.shown), width: 0.9 * width, name: "shown", marker: { color: colour("bar") } },
     { type: "scatter", mode: "lines+markers", x, y: bins.map((bin) => bin.rate), name: "average result", yaxis: "y2", line: { color: colour("second"), width: 2.5 } },
   ], layout({
-    height: 270, showlegend: true, legend: { orientation: "h", y: 1.18, x: 0 }, margin: { l: 56, r: 56, t: 24, b: 36 }, shapes: lines(marks),
-    hovermode: "x unified", hoverlabel: { bgcolor: colour("card"), font: { color: colour("ink") } }, xaxis: { type: "date" },
+    height: 270, showlegend: true, legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0 }, margin: { l: 56, r: 56, t: element.clientWidth < 500 ? 48 : 28, b: 36 }, shapes: lines(marks),
+    hovermode: "x unified", hoverlabel: { bgcolor: colour("card"), font: { color: colour("ink") } }, xaxis: { type: "date", range, ...(element.clientWidth < 500 ? PHONE : {}) },
     yaxis: { rangemode: "tozero" }, yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", showgrid: false, zeroline: false, tickfont: { size: 11 } },
   }), CONFIG);
 }
@@ -109,9 +113,11 @@ export function drawShares(element, view, side, marks) {
   const traces = levels.map((level, k) => ({ type: "scatter", mode: "lines", stackgroup: "all", name: escaped(cut(level.label, 24)),
     x, y: rows.map((row) => 100 * (row[k] ?? 0)), line: { width: 0.5, shape: "hv", color: TINTS[k % TINTS.length] },
     fillpattern: { shape: PATTERNS[Math.floor(k / TINTS.length)] ?? "x" }, hovertemplate: "%{y:.0f}%" }));
+  // On a phone each name of the legend has a line of its own, above the chart.
+  const narrow = element.clientWidth < 500, above = narrow ? 20 * levels.length : 0;
   return Plotly.react(element, traces, layout({
-    height: 240, showlegend: true, legend: { orientation: "h", y: 1.2, x: 0 }, margin: { l: 56, r: 56, t: 24, b: 36 }, shapes: lines(marks),
+    height: 240 + above, showlegend: true, legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0 }, margin: { l: 56, r: narrow ? 16 : 56, t: 28 + above, b: 36 }, shapes: lines(marks),
     hovermode: "x unified", hoverlabel: { bgcolor: colour("card"), font: { color: colour("ink") } },
-    xaxis: { type: "date" }, yaxis: { range: [0, 100], ticksuffix: "%" },
+    xaxis: { type: "date", ...(narrow ? PHONE : {}) }, yaxis: { range: [0, 100], ticksuffix: "%" },
   }), CONFIG);
 }

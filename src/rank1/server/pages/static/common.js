@@ -29,10 +29,11 @@ export const label = (text) => make("bdi", text);
 // Labels of an arm, with " × " between them.
 export const arm = (labels) => labels.flatMap((each, k) => (k ? [" × ", label(each)] : [label(each)]));
 
+// The roles are said because a phone shows rows as blocks.
 export function row(...cells) {
-  const line = document.createElement("tr");
+  const line = make("tr", null, { role: "row" });
   for (const cell of cells) {
-    const td = make("td", typeof cell === "number" ? number(cell) : cell);
+    const td = make("td", typeof cell === "number" ? number(cell) : cell, { role: "cell" });
     if (typeof cell === "number") td.className = "figure";
     line.append(td);
   }
@@ -45,15 +46,19 @@ export const number = (value) =>
 // With two digits, as people say it: 38,000.
 export const about = (value) => Number(value.toPrecision(2)).toLocaleString("en");
 export const percent = (part) =>
-  part === null || part === undefined ? "–" : `${(100 * part).toFixed(Math.abs(part) >= 0.0995 || part === 0 ? 0 : 1)}%`;
+  part === null || part === undefined ? "–" : `${(100 * part).toLocaleString("en", digits(Math.abs(part) >= 0.0995 || part === 0 ? 0 : 1))}%`;
+const digits = (n) => ({ minimumFractionDigits: n, maximumFractionDigits: n });
+// What a lift compares, where the lowest reward isn't 0.
+export const above = (low) => (low ? ` in reward above ${number(low)}` : "");
 export const time = (seconds) => (seconds ? new Date(1000 * seconds).toLocaleString("sv").slice(0, 16) : "");
 
 // "leads by 12% (4% to 21%)", from a lift.
 export function leads(lift) {
+  if (lift && lift.estimate === null && lift.low > 0) return `leads by at least ${percent(lift.low)}${above(lift.above)}`;
   if (!lift || lift.estimate === null) return "leads; by how much isn't known yet";
   const { estimate, low, high } = lift;
-  if (low === null || low <= -0.995) return high === null || high > 10 ? "is ahead, which may still be chance" : `leads by ${percent(estimate)}, at most ${percent(high)}`;
-  return `leads by ${percent(estimate)} (${high === null ? `at least ${percent(low)}` : `${percent(low)} to ${percent(high)}`})`;
+  if (low === null || low <= -0.995) return high === null || high > 10 ? "is ahead, which may still be chance" : `leads by ${percent(estimate)}, at most ${percent(high)}${above(lift.above)}`;
+  return `leads by ${percent(estimate)} (${high === null ? `at least ${percent(low)}` : `${percent(low)} to ${percent(high)}`})${above(lift.above)}`;
 }
 export const VERDICT = { none: "No results yet", go: "Keep going", stop: "Stop", only: "Stop only if …" };
 
@@ -107,10 +112,10 @@ function enter(why) {
 }
 
 // What the token allows: readers see no buttons they can't use.
-const MAY = { reader: ["reader"], writer: ["reader", "writer"], admin: ["reader", "writer", "admin"] };
+const MAY = { reader: ["reader", "log"], writer: ["reader", "log", "writer"], admin: ["reader", "log", "writer", "admin"] };
 let own = { role: "reader", studies: null };
 export function allows(role, name) {
-  const may = MAY[own.role] ?? [];
+  const may = own.link ? ["reader"] : MAY[own.role] ?? [];
   if (role === "owner") return own.role === "admin" && own.studies === null;
   return may.includes(role) && (!name || own.studies === null || own.studies.includes(name));
 }

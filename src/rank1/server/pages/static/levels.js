@@ -1,5 +1,5 @@
 // The verdict and the levels of each side, in words and small bars.
-import { $, VERDICT, about, arm, get, label, leads, make, number, percent, put, row, say, study, time, words } from "./common.js";
+import { $, VERDICT, about, above, arm, get, label, leads, make, number, percent, put, row, say, study, time, words } from "./common.js";
 
 const MOST = 60; // levels of a side that are listed
 const list = (names) => names.flatMap((name, k) => (k === 0 ? [label(name)] : [k === names.length - 1 ? " and " : ", ", label(name)]));
@@ -9,7 +9,8 @@ const chosen = (view) => view.sides.filter((side) => !side.given && side.levels.
 
 export function showVerdict(view) {
   const { verdict, lift } = view;
-  const over = lift && verdict !== "none" ? [" over ", ...arm(lift.over), lift.is_control ? ", which you show today." : ", the runner-up."] : ["."];
+  const over = lift && verdict !== "none" ? [" over ", ...arm(lift.over), lift.is_control ? ", which you show today." : ", the runner-up.",
+    lift.above && lift.mean !== null && lift.over_mean !== null ? ` On average: ${number(lift.mean)} against ${number(lift.over_mean)}.` : ""] : ["."];
   words("leader", {
     none: () => "Nothing is reported yet.",
     go: () => ["Keep going: ", ...arm(view.leader), " ", leads(lift)],
@@ -20,7 +21,7 @@ export function showVerdict(view) {
   const doubtful = verdict === "only" || (verdict === "stop" && !view.any_grid_stop && chosen(view).length > 1);
   words("by", {
     none: () => "",
-    go: () => (lift?.estimate === null ? "" : ["That is", ...over]),
+    go: () => (lift?.estimate === null && !(lift.low > 0) ? "" : ["That is", ...over]),
     stop: () => (lift ? ["It ", leads(lift), ...over, ...(doubtful ? [" This holds if ", ...list(chosen(view)), " don't influence each other. If you can't assume that, keep going."] : [])] : "It is the only one left."),
     only: () => view.doubt,
   }[verdict]());
@@ -103,16 +104,16 @@ function state(level) {
   if (level.why === null) return level.leads ? "leads" : "in the running";
   if (level.why === "refuted" && level.share > 0) return "behind: another is better";
   const why = WHY[level.why] ?? `dropped: ${level.why}`;
-  return level.gone_at ? `${why}, ${time(level.gone_at).slice(0, 10)}` : why;
+  return level.gone_at ? `${why}, ${time(level.gone_at).slice(0, 10).replaceAll("-", "\u2011")}` : why;
 }
 
 // A table for each side; made once for its levels, filled at every look.
 export function makeLevels(view) {
   const head = (text, className = "") => make("th", text, { scope: "col", className });
   $("sides").replaceChildren(...view.sides.flatMap((side, k) => {
-    const table = make("table", [make("thead", make("tr")), make("tbody")], { id: `levels-${k}` });
+    const table = make("table", [make("thead", make("tr")), make("tbody")], { id: `levels-${k}`, role: "table" });
     const over = view.control && !side.given ? "Lift over today's" : "Lift over the leader";
-    table.tHead.rows[0].append(head("Level"), head("Traffic", "figure"), head(over), head("Chance to be best", "figure"), head("State"));
+    table.tHead.rows[0].append(head("Level"), head("Traffic", "figure"), head(over + above(view.reward_range[0])), head("Chance to be best", "figure"), head("State"));
     const wide = make("div", table, { className: "wide", tabIndex: 0, role: "region" });
     wide.setAttribute("aria-label", side.name);
     return [make("h3", [label(side.name), side.given ? " (comes with the visitor)" : ""]), wide];
@@ -133,6 +134,7 @@ export function showLevels(view) {
       const line = row(name, [bar, " ", percent(level.share)], side.given ? "–" : known ? [interval(level.lift, ends), " ", text] : text ?? "–",
         rivals && level.why === null && !side.given ? percent(level.chance) : "–", side.given && level.why === null ? "" : state(level));
       line.cells[1].className = line.cells[3].className = "figure";
+      for (const cell of [line.cells[2], line.cells[3]]) cell.classList.toggle("nothing", cell.textContent === "–");
       line.classList.toggle("gone", level.why !== null);
       return line;
     }), ...(shown.length < side.levels.length ? [row(`… of ${number(side.levels.length)} levels`)] : []));

@@ -14,7 +14,7 @@ function addSide(focus) {
   forget.addEventListener("click", () => { side.remove(); size(); });
   side.append(make("legend", `Side ${k + 1}`, { className: "hidden" }),
     ...field(`side-${k}`, `Side ${k + 1}`, make("input", null, { placeholder: name, maxLength: 256, autocomplete: "off" })),
-    ...field(`levels-${k}`, "Its variants, one a line", make("textarea", null, { rows: 4, placeholder: levels })),
+    ...field(`levels-${k}`, "Its variants, one per line", make("textarea", null, { rows: 4, placeholder: levels })),
     make("label", [given, " It comes with the visitor and can't be chosen: age, country"], { className: "choice find-only" }), make("p", forget));
   side.addEventListener("input", size);
   $("sides").append(side);
@@ -30,7 +30,7 @@ function sides() {
   }).filter((side) => side.name || side.levels.length);
   if (new Set(found.map((side) => side.name)).size < found.length) throw new Error("Each side must have a name of its own.");
   for (const side of found) if (!side.name) throw new Error(`The side with ${side.levels[0]} needs a name.`);
-  if (!found.length) throw new Error("Name a side, and its variants one a line.");
+  if (!found.length) throw new Error("Name a side, and its variants one per line.");
   return found;
 }
 
