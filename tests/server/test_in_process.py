@@ -184,7 +184,7 @@ def test_only_so_many_writes_may_wait(service: InProcess, monkeypatch: pytest.Mo
         assert go_on.wait(PATIENCE)
         return transact_together(jobs)
 
-    monkeypatch.setattr(write_queue, "transact_together", slow)
+    monkeypatch.setattr(service.registry.writes, "_together", slow)
 
     async def play() -> tuple[list[Any], list[Any]]:
         def ask() -> Any:
