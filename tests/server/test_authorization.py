@@ -305,6 +305,13 @@ def test_a_link_shows_no_unit(service: Served) -> None:
     assert "visitor-17" in str(service.call(at("mine", "/history"), token=reader)[1])
 
 
+def test_keys_for_pages_leave_the_owner_a_way_in(tmp_path: Path) -> None:
+    """After a restart, too: without an admin's token in the file, one is lent."""
+    Tokens(tmp_path / "rank1-tokens.json").create("browser", ["shop"])
+    with served(tmp_path) as service:
+        assert service.call("/v1/tokens")[0] == 200
+
+
 def test_a_link_reads_one_study_until_it_is_revoked(service: Served) -> None:
     for name in ("shared / one", "other"):
         assert service.call("/v1/studies", {"name": name, **GRID})[0] == 201

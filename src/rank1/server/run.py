@@ -51,7 +51,9 @@ def serve(
             "a loopback address while there are no tokens",
             f"create one in {config.tokens!r} first",
         )
-    temporary = None if kept else tokens.create_temporary()
+    # Keys that were made on the page open nothing but their studies: somebody has to get in.
+    is_open = is_loopback(config.host) and all(token.role != "admin" for token in kept)
+    temporary = tokens.create_temporary() if is_open else None
     set_up_log()
     with _bound(config) as listener:
         host = f"[{config.host}]" if ":" in config.host else config.host
