@@ -285,9 +285,9 @@ def test_a_link_shows_no_unit(service: Served) -> None:
     for path, methods in service.call("/openapi.json")[1]["paths"].items():
         if "get" not in methods or "{name}" not in path:
             continue
-        needed = "?policy=ucb1" if path.endswith("/replay") else ""
+        needed = {"replay": "?policy=ucb1", "personalise": "?side=image&by=headline"}
         asking = urllib.request.Request(
-            service.url + path.replace("{name}", "mine") + needed,
+            service.url + path.replace("{name}", "mine") + needed.get(path.rpartition("/")[2], ""),
             headers={"Authorization": f"Bearer {link}"},
         )
         try:
@@ -307,7 +307,9 @@ def test_a_link_shows_no_unit(service: Served) -> None:
 
 def test_keys_for_pages_leave_the_owner_a_way_in(tmp_path: Path) -> None:
     """After a restart, too: without an admin's token in the file, one is lent."""
-    Tokens(tmp_path / "rank1-tokens.json").create("browser", ["shop"])
+    Tokens(tmp_path / "rank1-tokens.json").create(
+        "browser", ["shop"], origins=["https://shop.example"]
+    )
     with served(tmp_path) as service:
         assert service.call("/v1/tokens")[0] == 200
 
