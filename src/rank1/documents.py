@@ -30,7 +30,6 @@ __all__ = [
     "Report",
     "Suggestion",
     "Verified",
-    "above",
 ]
 
 T = TypeVar("T")

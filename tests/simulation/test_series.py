@@ -309,6 +309,6 @@ def test_seeds_do_not_depend_on_where_a_setting_lies_in_memory() -> None:
     with pytest.raises(rank1.NoDigest, match="it isn't in a file"):
         policy_number(Called(lambda x: x + 1))
     with pytest.raises(
-        rank1.InputTypeError, match="by must be a plain value, like the settings of call"
+        rank1.InputTypeError, match="by must be a plain value, like all settings of call"
     ):
         policy_number(Called(np.arange(3000)))
