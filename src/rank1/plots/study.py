@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,5 +39,6 @@ def plot_best(best: Best, title: str = "") -> Figure:
         ax.set_xlabel("Lift over the leader's level" + above((best.lift or {}).get("above", 0.0)))
         ax.set_title(side, loc="left", fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(f"{title}: {best.statement}" if title else best.statement, fontsize=9)
+    said = f"{title}: {best.statement}" if title else best.statement
+    figure.suptitle(textwrap.fill(said, 62 * len(best.sides)), fontsize=9)
     return figure
