@@ -74,11 +74,11 @@ def read_config(
     Parameters
     ----------
     flags
-            Settings by their names in `Config`; None for a flag that wasn't given.
+        Settings by their names in `Config`; None for a flag that wasn't given.
     file
-            A TOML file with the same names; default: the path in RANK1_SERVE_CONFIG, if it is set.
+        A TOML file with the same names; default: the path in RANK1_SERVE_CONFIG, if it is set.
     environment
-            The variables: RANK1_SERVE_ and the name of a setting in capitals.
+        The variables: RANK1_SERVE_ and the name of a setting in capitals.
 
     Examples
     --------

@@ -41,11 +41,11 @@ class Direct:
     Parameters
     ----------
     app
-            The other application.
+        The other application.
     routes
-            Its routes. Those of `/v1/studies/{name}/` that `_MODELS` names are handled here.
+        Its routes. Those of `/v1/studies/{name}/` that `_MODELS` names are handled here.
     refused
-            Makes the response to an error.
+        Makes the response to an error.
     """
 
     def __init__(

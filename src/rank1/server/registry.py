@@ -108,15 +108,15 @@ class StudyRegistry:
         Parameters
         ----------
         name
-                The study's name.
+            The study's name.
         items
             The records or rewards.
         take
-                Stores items under the study's lock; returns a result for each.
+            Stores items under the study's lock; returns a result for each.
         new
-                Makes the events of items that don't need the lock; None for the others.
+            Makes the events of items that don't need the lock; None for the others.
         stored
-                The result of an item that was stored without the lock.
+            The result of an item that was stored without the lock.
         """
         if self._appends is None:
             return list(await self.write(name, lambda work: take(work, items)))

@@ -34,13 +34,13 @@ def supervise(
     Parameters
     ----------
     config
-            The settings, including the number of processes.
+        The settings, including the number of processes.
     listener
-            The socket they share: a connection goes to any free process.
+        The socket they share: a connection goes to any free process.
     own
         Tokens that aren't in the file.
     ready
-            Called when all processes accept connections.
+        Called when all processes accept connections.
     """
     context = multiprocessing.get_context("spawn")
     signal.signal(signal.SIGTERM, signal.default_int_handler)

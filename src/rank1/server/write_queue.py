@@ -36,7 +36,7 @@ class WriteQueue:
     committed
         Called after each transaction.
     together
-            Runs many jobs in one transaction; returns a result or an exception for each.
+        Runs many jobs in one transaction; returns a result or an exception for each.
     """
 
     def __init__(
