@@ -1,6 +1,7 @@
 #!/bin/sh
-# backup.sh STORAGE FOLDER [DAYS]: make and check a copy; remove copies older than DAYS (default: 30).
-# Daily, in crontab: 17 3 * * * rank1 /opt/rank1/bin/backup.sh /var/lib/rank1/rank1.db /var/backups/rank1
+# backup.sh STORAGE FOLDER [DAYS]: make and check a copy, then remove copies older than DAYS (30).
+# Daily, in /etc/cron.d:
+#   17 3 * * * rank1 /opt/rank1/bin/backup.sh /var/lib/rank1/rank1.db /var/backups/rank1
 set -eu
 storage=$1 folder=$2 days=${3:-30}
 mkdir -p "$folder"
