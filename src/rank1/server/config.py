@@ -1,4 +1,4 @@
-"""Settings of the service, from flags, environment variables and a TOML file, in that order."""
+"""Settings of the service. Flags override environment variables, which override a TOML file."""
 
 from __future__ import annotations
 

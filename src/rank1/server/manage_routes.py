@@ -109,7 +109,7 @@ class Note(models.Body):
 
 
 class Done(BaseModel):
-    """The study, and the action that was carried out."""
+    """The study and its new state."""
 
     name: str
     state: str

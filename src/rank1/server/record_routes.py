@@ -87,7 +87,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
 
 async def _items(request: Request, name: str) -> list[Any]:
-    """Read the list stored under this name in the body."""
+    """Read the list under this name from the body."""
     raw = await request.body()
     try:
         body = json.loads(raw)

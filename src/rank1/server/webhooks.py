@@ -29,7 +29,7 @@ from rank1.server.registry import StudyRegistry
 
 __all__ = ["Webhooks", "signature"]
 
-#: The least seconds between two checks of the studies.
+#: The shortest pause between two checks of the studies, in seconds.
 EVERY = 1.0
 #: Checking a study takes at most one part in this many of the time.
 SHARE = 10
