@@ -107,7 +107,8 @@ def record(
             told = None if reward is None else real(reward)
             levels = _pairs("--level", level)
             found = [study.record(unit, version, levels, told, _metrics(guardrail))]
-    refused = [(k, each) for k, each in enumerate(found, 1) if isinstance(each, Rank1Error)]
+    begin = 2 if file is not None and file.suffix == ".csv" else 1  # below its header
+    refused = [(k, each) for k, each in enumerate(found, begin) if isinstance(each, Rank1Error)]
     stored = [each for each in found if not isinstance(each, Rank1Error)]
     new = sum(each.new for each in stored)
     if json_:
