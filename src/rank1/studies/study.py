@@ -559,7 +559,7 @@ class Study:
             self.access.forget()
 
     def archive(self) -> None:
-        """Hide the study from lists. To stop its suggestions, use `retire` instead."""
+        """Hide the study from lists. It keeps making suggestions; to stop those, see `retire`."""
         self.access.transact(lambda work: work.log.archive(work.study.id))
 
     def unarchive(self) -> None:
