@@ -221,7 +221,7 @@ def as_events(events: Sequence[Event], first: int, at: float) -> Events:
 
 
 def nonces(count: int) -> list[int]:
-    """Return random numbers from 1 to 2^20 - 1, which make ids hard to confuse.
+    """Return random numbers from 1 to 2^20 - 1, which tell apart events with the same seq.
 
     >>> all(1 <= nonce < 2**20 for nonce in nonces(1000))
     True
