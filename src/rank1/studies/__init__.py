@@ -1,4 +1,4 @@
-"""Live studies: ask for an arm, show it, tell its reward; on a durable log."""
+"""Live studies: ask for an arm, show it, and report its reward; stored in a durable log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Bets against each arm of a study that draws by shares, assuming nothing of its grid.
+"""Bets against each arm of a study that draws by shares, without assumptions about its grid.
 
-The same draws as for the verdict on one order: an arm's share is the product of its levels'. As
-`rank1.design.any_grid` has it, but for all arms at once in NumPy, and version after version, so
-that a look at a long study takes little. Levels of given sides are ignored.
+These use the same draws as the verdict that assumes one order: an arm's share is the product of its
+levels' shares. The method is that of `rank1.design.any_grid`, but for all arms at once in NumPy and
+incremental by version, so that results of a long study are quick. Levels of given sides are
+ignored.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: More arms aren't examined one by one: the verdict needs evidence against each.
+#: The maximum number of arms to examine one by one: the verdict needs evidence against each.
 MOST_ARMS = 2**16
 
 
 class AnyVerdict(NamedTuple):
-    """What may be said of an arm without assuming anything of the grid; arms of chosen sides."""
+    """A verdict without assumptions about the grid; for arms of the chosen sides."""
 
     stop: bool
     leader: int
-    #: Which arms can't be best, or exceed the leader by too little.
+    #: Arms that can't be the best, or exceed the leader by too little to matter.
     out: Bools
-    #: The arm with the least evidence against it; the leader if there is no other.
+    #: The arm with the least evidence against it; the leader if it is the only arm.
     weakest: int
 
 
@@ -52,7 +53,7 @@ class AnyGrid:
         self._leader = -1
 
     def verdict(self, live: LiveDesign) -> AnyVerdict:
-        """What may be said now."""
+        """Return the current verdict."""
         rows = live.evidence.rows()
         rows = rows[(rows["metric"] == 0) & (rows["under"] >= self._next)]
         rows = rows[np.argsort(rows["under"], kind="stable")]
@@ -60,7 +61,7 @@ class AnyGrid:
         for place, number in enumerate(range(self._next, live.number)):
             self._take(live, number, rows[ends[place] : ends[place + 1]])
         self._next = live.number
-        now = AnyGrid.__new__(AnyGrid)  # with what may still grow
+        now = AnyGrid.__new__(AnyGrid)  # a copy, because the current version can still get rewards
         now._logs, now._close = self._logs.copy(), {k: v.copy() for k, v in self._close.items()}
         now._counts, now._sums = self._counts.copy(), self._sums.copy()
         now._take(live, live.number, rows[ends[-2] :])
@@ -84,7 +85,7 @@ class AnyGrid:
         return AnyVerdict(self._leader >= 0 and not rivals.any(), self._leader, out, weakest)
 
     def _take(self, live: LiveDesign, number: int, rows: NDArray[Any]) -> None:
-        """The rewards that came under a version, whose leader and fit know those before."""
+        """Bet on the rewards that arrived during a version, whose leader and fit precede them."""
         version = live.versions[number]
         arms, x, count = live.chosen_arms(rows["arm"]), live.scaled(rows), rows["count"]
         if version.bets:
@@ -103,7 +104,7 @@ class AnyGrid:
 
 
 def _flat(live: LiveDesign, number: int) -> Floats:
-    """The share of each arm under a version."""
+    """Return the share of each arm in a version."""
     shares = np.ones(1)
     for side in live.design.chosen:
         shares = np.multiply.outer(shares, live.versions[number].shares[side]).ravel()
@@ -114,11 +115,11 @@ def _bet(
     logs: Floats, kappas: Floats, lift: float, shares: Floats, fit: Floats, leader: int,
     arms: Ints, x: Floats, count: Ints,
 ) -> None:  # fmt: skip
-    """Bets of the leader against each arm, as `rank1.design.bets` has them."""
+    """Bet on the leader against each arm, as in `rank1.design.bets`."""
     if shares[leader] == 0:
         return
     rho = shares / (shares[leader] + shares)
-    rho[leader] = 0.0  # nothing is bet against it
+    rho[leader] = 0.0  # there is no bet against it
     m = (1 - rho) * (1 + lift) * fit[leader] + rho * fit
     m = np.clip(m, LEAST_MEAN, LARGEST_MEAN)
     most = MOST / np.maximum(rho * m, (1 - rho) * (1 - m))

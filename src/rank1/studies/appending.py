@@ -1,10 +1,11 @@
-"""Records and rewards of many callers, stored by one statement and without the study's lock.
+"""Store records and rewards of many callers with one statement, without the study's lock.
 
-For storages that can add events before they have a number: `rank1.studies.storage.unnumbered` says
-how that works, and why. What is stored here is what needs no state but the versions of the shares,
-which never change once they have begun: exposures of new units, and rewards of exposures that are
-in the log and wait for one. All else is left to `take_records` and `take_rewards` under the lock:
-duplicates, what is wrong, versions and levels this process hasn't met, rewards that came late.
+This is for storages that can add events before they are numbered: see
+`rank1.studies.storage.unnumbered` for how that works, and why. It stores only what needs no state
+except the versions of the shares, which never change once they have begun: exposures of new units,
+and rewards of logged exposures that are still pending. Everything else is left to `take_records`
+and `take_rewards` under the lock: duplicates, errors, versions and levels that this process hasn't
+seen yet, and late rewards.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from rank1.studies.unit_of_work import StudyAccess, largest_part
 
 __all__ = ["append_together", "new_records", "new_rewards"]
 
-#: A study, and what makes events of what is to be stored; None for what is left to the lock.
+#: A study, and a function that returns the events to store; None for items left to the lock.
 Job = tuple[StudyAccess, Callable[[StudyAccess], list[Event | None]]]
 
 
 def append_together(jobs: Sequence[Job]) -> list[Any]:
-    """Which of its items each job has stored, or the exception it raises in its place."""
+    """Return which items each job has stored, or the exception that the job raised."""
     answers: list[Any] = []
     added: list[tuple[int, Event]] = []
     places: list[tuple[int, int]] = []
@@ -56,7 +57,7 @@ def append_together(jobs: Sequence[Job]) -> list[Any]:
 
 
 def new_records(access: StudyAccess, records: Sequence[Sequence[Any]]) -> list[Event | None]:
-    """The events of exposures, as `take_records` is given them."""
+    """Return the events of exposures, from the input of `take_records`."""
     if not access.spec.design or _is_many(access, records):
         return [None] * len(records)
     arms = DrawnArms(access.spec, access.known, access.drawn)
@@ -65,13 +66,13 @@ def new_records(access: StudyAccess, records: Sequence[Sequence[Any]]) -> list[E
         try:
             event, metrics = exposure(access.spec, arms, item, nonce)
             events.append(event._replace(data=_told(metrics)) if metrics else event)
-        except Exception:  # what is wrong, the lock will say; or another thread folds the state
+        except Exception:  # the path with the lock reports errors; or the state is being folded
             events.append(None)
     return events
 
 
 def new_rewards(access: StudyAccess, rewards: Sequence[Sequence[Any]]) -> list[Event | None]:
-    """The events of rewards, as `take_rewards` is given them."""
+    """Return the events of rewards, from the input of `take_rewards`."""
     study, spec = access.study.id, access.spec
     if _is_many(access, rewards):
         return [None] * len(rewards)
@@ -109,5 +110,5 @@ def _told(metrics: dict[int, float]) -> str | None:
 
 
 def _is_many(access: StudyAccess, items: Sequence[Any]) -> bool:
-    """Whether versions should begin in the midst of these, which takes the lock."""
+    """Return whether there are so many that versions should begin in between, under the lock."""
     return access.known is None or len(items) > largest_part(access.known.book)

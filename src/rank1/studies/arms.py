@@ -1,4 +1,4 @@
-"""The arms and levels of a study in numbers: which arms have the largest means, by level what."""
+"""Figures for the arms and levels of a study: the arms with the largest means, and totals."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["leading_arms", "level_totals"]
 
 Floats = NDArray[np.float64]
 
-#: Arms that are listed.
+#: The number of arms to list.
 LISTED = 10
-#: The totals of a level that is retired.
+#: The totals of a retired level.
 NO_TOTALS = {"reports": 0, "mean": None, "shown": 0}
 
 
 def level_totals(
     state: StudyState, won: Floats, counts: Floats, pending: NDArray[np.int64]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """By side and level that lives: rewards, their average, and what was shown."""
+    """Return rewards, their average and exposures, by side and active level."""
     low, high = state.spec.reward_range
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for axis, side in enumerate(state.labels):
@@ -49,7 +49,7 @@ def leading_arms(
     out: NDArray[np.bool_],
     leader: tuple[str, ...] | None,
 ) -> list[dict[str, Any]]:
-    """The arms with the largest means, the largest first."""
+    """Return the arms with the largest means, in descending order."""
     from rank1 import stopping
 
     tried = np.flatnonzero(counts)
@@ -57,7 +57,7 @@ def leading_arms(
     some = np.argsort(-s / n, kind="stable")[:LISTED]
     if not len(some):
         return []
-    # Each interval is as wide as if those of all arms were asked for.
+    # Each interval is as wide as if intervals for all arms had been requested.
     spent = (1 - state.spec.confidence) * len(some) / counts.size
     low, high = state.spec.reward_range
     ends = stopping.mean_intervals(s[some], (n - s)[some], 1 - spent)

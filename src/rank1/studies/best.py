@@ -1,4 +1,4 @@
-"""What a study has found: the leader, by how much, how sure that is, and whether to stop."""
+"""The results of a study: the leader, its lift, how certain that is, and whether to stop."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["Best", "best_of"]
 
 Floats = NDArray[np.float64]
 
-#: Rewards of either kind, and standard errors, from which on a difference of delays is told.
+#: Rewards of each kind, and standard errors, required to warn about a difference in delays.
 LEAST_DELAYS, CLEAR = 30, 4.0
 
 
 def best_of(state: StudyState, spec: Spec, now: float, tables: bool = True) -> Best:
-    """What a study has found by now; tables of arms are optional, and slow for many arms."""
+    """Return a study's results so far; tables of arms are optional, and slow for many arms."""
     if state.design is None:
         return best_counted(state, spec, now, tables)
     best = best_drawn(state, now)
@@ -44,7 +44,7 @@ def _no_tables() -> dict[str, Any]:
 
 
 def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Best:
-    """What a study with a policy has found by now: from counts, whatever chose the arms."""
+    """Return the results so far of a study with a policy, from counts alone."""
     from rank1 import stopping
     from rank1.fit.pooled import mean_of_all
     from rank1.stopping.intervals import ruled_out
@@ -144,7 +144,7 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
 def _tables(
     counts: Floats, won: Floats, lost: Floats, level: tuple[float, float], low: float, width: float
 ) -> dict[str, Any]:
-    """What there is of each arm."""
+    """Return the tables with an entry for each arm."""
     from rank1 import stopping
 
     drawn = stopping.relative_intervals(won, lost, *level)
@@ -167,7 +167,10 @@ def _lift(
     spec: Spec, sides: dict[str, list[str]], leader: Sequence[int], effects: dict[str, Floats],
     won: Floats, counts: Floats,
 ) -> Lift:  # fmt: skip
-    """The leader's lift over the control; over the runner-up if it is the control, or none is."""
+    """Return the leader's lift over the control, or over the runner-up.
+
+    It is over the runner-up if the leader is the control, or there is no control.
+    """
     over, control = list(leader), spec.control
     if control is not None and all(control[side] in sides[side] for side in sides):
         over = [sides[side].index(control[side]) for side in sides]
@@ -204,7 +207,7 @@ def _levels(
     out: Any,
     totals: dict[str, dict[str, dict[str, Any]]],
 ) -> dict[str, list[dict[str, Any]]]:
-    """What is known of each level, over the leader's."""
+    """Return the results for each level, relative to the leader's level."""
     found: dict[str, list[dict[str, Any]]] = {}
     for axis, (side, names) in enumerate(state.labels.items()):
         others = tuple(k for k in range(out.ndim) if k != axis)
@@ -235,7 +238,7 @@ def _assumed(spec: Spec, sides: int) -> list[str]:
 
 
 def _warnings(state: StudyState) -> list[str]:
-    """Delays that depend on the reward: they are counted where each report is evidence at once."""
+    """Warn if delays depend on the reward; only reports that are evidence at once are counted."""
     n, total, squares = state.book.delays.T
     if n.min() < LEAST_DELAYS:
         return []

@@ -1,4 +1,4 @@
-"""What a study that draws by shares has found, as one document."""
+"""The results of a study that draws by shares, as one document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def best_drawn(state: StudyState, now: float) -> Best:
-    """What was found by now."""
+    """Return the results so far."""
     from rank1 import stopping
 
     look, spec = Look(state), state.spec
@@ -86,12 +86,12 @@ def best_drawn(state: StudyState, now: float) -> Best:
 
 
 def _beside(upper: Floats, mark: float, out: NDArray[np.bool_]) -> Floats:
-    """Upper ends that are at most the mark exactly where an arm is out."""
+    """Adjust upper ends so that they are at most the mark exactly for arms that are out."""
     return np.where(out, np.minimum(upper, mark), np.maximum(upper, np.nextafter(mark, np.inf)))
 
 
 def _equal_split(look: Look) -> float:
-    """What drawing all levels alike would have brought, by the fit."""
+    """Return what drawing all levels equally would have earned, according to the fit."""
     version, counts = look.live.current, look.state.book.counts
     if not version.bets:
         total = counts.sum()
@@ -108,7 +108,7 @@ def _equal_split(look: Look) -> float:
 
 
 def _guardrails(look: Look) -> list[str]:
-    """The guardrails that look worse with the leader's levels than allowed, though not proven."""
+    """Return guardrails that look worse than allowed with the leader's levels, but unproven."""
     found, rows = [], look.live.evidence.rows()
     for metric, (name, rule) in enumerate(look.spec.guardrails.items(), 1):
         own = rows[rows["metric"] == metric]
@@ -132,7 +132,7 @@ def _guardrails(look: Look) -> list[str]:
 
 
 def _holdout(look: Look) -> dict[str, Any] | None:
-    """What the study has earned over the units that stay on the control."""
+    """Return what the study has earned compared with the units that stay on the control."""
     if not look.spec.holdout:
         return None
     at = look.state.book.at[0]

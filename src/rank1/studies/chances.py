@@ -1,4 +1,4 @@
-"""The chance of each level to be the best of its side: for the eye, not a reason to stop."""
+"""The chance that each level is the best of its side: for information, not for stopping."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["chances_of"]
 
 Floats = NDArray[np.float64]
 
-#: Draws of a side, and numbers at most that are drawn for it.
+#: The number of draws for a side, and the most random numbers to use for it.
 DRAWS, MOST = 4000, 2**20
 
 
 def chances_of(best: Best, low: float, high: float) -> dict[str, list[float | None]]:
-    """By side, for each level that lives: how often it comes out first among draws around the fit.
+    """Return how often each active level wins among draws around the fit, by side.
 
-    None where nothing was reported. The draws are normal on the logarithmic scale, with the
-    standard error of a level's own rewards; so looking every day and stopping at 95% would be
-    wrong far more often than in 5 of 100 studies.
+    A level without reports has None. The draws are normal on the logarithmic scale, with the
+    standard error of a level's own rewards. They don't correct for repeated looks: stopping when a
+    daily look shows 95% would be wrong in far more than 5 of 100 studies.
     """
     found: dict[str, list[float | None]] = {}
     for side, labels in best.sides.items():
@@ -42,7 +42,7 @@ def chances_of(best: Best, low: float, high: float) -> dict[str, list[float | No
 def _chances(
     counts: Floats, sums: Floats, effects: Floats, living: NDArray[np.bool_]
 ) -> list[float | None]:
-    """From a level's count, its sum of rewards scaled to [0, 1] and its estimated factor.
+    """Compute chances from each level's count, sum of scaled rewards and estimated factor.
 
     >>> _chances(np.array([1000, 1000]), np.array([100.0, 200.0]), np.full(2, np.nan),
     ...          np.array([True, True]))

@@ -1,4 +1,4 @@
-"""What only studies that draw by shares can be told: control, floor, holdout, given sides."""
+"""Options only for studies that draw by shares, such as floor, holdout and given sides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["design_options", "no_design_options"]
 Sides = Mapping[str, tuple[str, ...]]
 
 NEW_LEVELS = ("refuse", "add")
-#: What each of them is where it was left out.
+#: The default of each option.
 DEFAULTS: dict[str, Any] = {
     "floor": 0.0, "holdout": 0.0, "min_lift": 0.0, "given": (), "new_levels": "refuse",
     "guardrails": {},
@@ -23,7 +23,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def design_options(sides: Sides, control: Mapping[str, str] | None, **told: Any) -> dict[str, Any]:
-    """The options of a study that draws by shares, once it is sure that they fit its sides.
+    """Check that the options fit the sides of a study that draws by shares, and return them.
 
     >>> design_options({"image": ("x", "y")}, None, holdout=0.1)
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Levels for an exposure: by the shares of the current version, or as the unit has seen before."""
+"""Draw the levels of an exposure from the current shares, or repeat what a unit has seen."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rank1.studies.unit_of_work import UnitOfWork
 
 __all__ = ["drawn", "given_levels", "shares_of"]
 
-#: Seconds for which shares may be used before they are asked for again.
+#: Seconds for which a client may use shares before it must refresh them.
 MAX_AGE = 60
 
 
 def shares_of(state: StudyState) -> dict[str, Any]:
-    """What `rank1.assign` needs: the current version of the shares, by labels."""
+    """Return the current version of the shares, by labels: the input of `rank1.assign`."""
     spec, design = state.spec, state.live
     sides = {}
     for side, (name, labels) in enumerate(state.labels.items()):
@@ -38,7 +38,7 @@ def shares_of(state: StudyState) -> dict[str, Any]:
     found: dict[str, Any] = {
         "version": design.number, "salt": spec.salt, "max_age": MAX_AGE, "sides": sides,
     }  # fmt: skip
-    if spec.given:  # with their levels, where no others are accepted
+    if spec.given:  # with their levels, if no others are accepted
         known = {side: state.living_labels(side) for side in spec.given}
         found["given"] = list(spec.given) if spec.new_levels == "add" else known
     if spec.holdout:
@@ -49,7 +49,7 @@ def shares_of(state: StudyState) -> dict[str, Any]:
 
 
 def given_levels(work: UnitOfWork, given: Mapping[str, str] | None) -> dict[str, str]:
-    """The levels of given sides; unknown ones are refused or added."""
+    """Return the levels of given sides; unknown levels are refused or added."""
     spec, state = work.spec, work.state
     if not spec.given:
         if given:
@@ -75,7 +75,7 @@ def given_levels(work: UnitOfWork, given: Mapping[str, str] | None) -> dict[str,
 def drawn(
     work: UnitOfWork, count: int, unit: str | None, given: Mapping[str, str], last: Event | None
 ) -> list[tuple[int, int, float]]:
-    """Arms as the log numbers them, with tags and propensities; `last` is the unit's last one."""
+    """Return arms (log numbers), tags and propensities; `last` is the unit's last exposure."""
     spec, state = work.spec, work.state
     design = state.live
     if unit is not None:

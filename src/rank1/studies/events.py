@@ -1,8 +1,7 @@
-"""The events of a study's log: what can happen, how it is kept, and the ids people see.
+"""The events of a study's log: their kinds, how they are stored, and the ids users see.
 
-A log is a list of events, numbered 1, 2, 3, … without gaps (`seq`), to which events are only ever
-added. All a study knows follows from its log. A suggestion is known by the seq of the event that
-handed it out.
+A log is an append-only list of events, numbered 1, 2, 3, … without gaps (`seq`). Everything a study
+knows is derived from its log. A suggestion is identified by the seq of the event that created it.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ __all__ = [
     "suggestion_id",
 ]
 
-#: The longest name, idempotency key or unit, in characters: at most 1,024 bytes, so that each
+#: The maximum length of a name, idempotency key or unit, in characters: at most 1,024 bytes, which
 #: fits into the indices of every database.
 MAX_TEXT = 256
 
-#: The longest `data` of a suggestion, as JSON in ASCII, in bytes.
+#: The maximum size of a suggestion's `data`, as ASCII JSON, in bytes.
 MAX_DATA = 4096
 
-# Crockford's base 32: nothing in it looks like something else.
+# Crockford's base 32: no two characters look alike.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _DIGIT = {letter: value for value, letter in enumerate(_ALPHABET)}
 _UID = 6
@@ -63,55 +62,55 @@ _ID = re.compile(rf"([{_ALPHABET}]{{{_UID}}})-([1-9][0-9]{{0,17}})-([{_ALPHABET}
 
 
 class Kind(IntEnum):
-    """What an event says. Numbers are never used again for something else."""
+    """The kinds of events. Numbers are never reused for another kind."""
 
-    #: The study begins: `data` is its specification (JSON).
+    #: The study was created: `data` is its specification (JSON).
     CREATED = 1
-    #: A pull was handed out: arm; `tag` is the policy's, or the version that its levels were drawn
-    #: under, `REPEAT` or `HELD_OUT`; `value` is its propensity, where one is known; `data` is what
-    #: the caller wants to know again (JSON).
+    #: An arm was suggested: `arm`; `tag` is the policy's tag, or the version its levels were drawn
+    #: from, `REPEAT` or `HELD_OUT`; `value` is its propensity, if known; `data` is the caller's own
+    #: data (JSON).
     SUGGESTED = 2
-    #: A reward came back: suggestion, `value` as it was told; `tag` is 1 if it came after expiry.
+    #: A reward was reported: suggestion, `value` as reported; `tag` is 1 if it came after expiry.
     REPORTED = 3
-    #: The pull was never shown: suggestion.
+    #: The arm was never shown: suggestion.
     CANCELLED = 4
     #: The reward is overdue: suggestion; `tag` says what was done (`Expiry`), `value` the default.
     EXPIRED = 5
     #: Levels were added or retired: `data` (JSON), `tag` is the revision's number.
     REVISED = 6
-    #: What was known from elsewhere: arm, `value` the reward, `tag` how many times.
+    #: A reward was imported: arm, `value` is the reward, `tag` how many times it occurred.
     HISTORY = 7
     #: The study was closed.
     RETIRED = 8
-    #: A version of the design begins: `tag` is its number, `data` its shares, leaders, fit and
-    #: which levels live (JSON).
+    #: A version of the design began: `tag` is its number, `data` its shares, leaders, fit and
+    #: active levels (JSON).
     VERSION = 9
-    #: An exposure that was drawn elsewhere: arm, unit, `tag` is the version it was drawn under;
-    #: `value` is its reward, NaN if that comes later, as a report.
+    #: An exposure drawn by a client: arm, unit, `tag` is the version it was drawn from; `value` is
+    #: its reward, or NaN if that is reported later.
     RECORDED = 10
-    #: A second metric that came with the reward before it: arm, `tag` as there, `metric`, `value`.
+    #: A metric reported with the reward before it: arm, `tag` of that reward, `metric`, `value`.
     GUARDRAIL = 11
-    #: Somebody's remark: `data` is {"text": …} (JSON).
+    #: A user's note: `data` is {"text": …} (JSON).
     NOTED = 12
 
 
-#: Events that say what became of a suggestion; each at most once for each suggestion.
+#: The outcomes of a suggestion; each occurs at most once per suggestion.
 OUTCOMES = (Kind.REPORTED, Kind.CANCELLED, Kind.EXPIRED)
-#: Events whose `data` is folded.
+#: Events whose `data` the fold uses.
 WITH_DATA = (Kind.CREATED, Kind.REVISED, Kind.VERSION)
-#: Events that show an arm to somebody: what outcomes speak of.
+#: Events that show an arm to a unit; outcomes refer to them.
 EXPOSURES = (Kind.SUGGESTED, Kind.RECORDED)
 
-#: Tags of exposures that are no evidence: a unit that was counted before, ...
+#: Tags of exposures that aren't evidence: of a unit that was counted before, ...
 REPEAT = -2
-#: ... and one that is held out, so that it is shown the control.
+#: ... and of a unit that is held out, and so is shown the control.
 HELD_OUT = -3
 
 
 def late_report(tag: int) -> tuple[int, int]:
-    """The `tag` and `metric` of a late report, from the tag of an exposure drawn by shares.
+    """Return the `tag` and `metric` of a late report, from the tag of an exposure with shares.
 
-    What isn't in the table any more is known by its report alone.
+    The exposure is no longer in the table, so the report must carry this information.
 
     >>> late_report(7), late_report(HELD_OUT)
     ((1, 8), (-3, 0))
@@ -120,7 +119,7 @@ def late_report(tag: int) -> tuple[int, int]:
 
 
 class Expiry(IntEnum):
-    """What was done about a reward that is overdue."""
+    """What was done about an overdue reward."""
 
     DROPPED = 0
     DEFAULT = 1
@@ -128,16 +127,16 @@ class Expiry(IntEnum):
 
 
 class Event(NamedTuple):
-    """One event, and the one definition of the columns that a log has.
+    """One event; its fields are the single definition of a log's columns.
 
-    Tables, statements, what is folded and what is exported derive from these fields. `Kind` says
-    which of them mean something; the storage fills in seq, at and checksum. A field that is added
-    here is added to the tables of earlier versions when they are next opened for writing (raise
-    FORMAT of the storages); until then, and in all events before, it reads as its default.
+    Tables, SQL statements, folds and exports derive from these fields. `Kind` says which of them a
+    kind of event uses; the storage fills in seq, at and checksum. A field added here is also added
+    to existing tables when they are next opened for writing (increase FORMAT of the storages);
+    until then, and in all earlier events, it reads as its default.
 
-    An arm has its number on the *room* of its study: the grid with as many levels on each side as
-    the study can ever have (`Spec.room`). So the number stays when levels are added. Version 1 of
-    the tables had a row and a column, on 4,096 × 4,096: see `FORMER_ARM`.
+    Arms are numbered on the *room* of their study: the grid with as many levels on each side as the
+    study can ever have (`Spec.room`). So an arm keeps its number when levels are added. Version 1
+    of the tables had a row and a column, on 4,096 × 4,096: see `FORMER_ARM`.
     """
 
     kind: Annotated[int, "int2"]
@@ -150,12 +149,12 @@ class Event(NamedTuple):
     position: Annotated[int, "int4"] = 0
     unit: Annotated[str | None, "text"] = None
     data: Annotated[str | None, "text"] = None
-    #: The guardrail of an event, from 1 on, in the order of `Spec.guardrails`; of a late report,
-    #: one more than its exposure's version.
+    #: The number of the guardrail, from 1, in the order of `Spec.guardrails`; for a late report,
+    #: its exposure's version plus one.
     metric: Annotated[int, "int4"] = 0
     seq: Annotated[int, "int8"] = 0
     at: Annotated[float, "float8"] = 0.0
-    #: See `storage.checksum`; 0 in events from before there were any.
+    #: See `storage.checksum`; 0 in events from before checksums existed.
     checksum: Annotated[int, "int8"] = 0
 
 
@@ -163,12 +162,12 @@ class Event(NamedTuple):
 COLUMNS: dict[str, str] = {
     name: hint.__metadata__[0] for name, hint in get_type_hints(Event, None, None, True).items()
 }
-#: What a row and a column of version 1 come to: the arm's number on the room of two sides.
+#: Converts a row and a column of version 1 to the arm's number on the room of two sides.
 FORMER_ARM = "CAST({row} AS bigint) * 4096 + {column}"
 
 
 class Events(NamedTuple):
-    """Many events, an array for each column that is folded."""
+    """Many events, with an array for each column that is folded."""
 
     kind: NDArray[np.int16]
     arm: NDArray[np.int64]
@@ -182,17 +181,17 @@ class Events(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many events there are (`len` is the number of columns)."""
+        """The number of events (`len` is the number of columns)."""
         return len(self.seq)
 
 
 _TYPES = {"int2": "i2", "int4": "i4", "int8": "i8", "float8": "f8"}
-#: The columns of `Events` and their checksum, as one record.
+#: A record type with the columns of `Events` and their checksum.
 RECORD = np.dtype([(name, _TYPES[COLUMNS[name]]) for name in (*Events._fields, "checksum")])
 
 
 def columns(records: NDArray[Any]) -> Events:
-    """Records with the fields of `RECORD`, as columns; kinds that are unknown here are refused."""
+    """Convert records with the fields of `RECORD` to columns; unknown kinds are refused."""
     kinds = records["kind"]
     if len(kinds) and not 1 <= kinds.min() <= kinds.max() <= max(Kind):
         at = int(((kinds < 1) | (kinds > max(Kind))).argmax())
@@ -205,15 +204,15 @@ def columns(records: NDArray[Any]) -> Events:
 
 
 def as_events(events: Sequence[Event], first: int, at: float) -> Events:
-    """Events as columns, numbered from `first`, which is what the storage did with them.
+    """Convert events to columns, numbered from `first`, as the storage numbered them.
 
     >>> as_events([Event(Kind.SUGGESTED, arm=4097, nonce=7)], first=5, at=0.5).seq
     array([5])
     """
     size = len(events)
-    # Column by column: through records it would take four times as long.
+    # Going column by column is four times as fast as through records.
     given = dict(zip(Event._fields, zip(*events, strict=True), strict=True)) if events else {}
-    given["kind"] = tuple(map(int, given.get("kind", ())))  # enums take NumPy long
+    given["kind"] = tuple(map(int, given.get("kind", ())))  # NumPy is slow with enums
     arrays: dict[str, Any] = {
         name: np.array(given.get(name, ()), RECORD[name]) for name in Events._fields
     }
@@ -222,7 +221,7 @@ def as_events(events: Sequence[Event], first: int, at: float) -> Events:
 
 
 def nonces(count: int) -> list[int]:
-    """Random numbers from 1 to 2^20 - 1, by which events are told from others of the same seq.
+    """Return random numbers from 1 to 2^20 - 1, which tell apart events with the same seq.
 
     >>> all(1 <= nonce < 2**20 for nonce in nonces(1000))
     True
@@ -236,7 +235,7 @@ def _written(number: int, digits: int) -> str:
 
 
 def new_uid() -> str:
-    """A random name for a study, which its ids begin with.
+    """Return a random uid for a study, the prefix of its ids.
 
     >>> len(new_uid())
     6
@@ -245,7 +244,7 @@ def new_uid() -> str:
 
 
 def suggestion_id(uid: str, seq: int, nonce: int) -> str:
-    """The id of a suggestion, as people see it.
+    """Return the id of a suggestion, as users see it.
 
     >>> suggestion_id("k3fzqa", 17, 1000)
     'k3fzqa-17-00z8'
@@ -254,7 +253,7 @@ def suggestion_id(uid: str, seq: int, nonce: int) -> str:
 
 
 def read_id(text: str) -> tuple[str, int, int]:
-    """The study's uid, the seq and the nonce of an id.
+    """Return the study's uid, the seq and the nonce of an id.
 
     >>> read_id("k3fzqa-17-00z8")
     ('k3fzqa', 17, 1000)
@@ -277,7 +276,7 @@ def read_id(text: str) -> tuple[str, int, int]:
 
 
 def check_text(name: str, text: Any) -> str:
-    """`text`, which every database must be able to keep and to find again.
+    """Return `text` after checking that every database can store and find it.
 
     >>> check_text("key", "a" * 1000)
     Traceback (most recent call last):
@@ -302,7 +301,7 @@ def _can_be_kept(text: str) -> bool:
 
 
 def check_texts(name: str, texts: Iterable[str | None]) -> None:
-    """The same for many, of which some may be None: a third of the time."""
+    """Do the same for many texts, some of them None, in a third of the time."""
     given = [text for text in texts if text is not None]
     if not given:
         return
@@ -314,7 +313,7 @@ def check_texts(name: str, texts: Iterable[str | None]) -> None:
 
 
 def read_data(event: Event, damaged: Callable[[str], Exception]) -> Any:
-    """What `data_text` wrote of an event's data; else what `damaged` makes of a sentence."""
+    """Parse an event's data from `data_text`; raises what `damaged` returns if it is invalid."""
     try:
         return None if event.data is None else json.loads(event.data)
     except ValueError as error:
@@ -322,7 +321,7 @@ def read_data(event: Event, damaged: Callable[[str], Exception]) -> Any:
 
 
 def data_text(data: Any) -> str | None:
-    """What a caller wants to know again of a suggestion, as JSON in ASCII.
+    """Return the caller's data for a suggestion as ASCII JSON.
 
     >>> data_text({"page": 7})
     '{"page": 7}'

@@ -1,4 +1,4 @@
-"""The rewards that a study's bets have seen: rows that are alike added up, and those too young."""
+"""The rewards behind a study's bets: grouped into rows, and those too recent for the fit."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rows = NDArray[Any]
 
-#: What rewards may be alike in: see `fold.NOTE`.
+#: The columns by which rewards are grouped: see `fold.NOTE`.
 COLUMNS = ("version", "under", "arm", "metric", "value")
-#: Rewards that are alike, and how many there were.
+#: A group of equal rewards, and their number.
 ROW = np.dtype([(name, "f8" if name == "value" else "i8") for name in (*COLUMNS, "count")])
-#: Rewards that count for the fit later: see `Evidence.matured`.
+#: Rewards that don't count for the fit yet: see `Evidence.matured`.
 UNRIPE = np.dtype([("arm", "i8"), ("x", "f8"), ("asked", "f8")])
 
 
 class Evidence:
-    """Rows of rewards (`ROW`), and the rewards whose windows are open."""
+    """Rows of rewards (`ROW`), and the rewards whose windows are still open."""
 
     def __init__(self, window: float | None) -> None:
         self.window = window
@@ -35,7 +35,7 @@ class Evidence:
         self._parts: list[Rows] = []
 
     def take(self, book: Book, design: Design) -> Rows:
-        """Move what the journal has into rows; the new ones."""
+        """Move the journal into rows, and return the new rows."""
         at = book.at[0]
         notes = book.journal[: at.noted].view(np.ndarray)
         at.noted = 0
@@ -60,14 +60,14 @@ class Evidence:
         return self._parts[0]
 
     def counts(self, metric: int = 0) -> Counts:
-        """The rows of a metric, for the design's functions; 0 is the reward."""
+        """Return the rows of a metric for the functions of `design`; metric 0 is the reward."""
         rows = self.rows()
         return as_counts(rows[rows["metric"] == metric])
 
     def matured(self, book: Book) -> tuple[Floats, Floats]:
-        """Counts and sums of rewards whose windows have closed: what the fit uses.
+        """Return counts and sums of rewards whose windows have closed: the input of the fit.
 
-        Else, where successes come before failures, they would push it up.
+        Otherwise the fit would be too high if successes are reported earlier than failures.
         """
         counts, sums = book.counts, book.sums
         if self.window is not None:
@@ -78,21 +78,21 @@ class Evidence:
         return counts, sums
 
     def renumber(self, before: Grid, after: Grid) -> None:
-        """Levels were added."""
+        """Renumber the arms after levels were added."""
         for records in (*self._parts, self.unripe):
             records["arm"] = renumbered(records["arm"], before, after)
 
     def to_arrays(self) -> dict[str, Rows]:
-        """All of it, for `load`."""
+        """Serialize the evidence for `load`."""
         return {"design_rows": self.rows(), "design_unripe": self.unripe}
 
     def load(self, arrays: Mapping[str, Rows]) -> None:
-        """What `to_arrays` kept."""
+        """Restore the evidence from `to_arrays`."""
         self._parts, self.unripe = [arrays["design_rows"]], arrays["design_unripe"]
 
 
 def renumbered(arms: Ints, of: Grid, to: Grid) -> Ints:
-    """The numbers that arms of a grid have on a larger one."""
+    """Convert the numbers of arms on a grid to their numbers on a larger grid."""
     found: Ints = np.zeros_like(arms)
     for stride, size, other in zip(of.strides, of.sizes, to.strides, strict=True):
         found += arms // stride % size * other
@@ -100,13 +100,13 @@ def renumbered(arms: Ints, of: Grid, to: Grid) -> Ints:
 
 
 def as_counts(rows: Rows) -> Counts:
-    """Rows for the design's functions."""
+    """Convert rows for the functions of `design`."""
     names = "version", "arm", "value", "count", "under"
     return Counts(*(rows[name] for name in names))
 
 
 def _added_up(rows: Rows) -> Rows:
-    """One row for those that are alike, in order."""
+    """Merge equal rows, and sort them."""
     order = np.lexsort([rows[name] for name in reversed(COLUMNS)])
     rows = rows[order]
     if not len(rows):

@@ -1,4 +1,4 @@
-"""Was the order of the levels examined? Which arm could still be better, from the counts."""
+"""Check from the counts whether an arm could contradict one order of the levels."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from numpy.typing import ArrayLike
 
 __all__ = ["Suspect", "examine"]
 
-#: The power from which on an arm was tried often enough to see whether it is as good as the leader.
+#: The power at which an arm was tried often enough to tell whether it matches the leader.
 ENOUGH = 0.9
 
 
 class Suspect(NamedTuple):
-    """An arm because of which the order isn't to be relied on."""
+    """An arm that casts doubt on the order."""
 
     #: Its levels.
     arm: tuple[int, ...]
-    #: Whether it looks better than the order allows, or was tried too rarely to tell.
+    #: True if it looks better than the order allows; False if it was tried too rarely to tell.
     speaks: bool
 
 
 def examine(won: ArrayLike, lost: ArrayLike, leader: Sequence[int]) -> Suspect | None:
-    """The arm that speaks against one order, or could, unseen; None if the order was examined.
+    """Return an arm that contradicts one order, or could; None if the order was examined.
 
     >>> examine([[300, 40], [150, 1]], [[700, 360], [850, 9]], (0, 0))
     Suspect(arm=(1, 1), speaks=False)

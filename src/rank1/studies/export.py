@@ -1,4 +1,4 @@
-"""A study's suggestions as a table, and its rewards under another policy."""
+"""Export a study's suggestions as a table, and replay its rewards with another policy."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from rank1.studies.storage import Reader, StudyRow
 __all__ = ["EXPORTED", "event_lines", "export_log", "page_lines", "replay_log"]
 
 PAGE = 10_000
-#: Events of which the export has a line: an arm that was shown, or should be.
+#: Events with a line in the export: arms that were shown or suggested.
 EXPORTED = (Kind.SUGGESTED, Kind.RECORDED)
 
 
 def lines_of(study: StudyRow, state: StudyState, log: Reader) -> Iterator[list[dict[str, Any]]]:
-    """A dict for each suggestion and each exposure, in order, by pages."""
+    """Yield pages with a dict for each suggestion and exposure, in order."""
     after = 0
     while page := log.page(study.id, after, PAGE, kinds=EXPORTED):
         after = page[-1].seq
@@ -52,7 +52,7 @@ def lines_of(study: StudyRow, state: StudyState, log: Reader) -> Iterator[list[d
 def page_lines(
     study: StudyRow, state: StudyState, log: Reader, page: list[Event]
 ) -> Iterator[dict[str, Any]]:
-    """A dict for each of these suggestions and exposures."""
+    """Yield a dict for each of these suggestions and exposures."""
     became: dict[int, dict[int, Event]] = {}
     for event in log.outcomes(study.id, [each.seq for each in page]):
         became.setdefault(event.suggestion, {})[event.kind] = event
@@ -86,7 +86,7 @@ def page_lines(
 def event_lines(
     study: StudyRow, state: StudyState, log: Reader, page: Sequence[Event]
 ) -> Iterator[dict[str, Any]]:
-    """A dict for each of these events, with what its kind says."""
+    """Yield a dict for each of these events, with the fields of its kind."""
     of = {each.suggestion for each in page if each.kind in OUTCOMES}
     asked = {each.seq: each for each in log.events(study.id, list(of))}
     for event in page:
@@ -121,7 +121,7 @@ def event_lines(
 def export_log(
     study: StudyRow, state: StudyState, log: Reader, path: str | os.PathLike[str]
 ) -> int:
-    """Write a line for each suggestion and each exposure, as JSONL or Parquet; how many."""
+    """Write a line for each suggestion and exposure, as JSONL or Parquet; return how many."""
     place = Path(path)
     if place.suffix not in (".jsonl", ".parquet"):
         raise FileError(f"{str(place)!r} must end with .jsonl or .parquet", where=str(place))
@@ -146,7 +146,7 @@ def export_log(
     }  # fmt: skip
     frames = [pl.DataFrame(schema=schema)]
     for page in pages:
-        for line in page:  # what is free in form can only be a text in a table
+        for line in page:  # a table can hold free-form data only as text
             line["data"] = None if line["data"] is None else json.dumps(line["data"])
         frames.append(pl.DataFrame(page, schema=schema))
     whole = pl.concat(frames)
@@ -158,7 +158,7 @@ def export_log(
 def _replay(
     state: Any, rng: np.random.Generator, rewards: Any, begins: Any, used: Any, result: Any
 ) -> None:
-    """Each pull takes its arm's next reward; `result` has steps, sum and the arm without one."""
+    """Give each pull its arm's next reward; `result` gets steps, sum and the exhausted arm."""
     while True:
         arm, tag = choose(state, rng)
         place = begins[arm] + used[arm]
@@ -172,9 +172,9 @@ def _replay(
 
 
 def _counted(events: Events) -> NDArray[np.bool_]:
-    """Which events are rewards: a default is one, and then what comes later isn't.
+    """Return which events count as rewards: a default does, and then a later report doesn't.
 
-    Rewards of units that were counted before, or are held out, are no evidence.
+    Rewards of held-out units, and of units that were counted before, aren't evidence.
     """
     default = (events.kind == Kind.EXPIRED) & (events.tag == Expiry.DEFAULT)
     filled = np.isin(events.suggestion, events.suggestion[default])
@@ -185,17 +185,17 @@ def _counted(events: Events) -> NDArray[np.bool_]:
 
 
 def _shown(events: Events) -> NDArray[np.int64]:
-    """The place of each event's exposure, which is its own where it is of none; seqs begin at 1."""
+    """Return the index of each event's exposure, or its own if it has none; seqs begin at 1."""
     return np.where(events.suggestion > 0, events.suggestion - 1, np.arange(events.size))
 
 
 def replay_log(
     known: StudyState, spec: Spec, events: Events, study: StudyRow, policy: Policy | str, seed: int
 ) -> Replayed:
-    """Play another policy on the rewards of a log's events, each arm's in their order.
+    """Play another policy on the rewards of a log, taking each arm's rewards in order.
 
-    A reward says nothing of which policy asked for it, so as long as means stay, these are draws
-    like any others. It ends where the log has no more rewards of an arm.
+    A reward doesn't depend on which policy asked for it, so as long as means don't change, these
+    are draws like any others. The replay ends when the log has no more rewards of an arm.
     """
     other = parse_policy(policy) if isinstance(policy, str) else policy
     _, living = known.places_of(events.arm)

@@ -1,4 +1,4 @@
-"""Is a study's grid of rank one? By playing the study again on the fitted grid."""
+"""Test whether a study's grid has rank one, by replaying the study on the fitted grid."""
 
 from __future__ import annotations
 
@@ -26,58 +26,57 @@ __all__ = ["Deviation", "Material", "StudyFit", "fit_of", "read_material"]
 
 Floats = NDArray[np.float64]
 
-#: A p-value of at most this is taken as a sign against rank one.
+#: A p-value up to this is taken as evidence against rank one.
 LEVEL = 0.05
-#: The least B with which p can be that small: 1/(1 + B) ≤ LEVEL.
+#: The smallest B for which p can be that small: 1/(1 + B) ≤ LEVEL.
 LEAST_B = round(1 / LEVEL) - 1
-#: An arm has enough pulls if they would show with this probability that it is as good as the
+#: An arm has enough pulls if they would reveal, with this probability, that it is as good as the
 #: leader.
 ENOUGH = 0.8
 
 
 class Deviation(NamedTuple):
-    """An arm beside what would fit."""
+    """An arm that deviates from the fit: its average reward, the fitted mean and the residual."""
 
     #: Its labels, in the order of the sides.
     arm: tuple[str, ...]
     rate: float
     fitted: float
-    #: The signed root of its part of the deviance.
+    #: The signed square root of its contribution to the deviance.
     residual: float
 
 
 @dataclass(frozen=True)
 class StudyFit:
-    """How a study's grid compares with the likeliest one of rank one; what `Study.fit` returns."""
+    """The fit of a study's grid to the likeliest grid of rank one; returned by `Study.fit`."""
 
-    #: The levels that live, by side.
+    #: The active levels, by side.
     sides: dict[str, list[str]]
     #: The fit itself, with factors, effects and residuals.
     model: Fit
-    #: Means of the likeliest grid of rank one, in the units of the rewards; a dimension for each
-    #: side.
+    #: Means of the likeliest grid of rank one, in units of the reward; a dimension for each side.
     means: Floats
     deviance: float
     degrees_of_freedom: int
-    #: By playing the study again on the fitted grid; None where nothing is known.
+    #: From replays of the study on the fitted grid; None if it can't be computed.
     p_value: float | None
     repetitions: int
-    #: The arm of the largest average; None where nothing is known.
+    #: The arm with the largest average; None if there are no rewards.
     leader: tuple[str, ...] | None
-    #: How likely the pulls are to show a second peak, wherever it is: the least of the powers, over
-    #: all arms, of a one-sided 5% test of the fitted mean against the leader's mean. None where
-    #: there is nothing to test.
+    #: How likely the pulls are to reveal a second peak, wherever it is: the smallest power over all
+    #: arms of a one-sided 5% test of the fitted mean against the leader's mean. None if there is
+    #: nothing to test.
     power: float | None
-    #: The arms of which this power is below 80%, the least first: they have too few pulls.
+    #: The arms whose power is below 80%, lowest first: they have too few pulls.
     hardly_tried: list[tuple[str, ...]]
-    #: By side, the factors of its levels relative to the largest.
+    #: The factors of each side's levels, relative to the largest.
     effects: dict[str, list[float]]
-    #: The arms that deviate most, the worst first.
+    #: The arms that deviate most, in descending order.
     deviating: list[Deviation]
     advice: str
 
     def __str__(self) -> str:
-        """The main facts in ten lines: of the deviations, what the advice leaves room for."""
+        """Summarize the fit in ten lines, with as many deviations as fit above the advice."""
         size = " × ".join(f"{len(names)} {side}" for side, names in self.sides.items())
         rewards = int(self.model.successes.sum() + self.model.failures.sum())
         lines = [f"Is the grid of rank one? {size}, {rewards:,} rewards"]
@@ -100,7 +99,7 @@ class StudyFit:
         return "\n".join(lines + advice)
 
     def to_dict(self) -> dict[str, Any]:
-        """The main facts as plain values, for JSON; of two sides, also as rows and columns."""
+        """Return the main results as plain values for JSON; two sides also as rows and columns."""
         found: dict[str, Any] = to_document(
             {name: value for name, value in vars(self).items() if name != "model"}
         )
@@ -120,23 +119,23 @@ class StudyFit:
 
 
 class Material(NamedTuple):
-    """What a fit needs of a study: a copy, so that nothing is computed while it is locked."""
+    """The input of a fit: a copy, so that nothing is computed while the study is locked."""
 
-    #: The levels that live, by side, and the evidence of their arms.
+    #: The active levels, by side, and the evidence of their arms.
     sides: dict[str, list[str]]
     counts: Floats
     sums: Floats
-    #: The evidence of all arms that there ever were.
+    #: The evidence of all arms, including retired ones.
     all_counts: Floats
     all_sums: Floats
-    #: The log, and what its revisions changed.
+    #: The log, and the changes of its revisions.
     events: Events
     changes: list[Change]
     now: float
 
 
 def read_material(known: StudyState, log: Reader, study: int) -> Material:
-    """All that a fit needs."""
+    """Read everything a fit needs."""
     now, events = log.now(study), log.read(study)
     counts, sums = known.evidence(now)
     revised = events.seq[events.kind == Kind.REVISED].tolist()
@@ -155,11 +154,11 @@ def read_material(known: StudyState, log: Reader, study: int) -> Material:
 def fit_of(
     material: Material, spec: Spec, B: int, seed: int, replay: Replay | None = None
 ) -> StudyFit:
-    """The fit of all evidence so far.
+    """Fit all evidence so far.
 
-    `replay` plays the study again on other means; default: the study's policy, in the log's own
-    order of asks and reports. Where arms were drawn by known shares, `fit.fixed_design(counts)`
-    does: given who was shown what, only the rewards are drawn anew.
+    `replay` replays the study on other means; default: with the study's policy, in the log's own
+    order of asks and reports. If arms were drawn by known shares, use `fit.fixed_design(counts)`:
+    it keeps the exposures, and draws only the rewards again.
     """
     from rank1.fit import fit, fixed_design, p_value, powers
     from rank1.stopping.rule import leader_of
@@ -210,13 +209,13 @@ def fit_of(
 
 
 def _replay(material: Material, spec: Spec, found: Fit, B: int) -> Replay:
-    """The study's policy, in the log's own order of asks and reports."""
+    """Return a replay of the study's policy, in the log's own order of asks and reports."""
     from rank1.fit import fit
 
     grids = grids_of(spec, material.changes)
     order = read_order(material.events, spec, grids, material.now)
     means = found.means
-    if means.shape != grids.sizes:  # what was retired has means only here
+    if means.shape != grids.sizes:  # only here do retired levels have means
         sums = np.clip(material.all_sums, 0, material.all_counts)
         means = fit(sums, material.all_counts - sums).means
     return Replayer(spec, grids, order, means, repetitions=B)

@@ -1,16 +1,17 @@
 """The state of a study as a fold over its log: plain Python that may be compiled.
 
-Nothing here draws a random number or looks at a clock. What the fold needs beside the policy's
-state is a `Book` of plain arrays.
+Nothing here draws random numbers or reads a clock. Besides the policy's state, the fold needs only
+a `Book` of plain arrays.
 
-Evidence and knowledge are counted apart. *Knowledge* is what the policy has learned: every reward
-as soon as it is known, with its weight fading where the study forgets. *Evidence* is what the
-stopping rule may look at: each reward once, at a time that doesn't depend on what it is. Where
-missing rewards are filled with a default, a success may be known at once and a failure only when
-the window closes; so there a report counts as evidence when its window closes.
+Evidence and knowledge are counted separately. *Knowledge* is what the policy has learned: every
+reward as soon as it is known, with a weight that fades if the study forgets. *Evidence* is what the
+stopping rule may use: each reward once, at a time that doesn't depend on its value. If missing
+rewards get a default, a success may be known immediately but a failure only when the window closes;
+in that case, a report counts as evidence only when its window closes.
 
-A study that draws by shares has no policy to teach, and its bets withstand delays that depend on
-the reward. There each reward is evidence at once, and a row of the journal: see `live_design`.
+A study that draws by shares has no policy to teach, and its bets stay valid even if delays depend
+on the reward. There, each reward is evidence immediately, and becomes a row of the journal: see
+`live_design`.
 """
 
 from __future__ import annotations
@@ -33,65 +34,66 @@ Floats = NDArray[np.float64]
 
 AT = record(
     "seq",  # of the last event
-    "head",  # no entry of the table before this one can become overdue or close
-    "used",  # entries of the table so far
-    "suggested",  # exposures, those that were recorded too
-    "reported",  # those of them with a reward
-    "cancelled",  # suggestions that were cancelled
-    "expired",  # suggestions that are overdue, and of which nothing else became
-    "learned",  # rewards that the policy has learned since it last forgot
-    "retired",  # 1 when the study is closed
-    "arm",  # the policy's pull that the loop has stopped at, for `forget`
+    "head",  # table entries before this one can no longer expire or close
+    "used",  # table entries so far
+    "suggested",  # exposures, including recorded ones
+    "reported",  # exposures with a reward
+    "cancelled",  # cancelled suggestions
+    "expired",  # overdue suggestions, without a later report or cancellation
+    "learned",  # rewards the policy has learned since it last forgot some
+    "retired",  # 1 if the study is closed
+    "arm",  # the policy's pull at which the loop stopped, for `forget`
     "tag",
-    "evidence",  # rewards that are evidence, without those from elsewhere, ...
-    "version",  # the current one; -1 before the first
-    "noted",  # rows of the journal so far
-    "held",  # rewards of units that are held out, ...
+    "evidence",  # rewards that are evidence, without imported ones, ...
+    "version",  # the current version; -1 before the first
+    "noted",  # journal rows so far
+    "held",  # rewards of held-out units, ...
     time=float,  # of the last event
-    gained=float,  # ... the sum of these rewards, scaled to [0, 1], and of their squares
+    gained=float,  # ... their sum, scaled to [0, 1], and the sum of their squares
     squares=float,
-    held_sum=float,  # ... and the same of them
+    held_sum=float,  # ... with the same two sums
     held_squares=float,
 )
 
 RULES = record(
     "on_expiry",
     "by_window",  # 1 if a report counts as evidence when its window closes
-    "forget_every",  # rewards after which the policy forgets a little; 0 for never
-    "design",  # 1 if levels are drawn by shares
+    "forget_every",  # the policy forgets a little after this many rewards; 0: never
+    "design",  # 1 if the study draws levels by shares
     low=float,
     high=float,
-    window=float,  # infinite where nothing becomes overdue
+    window=float,  # infinite if rewards never expire
     default=float,
 )
 
-#: What became of a suggestion that is in the table.
+#: The status of a suggestion in the table.
 GONE, PENDING, WAITING, REPORTED = range(4)
 
-#: A suggestion of which something may still become.
+#: An open suggestion: it can still be reported, cancelled, expire or become evidence.
 OPEN = record(
     "seq",
-    "arm",  # its place in the tables of a book
-    "living",  # the policy's number of it, -1 where it can't be played any more
-    "tag",  # of its event; -1 for a pull that the policy's present state knows nothing of
+    "arm",  # its index in the tables of the book
+    "living",  # the policy's number of the arm; -1 if it can no longer be played
+    "tag",  # the event's tag; -1 if the policy's current state doesn't know the pull
     "nonce",
     "status",
     asked=float,
-    value=float,  # as it was told, where it was reported and isn't evidence yet
+    value=float,  # the reported reward, until it becomes evidence
 )
 
-#: A reward that is bet on, or the value of a guardrail.
+#: A reward to bet on, or the value of a guardrail.
 NOTE = record(
-    "version",  # that its levels were drawn under
-    "under",  # the current one when it came
-    "arm",  # its place in the tables of a book
+    "version",  # the version its levels were drawn from
+    "under",  # the current version when it arrived
+    "arm",  # its index in the tables of the book
     "metric",  # 0 for the reward
     value=float,
     asked=float,
 )
 
-# What the loop stops for. The event at which it does is folded, and this remains to be done.
-# BAD is for an event that can't be, FULL for one that needs an empty journal; neither is folded.
+# Why the loop stops. It has folded the event at which it stops, and the caller must do the rest.
+# The exceptions are BAD, an impossible event, and FULL, an event that needs an empty journal: these
+# aren't folded.
 DONE, FORGET, REVISE, FADE, VERSION, BAD, FULL = range(7)
 
 _SUGGESTED, _REPORTED = int(Kind.SUGGESTED), int(Kind.REPORTED)
@@ -101,33 +103,33 @@ _HISTORY, _RETIRED = int(Kind.HISTORY), int(Kind.RETIRED)
 _DEFAULT, _WAITING = int(Expiry.DEFAULT), int(Expiry.WAITING)
 
 
-#: Rows of a journal.
+#: The capacity of a journal, in rows.
 JOURNAL = 8192
 #: The tables of a book.
 TABLES = ("counts", "sums", "known", "known_sums", "imported")
 
 
 class Book(NamedTuple):
-    """What a study knows beside the policy's state.
+    """Everything a study knows besides the policy's state.
 
-    Tables have an entry for each arm of the grid of all levels that ever were.
+    Tables have an entry for each arm on the grid of all levels, including retired ones.
     """
 
     at: Records  # see `AT`
     rules: Records  # see `RULES`
-    counts: Floats  # evidence: rewards of each arm
+    counts: Floats  # evidence: number of rewards of each arm
     sums: Floats  # their sum, scaled to [0, 1]
-    known: Floats  # knowledge: how many rewards, as far as they aren't forgotten
+    known: Floats  # knowledge: number of rewards, less what was forgotten
     known_sums: Floats
-    imported: Floats  # how many of the evidence came from elsewhere
-    table: Records  # see `OPEN`: suggestions of which something may still become, in order
+    imported: Floats  # how much of the evidence was imported
+    table: Records  # see `OPEN`: open suggestions, in order
     journal: Records  # see `NOTE`
-    #: Delays, in events, of the rewards below and above the average: number, sum and squares.
+    #: Delays, in events, of rewards below and above the average: count, sum, sum of squares.
     delays: Floats
 
 
 def new_book(arms: int, rules: Records) -> Book:
-    """Before the first event."""
+    """Return the book before the first event."""
     tables: Any = {name: np.zeros(arms) for name in TABLES}
     at, journal = np.zeros(1, AT), np.zeros(JOURNAL if rules[0].design else 0, NOTE)
     at[0].version = -1
@@ -138,7 +140,7 @@ def new_book(arms: int, rules: Records) -> Book:
 
 @jit
 def place_of(table: Records, used: int, seq: int) -> int:
-    """Where a suggestion stands in the table; -1 if it isn't there (any more)."""
+    """Return the index of a suggestion in the table; -1 if it isn't (or is no longer) there."""
     low, high = 0, used
     while low < high:
         middle = (low + high) // 2
@@ -152,7 +154,7 @@ def place_of(table: Records, used: int, seq: int) -> int:
 
 
 def place_in(book: Book, seq: int) -> int:
-    """The same, of a book; outside of compiled code."""
+    """Do the same for a book, outside compiled code."""
     at, table = book.at[0], book.table
     k = int(np.searchsorted(table["seq"][: at.used], seq))
     return k if k < at.used and table[k].seq == seq and table[k].status != GONE else -1
@@ -160,14 +162,14 @@ def place_in(book: Book, seq: int) -> int:
 
 @inlined
 def scaled(book: Book, value: float) -> float:
-    """A reward as a number in [0, 1]."""
+    """Scale a reward to [0, 1]."""
     rules = book.rules[0]
     return min(max((value - rules.low) / (rules.high - rules.low), 0.0), 1.0)
 
 
 @inlined
 def add_evidence(book: Book, arm: int, x: float) -> None:
-    """One reward that the stopping rule may look at."""
+    """Add a reward that the stopping rule may use."""
     at = book.at[0]
     book.counts[arm] += 1.0
     book.sums[arm] += x
@@ -178,7 +180,7 @@ def add_evidence(book: Book, arm: int, x: float) -> None:
 
 @inlined
 def note(book: Book, version: int, arm: int, metric: int, value: float, asked: float) -> None:
-    """A row of the journal, in which there must be room."""
+    """Add a row to the journal, which must not be full."""
     at, rules = book.at[0], book.rules[0]
     if rules.design == 1 and version >= 0:
         row = book.journal[at.noted]
@@ -189,7 +191,7 @@ def note(book: Book, version: int, arm: int, metric: int, value: float, asked: f
 
 @inlined
 def note_delay(book: Book, x: float, delay: float) -> None:
-    """How long a reward took: `best` says so if that depends on what it is."""
+    """Record the delay of a reward, so that `best` can warn if delays depend on rewards."""
     at = book.at[0]
     row = book.delays[1 if at.evidence * x > at.gained else 0]
     row[0] += 1.0
@@ -201,7 +203,7 @@ def note_delay(book: Book, x: float, delay: float) -> None:
 def credit(
     state: Any, book: Book, arm: int, living: int, tag: int, value: float, asked: float, now: bool
 ) -> None:
-    """A reward has come. `now` says whether it is evidence at once."""
+    """Process a reward that has arrived. `now` says whether it is evidence immediately."""
     at, x = book.at[0], scaled(book, value)
     if tag == HELD_OUT:
         at.held += 1
@@ -217,7 +219,7 @@ def credit(
 
 @inlined
 def learn(state: Any, book: Book, arm: int, living: int, tag: int, x: float) -> None:
-    """One reward that the policy may learn from, if it can."""
+    """Let the policy learn from a reward, if it can."""
     book.known[arm] += 1.0
     book.known_sums[arm] += x
     book.at[0].learned += 1
@@ -231,7 +233,7 @@ def learn(state: Any, book: Book, arm: int, living: int, tag: int, x: float) -> 
 
 @inlined
 def close_windows(book: Book, now: float) -> None:
-    """Reports whose windows have closed become evidence."""
+    """Turn reports whose windows have closed into evidence."""
     at, table, window = book.at[0], book.table, book.rules[0].window
     while at.head < at.used and table[at.head].status in (GONE, WAITING):
         at.head += 1
@@ -247,7 +249,7 @@ def close_windows(book: Book, now: float) -> None:
 
 
 def overdue(book: Book, now: float) -> list[int]:
-    """The suggestions whose window has closed without anything having become of them."""
+    """Return the pending suggestions whose window has closed."""
     at, window = book.at[0], float(book.rules[0].window)
     found, k = [], int(at.head)
     while k < at.used and book.table[k].asked + window <= now:
@@ -259,7 +261,7 @@ def overdue(book: Book, now: float) -> list[int]:
 
 @inlined
 def enter(book: Book, seq: int, time: float, arm: int, living: int, tag: int, nonce: int) -> None:
-    """A suggestion: there must be room in the table."""
+    """Add a suggestion to the table, which must not be full."""
     at = book.at[0]
     one = book.table[at.used]
     one.seq, one.arm, one.living, one.tag, one.nonce = seq, arm, living, tag, nonce
@@ -270,7 +272,7 @@ def enter(book: Book, seq: int, time: float, arm: int, living: int, tag: int, no
 
 @jit
 def give_back(state: Any, book: Book, k: int) -> bool:
-    """Nothing will come of entry k. False if the policy is still to be told so."""
+    """Close entry k without a reward. Returns False if the caller must still tell the policy."""
     at, one = book.at[0], book.table[k]
     one.status = GONE
     at.arm, at.tag = one.living, one.tag
@@ -282,16 +284,16 @@ def give_back(state: Any, book: Book, k: int) -> bool:
 def fold_events(
     state: Any, book: Book, events: Events, arms: Ints, living: Ints, begin: int, known: bool
 ) -> tuple[int, int]:
-    """Fold the events from `begin` on; where it stopped, and what for.
+    """Fold the events from `begin` on; return where the loop stopped, and why.
 
-    `arms` has each event's place in the tables, -1 where it has none, and `living` the policy's
-    number of its arm, -1 where it can't be played any more. With `known` the state has chosen
-    the suggestions among them, and needn't be told of them.
+    `arms` has each event's index in the tables, or -1, and `living` has the policy's number of its
+    arm, or -1 if it can no longer be played. With `known`, the state chose the suggestions among
+    these events itself, and already knows them.
     """
     at, table, rules = book.at[0], book.table, book.rules[0]
     for e in range(begin, len(arms)):
         kind, arm, tag = events.kind[e], arms[e], events.tag[e]
-        # Nothing else keeps a damaged log from being written beside the arrays.
+        # Only this check keeps a damaged log from writing outside the arrays.
         if arm < 0 or (kind == _HISTORY and tag < 1):
             return e, BAD
         if rules.design == 1 and at.noted == len(book.journal):
@@ -314,7 +316,7 @@ def fold_events(
             k = place_of(table, at.used, events.suggestion[e])
             if k < 0:
                 at.expired -= 1
-                if rules.on_expiry != _DEFAULT:  # else the default was counted in its place
+                if rules.on_expiry != _DEFAULT:  # otherwise the default was already counted
                     drawn = rules.design == 1 and events.metric[e] > 0
                     own = events.metric[e] - 1 if drawn else min(-1, tag)
                     credit(state, book, arm, living[e], own, events.value[e], 0.0, True)

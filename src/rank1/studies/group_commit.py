@@ -1,4 +1,4 @@
-"""Work of many callers in one transaction: they share its commit."""
+"""Run the work of many callers in one transaction, so that they share its commit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Job = tuple[StudyAccess, Callable[[UnitOfWork], Any]]
 
 
 class _HalfDone(Exception):  # noqa: N818
-    """One of the jobs failed half done, so that all have to be undone."""
+    """A job failed half done, so all jobs must be rolled back."""
 
 
 def transact_together(jobs: Sequence[Job]) -> list[Any]:
-    """What each job returns, or the exception it raises in its place; all is stored on return.
+    """Return each job's result, or the exception it raised; results are stored on return.
 
-    All studies are of one storage. A job that is refused before it has changed anything leaves the
-    others alone. Where one fails later, each is tried in a transaction of its own.
+    All studies must be in one storage. A job that is refused before it changes anything doesn't
+    affect the others. If a job fails later, each job is retried in its own transaction.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def transact_together(jobs: Sequence[Job]) -> list[Any]:
         except StorageError as error:
             if not error.again or error.waited or left == 0:
                 return [error] * len(jobs)
-        except Rank1Error:  # of the storage, when it was about to commit
+        except Rank1Error:  # from the storage, on commit
             return [_alone(access, work) for access, work in jobs]
     raise AssertionError
 

@@ -1,4 +1,4 @@
-"""Rewards that are known from elsewhere."""
+"""Import rewards from elsewhere."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 __all__ = ["History", "history_lines", "import_history"]
 
-#: A file, or lines of one label for each side and the reward.
+#: A file, or lines with a label for each side, then the reward.
 History = str | os.PathLike[str] | Iterable[Sequence[Any]]
 
-#: How many events are appended at once: a list of them all would take a gigabyte at a million.
+#: Events to append at once: a list of a million would take a gigabyte.
 PART = 5_000
-#: How many are compared at once with those that were imported before.
+#: Events to compare at once with those of an earlier import.
 COMPARED = 50_000
-#: Lines that an error names.
+#: The maximum number of lines that an error names.
 NAMED = 5
 
 
 class Tally(NamedTuple):
-    """How often each reward of each arm was seen, sorted by these."""
+    """How often each reward of each arm occurred, sorted by arm and reward."""
 
     arms: NDArray[np.int64]
     values: NDArray[np.float64]
@@ -47,7 +47,7 @@ class Tally(NamedTuple):
 def import_history(
     access: StudyAccess, history: History, key: str | None, columns: Mapping[str, str] | None = None
 ) -> Imported:
-    """Add rewards of arms to the log, once."""
+    """Add rewards of arms to the log, only once per key."""
     with access.turn:
         state, _ = access.catch_up()
         tally, skipped, seal = _tallied(state, history, columns)
@@ -87,12 +87,12 @@ def import_history(
 
 
 def _is_there(work: UnitOfWork, tally: Tally, key: str) -> bool:
-    """Whether this was imported under this key; ConflictError if something else was."""
+    """Return whether this was imported under this key; ConflictError if something else was."""
     log, study, size = work.log, work.study.id, len(tally.arms)
     first = log.with_key(study, key, limit=1)
     if not first:
         return False
-    # One import's events follow each other.
+    # The events of an import are contiguous.
     after = first[0].seq - 1
     for begin in range(0, size, COMPARED):
         arms, values, counts = (each[begin : begin + COMPARED] for each in tally)
@@ -112,7 +112,7 @@ def _is_there(work: UnitOfWork, tally: Tally, key: str) -> bool:
 def _tallied(
     state: StudyState, history: History, columns: Mapping[str, str] | None
 ) -> tuple[Tally, int, str]:
-    """What a history comes to, how many of its lines have no reward, and its digest."""
+    """Return the tally of a history, its number of lines without a reward, and its digest."""
     spec = state.spec
     low, high = spec.reward_range
     is_file = isinstance(history, str | os.PathLike)
@@ -124,7 +124,7 @@ def _tallied(
     arms, values, counts = array("q"), array("d"), array("q")
     skipped, wrong, seal = 0, _Wrong(), hashlib.blake2b(b"[", digest_size=16)
     for line in history_lines(history, list(spec.sides), columns):
-        if is_file and line.reward is None and line.trials is None:  # as the export has them
+        if is_file and line.reward is None and line.trials is None:  # the export has such lines
             skipped += 1
             continue
         try:
@@ -138,7 +138,7 @@ def _tallied(
         except (InputError, InputTypeError) as error:
             wrong.add(line.number, error.within(f"line {line.number} of {name}"))
             continue
-        # As a list of tuples, whose digest earlier versions took, too.
+        # Older releases computed the digest from the same list of tuples.
         more = () if (line.count, line.trials) == (1, None) else (line.count, line.trials)
         seal.update(f"{', ' * bool(arms)}{(*line.labels, line.reward, *more)!r}".encode())
         for value, count in parts:
@@ -151,7 +151,7 @@ def _tallied(
 
 
 class _Wrong:
-    """Lines that can't be used: the first few of them, and how many there are."""
+    """Invalid lines: the first few of them, and how many there are."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -163,7 +163,7 @@ class _Wrong:
             self.first.append((number, error))
 
     def check(self) -> None:
-        """Raise the first error, which also names the other lines."""
+        """Raise the first error, if any; it also names the other lines."""
         if not self.count:
             return
         (_, error), *others = self.first
@@ -177,11 +177,11 @@ class _Wrong:
 
 
 def _arm_of(line: Line, places: Sequence[tuple[str, dict[Any, int]]]) -> int:
-    """The log's number of a line's arm."""
+    """Return the log's number of a line's arm."""
     arm = 0
     for (side, known), label in zip(places, line.labels, strict=True):
         place = known.get(label)
-        if place is None and isinstance(label, str):  # from a sheet, where "=1" is "'=1"
+        if place is None and isinstance(label, str):  # from a spreadsheet, where "=1" is "'=1"
             place = known.get(label.removeprefix("'"))
         if place is None:
             raise InputError(side, label, "one of the study's")
@@ -190,14 +190,14 @@ def _arm_of(line: Line, places: Sequence[tuple[str, dict[Any, int]]]) -> int:
 
 
 def _whole(name: str, given: Any, most: int = 2**53) -> int:
-    """How many of something, which files may have as 3.0."""
+    """Return a count as an integer; files may contain 3.0."""
     if not checks._is_real(given) or not 0 <= given <= most or given != int(given):
         raise InputError(name, given, f"a whole number from 0 to {most:,}")
     return int(given)
 
 
 def _summed(arms: array[int], values: array[float], counts: array[int]) -> Tally:
-    """The same rewards of the same arms together."""
+    """Add up equal rewards of the same arm."""
     arm, count = np.array(arms, np.int64), np.array(counts, np.int64)
     value = np.array(values, np.float64) + 0.0  # no -0.0
     order = np.lexsort((value, arm))
@@ -211,7 +211,7 @@ def _summed(arms: array[int], values: array[float], counts: array[int]) -> Tally
 def history_lines(
     history: History, sides: Sequence[str], columns: Mapping[str, str] | None = None
 ) -> Iterator[Line]:
-    """The lines of a history."""
+    """Yield the lines of a history."""
     if isinstance(history, str | os.PathLike):
         yield from file_lines(Path(history), sides, columns)
         return

@@ -1,4 +1,4 @@
-"""Files of rewards that are known from elsewhere, line by line: they may be larger than memory."""
+"""Read files of rewards line by line, because they may be larger than memory."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rank1.errors import FileError, InputError
 
 __all__ = ["Line", "file_lines"]
 
-#: Encodings that are tried, in this order; the last has a character for each byte.
+#: Encodings to try, in this order; the last one accepts every byte.
 ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
 SEPARATORS = ",;\t"
-#: Rows of a Parquet file that are read at once.
+#: Rows of a Parquet file to read at once.
 PART = 50_000
-#: What a line can say beside its levels.
+#: The columns that a line can have besides its levels.
 MEASURES = ("reward", "count", "successes", "trials")
 
 
 class Line(NamedTuple):
-    """One line: where it is, the labels of its levels, and what it says of them."""
+    """One line: its number, the labels of its levels, and its measures."""
 
     number: int
     labels: Sequence[Any]
-    #: A reward, None where none has come; or how often it was the largest and the lowest.
+    #: A reward, or None if there is none; or the numbers of highest and lowest rewards.
     reward: Any
     count: Any = 1
     trials: Any = None
@@ -35,17 +35,16 @@ class Line(NamedTuple):
 def file_lines(
     path: Path, sides: Sequence[str], columns: Mapping[str, str] | None = None
 ) -> Iterator[Line]:
-    """The lines of a CSV, JSONL or Parquet file.
+    """Yield the lines of a CSV, JSONL or Parquet file.
 
     Parameters
     ----------
     path
-        The file. What stands between the columns of a CSV file, and its encoding (UTF-8 or
-        Latin-1), is found out.
+        The file. The separator of a CSV file and its encoding (UTF-8 or Latin-1) are detected.
     sides
         The names of the sides.
     columns
-        The file's own names of columns, where they aren't those of the sides, "reward", "count",
+        The file's own column names, if they aren't the names of the sides, "reward", "count",
         "successes" and "trials".
     """
     own = {name: name for name in (*sides, *MEASURES)} | dict(columns or {})
@@ -66,12 +65,12 @@ def file_lines(
         raise FileError(f"{str(path)!r} can't be read: {reason}", where=str(path)) from None
 
 
-#: The file's own names of columns, by the names of sides or measures.
+#: The file's own column names, by side or measure.
 Names = Mapping[str, str]
 
 
 def _check_columns(path: Path, levels: Names, measures: Names, present: Sequence[str]) -> None:
-    """Refuse a file without the columns that it must have."""
+    """Refuse a file without the required columns."""
     there = {name for name, own in measures.items() if own in present}
     has_measure = "reward" in there or there >= {"successes", "trials"}
     if has_measure and set(levels.values()) <= set(present):
@@ -131,13 +130,13 @@ def _encoding(path: Path) -> str:
 
 
 def _known(line: str, separator: str, names: set[str]) -> tuple[int, int]:
-    """How many columns of a header are known, and how many it has."""
+    """Return how many columns of a header are known, and how many there are."""
     header = [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
     return len(names.intersection(header)), len(header)
 
 
 def _number(text: str, separator: str = ",") -> Any:
-    """A number where a file has one; None where it has nothing; else its text, for the message.
+    """Convert text to a number; None if it is empty; invalid text is returned for the message.
 
     >>> _number("1"), _number("true"), _number(""), _number("0,5", ";"), _number("one")
     (1.0, 1.0, None, 0.5, 'one')
@@ -203,7 +202,7 @@ def _parquet_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]
 
 
 def _line(number: int, labels: Sequence[Any], values: Mapping[str, Any]) -> Line:
-    """A line of values by the names of measures, of which some may be None."""
+    """Return a line from its values by measure, some of which may be None."""
     read = {name: _number(each) if isinstance(each, str) else each for name, each in values.items()}
     reward, count, trials = read.get("reward"), read.get("count"), None
     if reward is None and read.get("trials") is not None:

@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that is retried has the same one."""
+"""Idempotency keys: a retry of a request has the same key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["key_used", "under_key"]
 
 
 def under_key(work: UnitOfWork, key: str | None, kind: Kind) -> list[Event]:
-    """What a request with this key has stored; ConflictError if it was one of another kind."""
+    """Return the events stored under a key; raises ConflictError if they are of another kind."""
     if key is None:
         return []
     check_text("key", key)
@@ -21,7 +21,7 @@ def under_key(work: UnitOfWork, key: str | None, kind: Kind) -> list[Event]:
 
 
 def key_used(key: str | None) -> ConflictError:
-    """The error for a key that another request has had."""
+    """Return the error for a key that another request has already used."""
     return ConflictError(
         f"key {shown(key)} was used for something else", "take a new key for another request",
         key=key,

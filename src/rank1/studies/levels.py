@@ -1,4 +1,4 @@
-"""The levels of a study's sides: their names, which of them live, and the numbers of arms."""
+"""The levels of a study's sides: their names, which are active, and how arms are numbered."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Ints = NDArray[np.int64]
 
 
 class Change(NamedTuple):
-    """Levels that come and go, by side."""
+    """Levels to add and to retire, by side."""
 
     added: dict[str, tuple[str, ...]]
     retired: dict[str, tuple[str, ...]]
 
     @classmethod
     def read(cls, text: str | None) -> Change:
-        """From an event's JSON; before sides had names, it spoke of rows and columns."""
+        """Read a change from an event's JSON; old events have rows and columns instead of sides."""
         fields = json.loads(text or "{}")
 
         def levels(what: str) -> dict[str, tuple[str, ...]]:
@@ -40,34 +40,34 @@ class Change(NamedTuple):
         return cls(levels("add"), levels("retire"))
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the change as plain values."""
         return {"add": self.added, "retire": self.retired}
 
 
 class Levels:
-    """Names of levels, and numbers of arms.
+    """The names of levels and the numbers of arms.
 
     An arm has three numbers: in the log, on the study's room (`Spec.room`); in tables, on the grid
-    of all levels that ever were; in a policy's state, on that of those that live.
+    of all levels, including retired ones; and in a policy's state, on the grid of active levels.
     """
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.revision = 0
-        #: All levels that ever were, by side.
+        #: All levels, including retired ones, by side.
         self.labels = {side: list(labels) for side, labels in spec.sides.items()}
-        #: Numbers of the levels that live, in the order in which the policy has them.
+        #: The numbers of the active levels, in the policy's order.
         self.living = {side: list(range(len(names))) for side, names in self.labels.items()}
         self._number()
 
     def _number(self) -> None:
-        """Prepare the numbering, for the levels there are."""
+        """Prepare the numbering for the current levels."""
         self.room = Grid(self.spec.room)
         self.grid = Grid([len(names) for names in self.labels.values()])
         self.shape = tuple(len(numbers) for numbers in self.living.values())
         self._strides = Grid(self.shape).strides
-        #: By side: what each level adds to the policy's number of an arm; very negative if it
-        #: doesn't live.
+        #: By side: what each level adds to the policy's number of an arm; a large negative number
+        #: if the level isn't active.
         self._places = []
         for numbers, size, stride in zip(
             self.living.values(), self.grid.sizes, self._strides, strict=True
@@ -77,16 +77,16 @@ class Levels:
             self._places.append(places)
 
     def levels_of(self, arm: int) -> tuple[int, ...]:
-        """The levels of an arm of the log."""
+        """Return the levels of an arm of the log."""
         return self.room.levels(arm)
 
     def named(self, arm: int) -> dict[str, str]:
-        """The labels of an arm of the log, by side."""
+        """Return the labels of an arm of the log, by side."""
         sides = zip(self.labels.items(), self.room.levels(arm), strict=True)
         return {side: labels[level] for (side, labels), level in sides}
 
     def document(self, arm: int) -> dict[str, Any]:
-        """The labels of an arm of the log, as exports have them: of two sides also as a pair."""
+        """Return an arm's labels in the format of exports; with two sides, also as a pair."""
         levels = self.named(arm)
         if len(levels) != 2:
             return {"levels": levels}
@@ -94,12 +94,12 @@ class Levels:
         return {"row": row, "column": column, "levels": levels}
 
     def places_of(self, arms: ArrayLike) -> tuple[Ints, Ints]:
-        """Of arms of the log: their places in the tables, and the policy's numbers of them.
+        """Convert arms of the log to their indices in the tables and their numbers in the policy.
 
-        -1 for what isn't on the grid or doesn't live.
+        Arms that aren't on the grid, or aren't active, get -1.
         """
         given: Ints = np.asarray(arms, np.int64)
-        if given.size == 1:  # as numbers: arrays of one would take eight times as long
+        if given.size == 1:  # as scalars, which is eight times as fast as arrays
             table, one = self._place_of(given.item())
             return np.full(given.shape, table), np.full(given.shape, one)
         tables, living = np.zeros_like(given), np.zeros_like(given)
@@ -129,7 +129,7 @@ class Levels:
         return table, max(living, -1)
 
     def arms_of(self, living: Iterable[int]) -> list[int]:
-        """The log's numbers of the policy's arms."""
+        """Convert the policy's arms to the log's numbers."""
         sides = list(zip(self.living.values(), self._strides, self.room.strides, strict=True))
         found = []
         for arm in living:
@@ -141,11 +141,11 @@ class Levels:
         return found
 
     def in_log(self, place: int) -> int:
-        """The log's number of the arm at a place in the tables."""
+        """Return the log's number of the arm at an index in the tables."""
         return self.room.arm(self.grid.levels(place))
 
     def arm_of(self, levels: Mapping[str, str] | Sequence[str]) -> int:
-        """The log's number of an arm that is given by its labels."""
+        """Return the log's number of the arm with these labels."""
         if isinstance(levels, Mapping):
             levels = [levels[side] for side in self.labels]
         numbers = [
@@ -154,18 +154,18 @@ class Levels:
         return self.room.arm(numbers)
 
     def living_labels(self, side: str) -> list[str]:
-        """The levels of a side that live."""
+        """Return the active levels of a side."""
         return [self.labels[side][number] for number in self.living[side]]
 
     def of_living(self, table: NDArray[Any]) -> NDArray[Any]:
-        """A table of the book for the levels that live, with a dimension for each side."""
+        """Restrict a table of the book to active levels, with a dimension for each side."""
         whole = table.reshape(self.grid.sizes)
         return np.ascontiguousarray(whole[np.ix_(*self.living.values())])
 
     # Revisions
 
     def check_change(self, change: Change) -> None:
-        """Refuse a revision that can't be, before it is in the log."""
+        """Refuse an invalid revision before it is logged."""
         for room, (side, names) in zip(self.room.sizes, self.labels.items(), strict=True):
             living = set(self.living_labels(side))
             added, retired = change.added.get(side, ()), change.retired.get(side, ())
@@ -207,7 +207,7 @@ class Levels:
         check_floor(spec.floor, {s: n for s, n in named.items() if s not in spec.given})
 
     def change(self, change: Change) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Add and retire levels: those added and those retired, as numbers of side and level."""
+        """Add and retire levels; return the added and the retired ones as (side, level) numbers."""
         added, retired = [], []
         for place, (side, names) in enumerate(self.labels.items()):
             living = self.living[side]

@@ -1,7 +1,7 @@
-"""The design of a study, as its log says: versions, the evidence under each, and what bets won.
+"""The design of a study, from its log: versions, the evidence for each, and the bets' wealth.
 
-The fold's loop only notes rewards in a journal. Here they are grouped and bet on, when a version
-begins or somebody looks. Levels are all that ever were, as in the tables of a book.
+The fold only adds rewards to a journal. This module groups them and bets on them, when a version
+begins or the results are requested. Levels include retired ones, as in the tables of a book.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class _Nothing(NamedTuple):
 
 
 class DrawnState(_Nothing, Simple):
-    """The state of a policy's place in studies that draw by shares: nothing is learned there."""
+    """A stand-in for the policy's state in studies that draw by shares; it learns nothing."""
 
     def update(self, arm: int, tag: int, reward: float) -> None:
-        """Nothing is learned."""
+        """Do nothing: there is nothing to learn."""
 
     def load(self, arm: int, count: int, total: float) -> None:
-        """Nothing is learned."""
+        """Do nothing: there is nothing to learn."""
 
 
 class Gone(NamedTuple):
-    """When a level went, and why."""
+    """When a level was dropped or retired, and why."""
 
     seq: int
     at: float
@@ -56,7 +56,7 @@ class Gone(NamedTuple):
 
 
 class LiveDesign:
-    """Versions, rows of evidence and wealth, as of the last event that was folded."""
+    """Versions, rows of evidence and wealth, up to the last folded event."""
 
     def __init__(self, spec: Spec, sizes: Sequence[int]) -> None:
         self.spec = spec
@@ -68,16 +68,16 @@ class LiveDesign:
         )  # fmt: skip
         self.versions: dict[int, Version] = {}
         self.wealth = design.start(self.design)
-        #: Which levels live now, by side.
+        #: Which levels are active now, by side.
         self.living = [np.ones(size, np.bool_) for size in sizes]
         self.gone: dict[tuple[int, int], Gone] = {}
-        #: Evidence when the current version began.
+        #: The amount of evidence when the current version began.
         self.began = 0
-        #: Whether levels have come or gone since.
+        #: Whether levels were added or removed since then.
         self.stale = True
         #: Bets against arms: see `AnyGrid`.
         self.arms: Any = None
-        #: The version from which on bets against arms count: the first after a level was retired.
+        #: The first version whose bets against arms count: the first after a level was retired.
         self.since = 0
         self._strides = Grid(spec.room).strides
         self._drawn: tuple[int, list[tuple[Floats, Floats, int]]] | None = None
@@ -85,12 +85,12 @@ class LiveDesign:
 
     @property
     def number(self) -> int:
-        """The current version's; -1 before the first."""
+        """The number of the current version; -1 before the first."""
         return max(self.versions, default=-1)
 
     @property
     def current(self) -> Version:
-        """The current version, with the levels that live now."""
+        """The current version, with the levels that are active now."""
         living = tuple(each.copy() for each in self.living)
         version = self.versions.get(self.number) or design.first_version(self.design)
         return dataclasses.replace(version, living=living)
@@ -98,7 +98,7 @@ class LiveDesign:
     # Folding
 
     def settle(self, book: Book) -> None:
-        """Group what the journal has, bet on it, and empty the journal."""
+        """Group the rewards in the journal, bet on them, and empty the journal."""
         if book.at[0].noted:
             self._bet(self.evidence.take(book, self.design))
 
@@ -115,7 +115,7 @@ class LiveDesign:
             ) from None
 
     def install(self, number: int, text: str | None, seq: int, time: float, evidence: int) -> None:
-        """Begin the version that an event says."""
+        """Begin the version that an event describes."""
         try:
             fields = json.loads(text or "")
             shares, fit, living = (
@@ -145,7 +145,7 @@ class LiveDesign:
         seq: int,
         time: float,
     ) -> None:
-        """Levels have come and gone: (side, level), on a grid that has grown at its ends."""
+        """Add and retire levels, as (side, level), on a grid that has grown at its ends."""
         if after.sizes != before.sizes:
             self.wealth = design.padded_wealth(self.design, self.wealth, after.sizes)
             self.versions = {
@@ -165,14 +165,14 @@ class LiveDesign:
             self.since = self.number + 1
 
     def without(self, harmed: Mapping[tuple[int, int], str]) -> LiveDesign:
-        """The same design as it will be when these levels are dropped, as (side, level)."""
+        """Return a copy of the design with these levels dropped, as (side, level)."""
         after = copy.copy(self)
         after.living, after.gone = [each.copy() for each in self.living], dict(self.gone)
         after._drop(harmed, 0, 0.0)
         return after
 
     def _drop(self, why: Mapping[tuple[int, int], str], seq: int, time: float) -> None:
-        """Drop levels for another reason than that they are refuted."""
+        """Drop levels for a reason other than being refuted."""
         for (side, level), reason in why.items():
             self.living[side][level] = False
             self.gone[side, level] = Gone(seq, time, reason)
@@ -181,23 +181,23 @@ class LiveDesign:
             self._restart(side)
 
     def _restart(self, side: int) -> None:
-        """Start one side's bets anew, because a level that had led it was dropped."""
+        """Restart one side's bets, because a level that had led it was dropped."""
         version, self.wealth = design.restarted(self.kept_design(), self.current, self.wealth, side)
         self.living[side] = version.living[side].copy()
         self.gone = {
             k: gone for k, gone in self.gone.items() if k[0] != side or gone.why != "refuted"
         }
 
-    # What it says
+    # Results
 
     def over_given(self, table: Floats) -> Floats:
-        """A table of the book summed over given sides, with a dimension for each of the others."""
+        """Sum a table of the book over given sides, keeping a dimension for each other side."""
         return table.reshape(self.design.sizes).sum(self.given)
 
     def suspect(self, book: Book, leader: Sequence[int]) -> Suspect | None:
-        """The arm because of which the order isn't to be relied on, by levels of chosen sides.
+        """Return the arm that casts doubt on one order, as levels of chosen sides, or None.
 
-        Only levels that are refuted are looked at: the others are drawn anyway.
+        Only refuted levels are examined, because the others are drawn anyway.
         """
         counts, sums = (self.over_given(each) for each in self.evidence.matured(book))
         looked, living = [], self.verdict().living
@@ -218,11 +218,11 @@ class LiveDesign:
         return Suspect(tuple(levels), found.speaks)
 
     def chosen_levels(self, arm: int) -> tuple[int, ...]:
-        """The levels of an arm of the grid of the sides that are chosen."""
+        """Return the levels of an arm on the grid of the chosen sides."""
         return Grid([self.design.sizes[side] for side in self.design.chosen]).levels(arm)
 
     def control(self) -> tuple[int, ...] | None:
-        """The control's levels, -1 for given sides; None without a control."""
+        """Return the control's levels, with -1 for given sides; None without a control."""
         control = self.spec.control
         if control is None:
             return None
@@ -232,18 +232,18 @@ class LiveDesign:
         )
 
     def allowed(self, side: int) -> Bools:
-        """Which levels of a side may be shown: those that aren't retired and do no harm."""
+        """Return which levels of a side may be shown: not retired, and not dropped for harm."""
         found = np.ones(self.design.sizes[side], np.bool_)
         found[[k for (d, k), gone in self.gone.items() if d == side and gone.why != "refuted"]] = 0
         return found
 
     def kept_design(self) -> Design:
-        """The design in which levels that may not be shown are retired."""
+        """Return the design with the levels that may not be shown marked as retired."""
         barred = [(d, k) for (d, k), gone in self.gone.items() if gone.why != "refuted"]
         return self.design.changed(retired=[k for k in barred if k[0] not in self.given])
 
     def chosen_arms(self, arms: Ints) -> Ints:
-        """The numbers of arms on the grid of the sides that are chosen."""
+        """Return the numbers of arms on the grid of the chosen sides."""
         found: Ints = np.zeros_like(arms)
         for side in self.design.chosen:
             at = self.design.sides[side]
@@ -251,17 +251,17 @@ class LiveDesign:
         return found
 
     def scaled(self, rows: NDArray[Any]) -> Floats:
-        """The rewards of rows as numbers in [0, 1]."""
+        """Scale the rewards of rows to [0, 1]."""
         return self.design.scaled(rows["value"])
 
     def verdict(self) -> Verdict:
-        """What may be said now, assuming one order; once the journal is settled."""
+        """Return the current verdict, assuming one order; the journal must be settled."""
         return design.verdict(self.design, self.current, self.wealth)
 
     def draw(self, rng: np.random.Generator, count: int, arm: int) -> tuple[Ints, Floats]:
-        """Draw levels of the chosen sides: numbers in the log, and propensities.
+        """Draw levels of the chosen sides; return arms as the log numbers them, and propensities.
 
-        `arm` is the number of an arm with the levels of the given sides, and else the first ones.
+        `arm` is the number of an arm with the given sides' levels, and level 0 on the others.
         """
         if self._drawn is None or self._drawn[0] != self.number:
             self._drawn = (
@@ -279,14 +279,14 @@ class LiveDesign:
         return arms, propensities
 
     def propensity(self, levels: Sequence[int]) -> float:
-        """The probability with which these levels of all sides are drawn."""
+        """Return the probability of drawing these levels of all sides."""
         shares = self.versions[self.number].shares
         return math.prod(float(shares[side][levels[side]]) for side in self.design.chosen)
 
     # Snapshots
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it, for `from_arrays`."""
+        """Serialize the design for `from_arrays`."""
         versions = [self.versions[number] for number in sorted(self.versions)]
         header = {
             "numbers": sorted(self.versions), "began": self.began, "stale": self.stale,
@@ -309,7 +309,7 @@ class LiveDesign:
     def from_arrays(
         cls, spec: Spec, sizes: Sequence[int], arrays: Mapping[str, NDArray[Any]]
     ) -> LiveDesign:
-        """What `to_arrays` kept."""
+        """Restore a design from `to_arrays`."""
         made, header = cls(spec, sizes), json.loads(str(arrays["design"]))
         split = made.design.split
         for k, number in enumerate(header["numbers"]):
@@ -326,7 +326,7 @@ class LiveDesign:
         return made
 
     def compared(self, book: Book) -> dict[str, NDArray[Any]]:
-        """What two folds of one log agree in, whenever they were looked at."""
+        """Return what must agree between two folds of a log, whenever results were requested."""
         self.evidence.matured(book)
         arrays = self.to_arrays()
         arrays["design_unripe"] = np.sort(arrays["design_unripe"])
@@ -335,7 +335,7 @@ class LiveDesign:
 
 
 def _ups(shares: Floats) -> tuple[Floats, Floats]:
-    """Shares added up, and the shares. They are 1 from the last one on, so none other is drawn."""
+    """Return cumulative shares, exactly 1 from the last positive share on, and the shares."""
     up_to = np.cumsum(shares)
     up_to[np.flatnonzero(shares)[-1] :] = 1.0
     return up_to, shares

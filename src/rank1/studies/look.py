@@ -1,4 +1,4 @@
-"""What the bets of a study that draws by shares say now: verdicts, lifts, levels and arms."""
+"""The current results of a study that draws by shares: verdicts, lifts, levels and arms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 class Look:
-    """A study's design, as of now. Levels are all that ever were."""
+    """The current results of a study's design. Levels include retired ones."""
 
     def __init__(self, state: StudyState) -> None:
         self.state, self.spec, self.live = state, state.spec, state.settled()
@@ -32,7 +32,8 @@ class Look:
         self.leader = state.levels_of(state.leading())
         self.names = list(state.labels.values())
         self.chosen = self.live.design.chosen
-        #: Whether more than one side has a choice, so that an order is assumed; whether none has.
+        #: An order is assumed if more than one side has a choice; without a choice, an arm is
+        #: alone.
         choices = sum(len(state.living[s]) > 1 for s in self._chosen_names())
         self.ordered, self.alone = choices > 1, choices == 0
         stop = self.said.stop or self.alone
@@ -43,7 +44,7 @@ class Look:
         return [side for side in self.state.labels if side not in self.spec.given]
 
     def called(self, levels: Sequence[int]) -> tuple[str, ...]:
-        """The labels of an arm's chosen sides; levels of chosen sides, or of all."""
+        """Return the labels of an arm's chosen sides, from levels of chosen sides or of all."""
         if len(levels) != len(self.chosen):
             levels = [levels[side] for side in self.chosen]
         return tuple(self.names[side][k] for side, k in zip(self.chosen, levels, strict=True))
@@ -78,7 +79,7 @@ class Look:
         return f"go on: {rival}: {odds_of(log_e, live.design.threshold)}{aside}"
 
     def _arms(self) -> dict[str, Any]:
-        """The verdict without assuming anything of the grid."""
+        """Return the verdict without assumptions about the grid."""
         live, arms = self.live, math.prod(self.live.design.sizes[side] for side in self.chosen)
         self._any_out: NDArray[np.bool_] | None = None
         if not self.ordered:
@@ -102,7 +103,7 @@ class Look:
         return {"stop": False, "reason": f"go on: {weakest} may still be better than {best}"}
 
     def finding(self, reported: bool) -> Finding:
-        """What is known of the leader."""
+        """Return what is known about the leader."""
         return Finding(
             leader=self.called(self.leader) if reported else None,
             lift=None if self.alone else self._lift(),
@@ -122,7 +123,7 @@ class Look:
         return Doubt(self.called(found.arm), mean, best, tried, found.speaks)
 
     def _mean(self, levels: Sequence[int]) -> tuple[int, float]:
-        """The rewards of an arm of chosen sides, and their mean; levels of these, or of all."""
+        """Return the count and mean of an arm's rewards, from levels of chosen sides or of all."""
         if len(levels) != len(self.chosen):
             levels = [levels[side] for side in self.chosen]
         count, total = (
@@ -134,7 +135,7 @@ class Look:
     # Lifts
 
     def _compared(self, over: tuple[int, ...] | None) -> dict[str, Any]:
-        """What `lifts` and `arm_lift` are told."""
+        """Return the arguments of `lifts` and `arm_lift`."""
         live = self.live
         return {
             "design": live.kept_design(),
@@ -159,7 +160,7 @@ class Look:
         )  # fmt: skip
 
     def _second(self) -> list[int]:
-        """The leader with a level changed, where nothing is known yet."""
+        """Return the leader with one level changed, while nothing is known yet."""
         levels = list(self.leader)
         for side in self.chosen:
             for k in np.flatnonzero(self.live.living[side]):
@@ -169,20 +170,20 @@ class Look:
         return levels
 
     def _lifts(self, over: tuple[int, ...] | None) -> list[Floats]:
-        """For each side and level: estimate, lower and upper end of its lift."""
+        """Return estimate, lower and upper end of the lift, for each side and level."""
         version, found = self.live.current, []
         ends = design.lifts(**self._compared(over)) if version.bets else None
         for side, fit in enumerate(version.fit):
             table = np.tile([math.nan, -1.0, math.inf], (len(fit), 1))
             base = version.leaders[side] if over is None else over[side]
             if ends is not None and base >= 0:
-                # The fit knows all rewards; the interval only those that were bet on.
+                # The fit uses all rewards; the interval uses only those that were bet on.
                 table[:, 0], table[:, 1:] = np.clip(fit / fit[base] - 1, *ends[side].T), ends[side]
             found.append(table)
         return found
 
     def effects(self) -> dict[str, Floats]:
-        """For each level that isn't retired, its factor relative to the leader's."""
+        """Return each unretired level's factor relative to the leader's."""
         self._over_leader = self._lifts(None)
         return {
             side: 1 + table[self.state.living[side]]
@@ -190,7 +191,7 @@ class Look:
         }
 
     def levels(self) -> dict[str, list[dict[str, Any]]]:
-        """What is known of each level, over the control's or the leader's."""
+        """Return the results for each level, relative to the control or the leader."""
         base, live = self.live.control(), self.live
         tables = self._over_leader if base is None else self._lifts(base)
         shares = live.current.shares
@@ -216,14 +217,14 @@ class Look:
     # Arms
 
     def out(self) -> NDArray[np.bool_]:
-        """Which arms of unretired levels have a level that has gone."""
+        """Return which arms of unretired levels contain a dropped level."""
         found = np.zeros((), np.bool_)
         for side, living in zip(self.state.living, self.said.living, strict=True):
             found = np.logical_or.outer(found, ~living[self.state.living[side]])
         return found
 
     def arms_out(self) -> NDArray[np.bool_]:
-        """Which arms can't be best, without assuming anything of the grid."""
+        """Return which arms can't be the best, without assumptions about the grid."""
         if not self.ordered:
             return self.out()
         if self._any_out is None:
@@ -235,7 +236,7 @@ class Look:
         return np.broadcast_to(whole, sizes)[np.ix_(*self.state.living.values())].copy()
 
     def warnings(self) -> list[str]:
-        """What may be misread: rewards that are shown, and aren't evidence."""
+        """Return warnings about rewards that are shown but aren't evidence."""
         imported = int(self.state.book.imported.sum())
         if not imported:
             return []
@@ -245,7 +246,7 @@ class Look:
         ]
 
     def assumed(self) -> list[str]:
-        """What the verdict rests on."""
+        """Return the assumptions of the verdict."""
         found = [f"One order: {ORDER}."] if self.ordered or self.spec.given else []
         found.append("How long a reward takes doesn't depend on the level that was shown.")
         if self.spec.repeat == "each":

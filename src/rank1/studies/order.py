@@ -1,9 +1,9 @@
-"""A study's own order of asks and reports, and how to play it again on other means.
+"""A study's own order of asks and reports, and how to replay it on other means.
 
 A policy's counts depend on when it learned what: a batch of 500 asks is chosen by what was known
-before it. So the replay goes through the log's own events: as many asks before each report, each
-report for the suggestion at the same place, with history, expiries, cancellations, revisions and
-forgetting where they were. Only arms and rewards are drawn anew.
+before it. So the replay follows the log's own events: the same number of asks before each report,
+each report for the suggestion at the same position, and history, expiries, cancellations, revisions
+and forgetting at the same points. Only arms and rewards are drawn again.
 """
 
 from __future__ import annotations
@@ -27,44 +27,45 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-#: Steps of an order. LEARN is for rewards that were told and for defaults in their place, DROP for
-#: pulls of which nothing will come.
+#: Steps of an order. LEARN is for reported rewards and for defaults in their place, DROP for pulls
+#: that will get no reward.
 ASK, LEARN, DROP, HISTORY, REVISE = range(5)
-# What the loop stops for; the step at which it does is done, but for this.
+# Why the loop stops; the caller must do the rest of the step at which it stops.
 DONE, FORGET, ANEW = range(3)
 
 AT = record(
-    "learned",  # rewards that the policy has learned since it last forgot
+    "learned",  # rewards the policy has learned since it last forgot some
     "asked",  # suggestions so far
-    "first",  # of the suggestions that the policy's present state has chosen
+    "first",  # the first suggestion that the policy's current state chose
 )
 
 
 class Order(NamedTuple):
-    """What happened in a study, in its order, without arms and rewards."""
+    """What happened in a study, in order, without arms and rewards."""
 
     steps: NDArray[np.int8]
     #: The number of the step's suggestion, or of its line of history.
     which: Ints
-    #: For each suggestion, an earlier one whose arm it repeats; -1 where the policy chose. The log
-    #: is read without units, so with repeat="each" it is the last one of the same arm, which may be
-    #: another unit's: the replay then shows as many repeats of each arm, by other units.
+    #: For each suggestion, the earlier one whose arm it repeats; -1 if the policy chose the arm.
+    #: The log is read without units, so with repeat="each" this is the last one of the same arm,
+    #: which may belong to another unit: the replay then has as many repeats of each arm, but for
+    #: other units.
     repeats: Ints
     #: For each suggestion, whether its reward is evidence by now.
     counted: Bools
-    #: For each line of history, its arm on the grid of all levels, and how many rewards.
+    #: For each line of history, its arm on the grid of all levels, and its number of rewards.
     arms: Ints
     times: Ints
 
 
 class Run(NamedTuple):
-    """One repetition, as far as it is played."""
+    """One replay, as far as it has been played."""
 
     at: Records  # see `AT`
-    #: For each suggestion its arm on the grid of all levels, and its tag, -1 if it has none.
+    #: For each suggestion, its arm on the grid of all levels, and its tag, or -1 without one.
     arms: Ints
     tags: Ints
-    #: For each arm: rewards that the policy knows, and their sum; those that are evidence.
+    #: For each arm: number and sum of the rewards that the policy knows, and of the evidence.
     known: Floats
     known_sums: Floats
     trials: Floats
@@ -74,25 +75,25 @@ class Run(NamedTuple):
 
 
 class Grids(NamedTuple):
-    """The grids of a study: its levels that live, from the start and after each revision."""
+    """The grids of a study: its active levels, initially and after each revision."""
 
-    #: Numbers of levels that there ever were, by side.
+    #: The number of levels of each side, including retired ones.
     sizes: tuple[int, ...]
-    #: For each revision, and each side, the numbers of the levels that live.
+    #: For each revision and each side, the numbers of the active levels.
     living: list[list[list[int]]]
 
     def places(self, revision: int) -> Ints:
-        """The places of a revision's arms on the grid of all levels, in the policy's order."""
+        """Return the indices of a revision's arms on the grid of all levels, in policy order."""
         found = np.ravel_multi_index(np.ix_(*self.living[revision]), self.sizes)
         return found.astype(np.int64).ravel()
 
     def shape(self, revision: int) -> tuple[int, ...]:
-        """How many levels live, by side."""
+        """Return the number of active levels, by side."""
         return tuple(map(len, self.living[revision]))
 
 
 def grids_of(spec: Spec, changes: Sequence[Change]) -> Grids:
-    """All grids that a study has had."""
+    """Return all grids that a study has had."""
     labels = {side: list(names) for side, names in spec.sides.items()}
     living = [[list(range(len(names))) for names in labels.values()]]
     for change in changes:
@@ -107,7 +108,7 @@ def grids_of(spec: Spec, changes: Sequence[Change]) -> Grids:
 
 
 def read_order(events: Events, spec: Spec, grids: Grids, now: float) -> Order:
-    """The order of a log's events, and what of it is evidence by now."""
+    """Return the order of a log's events, and which rewards are evidence by now."""
     kind, tag = events.kind, events.tag
     asked = kind == Kind.SUGGESTED
     number = np.searchsorted(events.seq[asked], events.suggestion)
@@ -123,7 +124,7 @@ def read_order(events: Events, spec: Spec, grids: Grids, now: float) -> Order:
         (REVISE, kind == Kind.REVISED),
     ):  # fmt: skip
         steps[where] = step
-    # A unit that counts once: nothing is learned of its later visits, and nothing is evidence.
+    # If a unit counts once, its later visits are neither learned nor evidence.
     again = np.zeros(events.size, np.bool_)
     of_pull = asked | told | filled | dropped
     again[of_pull] = (tag[asked] == REPEAT)[number[of_pull]]
@@ -139,7 +140,7 @@ def read_order(events: Events, spec: Spec, grids: Grids, now: float) -> Order:
 
 
 def _earlier(arms: Ints, wanted: Bools) -> Ints:
-    """For each entry that is wanted, the last one before it of the same arm; else -1."""
+    """Return the index of the previous entry with the same arm for each wanted entry, or -1."""
     order = np.argsort(arms, kind="stable")
     same = arms[order[1:]] == arms[order[:-1]]
     found = np.full(len(arms), -1)
@@ -151,10 +152,10 @@ def _play(
     state: Any, order: Order, run: Run, begin: int, places: Ints, back: Ints, means: Floats,
     forget_every: int, rng: np.random.Generator,
 ) -> tuple[int, int]:  # fmt: skip
-    """Play the steps from `begin` on; where it stopped, and what for.
+    """Play the steps from `begin` on; return where the loop stopped, and why.
 
-    `places` has the policy's arms on the grid of all levels, `back` the policy's numbers of those,
-    -1 for what doesn't live. A pull's reward is drawn when it is told.
+    `places` has the policy's arms on the grid of all levels; `back` is the inverse, with -1 for
+    arms that aren't active. A pull's reward is drawn when it is reported.
     """
     at = run.at[0]
     for e in range(begin, len(order.steps)):
@@ -203,11 +204,11 @@ def _play(
 
 
 class Replayer:
-    """Plays a study again, as `rank1.fit.p_value` asks for it.
+    """Replays a study, as `rank1.fit.p_value` requires.
 
-    `means_of_all` has the means of all arms that there ever were: those of levels that don't live
-    any more, which a fit of the others knows nothing of. `repetitions` is how often it is called,
-    about: so it is compiled if that pays.
+    `means_of_all` has the means of all arms, including those of retired levels, which a fit of the
+    active levels doesn't cover. `repetitions` is the approximate number of calls, to decide whether
+    compiling pays off.
     """
 
     def __init__(
@@ -217,7 +218,7 @@ class Replayer:
         self.means_of_all, self.repetitions = means_of_all.ravel(), repetitions
 
     def __call__(self, means: Floats, rng: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
-        """Successes and failures of the arms that live."""
+        """Return successes and failures of the active arms."""
         order, last = self.order, len(self.grids.living) - 1
         whole, living = self.means_of_all.copy(), self.grids.places(last)
         whole[living] = means.ravel()
@@ -259,7 +260,7 @@ class Replayer:
                 at.learned = 0
 
     def _arms(self, revision: int) -> tuple[Ints, Ints]:
-        """The places of the policy's arms on the grid of all levels, and the way back."""
+        """Return the indices of the policy's arms on the grid of all levels, and the inverse."""
         places = self.grids.places(revision)
         back = np.full(len(self.means_of_all), -1)
         back[places] = np.arange(len(places))

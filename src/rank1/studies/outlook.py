@@ -1,4 +1,4 @@
-"""What a study that draws by shares says of segments, and of how long it will still take."""
+"""Personalisation and forecasts for a study that draws by shares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["forecast_of", "personalise_of"]
 
 
 def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
-    """Whether it pays to choose a side's level by the level of another."""
+    """Test whether choosing a side's level by the level of another side pays off."""
     sides = list(state.labels)
     for name, value in (("side", side), ("by", by)):
         if value not in sides:
@@ -59,7 +59,7 @@ def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
 
 
 def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) -> Forecast:
-    """How many more reports it takes until a verdict, and how many days."""
+    """Forecast how many more reports the study needs for a verdict, and how many days."""
     if per_day is not None:
         per_day = checks.number("per_day", per_day, 0, 1e12, above=True)
     live, at = state.settled(), state.book.at[0]
@@ -102,7 +102,7 @@ def _words(finding: Finding, more: dict[str, float], days: dict[str, float] | No
 
 
 def _span(values: dict[str, float], digits: int, what: str) -> str:
-    """The median and the ends, as people read them."""
+    """Format the median and the ends of a range."""
     low, middle, high = (f"{values[part]:,.{digits}f}" for part in ("10%", "50%", "90%"))
     ends = f"{low} to {high} in 80 of 100 studies"
     if math.isinf(values["90%"]):

@@ -1,4 +1,4 @@
-"""The next version of a study's design: dropped levels, leaders, and the share of each level."""
+"""Plan the next version of a study's design: dropped levels, leaders, and shares."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["is_due", "next_text", "plan", "totals", "with_control"]
 
 Floats = NDArray[np.float64]
 
-#: The part of all rewards that must have matured before they alone make the fit.
+#: The fraction of rewards that must have matured before the fit uses matured rewards only.
 MATURE = 0.5
-#: The least share of the control's level on each side, until the study may stop.
+#: The minimum share of the control's level on each side, until the study may stop.
 CONTROL = 0.05
-#: The least share of a living level where a side is given: it may be the best in some segment.
+#: The minimum share of an active level if a side is given: it may be best in some segment.
 WITH_SEGMENTS = 0.05
 
 
 def is_due(live: LiveDesign, book: Book) -> bool:
-    """Whether a version has to begin now."""
+    """Return whether a new version must begin now."""
     if live.stale:
         return True
     version, evidence = live.versions[live.number], int(book.at[0].evidence)
@@ -40,13 +40,13 @@ def is_due(live: LiveDesign, book: Book) -> bool:
 
 
 def _has_enough(live: LiveDesign, book: Book) -> bool:
-    """Whether there are rewards enough for a first fit, those from elsewhere among them."""
+    """Return whether there are enough rewards, including imported ones, for a first fit."""
     first, gained = Version(0, (), (), (), ()), float(book.sums.sum())
     return design.is_due(live.design, first, 0, int(book.at[0].evidence), gained)
 
 
 def next_text(live: LiveDesign, book: Book) -> str:
-    """The version that begins now, as its event has it."""
+    """Return the next version as the JSON text of its event."""
     live.settle(book)
     harmed = _harmed(live)
     version = _next(live.without(harmed), book)
@@ -65,7 +65,7 @@ def next_text(live: LiveDesign, book: Book) -> str:
 
 
 def _harmed(live: LiveDesign) -> dict[tuple[int, int], str]:
-    """The levels that are shown to harm a guardrail, and that live."""
+    """Return the active levels that are shown to harm a guardrail, with the reason."""
     found: dict[tuple[int, int], str] = {}
     base = live.control()
     if not live.versions or base is None:
@@ -81,7 +81,7 @@ def _harmed(live: LiveDesign) -> dict[tuple[int, int], str]:
 
 
 def plan(live: LiveDesign, current: Version | None = None) -> Design:
-    """The design for new shares: levels that don't live have none, but for the control's."""
+    """Return the design for new shares: only active levels have one (see `with_control`)."""
     current = current or live.current
     dead = [
         (side, level)
@@ -96,7 +96,7 @@ def plan(live: LiveDesign, current: Version | None = None) -> Design:
 
 
 def with_control(live: LiveDesign, planned: Design, version: Version) -> Design:
-    """The design in which the control's levels keep a share where the version gives them less."""
+    """Return the design with the control's minimum share, if the version gives it less."""
     fixed = {}
     for side, level in enumerate(live.control() or ()):
         if level >= 0 and live.allowed(side)[level]:
@@ -119,20 +119,20 @@ def _next(live: LiveDesign, book: Book) -> Version:
         hoped = float(book.at[0].gained)
         if hoped - float(live.evidence.unripe["x"].sum()) < MATURE * hoped:
             current = dataclasses.replace(current, fit=_early_fit(live, book))
-            counts, sums = np.zeros_like(counts), np.zeros_like(sums)  # the fit stays
+            counts, sums = np.zeros_like(counts), np.zeros_like(sums)  # keep the fit
     planned, seen = planned.changed(floor=0.0), _totals(live, counts, sums)
     version = design.next_version(planned, current, live.wealth, seen)
     stop, suspect = design.verdict(live.design, version, live.wealth).stop, None
     if stop and len(live.design.chosen) > 1:
         suspect = live.suspect(book, version.leaders)
     planned, shares = plan(live, version), list(version.shares)
-    if not stop or suspect is not None or live.spec.guardrails:  # harm is seen beside the control
+    if not stop or suspect is not None or live.spec.guardrails:  # harm is relative to the control
         planned = with_control(live, planned, version)
     for side in live.design.chosen:
         leader = version.leaders[side]
         shares[side] = with_floors(planned, side, shares[side], np.array(leader))
         level = leader if suspect is None else suspect.arm[live.design.chosen.index(side)]
-        if level != leader:  # half of the side is for the arm because of which it can't stop yet
+        if level != leader:  # test the suspect arm: it gets as much as the leader
             shares[side] = np.zeros(len(shares[side]))
             for (where, k), share in planned.fixed.items():
                 shares[side][k] = share if where == side else shares[side][k]
@@ -146,15 +146,15 @@ def _totals(live: LiveDesign, counts: Floats, sums: Floats) -> Totals:
 
 
 def totals(live: LiveDesign, book: Book) -> Totals:
-    """What a fit uses, of rewards whose windows have closed."""
+    """Return the totals for a fit, from rewards whose windows have closed."""
     return _totals(live, *live.evidence.matured(book))
 
 
 def _early_fit(live: LiveDesign, book: Book) -> tuple[Floats, ...]:
-    """A fit from the rewards so far, for the time in which too few have matured.
+    """Fit to the rewards so far, while too few have matured.
 
-    Levels are drawn by their shares: what a level has gained, relative to its share of what all
-    have gained, says how good it is. The mean is at least what all exposures have gained.
+    Levels are drawn by their shares, so a level's total reward, relative to its share of the
+    overall total, measures how good it is. The mean is at least the total reward per exposure.
     """
     rows = live.evidence.rows()
     rows = rows[rows["metric"] == 0]

@@ -1,4 +1,4 @@
-"""Exposures that were drawn elsewhere, by a version's shares, and their rewards."""
+"""Exposures that clients drew from a version's shares, and their rewards."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from rank1.studies.unit_of_work import UnitOfWork
 
 __all__ = ["DrawnArms", "exposure", "is_name", "no_shares", "take_records", "take_rewards"]
 
-#: Versions of which the arms are kept, the last that came up: a client may use an older one.
+#: How many recently used versions to keep arms for; clients may still use an older version.
 MAX_KNOWN = 16
 
 
 def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Recorded | Rank1Error]:
-    """Store the new ones of these exposures; an answer for each, or the error that refused it.
+    """Store the new exposures among these; return an answer or the error for each.
 
-    Each is a unit, a version, its levels and optionally a reward, and guardrails with the reward.
+    Each is a unit, a version, its levels and, optionally, a reward with guardrails.
     """
     if not work.spec.design:
         raise no_shares(work.study.name, work.spec)
@@ -52,7 +52,7 @@ def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Rec
     told = _told(work, found)
     answers: list[Recorded | Rank1Error] = []
     events: list[Event] = []
-    later: list[tuple[int, tuple[Any, ...]]] = []  # rewards of what was recorded without
+    later: list[tuple[int, tuple[Any, ...]]] = []  # rewards of earlier records without one
     for item, nonce in zip(records, nonces(len(records)), strict=True):
         try:
             new, metrics = exposure(work.spec, arms, item, nonce, now)
@@ -87,7 +87,7 @@ def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Rec
 def exposure(
     spec: Spec, arms: DrawnArms, item: Sequence[Any], nonce: int, at: float = 0.0
 ) -> tuple[Event, dict[int, float]]:
-    """The event of a record, and its guardrails; an error if something is wrong with it."""
+    """Return the event of a record, and its guardrails; raises if the record is invalid."""
     unit, version, levels, *rest = item
     check_text("unit", unit)
     held = bool(spec.holdout) and held_out({"salt": spec.salt, "holdout": spec.holdout}, unit)
@@ -103,7 +103,7 @@ def exposure(
 
 
 def no_shares(name: str, spec: Spec) -> ConflictError:
-    """The error for a study whose policy chooses the arms."""
+    """Return the error for a study whose policy chooses the arms."""
     return ConflictError(
         f"study {name!r} has no shares: {spec.policy} chooses its arms",
         'create one with goal="find" and without a policy', study=name,
@@ -111,9 +111,9 @@ def no_shares(name: str, spec: Spec) -> ConflictError:
 
 
 def take_rewards(work: UnitOfWork, rewards: Sequence[Sequence[Any]]) -> list[Report | Rank1Error]:
-    """Store the new ones of these rewards; an answer for each, or the error that refused it.
+    """Store the new rewards among these; return an answer or the error for each.
 
-    Each is a unit, its reward and optionally guardrails.
+    Each is a unit, its reward and, optionally, guardrails.
     """
     if not rewards:
         return []
@@ -131,7 +131,7 @@ def take_rewards(work: UnitOfWork, rewards: Sequence[Sequence[Any]]) -> list[Rep
 
 
 def _first_records(work: UnitOfWork, found: Mapping[str, Event]) -> dict[str, Event]:
-    """The records that wait for a reward, of units that have asked since: the first counts."""
+    """Return the records pending a reward of units that asked later; the first exposure counts."""
     units = [unit for unit, event in found.items() if event.kind == Kind.SUGGESTED]
     if not units:
         return {}
@@ -141,37 +141,38 @@ def _first_records(work: UnitOfWork, found: Mapping[str, Event]) -> dict[str, Ev
 
 
 class DrawnArms:
-    """The arms that versions draw, by their labels.
+    """Looks up, by labels, the arms that versions draw.
 
     Parameters
     ----------
     spec
-        The study's.
+        The study's specification.
     state
-        The study's, or None where only versions that are `known` are drawn by. Another thread may
-        be folding it.
+        The study's state, or None if only versions in `known` will be used. Another thread may be
+        folding it.
     known
-        By version, the sides with what each label adds to an arm's number. It is filled here, and
-        stays right: the shares of a version never change, and levels keep their numbers.
+        A cache, filled here: by version, the sides with what each label adds to an arm's number.
+        Entries never become stale, because the shares of a version never change and levels keep
+        their numbers.
     """
 
     def __init__(self, spec: Spec, state: StudyState | None, known: dict[int, Any]) -> None:
         self._spec, self._state, self._known = spec, state, known
 
     def drawn(self, version: Any, levels: Any) -> int:
-        """The log's number of an arm that a version draws."""
+        """Return the log's number of an arm that a version draws."""
         try:
             known, arm = self._known[version], 0
             for side, numbers in known:
                 arm += numbers[levels[side]]
-            if len(levels) == len(known) and type(version) is int:  # True and 1.0 are keys, too
+            if len(levels) == len(known) and type(version) is int:  # True and 1.0 equal 1 as keys
                 return arm
         except (KeyError, TypeError):
             pass
         return self._explained(version, levels)
 
     def _explained(self, version: Any, levels: Any) -> int:
-        """The same for a version or a level that is new here, or what is wrong."""
+        """Do the same for a version or level that isn't cached, or raise what is wrong."""
         state = self._there()
         versions = state.live.versions
         number = checks.integer("version", version, 0)
@@ -212,7 +213,7 @@ class DrawnArms:
         return found
 
     def control(self, unit: str, levels: Any) -> int:
-        """The log's number of the control, which a unit that is held out must show."""
+        """Return the log's number of the control, which a held-out unit must be shown."""
         state, control = self._there(), self._spec.control or {}
         expected = f"the control ({control}) for unit {shown(unit)}, which is held out"
         if not isinstance(levels, Mapping):
@@ -232,12 +233,12 @@ class DrawnArms:
 
 
 def is_name(unit: Any) -> bool:
-    """Whether a unit can have an exposure."""
+    """Return whether this is a valid name for a unit."""
     return isinstance(unit, str) and unit != ""
 
 
 def _add_new_levels(work: UnitOfWork, arms: DrawnArms, records: Sequence[Sequence[Any]]) -> None:
-    """Add unknown levels of given sides, if the study adds them and all else is right."""
+    """Add unknown levels of given sides if the study adds them and the record is valid."""
     if work.spec.new_levels != "add":
         return
     known = {side: work.state.living_labels(side) for side in work.spec.given}
@@ -252,7 +253,7 @@ def _add_new_levels(work: UnitOfWork, arms: DrawnArms, records: Sequence[Sequenc
             for side, label in unknown.items():
                 check_text(f"levels.{side}", label)
             exposure(work.spec, arms, (unit, version, {**named, **familiar}), 1)
-        except Rank1Error:  # which its own answer says
+        except Rank1Error:  # reported in the record's own answer
             continue
         for side, label in unknown.items():
             new.setdefault(side, {})[label] = None
@@ -261,7 +262,7 @@ def _add_new_levels(work: UnitOfWork, arms: DrawnArms, records: Sequence[Sequenc
 
 
 def _check_same(work: UnitOfWork, before: Event, arm: int, tag: int) -> None:
-    """ConflictError if a unit is on record with something else."""
+    """Raise ConflictError if the unit's stored record differs."""
     unit = shown(before.unit)
     if before.kind != Kind.RECORDED:
         raise ConflictError(f"unit {unit} was given a suggestion", "report by its id")
@@ -285,7 +286,7 @@ def _recorded(event: Event, levels: Mapping[str, str], reward: float, new: bool)
 def _told(
     work: UnitOfWork, found: Mapping[str, Event]
 ) -> dict[str, tuple[float, Mapping[int, float]]]:
-    """The reward of each exposure, NaN where there is none yet, and its guardrails."""
+    """Return each exposure's reward (NaN while it has none) and its guardrails."""
     rewards = {unit: event for unit, event in found.items() if event.kind == Kind.RECORDED}
     units = {event.seq: unit for unit, event in rewards.items() if math.isnan(event.value)}
     for outcome in work.log.outcomes(work.study.id, list(units)) if units else ():

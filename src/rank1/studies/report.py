@@ -1,4 +1,4 @@
-"""A study on one page for people who weren't there: self-contained, and printable."""
+"""A one-page report for readers outside the project: self-contained and printable."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["lift_text", "render", "report_page"]
 
-#: The picture of the traffic.
+#: The size of the traffic chart.
 WIDTH, HEIGHT, WIDEST = 720, 150, 90
-#: Reasons why a level is shown no more, for readers who weren't there.
+#: Reasons why a level is no longer shown, in words for outside readers.
 WHY = {"refuted": "ruled out"}
 EACH = "Each visit counts, as if visits of one person were independent."
 
 
 def render(counted: str = "Every visitor counts once.", **parts: Any) -> str:
-    """The page's template, filled in."""
+    """Fill in the page's template."""
     import jinja2
 
     loader = jinja2.FileSystemLoader(Path(__file__).with_name("templates"))
@@ -37,7 +37,7 @@ def render(counted: str = "Every visitor counts once.", **parts: Any) -> str:
 
 
 def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     rates = [day.rate for day in days if day.rate is not None]
     return render(
         name=name,
@@ -63,7 +63,7 @@ def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
 
 
 def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
-    """The rows of a side's table."""
+    """Return the rows of a side's table."""
     return [
         {
             "label": level["label"],
@@ -79,7 +79,7 @@ def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
 
 
 def lift_text(level: dict[str, Any]) -> str:
-    """The interval of a level's lift."""
+    """Format the interval of a level's lift."""
     low, high = level.get("lift") or (None, None)
     if low is None and high is None:
         return "not known yet"
@@ -91,7 +91,7 @@ def lift_text(level: dict[str, Any]) -> str:
 
 
 def _state(level: dict[str, Any], best: Best, axis: int) -> str:
-    """What became of a level, and why and when it went."""
+    """Describe a level's status, and why and when it was removed."""
     if best.stop and best.leader and best.leader[axis] == level["label"]:
         return "won"
     if level["living"]:
@@ -107,7 +107,7 @@ def _number(value: float) -> str:
 
 
 def _earned(best: Best) -> str:
-    """What the study has earned, against the holdout if there is one."""
+    """Describe what the study has earned, compared with the holdout if there is one."""
     held = best.holdout
     if held and held["units"]:
         who = "1 visitor was" if held["units"] == 1 else f"{held['units']:,} visitors were"
@@ -127,7 +127,7 @@ def _earned(best: Best) -> str:
 
 
 def _traffic(days: list[Day]) -> Any:
-    """Bars of what was shown each day, and a line of the average reward."""
+    """Draw bars of the exposures each day, and a line of the average reward."""
     import markupsafe
 
     if not days:
@@ -152,4 +152,4 @@ def _traffic(days: list[Day]) -> Any:
     picture = "".join(parts)
     label = f"Traffic of {len(days)} days, up to {most:,} a day"
     frame = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}"'
-    return markupsafe.Markup(f"<svg {frame}>{picture}</svg>")  # numbers and dates only
+    return markupsafe.Markup(f"<svg {frame}>{picture}</svg>")  # safe: numbers and dates only

@@ -1,4 +1,4 @@
-"""Levels that come and go: what becomes of a revision in a transaction."""
+"""Add and retire levels inside a transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def change_of(
     retire: Mapping[str, Iterable[str]] | None = None,
     **two_sided: Iterable[str],
 ) -> Change:
-    """Levels to add and to retire, by side; or `add_rows`, `retire_columns` … of two sides."""
+    """Return the levels to add and to retire, by side; with two sides also as `add_rows` etc."""
     sides = list(sides)
     made: dict[str, dict[str, tuple[str, ...]]] = {"add": {}, "retire": {}}
     for what, given in (("add", add), ("retire", retire)):
@@ -44,7 +44,7 @@ def change_of(
 
 
 def revise(work: UnitOfWork, change: Change, key: str | None = None) -> int:
-    """Add and retire levels; the number of the revision."""
+    """Add and retire levels; return the number of the revision."""
     for event in under_key(work, key, Kind.REVISED):
         if Change.read(event.data) != change:
             raise key_used(key)

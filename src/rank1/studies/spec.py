@@ -1,4 +1,4 @@
-"""What a study is: its grid, its policy, what a reward is and when it is overdue."""
+"""The specification of a study: its grid, its policy, its rewards and when they are overdue."""
 
 from __future__ import annotations
 
@@ -32,29 +32,30 @@ __all__ = [
     "sides_of",
 ]
 
-#: The most levels of a side.
+#: The maximum number of levels of a side.
 MAX_LEVELS = 4096
-#: Sides of a study that was made with rows and columns.
+#: The side names of a study created with rows and columns.
 ROW, COLUMN = "row", "column"
-#: What to do about a reward that is overdue.
+#: What to do when a reward is overdue.
 ON_EXPIRY = {"drop": Expiry.DROPPED, "default": Expiry.DEFAULT, "wait": Expiry.WAITING}
-#: Steps that a policy is told of where no horizon was given.
+#: The default horizon, in steps.
 HORIZON = 1_000_000
-#: By which part reports grow until a new version of the design begins.
+#: The relative growth in reports after which a new version of the design begins.
 GROWTH = 0.02
-#: Whether a unit that comes again counts as evidence.
+#: Whether later visits of a unit count as evidence.
 REPEATS = ("once", "each")
 
-#: To be raised when a specification says something that earlier versions must not pass over. What
-#: they may pass over is simply added to `Spec`: they leave it out, and old logs have its default.
+#: Increase this when a specification has a new setting that older releases must not ignore. A
+#: setting that they may ignore is simply added to `Spec`: older releases skip it, and old logs get
+#: its default.
 _FORMAT = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What `Study.create` was told, as the log keeps it; see there."""
+    """The settings passed to `Study.create`, as stored in the log; they are explained there."""
 
-    #: The names of the sides and of their levels, at the beginning.
+    #: The names of the sides and their initial levels.
     sides: dict[str, tuple[str, ...]]
     goal: str
     policy: str
@@ -68,10 +69,10 @@ class Spec:
     tolerance: float = 0.0
     forgetting: float | None = None
     seed: int = 0
-    #: How many levels each side can ever have, those included that were retired: the grid on
-    #: which the log numbers arms.
+    #: The maximum number of levels each side can ever have, including retired ones. The log numbers
+    #: arms on this grid.
     room: tuple[int, ...] = (MAX_LEVELS, MAX_LEVELS)
-    #: Whether levels are drawn by the shares of a design, instead of chosen by the policy.
+    #: Whether levels are drawn from the shares of a design instead of chosen by a policy.
     design: bool = False
     control: dict[str, str] | None = None
     floor: float = 0.0
@@ -81,21 +82,21 @@ class Spec:
     new_levels: str = "refuse"
     guardrails: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     repeat: str = "each"
-    #: Makes this study assign units otherwise than others do; from the seed and the sides.
+    #: Makes this study assign units differently from other studies; derived from seed and sides.
     salt: str = ""
 
     @property
     def rows(self) -> tuple[str, ...] | None:
-        """The first of two sides; None where there are not two."""
+        """The levels of the first side if there are two sides; otherwise None."""
         return next(iter(self.sides.values())) if len(self.sides) == 2 else None
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The second of two sides; None where there are not two."""
+        """The levels of the second side if there are two sides; otherwise None."""
         return [*self.sides.values()][1] if len(self.sides) == 2 else None
 
     def made_policy(self) -> Policy:
-        """The policy with its settings."""
+        """Create the policy with its settings."""
         try:
             return make_policy(self.policy, dict(self.settings))
         except InputError as error:
@@ -105,17 +106,17 @@ class Spec:
             ) from None
 
     def scaled(self, reward: float) -> float:
-        """A reward as a number in [0, 1]."""
+        """Scale a reward to [0, 1]."""
         low, high = self.reward_range
         return (reward - low) / (high - low)
 
     @property
     def text(self) -> str:
-        """As JSON in ASCII."""
+        """The specification as ASCII JSON."""
         return json.dumps({"format": _FORMAT, **dataclasses.asdict(self)})
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values; with rows and columns where there are two sides."""
+        """Return the settings as plain values; with rows and columns if there are two sides."""
         fields = json.loads(json.dumps(dataclasses.asdict(self)))
         del fields["room"]
         if len(self.sides) == 2:
@@ -124,10 +125,10 @@ class Spec:
 
 
 def read_spec(text: str | None) -> Spec:
-    """The specification that a log begins with.
+    """Read the specification at the beginning of a log.
 
-    Fields of later versions that this one may pass over are left out; those that an earlier
-    version didn't have take their defaults. Format 1 had rows and columns in place of sides.
+    Unknown fields from newer releases that may be ignored are skipped, and fields missing in older
+    logs get their defaults. Format 1 had rows and columns in place of sides.
     """
     try:
         fields = json.loads(text or "")
@@ -150,7 +151,7 @@ def read_spec(text: str | None) -> Spec:
 
 
 def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Names of levels, which must differ from each other.
+    """Check the names of levels, which must not contain duplicates, and return them.
 
     >>> labels_of("rows", ["18-24", "25-34", "18-24"])
     Traceback (most recent call last):
@@ -173,7 +174,7 @@ def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, .
 
 
 def sides_of(rows: Any, columns: Any, sides: Any) -> dict[str, tuple[str, ...]]:
-    """The sides of a study, given as rows and columns or by their names.
+    """Return the sides of a study, from rows and columns or from named sides.
 
     >>> sides_of(None, None, {"image": ["x", "y"], "button": []})
     Traceback (most recent call last):
@@ -190,13 +191,13 @@ def sides_of(rows: Any, columns: Any, sides: Any) -> dict[str, tuple[str, ...]]:
         raise InputError("sides", sides, f"1 to {MAX_SIDES} sides", got=f"{len(sides)}")
     for side in sides:
         check_text("sides", side)
-        if side == "reward":  # the name of a column beside the sides, in files
+        if side == "reward":  # files have a column with this name
             raise InputError("sides", side, "sides that aren't called reward")
     return {side: labels_of(f"sides.{side}", labels) for side, labels in sides.items()}
 
 
 def room_for(sizes: Iterable[int]) -> tuple[int, ...]:
-    """How many levels each side can ever have: 4,096 on up to four sides, fewer on more.
+    """Return the most levels each side can ever have: 4,096 on up to four sides, fewer on more.
 
     >>> room_for([2, 3]), room_for([4, 100, 2, 2, 2, 2, 2, 2])
     ((4096, 4096), (64, 128, 64, 64, 64, 64, 64, 32))
@@ -227,9 +228,9 @@ def make_spec(
     repeat: str = "once",
     **told: Any,
 ) -> Spec:
-    """A specification, once it is sure that a study can be run by it.
+    """Create a specification, after checking that a study can run with it.
 
-    `told` are the options of `design_options`.
+    `told` holds the options of `design_options`.
     """
     checks.one_of("goal", goal, tuple(DEFAULT_POLICY))
     checks.one_of("on_expiry", on_expiry, tuple(ON_EXPIRY))
@@ -299,7 +300,7 @@ def make_spec(
 
 
 def _check_design(sizes: Sequence[int], forgetting: float | None, tolerance: float) -> None:
-    """Refuse what a study that draws by shares can't do."""
+    """Refuse settings that a study that draws by shares doesn't support."""
     if forgetting is not None:
         raise InputError(
             "forgetting", forgetting, 'None for goal="find" without a policy',
@@ -317,14 +318,14 @@ def _check_design(sizes: Sequence[int], forgetting: float | None, tolerance: flo
 
 
 def started(spec: Spec, sizes: Iterable[int]) -> State:
-    """The policy's state before the first pull, on a grid that it can play; rewards are scaled."""
+    """Return the policy's initial state, checking that it can play the grid; rewards are scaled."""
     policy, grid = spec.made_policy(), Grid(sizes)
     policy.check(grid, spec.horizon)
     return policy.start(Known(n=spec.horizon or HORIZON, sides=grid))
 
 
 def name_of_policy(policy: Policy) -> str:
-    """The name by which a study that is opened finds the policy's class again."""
+    """Return the name by which the policy's class is found when the study is reopened."""
     cls = type(policy)
     for name in (policy.name, f"{cls.__module__}:{cls.__qualname__}"):
         with contextlib.suppress(InputError, InputTypeError):
@@ -337,12 +338,12 @@ def name_of_policy(policy: Policy) -> str:
 
 
 def policy_of(policy: Policy | str | None, goal: str) -> Policy:
-    """The policy that was named or given, or the goal's."""
+    """Return the policy that was named or passed, or the goal's default policy."""
     if policy is None:
         policy = DEFAULT_POLICY[goal]
     if isinstance(policy, str):
         return parse_policy(policy)
     if not isinstance(policy, Policy):
         raise InputTypeError("policy", policy, "a policy or its name")
-    name_of_policy(policy)  # by which it is opened again
+    name_of_policy(policy)  # raises if the study couldn't be reopened with it
     return policy

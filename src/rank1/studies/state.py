@@ -1,4 +1,4 @@
-"""What a process knows of a study: its log, folded so far."""
+"""The state of a study in a process: its log, folded so far."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from rank1.studies.traffic import Traffic
 
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 
-#: To be raised when the book changes its meaning: older snapshots are not read.
+#: Increase this when the meaning of the book changes: older snapshots are then ignored.
 LAYOUT = 4
-#: Scalars of a book that two folds of a log agree in.
+#: Scalars of a book that must agree between two folds of the same log.
 COMPARED = (
     "suggested", "reported", "cancelled", "expired", "retired", "learned", "evidence", "version",
     "held", "gained", "squares", "held_sum", "held_squares",
 )  # fmt: skip
-#: A study with a half-life of h reports forgets a little after each h/16 of them.
+#: A study with a half-life of h reports forgets a little after every h/16 reports.
 FADING = 16
 
 Ints = NDArray[np.int64]
 
 
 class OpenSuggestion(NamedTuple):
-    """A suggestion of which something may still become, see `fold.OPEN`."""
+    """An open suggestion: see `fold.OPEN`."""
 
     seq: int
     arm: int
@@ -54,26 +54,25 @@ class OpenSuggestion(NamedTuple):
     value: float
 
 
-# NumPy takes long to find out that an enum is a number.
+# NumPy is slow to convert enums to numbers.
 _SUGGESTED, _RECORDED = int(Kind.SUGGESTED), int(Kind.RECORDED)
 
 
 def layout_of(spec: Spec) -> str:
-    """Which snapshots can be read: those of the same version, policy and layouts."""
+    """Return the layout of readable snapshots: same release, policy and array layouts."""
     return f"{rank1.__version__} {spec.policy} {spec.made_policy().layout} {LAYOUT}"
 
 
 class StudyState(Levels):
-    """Levels, the policy's state and the book, as of the event `seq`.
+    """The levels, the policy's state and the book, up to the event `seq`.
 
-    It changes with every event that it is told of by `fold`, and with nothing else, but for
-    `choose`, which is followed by the events of what was chosen.
+    Only `fold` and `choose` change it; after `choose`, the events for the chosen arms must follow.
     """
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
         self.policy = spec.made_policy()
-        #: Of a study that draws by shares.
+        #: The design, if the study draws by shares.
         self.design = LiveDesign(spec, self.grid.sizes) if spec.design else None
         self.state: State = self._new_state()
         self.book = fold.new_book(self.grid.arms, _rules(spec))
@@ -81,11 +80,11 @@ class StudyState(Levels):
 
     @property
     def seq(self) -> int:
-        """The last event that was folded."""
+        """The seq of the last folded event."""
         return int(self.book.at["seq"][0])
 
     def lives(self, arm: int) -> bool:
-        """Whether an arm of the log can be played; of one that is drawn, whether it can be now."""
+        """Return whether an arm of the log can be played now (or drawn, with shares)."""
         if self.design is not None:
             levels = self.levels_of(arm)
             return self.design.propensity(levels) > 0 and self._are_given(levels)
@@ -103,16 +102,16 @@ class StudyState(Levels):
     def fold(
         self, events: Events, text_of: Callable[[int], str | None], issued: bool = False
     ) -> None:
-        """Take in the events that follow; `text_of(seq)` has the `data` of one of them.
+        """Fold the events that follow; `text_of(seq)` returns the `data` of an event.
 
-        With `issued`, the policy's state has chosen the suggestions among them, and knows them.
+        With `issued`, the policy's state chose the suggestions among them, and already knows them.
         """
         self.traffic.add(events)
         shown = (events.kind == _SUGGESTED) | (events.kind == _RECORDED)
         self._make_room(int(np.count_nonzero(shown)))
         place, reason = 0, fold.REVISE
         while place < events.size:
-            if reason == fold.REVISE:  # arms have other places from here on
+            if reason == fold.REVISE:  # from here on, arms have other indices
                 tables, living = self.places_of(events.arm)
             loop = kernel_for(fold.fold_events, self.state, self.book, work=events.size)
             place, reason = loop(self.state, self.book, events, tables, living, place, issued)
@@ -136,13 +135,13 @@ class StudyState(Levels):
 
     @property
     def live(self) -> LiveDesign:
-        """The design of a study that draws by shares."""
+        """The design; only for a study that draws by shares."""
         if self.design is None:
             raise DamagedError(f"event {self.seq} is for a study that draws by shares")
         return self.design
 
     def settled(self) -> LiveDesign:
-        """The design, once all evidence so far is bet on."""
+        """Return the design after betting on all evidence so far."""
         self.live.settle(self.book)
         return self.live
 
@@ -151,26 +150,26 @@ class StudyState(Levels):
         self.settled().install(version, text, self.seq, float(at.time), int(at.evidence))
 
     def choose(self, rng: np.random.Generator, count: int) -> list[Pull]:
-        """The next pulls, with arms as the log numbers them."""
+        """Choose the next pulls, with arms as the log numbers them."""
         pulls = np.zeros((count, 2), np.int64)
         kernel_for(_choose_many, self.state, work=count)(self.state, rng, pulls)
         arms, tags = pulls.T.tolist()
         return list(map(Pull, self.arms_of(arms), tags))
 
     def recommended(self) -> tuple[str, ...]:
-        """The labels of the arm that the policy recommends."""
+        """Return the labels of the arm that the policy recommends."""
         if self.design is not None:
             return tuple(self.named(self.leading()).values())
         (arm,) = self.arms_of([self.state.best()])
         return tuple(self.named(arm).values())
 
     def leading(self) -> int:
-        """The arm of a design's leaders; of sides that are given, with their best levels."""
+        """Return the arm of a design's leading levels, with the best levels of given sides."""
         found = self.settled()
         version, leaders = found.current, []
         counts, sums = self.book.counts, self.book.sums
         for side, leader in enumerate(version.leaders):
-            if leader < 0:  # given, or nothing is bet yet: levels are drawn alike
+            if leader < 0:  # a given side, or no bets yet: levels are drawn equally
                 others = tuple(k for k in range(len(self.grid.sizes)) if k != side)
                 won, tried = (each.reshape(self.grid.sizes).sum(others) for each in (sums, counts))
                 means = np.where(tried > 0, won / np.maximum(tried, 1), -1.0)
@@ -189,28 +188,28 @@ class StudyState(Levels):
         self.book = self.book._replace(table=room)
 
     def open_table(self) -> NDArray[Any]:
-        """The suggestions of which something may still become, as records (`fold.OPEN`)."""
+        """Return the open suggestions as records (`fold.OPEN`)."""
         table = self.book.table[: self.book.at[0].used]
         return table[table["status"] != fold.GONE]
 
     def find(self, seq: int) -> OpenSuggestion | None:
-        """An open suggestion, or None where nothing can become of it but a late report."""
+        """Return an open suggestion, or None if it can only get a late report."""
         k = fold.place_in(self.book, seq)
         return None if k < 0 else OpenSuggestion._make(self.book.table[k].item())
 
     def overdue(self, now: float) -> list[int]:
-        """The suggestions whose window has closed without anything having become of them."""
+        """Return the pending suggestions whose window has closed."""
         return fold.overdue(self.book, now)
 
     def pending(self) -> NDArray[np.int64]:
-        """How many suggestions of each arm that lives wait for a reward."""
+        """Return the number of pending suggestions of each active arm."""
         table = self.open_table()
         waiting = table["living"][np.isin(table["status"], (fold.PENDING, fold.WAITING))]
         counts = np.bincount(waiting[waiting >= 0], minlength=Grid(self.shape).arms)
         return counts.reshape(self.shape)
 
     def counts(self) -> dict[str, int]:
-        """How many suggestions there are, and what became of them; each is in one of the others."""
+        """Return the number of suggestions, in total and by outcome; outcomes don't overlap."""
         at = self.book.at[0]
         asked, told = int(at.suggested), int(at.reported)
         expired, cancelled = int(at.expired), int(at.cancelled)
@@ -223,13 +222,13 @@ class StudyState(Levels):
         }
 
     def evidence(self, now: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Counts and sums of the arms that live: what the stopping rule may look at now."""
+        """Return counts and sums of the active arms: the evidence for the stopping rule now."""
         book = self.book
         if book.rules[0].by_window:
             copies = {name: getattr(book, name).copy() for name in ("counts", "sums", "table")}
             book = book._replace(at=book.at.copy(), **copies)
             ready(_close, book)(book, now)
-        # Memory is taken only for arms with rewards: of a large grid, few have any.
+        # Allocate memory only for arms with rewards: on a large grid, few have any.
         some = np.flatnonzero(book.counts)
         places = self.places_of(renumbered(some, self.grid, self.room))[1]
         some, places = some[places >= 0], places[places >= 0]
@@ -243,7 +242,7 @@ class StudyState(Levels):
         before, tables = self.grid, self.book
         open_arms = self.book.table["arm"].copy()
         if self.design is not None:
-            self.settled()  # before arms have other places
+            self.settled()  # before arms get other indices
         added, retired = self.change(change)
         if self.grid.sizes != before.sizes:
             corner = tuple(slice(size) for size in before.sizes)
@@ -270,7 +269,7 @@ class StudyState(Levels):
         self._start_anew()
 
     def _start_anew(self) -> None:
-        """A new state that knows what is known; earlier pulls mean nothing to it."""
+        """Start a new policy state with all knowledge; it doesn't know earlier pulls."""
         self.state = self._new_state()
         known, sums = self.of_living(self.book.known), self.of_living(self.book.known_sums)
         load = kernel_for(load_tallies, self.state, work=known.size)
@@ -279,14 +278,14 @@ class StudyState(Levels):
         tags[tags >= 0] = -1
 
     def _new_state(self) -> State:
-        """The policy's state before the first pull."""
+        """Return the policy's state before the first pull."""
         drawn: Any = DrawnState(Known(n=1, sides=self.room).limits) if self.spec.design else None
         return drawn or started(self.spec, self.shape)
 
     # Snapshots
 
     def to_bytes(self) -> bytes:
-        """All of it, for `from_bytes`."""
+        """Serialize the state for `from_bytes`."""
         book, file = self.book, io.BytesIO()
         learned: dict[str, Any] = {**self._learned(), **self.traffic.to_arrays()}
         some = np.flatnonzero(book.counts + book.known)
@@ -313,7 +312,7 @@ class StudyState(Levels):
 
     @classmethod
     def from_bytes(cls, spec: Spec, data: bytes) -> StudyState:
-        """What `to_bytes` kept; SnapshotError if it can't be."""
+        """Restore a state from `to_bytes`; raises SnapshotError if it can't be read."""
         made = cls.__new__(cls)
         made.spec, made.policy = spec, spec.made_policy()
         try:
@@ -347,7 +346,7 @@ class StudyState(Levels):
         return made
 
     def differences(self, other: StudyState) -> list[str]:
-        """What differs between two folds of one log, a sentence each; caches may."""
+        """Describe the differences between two folds of one log; caches may differ."""
         found = [
             f"{what} are {ours} and {theirs}"
             for what, ours, theirs in (
@@ -379,7 +378,7 @@ class StudyState(Levels):
 
 
 def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
-    """Whether arrays are equal, but for what compiled code rounds otherwise than Python does."""
+    """Return whether arrays are equal up to rounding differences of compiled code."""
     if one.shape != two.shape or one.dtype != two.dtype:
         return False
     if one.dtype.names:

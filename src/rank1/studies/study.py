@@ -1,4 +1,4 @@
-"""A live study: ask for an arm, show it, tell its reward when it comes."""
+"""A live study: ask for an arm, show it, and report its reward when it arrives."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Place = str | os.PathLike[str] | Storage
 RECORD = "unit", "version", "levels", "reward", "guardrails"
 REWARD = "unit", "reward", "guardrails"
 REPORT = "id", "reward", "guardrails"
-#: Arms of which a notebook shows what was found; of more, only how many rewards there are.
+#: The largest number of arms for which a notebook shows results; above it, only the totals.
 MAX_SHOWN = 100_000
 
 
@@ -66,7 +66,7 @@ def _opened(storage: Place) -> Storage:
 def _in_order(
     argument: str, given: Iterable[Any], names: Sequence[str], required: int
 ) -> list[Sequence[Any]]:
-    """Arguments of a method, in its order, from sequences or dicts of them."""
+    """Return the arguments of each call in the method's order, from sequences or dicts."""
     found: list[Sequence[Any]] = []
     for place, each in enumerate(given):
         if isinstance(each, Mapping) and each.keys() <= set(names):
@@ -78,10 +78,11 @@ def _in_order(
 
 
 class Study:
-    """A grid of named levels that is played live, on a durable log.
+    """A live experiment on a grid of named levels, stored in a durable event log.
 
-    Made by `Study.create` or `Study.open`. All that is acknowledged is stored; several processes
-    and threads may work on one study. Ids make a retried ask or tell harmless.
+    Use `Study.create` or `Study.open` to get a study. Everything that has been acknowledged is
+    stored. Several processes and threads can work on the same study. Ids make it safe to retry an
+    ask or a tell.
 
     Examples
     --------
@@ -101,7 +102,7 @@ class Study:
     """
 
     def __init__(self, access: StudyAccess) -> None:
-        #: Transactions on the study, for callers that share them; see `rank1.studies.group_commit`.
+        #: Runs transactions on the study; `rank1.studies.group_commit` shares them between callers.
         self.access = access
 
     @classmethod
@@ -138,75 +139,75 @@ class Study:
         Parameters
         ----------
         name
-            1 to 256 characters, which no other study of the storage has.
+            1 to 256 characters; must be unique within the storage.
         rows, columns
-            Names of the levels of two sides, 1 to 4096 each, all different. At most 2²⁰ arms for
-            policies that keep something for every arm; `rank1elim` and `rank1elim_kl` take more.
+            The level names of two sides: 1 to 4096 for each, without duplicates. Policies that keep
+            data for every arm allow at most 2²⁰ arms; `rank1elim` and `rank1elim_kl` allow more.
         goal
-            "earn" takes UTS, which plays what pays. "find" draws each side's level by known
-            shares, bets against each level, drops what is refuted, and says when the best arm is
-            found; with a policy, it leaves that to the counts of rewards (`rank1.stopping`).
+            "earn" uses UTS, which plays the arms that pay best. "find" draws the level of each side
+            with known shares, bets against each level, drops levels that are refuted, and reports
+            when it has found the best arm. "find" with a policy decides when to stop from the
+            reward counts instead (`rank1.stopping`).
         policy
-            A policy instead, or its name, as in `"linucb:confidence_scale=1/3"`; of another
-            package by the name of its entry point, or as `"module:Class"`.
+            A policy to use instead, or its name, such as `"linucb:confidence_scale=1/3"`. For a
+            policy from another package, give the name of its entry point or `"module:Class"`.
         storage
             A file, `sqlite:///…`, `postgresql://…`, or an open storage.
         horizon
-            How many suggestions are planned, for policies that need to know; default: 1,000,000.
+            The planned number of suggestions, for policies that need it; default: 1,000,000.
         reward_window
-            Seconds, or a timedelta, after which a reward is overdue; None: never.
+            How long to wait for a reward before it is overdue: seconds or a timedelta. Default: no
+            limit.
         on_expiry
-            What then becomes of a suggestion. "drop": its pull is taken back, as if the reward had
-            been lost. "default": `default_reward` is taken for its reward. "wait": it is noted, and
-            the policy goes on waiting. What is reported later is stored in any case.
+            What to do with a suggestion whose reward is overdue. "drop": undo its pull, as if the
+            reward had been lost. "default": use `default_reward` as its reward. "wait": record the
+            expiry and let the policy keep waiting. Rewards that arrive later are always stored.
         default_reward
-            For `on_expiry="default"`; default: the lowest reward.
+            The reward to use with `on_expiry="default"`; default: the lowest reward.
         confidence
-            With which the study says that an arm is best.
+            The confidence the study needs to declare an arm the best.
         tolerance
-            How far below the best the arm may be that a study with a policy stops at, in the units
-            of the rewards: see `rank1.stopping.verdict`.
+            How far below the best arm the recommended arm may be, in units of the reward. For
+            studies with a policy: see `rank1.stopping.verdict`.
         seed
-            Of the suggestions; default: random.
+            Seed for drawing suggestions; default: random.
         reward_range
-            The lowest and the largest reward there can be. Lifts compare rewards above the lowest:
-            in the range (100, 200), 150 is a lift of 25% over 140, as 50 is over 40.
+            The lowest and the highest possible reward. Lifts compare rewards above the lowest: in
+            the range (100, 200), 150 is a lift of 25% over 140, just as 50 is over 40.
         forgetting
-            The half-life of what is learned, in reports, for traffic that drifts. For policies
-            whose state is counts and sums. Such a study has no rule for when to stop.
+            The half-life of what the policy has learned, in reports, for traffic that drifts. Only
+            for policies whose state is counts and sums. Such a study has no stopping rule.
         sides
-            1 to 16 sides instead of rows and columns: the names of the levels of each, as in
+            1 to 16 sides with their level names, instead of rows and columns, as in
             `{"headline": ["A", "B"], "image": ["x", "y", "z"]}`.
         control
-            The level of each side that is shown today; lifts are over it. Given sides are left
-            out: their level comes with the visitor. In a study that draws by
-            shares it keeps at least 5% of its side's traffic until the study may stop, even after
-            it is refuted, so that the lift becomes known.
+            The level of each side that you show today; lifts are relative to it. Leave out given
+            sides, because their level comes with the visitor. A study that draws by shares reserves
+            at least 5% of each side's traffic for the control until the study may stop, even after
+            the control is refuted, so that the lift can be measured.
         floor
-            The least share of each level that lives; at least 5% where a side is given, because a
-            level may be best in some segment only (less where a side has more than 10 levels). From
-            here on, all options but `repeat` are
-            for goal="find" without a policy.
+            The minimum share of each active level. It is at least 5% if a side is given, because a
+            level may be the best in only one segment (less if a side has more than 10 levels). This
+            option and all those below except `repeat` are for goal="find" without a policy.
         holdout
-            The part of the units that stay on the control for the whole study.
+            The fraction of units that stay on the control for the whole study.
         min_lift
-            The smallest lift that matters: 0.05 if differences below 5% don't. The study stops
-            sooner, with an arm that is within this of the best, on each side. Like all lifts, it
-            is relative to rewards above the lowest of `reward_range`.
+            The smallest lift that matters to you: 0.05 if you don't care about differences below
+            5%. The study then stops sooner, with an arm whose level on each side is within this
+            lift of the best. Like all lifts, it is relative to rewards above the lowest of
+            `reward_range`.
         given
             Sides whose level comes with the visitor, such as a segment: see `ask`.
         new_levels
-            What to do about a level of a given side that isn't known: "refuse" it (default) or
-            "add" it.
+            What to do with an unknown level of a given side: "refuse" it (default) or "add" it.
         guardrails
-            Second metrics, in [0, 1], that are told with a reward, and by how much each may be
-            worse than the control's: `{"unsubscribed": {"worse_by": 0.02}}`. Levels that are shown
-            to be worse are dropped.
+            Additional metrics, in [0, 1], reported together with a reward, and how much worse than
+            the control each may be: `{"unsubscribed": {"worse_by": 0.02}}`. The study drops levels
+            that are shown to be worse than that.
         repeat
-            "once": a unit counts once, by its first exposure, also if that one has expired
-            without a reward. "each": each visit counts, as if
-            visits of one person were independent. They aren't: with ten visits each, 56 of 200
-            studies stopped at a wrong arm.
+            "once": a unit counts once, by its first exposure, even if that exposure expired without
+            a reward. "each": every visit counts, as if the visits of one person were independent.
+            They aren't: with ten visits each, 56 of 200 studies stopped at a wrong arm.
         """
         check_text("name", name)
         spec = make_spec(
@@ -229,7 +230,7 @@ class Study:
 
     @classmethod
     def open(cls, name: str, storage: Place = "rank1.db") -> Self:
-        """Open a study that is there; UnknownStudyError if it isn't."""
+        """Open an existing study; raises UnknownStudyError if there is none with this name."""
         place = _opened(storage)
         with place.reading() as log:
             row = log.study(name)
@@ -237,7 +238,7 @@ class Study:
 
     @staticmethod
     def delete(name: str, storage: Place = "rank1.db", *, confirm: str) -> None:
-        """Delete a study with its whole log, for good; `confirm` is its name once more."""
+        """Delete a study and its whole log permanently; `confirm` must repeat the name."""
         if confirm != name:
             hint = "what is deleted can't be had back"
             raise InputError("confirm", confirm, f"the name of the study, {name!r}", hint)
@@ -247,43 +248,43 @@ class Study:
         with place.transaction(study) as doing:
             doing.delete(study)
 
-    # What it is
+    # Properties
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The study's name."""
         return self.access.study.name
 
     @property
     def uid(self) -> str:
-        """What the ids of its suggestions begin with."""
+        """The prefix of its suggestions' ids."""
         return self.access.study.uid
 
     @property
     def spec(self) -> Spec:
-        """What `create` was told."""
+        """The settings passed to `create`."""
         return self.access.spec
 
     @property
     def policy(self) -> Policy:
-        """The policy that chooses."""
+        """The policy that chooses the arms."""
         return self.access.spec.made_policy()
 
     @property
     def sides(self) -> dict[str, list[str]]:
-        """The levels that live, by side."""
+        """The active levels, by side."""
         return self.access.compute(
             lambda state, now: {side: state.living_labels(side) for side in state.labels}
         )
 
     @property
     def rows(self) -> list[str]:
-        """The rows that live, of a study with two sides."""
+        """The active rows, if the study has two sides."""
         return self._two_sides()[0]
 
     @property
     def columns(self) -> list[str]:
-        """The columns that live, of a study with two sides."""
+        """The active columns, if the study has two sides."""
         return self._two_sides()[1]
 
     def _two_sides(self) -> list[list[str]]:
@@ -296,7 +297,7 @@ class Study:
 
     @property
     def revision(self) -> int:
-        """How often levels were added or retired."""
+        """The number of times levels were added or retired."""
         return self.access.compute(lambda state, now: state.revision)
 
     def __repr__(self) -> str:
@@ -304,7 +305,7 @@ class Study:
 
     @notebook.never_fails
     def _repr_html_(self) -> str:
-        """What was found so far; looking writes nothing, not even what is overdue."""
+        """Show the results so far, without writing anything, not even expired rewards."""
         caption = f"{self.name}: {self.policy.label}, to {self.spec.goal}"
         sides = {side: len(labels) for side, labels in self.sides.items()}
         if math.prod(sides.values()) > MAX_SHOWN:
@@ -344,26 +345,26 @@ class Study:
         data: Mapping[str, Any] | None = None,
         given: Mapping[str, str] | None = None,
     ) -> Suggestion | list[Suggestion]:
-        """Ask for the next arm to show; with a `count`, for a list of as many.
+        """Ask for the next arm to show, or with `count`, for a list of suggestions.
 
         Parameters
         ----------
         count
-            1 to 100,000. Default: one suggestion, and no list.
+            How many suggestions to return, 1 to 100,000. Default: a single one, not a list.
         key
-            Of this request. The same key gives the same suggestions again, so that it may be
-            retried.
+            An idempotency key. A request with the same key returns the same suggestions, so you can
+            retry it safely.
         unit
-            Whom the arm is for: a visitor, say. While its last suggestion waits for a reward,
-            the same unit is given the same suggestion (and ConflictError if it asks with other
-            levels of given sides); after that, a new one of the same arm, as long as the arm
-            lives. Only its first exposure counts. In a study that draws by shares, its levels are
-            those that `rank1.assign` gives.
+            The visitor (or other unit) who will see the arm. While a unit's last suggestion is
+            pending, the unit gets the same suggestion again; asking with other levels of given
+            sides raises ConflictError. After that, it gets a new suggestion with the same arm, as
+            long as the arm is active. Only the unit's first exposure counts. In a study that draws
+            by shares, a unit's levels are those that `rank1.assign` returns.
         data
-            A JSON object of at most 4 KB that is kept with each suggestion: its `data`, and in
-            the export.
+            A JSON object of at most 4 KB, stored with each suggestion: you find it in the
+            suggestion's `data` and in the export.
         given
-            The level of each given side, such as `{"segment": "18-24"}`: the others are drawn.
+            The level of each given side, such as `{"segment": "18-24"}`; the others are drawn.
         """
         whole = 1 if count is None else checks.integer("count", count, 1, suggestions.MAX_COUNT)
         made = self.access.transact(
@@ -372,25 +373,25 @@ class Study:
         return made[0] if count is None else made
 
     def tell(self, id: str, reward: float, guardrails: Mapping[str, float] | None = None) -> Report:
-        """Report the reward of a suggestion, and the guardrails that came with it.
+        """Report the reward of a suggestion, with its guardrails.
 
-        A duplicate gets the same answer. Another reward for the same id, or other or additional
-        guardrails, raise ConflictError and change nothing. UnknownSuggestionError,
-        OtherStudyError and CancelledError say what else may be wrong with an id.
+        A duplicate returns the same answer. A different reward for the same id, or different or
+        additional guardrails, raises ConflictError and changes nothing. If there is something wrong
+        with the id, this raises UnknownSuggestionError, OtherStudyError or CancelledError.
         """
         return self.tell_many([(id, reward, guardrails)])[0]
 
     def tell_many(self, reports: Mapping[str, float] | Iterable[Sequence[Any]]) -> list[Report]:
-        """Many rewards at once: all are stored, or after an error none of them.
+        """Report many rewards at once; if one of them raises an error, none is stored.
 
-        Each is an id, a reward and, if there are any, guardrails.
+        Each item is an id, a reward and, optionally, guardrails.
         """
         given = reports.items() if isinstance(reports, Mapping) else reports
         pairs = _in_order("reports", given, REPORT, 2)
         return self._all(lambda work: suggestions.take_reports(work, pairs))
 
     def _all(self, job: Callable[[UnitOfWork], Sequence[T | Rank1Error]]) -> list[T]:
-        """What a job has stored, unless something is wrong with a part of it."""
+        """Return the job's answers, or raise the first error among them and store nothing."""
 
         def work(doing: UnitOfWork) -> list[T]:
             found: list[T] = []
@@ -403,13 +404,13 @@ class Study:
         return self.access.transact(work)
 
     def cancel(self, id: str) -> None:
-        """Note that a suggestion was never shown: it teaches nothing. Twice is the same as once."""
+        """Record that a suggestion was never shown, so nothing is learned; retries are safe."""
         self.access.transact(lambda work: suggestions.cancel(work, id))
 
     # Assigning without asking
 
     def shares(self) -> dict[str, Any]:
-        """The current version of the shares, by which `rank1.assign` draws a unit's levels.
+        """Return the current version of the shares, from which `rank1.assign` draws levels.
 
         Examples
         --------
@@ -427,8 +428,8 @@ class Study:
         self._needs_shares()
         if self.access.compute(lambda state, now: is_due(state.live, state.book)):
             try:
-                self.access.transact(lambda work: None)  # the next version begins
-            except StorageError:  # where nothing may be written, the current one goes on
+                self.access.transact(lambda work: None)  # begins the next version
+            except StorageError:  # the storage is read-only: keep the current version
                 if not self.access.compute(lambda state, now: state.live.versions):
                     raise
         return self.access.compute(lambda state, now: shares_of(state))
@@ -441,23 +442,23 @@ class Study:
         reward: float | None = None,
         guardrails: Mapping[str, float] | None = None,
     ) -> Recorded:
-        """Store an exposure whose levels were drawn elsewhere, by a version of the shares.
+        """Store an exposure whose levels the client drew, from a version of the shares.
 
-        What doesn't fit the version is refused. The same record again gives the same answer; one
-        that contradicts it is a ConflictError.
+        A record that doesn't fit the version is refused. A duplicate returns the same answer; a
+        record that contradicts a stored one raises ConflictError.
 
         Parameters
         ----------
         unit
-            Whom it was shown to. A unit is recorded once.
+            The visitor (or other unit) who saw it. Each unit can be recorded once.
         version
-            The version of the shares.
+            The version of the shares from which the levels were drawn.
         levels
-            A level of each side.
+            The level of each side.
         reward
-            None if it comes later: see `reward`.
+            The reward; None if you will report it later with `reward`.
         guardrails
-            Second metrics. They are told with the reward, and refused without one.
+            Additional metrics. They require a reward in the same call.
         """
         answer = self.record_many([(unit, version, levels, reward, guardrails)])[0]
         if isinstance(answer, Rank1Error):
@@ -467,9 +468,9 @@ class Study:
     def record_many(
         self, records: Iterable[Sequence[Any] | Mapping[str, Any]]
     ) -> list[Recorded | Rank1Error]:
-        """Store many exposures, each as the arguments of `record`: in order, or by name in a dict.
+        """Store many exposures; each is the arguments of `record` as a sequence or a dict.
 
-        An answer for each, or the error with which it was refused; the others are stored.
+        Returns an answer for each exposure, or the error that refused it; the others are stored.
         """
         self._needs_shares()
         given = _in_order("records", records, RECORD, 3)
@@ -478,7 +479,7 @@ class Study:
     def reward(
         self, unit: str, reward: float, guardrails: Mapping[str, float] | None = None
     ) -> Report:
-        """Report the reward of a unit's exposure, and its guardrails; duplicates as in `tell`."""
+        """Report the reward and guardrails of a unit's exposure; duplicates work as in `tell`."""
         answer = self.reward_many([(unit, reward, guardrails)])[0]
         if isinstance(answer, Rank1Error):
             raise answer
@@ -487,9 +488,9 @@ class Study:
     def reward_many(
         self, rewards: Iterable[Sequence[Any] | Mapping[str, Any]]
     ) -> list[Report | Rank1Error]:
-        """Store many rewards of units, each as the arguments of `reward`: in order, or by name.
+        """Store many rewards of units; each is the arguments of `reward` as a sequence or a dict.
 
-        An answer for each, or the error with which it was refused; the others are stored.
+        Returns an answer for each reward, or the error that refused it; the others are stored.
         """
         given = _in_order("rewards", rewards, REWARD, 2)
         return self.access.transact(lambda work: take_rewards(work, given))
@@ -510,11 +511,11 @@ class Study:
         add_columns: Iterable[str] = (),
         retire_columns: Iterable[str] = (),
     ) -> int:
-        """Add and retire levels, by side; the number of the revision.
+        """Add and retire levels, by side, and return the number of the revision.
 
-        A retired level is not suggested any more; rewards of earlier pulls are still stored. A
-        retired name that is added again lives on with what was known of it. Policies whose state
-        is counts and sums go on with all they know of arms that live; the others start anew.
+        A retired level is no longer suggested, but rewards of earlier pulls are still stored. If
+        you add a retired name again, it resumes with its earlier data. Policies whose state is
+        counts and sums keep everything they know about active arms; other policies start over.
 
         Examples
         --------
@@ -546,7 +547,7 @@ class Study:
         return number
 
     def retire(self) -> None:
-        """Close the study: it gives no suggestions any more, and still takes reports."""
+        """Close the study: it makes no more suggestions but still accepts reports."""
 
         def work(doing: UnitOfWork) -> None:
             doing.ahead = True
@@ -558,7 +559,7 @@ class Study:
             self.access.forget()
 
     def archive(self) -> None:
-        """Hide the study from lists. It still gives suggestions and takes reports: see `retire`."""
+        """Hide the study from lists. It keeps making suggestions; to stop those, see `retire`."""
         self.access.transact(lambda work: work.log.archive(work.study.id))
 
     def unarchive(self) -> None:
@@ -566,111 +567,114 @@ class Study:
         self.access.transact(lambda work: work.log.archive(work.study.id, archived=False))
 
     def note(self, text: str) -> None:
-        """Add a remark to the log, as of now: "new prices since today". It changes nothing else."""
+        """Add a timestamped note to the log, such as "new prices today"; nothing else changes."""
         data = data_text({"text": check_text("text", text)})
         self.access.transact(lambda work: work.append([Event(Kind.NOTED, data=data)]))
 
     def forget_unit(self, unit: str) -> int:
-        """Remove a unit's name from the log, and what was stored with it; how many events had it.
+        """Remove a unit's name and its data from the log; return how many events contained it.
 
-        The `data` of its suggestions goes, too, and so do keys in which the name is. What it was
-        shown and what that brought stays, as that of nobody in particular.
+        This also removes the `data` of its suggestions and any keys that contain the name. Its
+        exposures and rewards stay in the log, anonymously.
         """
         return self.access.transact(lambda work: work.log.forget_unit(work.study.id, unit))
 
-    # What was found
+    # Results
 
     def best(self, *, tables: bool = True) -> Best:
-        """What was found: the leader, intervals for arms and effects, whether to stop, and why.
+        """Return the results: the leader, intervals for arms and effects, whether to stop, and why.
 
         Parameters
         ----------
         tables
-            Whether to include the tables of all arms. A look at millions of arms is quick without.
+            Whether to include the tables of all arms. Leave them out for speed with millions of
+            arms.
         """
         return self._settled(lambda state, now: best_of(state, self.spec, now, tables))
 
     def forecast(self, per_day: float | None = None, *, runs: int = 200, seed: int = 1) -> Forecast:
-        """How many more rewards it takes until a verdict, at 10, 50 and 90%, by continuing.
+        """Estimate how many more rewards the study needs, by simulating its continuation.
+
+        The answer has the 10%, 50% and 90% quantiles of the number of rewards until a verdict.
 
         Parameters
         ----------
         per_day
-            Rewards a day, for an answer in days.
+            Expected rewards per day, to get the answer in days as well.
         runs, seed
-            How often the study is continued from what is known, and from which seed.
+            The number of simulations, and their seed.
         """
         self._needs_shares()
         return self._settled(lambda state, log: forecast_of(state, per_day, runs, seed))
 
     def personalise(self, side: str, by: str) -> Personalised:
-        """Does it pay to choose a side's level by the level of another, such as a segment?"""
+        """Test whether choosing a side's level by another side, such as a segment, pays off."""
         self._needs_shares()
         return self._settled(lambda state, log: personalise_of(state, side, by))
 
     def fit(self, B: int = 199, seed: int = 1) -> StudyFit:
-        """Is the grid of rank one? With a p-value by playing the study again B times.
+        """Test whether the grid has rank one, with a p-value from B replays of the study.
 
-        The replay has the log's own order of asks and reports, see `rank1.studies.order`; p is
-        corrected by the fast double bootstrap. Rewards that aren't 0 or 1 are replayed as if they
-        were; then p is on the safe side.
+        The replays use the log's own order of asks and reports (see `rank1.studies.order`), and p
+        is corrected by the fast double bootstrap. Rewards other than 0 and 1 are replayed as if
+        they were 0 or 1, which makes p conservative.
 
         Parameters
         ----------
         B
-            At least 19, so that p can be 0.05.
+            The number of replays; at least 19, so that p can be 0.05.
         seed
-            Of the replays.
+            Seed of the replays.
         """
         study = self.access.study.id
-        self.counts()  # what is overdue is noted
+        self.counts()  # records expired rewards first
         material = self.look(lambda state, log: read_material(state, log, study))
         return fit_of(material, self.spec, B, seed)
 
     def days(self) -> list[Day]:
-        """The study day by day, in UTC: what was shown and reported, and the average reward."""
+        """Return what was shown and reported and the average reward, for each day in UTC."""
         return self.access.compute(lambda state, now: state.traffic.days())
 
     def report_text(self) -> str:
-        """What `report` writes."""
+        """Return the HTML page that `report` writes."""
         return report_page(self.name, self.spec, self.best(tables=False), self.days())
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a page for people who weren't there: one HTML file, which can be printed.
+        """Write a report for readers outside the project: a single HTML file that prints well.
 
-        It says what was tried, what won and by how much, the traffic over time, what the study
-        has earned, what is assumed, and how to verify it.
+        It covers what was tried, what won and by how much, the traffic over time, what the study
+        has earned, its assumptions, and how to verify it.
         """
         text = self.report_text()
         with atomic.whole_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
     def plot(self) -> Figure:
-        """A picture of `best`: each level's lift over the leader's, with its interval."""
+        """Plot the results of `best`: each level's lift over the leader's, with its interval."""
         from rank1.plots import plot_best
 
         return plot_best(self.best(tables=False), self.name)
 
     def counts(self) -> dict[str, int]:
-        """How many suggestions there are, and what became of them."""
+        """Return the number of suggestions, in total and by outcome."""
         return self._settled(lambda state, now: state.counts())
 
     def _settled(self, function: Callable[[StudyState, float], T]) -> T:
-        """Look at the study, once what is overdue is noted."""
+        """Record expired rewards, then compute something from the study's state."""
 
         def is_overdue(state: StudyState, now: float) -> bool:
             return bool(state.overdue(now))
 
         if self.spec.reward_window is not None and self.access.compute(is_overdue):
-            # Where the storage is read-only, the look shows what was noted so far.
+            # If the storage is read-only, show the state without the latest expiries.
             with contextlib.suppress(StorageError):
                 self.access.transact(lambda work: None)
         return self.access.compute(function)
 
     def look(self, reader: Callable[[StudyState, Reader], T]) -> T:
-        """What `reader(state, log)` returns, of a state that is up to date; nothing is written.
+        """Return what `reader(state, log)` returns for an up-to-date state; nothing is written.
 
-        The storage is being read until then: `access.compute` is for what takes long.
+        The read transaction stays open meanwhile: use `access.compute` for slow computations.
         """
         return self.access.look(reader)
 
@@ -684,18 +688,18 @@ class Study:
         kinds: Sequence[str] = (),
         newest: bool = False,
     ) -> list[dict[str, Any]]:
-        """Some events of the log as dicts, from the oldest on or from the newest back.
+        """Return a page of events from the log as dicts, oldest or newest first.
 
         Parameters
         ----------
         after
-            The `seq` of the last event of the page before; default: from the first, or the newest.
+            The `seq` of the last event on the previous page; default: start with the first page.
         limit
-            How many at most.
+            The maximum number of events.
         kinds
-            Names of kinds, such as "reported"; default: all.
+            The kinds to return, such as "reported"; default: all.
         newest
-            Whether to go from the newest event back.
+            Whether to start at the newest event and go back.
         """
         checks.integer("limit", limit, 1)
         for kind in kinds:
@@ -710,7 +714,7 @@ class Study:
         return self.look(read)
 
     def lines(self, after: int = 0, limit: int = 1000) -> tuple[list[dict[str, Any]], int]:
-        """Some lines of the export, and the `after` of the next ones, 0 if there are none."""
+        """Return a page of the export, and the `after` of the next page (0 if it was the last)."""
 
         def read(state: StudyState, log: Reader) -> tuple[list[dict[str, Any]], int]:
             study = self.access.study
@@ -721,39 +725,41 @@ class Study:
         return self.look(read)
 
     def last_event(self) -> int:
-        """The seq of the last event: it changes with everything that is stored."""
+        """Return the seq of the last event, which changes whenever something is stored."""
         return self.access.compute(lambda state, now: state.seq)
 
-    # In and out
+    # Import, export and maintenance
 
     def import_history(
         self, history: History, key: str | None = None, columns: Mapping[str, str] | None = None
     ) -> Imported:
-        """Add rewards that are known from elsewhere; how many, and whether they were there already.
+        """Import rewards from elsewhere; return how many, and whether they were already imported.
 
-        A study that draws by shares isn't surer for them: they move its shares and averages only.
+        In a study that draws by shares, they affect only the shares and averages, not the verdict.
 
         Parameters
         ----------
         history
-            A CSV, JSONL or Parquet file with a column for each side (row and column, if these are
-            the sides) and one called reward, or successes and trials in its place, of which the
-            others are failures; a column called count says how often a reward was seen. Or lines of
-            the levels, in the order of the sides, and the reward. A line of a file without a
-            reward, as the export has them, is skipped.
+            A CSV, JSONL or Parquet file with a column for each side (row and column, if those are
+            the sides) and a column called reward. In place of reward, it can have successes and
+            trials; the trials that aren't successes are failures. An optional column called count
+            says how often a reward occurred. Lines without a reward, which the export can contain,
+            are skipped. Or pass an iterable of lines: the levels in the order of the sides, then
+            the reward.
         key
-            The same key is imported once. Default: the same history is.
+            An idempotency key: the same key is imported only once. Default: derived from the
+            history, so that the same history is imported only once.
         columns
-            The file's own names of columns, as in `{"reward": "converted", "headline": "h"}`.
+            The file's own column names, as in `{"reward": "converted", "headline": "h"}`.
         """
         return import_history(self.access, history, key, columns)
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write a line for each suggestion, as JSONL or Parquet; how many."""
+        """Write a line for each suggestion, as JSONL or Parquet; return the number of lines."""
         return self.look(lambda state, log: export_log(self.access.study, state, log, path))
 
     def replay(self, policy: Policy | str, seed: int = 1) -> Replayed:
-        """How another policy fares on the rewards of the log, each arm's in their order."""
+        """Replay another policy on the log's rewards, taking each arm's rewards in order."""
         study = self.access.study
         events = self.look(lambda state, log: log.read(study.id))
         return self.access.compute(
@@ -761,22 +767,22 @@ class Study:
         )
 
     def verify(self) -> Verified:
-        """Recompute all from the log, and compare."""
+        """Recompute everything from the log, and compare it with what is stored."""
         return verification.verify(self.access)
 
     def snapshot(self) -> bool:
-        """Keep a snapshot, so that the study is opened sooner; whether the storage took it."""
+        """Store a snapshot to make opening faster; return whether the storage accepted it."""
         self.access.catch_up()
         return self.access.keep_snapshot()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the whole storage to a new file, while others write."""
+        """Copy the whole storage to a new file; other processes can keep writing."""
         self.access.storage.backup(path)
 
     def close(self) -> None:
-        """Keep a snapshot if much has happened since the last, and close the storage.
+        """Close the storage, after storing a snapshot if much has changed since the last one.
 
-        A call after that opens the storage again.
+        Calling a method after that reopens the storage.
         """
         self.access.close()
 

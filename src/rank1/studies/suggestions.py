@@ -1,4 +1,4 @@
-"""Suggestions and reports: what ask, tell and cancel do within a transaction."""
+"""Suggestions and reports: what ask, tell and cancel do inside a transaction."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ __all__ = [
     "under_key",
 ]
 
-#: The most suggestions of one ask.
+#: The maximum number of suggestions per ask.
 MAX_COUNT = 100_000
 
 
@@ -68,7 +68,7 @@ def suggest(
     data: Mapping[str, Any] | None = None,
     given: Mapping[str, str] | None = None,
 ) -> list[Suggestion]:
-    """Hand out pulls; the same ones again for a known key or a unit that has one pending."""
+    """Make suggestions, or return the earlier ones for a known key or a unit with one pending."""
     log, study, state = work.log, work.study.id, work.state
     text = data_text(data)
     before = under_key(work, key, Kind.SUGGESTED)
@@ -110,7 +110,7 @@ def suggest(
         work.ahead = True
         with generator(np.random.SeedSequence((work.spec.seed, state.seq))) as rng:
             pulls = [(*pull, propensity) for pull in state.choose(rng, count)]
-    else:  # a new visit: the same arm, which wasn't chosen
+    else:  # a new visit: show the same arm again, not a newly chosen one
         assert last is not None
         pulls = [(last.arm, REPEAT if work.spec.repeat == "once" else -1, math.nan)]
     events = [
@@ -130,7 +130,7 @@ def suggest(
 
 
 def _check_given(pending: Mapping[str, str], given: Mapping[str, str], unit: str | None) -> None:
-    """Raise ConflictError if a unit's pending suggestion is for other levels of given sides."""
+    """Raise ConflictError if a unit's pending suggestion has other levels of given sides."""
     before = {side: pending[side] for side in given}
     if before != given:
         raise ConflictError(
@@ -140,7 +140,7 @@ def _check_given(pending: Mapping[str, str], given: Mapping[str, str], unit: str
 
 
 def _suggestion(work: UnitOfWork, event: Event) -> Suggestion:
-    """An event as a suggestion."""
+    """Convert an event to a suggestion."""
     window = work.spec.reward_window
     return Suggestion(
         id=suggestion_id(work.study.uid, event.seq, event.nonce),
@@ -154,7 +154,7 @@ def _suggestion(work: UnitOfWork, event: Event) -> Suggestion:
 
 
 def check_reward(spec: Spec, reward: Any) -> float:
-    """A reward that the study can take."""
+    """Check that the reward is valid for the study, and return it."""
     low, high = spec.reward_range
     if isinstance(reward, bool | np.bool_):
         reward = float(reward)
@@ -167,7 +167,7 @@ def check_reward(spec: Spec, reward: Any) -> float:
 
 
 def check_guardrails(spec: Spec, told: Any) -> dict[int, float]:
-    """The guardrail values that came with a reward, checked, by the number of the metric."""
+    """Check the guardrail values reported with a reward; return them by number of the metric."""
     if told is None:
         return {}
     if not isinstance(told, Mapping):
@@ -185,9 +185,9 @@ def check_guardrails(spec: Spec, told: Any) -> dict[int, float]:
 def take_reports(
     work: UnitOfWork, reports: Sequence[Sequence[Any]], key: str | None = None
 ) -> list[Report | Rank1Error]:
-    """Store the new ones of these reports; an answer for each, or the error that refused it.
+    """Store the new reports among these; return an answer for each, or the error that refused it.
 
-    Each is an id, its reward and optionally the guardrails that came with it.
+    Each report is an id, its reward and, optionally, guardrails.
     """
     found: list[_Asked | Rank1Error] = []
     for text, *_ in reports:
@@ -205,10 +205,10 @@ def store_reports(
     key: str | None = None,
     by: str = "suggestion",
 ) -> list[Report | Rank1Error]:
-    """Store reports of exposures that were found already; `by` says what each is named by."""
+    """Store reports of known exposures; `by` says what each report identifies its exposure by."""
     before = {each.suggestion for each in under_key(work, key, Kind.REPORTED)}
     answers: list[Report | Rank1Error] = []
-    fresh: dict[int, tuple[Report, Mapping[int, float]]] = {}  # by suggestion
+    fresh: dict[int, tuple[Report, Mapping[int, float]]] = {}  # by seq of the suggestion
     events: list[Event] = []
     named: set[int] = set()
     some, now = nonces(len(reports)), work.now
@@ -239,7 +239,7 @@ def store_reports(
                     events += guardrail_events(asked.arm, asked.tag, metrics)
             check_same(work.spec, by, text, (answer.reward, stored), (reward, metrics))
             answers.append(answer)
-        except StorageError:  # it concerns more than this report
+        except StorageError:  # it affects more than this report
             raise
         except Rank1Error as error:
             answers.append(error)
@@ -251,7 +251,7 @@ def store_reports(
 
 
 def guardrail_events(arm: int, tag: int, metrics: Mapping[int, float]) -> list[Event]:
-    """The events of the metrics that came with a reward: they stand right behind its own."""
+    """Return the events for the metrics reported with a reward; they directly follow its event."""
     return [
         Event(Kind.GUARDRAIL, arm=arm, tag=tag, value=value, metric=metric)
         for metric, value in metrics.items()
@@ -259,7 +259,7 @@ def guardrail_events(arm: int, tag: int, metrics: Mapping[int, float]) -> list[E
 
 
 def guardrails_with(work: UnitOfWork, rewards: Sequence[int]) -> dict[int, dict[int, float]]:
-    """The metrics that are stored with rewards, by the seq of the event that has the reward."""
+    """Return the metrics stored with rewards, by the seq of the event that holds the reward."""
     behind = range(1, len(work.spec.guardrails) + 1)
     events = work.log.events(work.study.id, [seq + k for seq in rewards for k in behind])
     at = {event.seq: event for event in events if event.kind == Kind.GUARDRAIL}
@@ -279,9 +279,9 @@ def check_same(
     stored: tuple[float, Mapping[int, float]],
     told: tuple[float, Mapping[int, float]],
 ) -> None:
-    """Raise ConflictError if a report says something else than the one that is stored.
+    """Raise ConflictError if a report contradicts the stored one.
 
-    A reward comes with its guardrails. Those that a duplicate leaves out are not compared.
+    Guardrails are reported with their reward. A duplicate may leave them out.
     """
     facts = {"id" if by == "suggestion" else by: name}
     (before, kept), (reward, metrics) = stored, told
@@ -299,15 +299,15 @@ def check_same(
 
 
 class _Asked(NamedTuple):
-    """The suggestion of an id, or the exposure of a unit."""
+    """The suggestion with an id, or the exposure of a unit."""
 
     seq: int
     nonce: int
     arm: int
     tag: int
-    #: As in the table, or GONE where it isn't there.
+    #: The status in the table, or GONE if it is no longer there.
     status: int
-    #: The event that has its reward, where that is known.
+    #: The event that holds its reward, if known.
     report: Event | None = None
 
 
@@ -333,7 +333,7 @@ def _asked(work: UnitOfWork, text: str) -> _Asked:
 
 
 def exposed(work: UnitOfWork, event: Event) -> _Asked:
-    """An exposure, by its event."""
+    """Look up an exposure by its event."""
     entry = work.state.find(event.seq)
     status = fold.GONE if entry is None else entry.status
     report = None
@@ -343,7 +343,7 @@ def exposed(work: UnitOfWork, event: Event) -> _Asked:
 
 
 def _became(work: UnitOfWork, asked: _Asked, text: str, by: str = "suggestion") -> Event | bool:
-    """The report of a suggestion; without one, whether it is expired. CancelledError."""
+    """Return a suggestion's report, or else whether it expired; raises CancelledError."""
     if asked.report is not None:
         return asked.report
     if asked.status in (fold.PENDING, fold.WAITING):
@@ -366,7 +366,7 @@ def _report(work: UnitOfWork, asked: _Asked, reward: float, at: float, late: boo
 
 
 def cancel(work: UnitOfWork, text: str, key: str | None = None) -> None:
-    """Note that a suggestion was never shown; a second time changes nothing."""
+    """Record that a suggestion was never shown; a duplicate changes nothing."""
     asked = _asked(work, text)
     if any(each.suggestion != asked.seq for each in under_key(work, key, Kind.CANCELLED)):
         raise key_used(key)

@@ -1,4 +1,4 @@
-"""What was shown and what it brought, by the hour, from the events of a log as they come."""
+"""Exposures and rewards by the hour, counted from the events of a log as they arrive."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rank1.studies.events import EXPOSURES, Events, Kind
 __all__ = ["Day", "Traffic"]
 
 HOUR, DAY = 3600, 86400
-#: Up to this age a study is shown by the hour, later by the day; days that are shown at most.
+#: The age up to which a study is shown by hour, then by day; and the most days shown.
 BY_HOUR, MAX_DAYS = 3 * DAY, 400
-#: The longest time over which traffic is averaged, and the shortest, in seconds.
+#: The longest and the shortest time over which traffic is averaged, in seconds.
 LONGEST, SHORTEST = 7 * DAY, HOUR
 
 
-#: Events that are counted together: counting a few takes as long as counting thousands.
+#: Events to count together: counting a few takes as long as counting thousands.
 TOGETHER = 4096
 
 
@@ -28,7 +28,7 @@ class Day(NamedTuple):
     """One day, in UTC."""
 
     date: str
-    #: Suggestions and records.
+    #: The number of suggestions and records.
     shown: int
     reports: int
     #: The average of the day's rewards; None without reports.
@@ -51,9 +51,9 @@ class Traffic:
     """
 
     def __init__(self) -> None:
-        #: When the first exposure and the last event were, in seconds since 1970.
+        #: The times of the first exposure and the last event, in seconds since 1970.
         self._first, self._last = np.nan, np.nan
-        #: By hour since 1970: shown, reports, and the sum of their rewards.
+        #: By hour since 1970: exposures, reports, and the sum of their rewards.
         self._hours: dict[int, NDArray[np.float64]] = {}
         self._versions: list[tuple[int, float]] = []
         self._notes: list[int] = []
@@ -70,13 +70,13 @@ class Traffic:
 
     @property
     def versions(self) -> list[tuple[int, float]]:
-        """The number of each version, and when it began."""
+        """Return the number of each version, and when it began."""
         self._count()
         return self._versions
 
     @property
     def notes(self) -> list[int]:
-        """The seq of each note and revision."""
+        """Return the seq of each note and revision."""
         self._count()
         return self._notes
 
@@ -112,7 +112,7 @@ class Traffic:
     def _by(
         self, width: int, last: float, most: int
     ) -> Iterator[tuple[int, int, int, float | None]]:
-        """When each period begins, what was shown and reported in it, and the average."""
+        """Yield the start of each period, its exposures and reports, and the average reward."""
         self._count()
         if np.isnan(self._first):
             return
@@ -127,13 +127,13 @@ class Traffic:
             yield width * (first + k), int(shown), int(reports), rate
 
     def days(self) -> list[Day]:
-        """The days from the first exposure to the last event, those without traffic included."""
+        """Return the days from the first exposure to the last event, including empty ones."""
         self._count()
         found = self._by(DAY, self._last, 10**6)
         return [Day(_text(at, DAY), shown, told, rate) for at, shown, told, rate in found]
 
     def bins(self, now: float) -> list[dict[str, Any]]:
-        """Shown, reports and their average, by the day in UTC, or by the hour while it is young."""
+        """Return exposures, reports and their average by day in UTC; by hour for a young study."""
         self._count()
         width = HOUR if now - self._first < BY_HOUR else DAY
         return [
@@ -142,7 +142,7 @@ class Traffic:
         ]
 
     def per_day(self, now: float) -> float | None:
-        """Reports a day, over the last week or since it began; None in the first hour."""
+        """Return reports per day, over the last week or since the start; None in the first hour."""
         self._count()
         if not now - self._first >= SHORTEST:
             return None
@@ -151,7 +151,7 @@ class Traffic:
         return float(reports / (now - since) * DAY) or None
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it, for `from_arrays`."""
+        """Serialize the counts for `from_arrays`."""
         self._count()
         table = [[hour, *row] for hour, row in self._hours.items()]
         return {
@@ -163,7 +163,7 @@ class Traffic:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Traffic:
-        """What `to_arrays` kept."""
+        """Restore the counts from `to_arrays`."""
         made = cls()
         made._first, made._last = arrays["traffic_ends"].tolist()
         made._hours = {int(row[0]): row[1:].copy() for row in arrays["traffic_hours"]}

@@ -1,4 +1,4 @@
-"""Access to a study: transactions in which its state is up to date."""
+"""Access to a study: transactions on an up-to-date state."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ __all__ = ["StudyAccess", "UnitOfWork", "fold_log", "largest_part"]
 
 T = TypeVar("T")
 
-#: How often a transaction is tried anew when the connection was lost and nothing was stored.
+#: How often a transaction is retried when the connection was lost and nothing was stored.
 TRIES = 3
-#: Events after which a snapshot is kept, at least; on large grids as many as there are arms.
+#: Minimum number of events between snapshots; large grids wait for as many events as arms.
 SNAPSHOT_EVERY = 2000
-#: Events after which closing a study keeps a snapshot: folding fewer takes no time.
+#: Closing a study stores a snapshot after this many events: folding fewer takes no time.
 SNAPSHOT_ON_CLOSE = 100
-#: Events that are folded within a transaction, at most: more would keep others waiting.
+#: Maximum number of events to fold inside a transaction: more would keep others waiting.
 FAR_BEHIND = 200
 _WITH_REWARD = frozenset((Kind.REPORTED, Kind.RECORDED, Kind.EXPIRED))
 
 
 def fold_log(state: StudyState, events: Events, texts: Mapping[int, str | None]) -> StudyState:
-    """A state with the events that follow, of which some have texts."""
+    """Fold the events that follow into a state; `texts` has the data of some, by seq."""
     state.fold(events, texts.__getitem__)
     return state
 
 
 class StudyAccess:
-    """A study in this process: its storage, and what was folded of its log.
+    """A study in this process: its storage, and the state folded from its log.
 
-    Threads take turns. After a failure in which the state has run ahead of the log, it is thrown
-    away and made anew, from the last snapshot on.
+    Threads take turns. If a failure leaves the state ahead of the log, the state is discarded and
+    rebuilt from the last snapshot.
     """
 
     def __init__(self, storage: Storage, study: StudyRow) -> None:
@@ -54,25 +54,25 @@ class StudyAccess:
                 raise log.damaged(f"event 1 of {study.name!r} is missing")
             self.spec: Spec = read_spec(created[0].data)
         self._state: StudyState | None = None
-        #: The arms that versions draw: see `records.DrawnArms`.
+        #: Cache of the arms that versions draw: see `records.DrawnArms`.
         self.drawn: dict[int, Any] = {}
-        #: The last event of which a snapshot is known to be kept.
+        #: The seq of the last snapshot known to be stored.
         self._snapshot_seq = 0
         #: Held by the thread that works on the study.
         self.turn = threading.RLock()
 
     @property
     def known(self) -> StudyState | None:
-        """What was folded so far, without a look at the storage."""
+        """The state folded so far, without reading the storage."""
         return self._state
 
     def transact(self, work: Callable[[UnitOfWork], T]) -> T:
-        """What `work` returns; it is stored when this returns, and not at all if it raises."""
+        """Run `work` in a transaction and return its result; if it raises, nothing is stored."""
         for left in reversed(range(TRIES)):
             try:
                 with self.turn:
                     return self._transact(work)
-            except ConflictError as error:  # with what was added without the lock
+            except ConflictError as error:  # with events added without the lock
                 if not error.again or left == 0:
                     raise
             except StorageError as error:
@@ -102,28 +102,28 @@ class StudyAccess:
         raise AssertionError
 
     def is_far_behind(self, log: Reader) -> bool:
-        """Whether too much is new for a transaction: `catch_up` first."""
+        """Return whether there are too many new events for a transaction: `catch_up` first."""
         known = 0 if self._state is None else self._state.seq
         return log.last(self.study.id)[0] > known + FAR_BEHIND
 
     def begin(self, log: Transaction) -> UnitOfWork:
-        """A unit of work in a transaction of a caller that has the turn.
+        """Begin a unit of work in the transaction of a caller that holds `turn`.
 
-        If the transaction fails, the caller has to `forget`.
+        If the transaction fails, the caller must call `forget`.
         """
         begun = UnitOfWork(self, log, self._caught_up(log))
         try:
             begun.expire()
-            begun.renew()  # others may have added what makes it due
+            begun.renew()  # events from other processes may have made it due
         except BaseException:
             self._state = None
             raise
         return begun
 
     def look(self, reader: Callable[[StudyState, Reader], T]) -> T:
-        """What `reader` returns, from a state that is up to date, and its log; nothing is written.
+        """Return what `reader` returns for an up-to-date state and its log; nothing is written.
 
-        The storage is being read until then; what needs no more than the state should `compute`.
+        The read transaction stays open meanwhile; use `compute` if the state alone is enough.
         """
         with self.turn:
             self.catch_up()
@@ -131,16 +131,16 @@ class StudyAccess:
                 return reader(self._caught_up(log), log)
 
     def compute(self, function: Callable[[StudyState, float], T]) -> T:
-        """What `function` makes of a state that is up to date, and of the storage's time.
+        """Return what `function` returns for an up-to-date state and the storage's time.
 
-        However long it takes, no transaction is open meanwhile; nothing is written.
+        No transaction is open while it runs, however long it takes; nothing is written.
         """
         with self.turn:
             state, now = self.catch_up()
             return function(state, now)
 
     def catch_up(self) -> tuple[StudyState, float]:
-        """The state with what is new, which is folded after it was read; and the storage's time."""
+        """Read new events, then fold them; return the state and the storage's time."""
         with self.turn:
             if isinstance(self.storage, SideBySide):
                 self.storage.settle(self.study.id)
@@ -153,7 +153,7 @@ class StudyAccess:
                 new = self.read(log, after) if log.last(self.study.id)[0] != after else None
             if state is None:
                 state = StudyState(self.spec) if kept is None else self._restored(kept)
-                if state.seq != after:  # all of it has to be read
+                if state.seq != after:  # read the log from the start
                     with self.storage.reading() as log:
                         new = self.read(log)
                 self._snapshot_seq = state.seq
@@ -164,42 +164,42 @@ class StudyAccess:
             return state, now
 
     def _caught_up(self, log: Reader) -> StudyState:
-        """The same within a transaction, where little is new."""
+        """Do the same inside a transaction, for a few new events."""
         state = self._state or StudyState(self.spec)
         self._state = None  # until all is folded
-        # One look at the end of the log is cheaper than asking for events that aren't there.
+        # Checking where the log ends is cheaper than querying for events that don't exist.
         if log.last(self.study.id)[0] != state.seq:
             fold_log(state, *self.read(log, state.seq))
         self._state = state
         return state
 
     def read(self, log: Reader, after: int = 0) -> tuple[Events, dict[int, str | None]]:
-        """The events after one, and the texts that are folded, by seq: for `fold_log`."""
+        """Return the events after a seq, and the data to fold, by seq: the input of `fold_log`."""
         events = log.read(self.study.id, after)
         told = events.seq[np.isin(events.kind, WITH_DATA)].tolist()
         return events, {event.seq: event.data for event in log.events(self.study.id, told)}
 
     def _restored(self, kept: Snapshot) -> StudyState:
-        """The state of a snapshot; the one before the first event, if that can't be read."""
+        """Restore the state from a snapshot, or return an empty state if it can't be read."""
         try:
             return StudyState.from_bytes(self.spec, kept.blob)
         except SnapshotError:
-            return StudyState(self.spec)  # derived data: all of it is in the log
+            return StudyState(self.spec)  # nothing is lost: the log has it all
 
     def snapshot_if_due(self, work: UnitOfWork) -> None:
-        """Keep a snapshot when a unit of work has passed a multiple of `SNAPSHOT_EVERY` events."""
+        """Store a snapshot if a unit of work has passed a multiple of `SNAPSHOT_EVERY` events."""
         if work.ahead:
             every = max(SNAPSHOT_EVERY, work.state.grid.arms)
             if work.begin // every != work.state.seq // every:
                 self.keep_snapshot()
 
     def forget(self) -> None:
-        """Throw away what is known here; it is made anew when it is next needed."""
+        """Discard the state; it is rebuilt when it is next needed."""
         with self.turn:
             self._state = None
 
     def close(self) -> None:
-        """Keep a snapshot if much has happened since the last, and close the storage."""
+        """Close the storage, after storing a snapshot if much has changed since the last one."""
         with self.turn:
             if (
                 self._state is not None
@@ -209,15 +209,15 @@ class StudyAccess:
             self.storage.close()
 
     def keep_snapshot(self) -> bool:
-        """Keep what is known, so that the study is opened sooner; nothing is lost without.
+        """Store a snapshot to make opening faster; without it nothing is lost.
 
-        Whether the storage took it.
+        Returns whether the storage accepted it.
         """
         with self.turn:
             if self._state is not None and self._state.seq > self._snapshot_seq:
                 state = self._state
                 kept = Snapshot(state.seq, layout_of(self.spec), state.to_bytes())
-                # What was acknowledged is stored; the next snapshot may find room.
+                # Acknowledged events are safe anyway; the next snapshot may find enough space.
                 try:
                     self.storage.put_snapshot(self.study.id, kept)
                 except StorageError:
@@ -227,25 +227,25 @@ class StudyAccess:
 
 
 class UnitOfWork:
-    """What can be done in a transaction."""
+    """The operations available inside a transaction."""
 
     def __init__(self, access: StudyAccess, log: Transaction, state: StudyState) -> None:
         self.study, self.spec = access.study, access.spec
         self.log, self.state, self.begin = log, state, state.seq
         self.drawn = access.drawn
-        #: Whether the state may be ahead of what is stored.
+        #: Whether the state may be ahead of the stored log.
         self.ahead = False
 
     @property
     def now(self) -> float:
-        """The storage's time, at which all of this happens."""
+        """The time of this transaction, by the storage's clock."""
         return self.log.now(self.study.id)
 
     def append(self, events: Sequence[Event], issued: bool = False) -> int:
-        """Add events to the log and fold them; the seq of the first. Suggestions have nonces.
+        """Add events to the log, fold them, and return the first seq. Suggestions must have nonces.
 
-        Many rewards are folded in parts, with new versions in between: rewards are bet on only
-        once a version knows which levels lead.
+        Many rewards are folded in parts, with new versions in between, because a reward can be bet
+        on only after a version has determined which levels lead.
         """
         self.ahead = True
         first, begin = 0, 0
@@ -260,30 +260,30 @@ class UnitOfWork:
                 return first
 
     def _end(self, events: Sequence[Event], begin: int) -> int:
-        """Where the part of these events ends that is folded at once."""
+        """Return the end of the part of these events to fold at once."""
         rewards, most = 0, largest_part(self.state.book)
         if self.state.design is None or len(events) - begin <= most:
             return len(events)
         for k in range(begin, len(events)):
             kind = events[k].kind
-            # The guardrails of a reward stand right behind it.
+            # The guardrails of a reward directly follow it.
             if rewards >= most and kind != Kind.GUARDRAIL:
                 return k
             rewards += kind in _WITH_REWARD and not math.isnan(events[k].value)
         return len(events)
 
     def renew(self) -> None:
-        """Begin the next version of the design, if it is due."""
+        """Begin the next version of the design if it is due."""
         design, book = self.state.design, self.state.book
         if design is not None and is_due(design, book):
             text = next_text(design, book)
             self.append([Event(Kind.VERSION, tag=design.number + 1, data=text)])
 
     def attempt(self, job: Callable[[UnitOfWork], T]) -> T | Rank1Error:
-        """What a job returns, or the error with which it was refused before it changed anything.
+        """Run a job; return its result, or the error if it was refused before it changed anything.
 
-        An error after that is raised: then the whole transaction has to be undone. So is one of
-        the storage, which is none of this job alone.
+        A later error is raised, because the whole transaction must then be rolled back. So is a
+        storage error, because it affects more than this job.
         """
         before, was_ahead, self.ahead = self.state.seq, self.ahead, False
         try:
@@ -296,7 +296,7 @@ class UnitOfWork:
             self.ahead = self.ahead or was_ahead
 
     def expire(self) -> None:
-        """Note which rewards are overdue."""
+        """Record which rewards are overdue."""
         if self.spec.reward_window is None:
             return
         done = ON_EXPIRY[self.spec.on_expiry]
@@ -309,5 +309,5 @@ class UnitOfWork:
 
 
 def largest_part(book: Book) -> int:
-    """The most rewards of a study with shares that are folded at once, without a new version."""
+    """Return the most rewards a study with shares folds at once without a new version."""
     return max(50, int(book.at[0].evidence) // 10)

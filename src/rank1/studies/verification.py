@@ -1,4 +1,4 @@
-"""Is a study what its log says?"""
+"""Verify that a study's derived data match its log."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["examine", "verify"]
 
 
 def verify(access: StudyAccess) -> Verified:
-    """Recompute a study from its log, and compare with all that is derived from it."""
+    """Recompute a study from its log, and compare it with all derived data."""
     problems = list(access.storage.check())
     fresh = StudyState(access.spec)
     try:
         with access.turn:
             problems += _differences(access, fresh)
-    except DamagedError as error:  # what `check` said of it is more
+    except DamagedError as error:  # `check` has already said more about it
         problems = problems or [str(error)]
     return Verified(ok=not problems, problems=problems, **fresh.counts())
 
 
 def _differences(access: StudyAccess, fresh: StudyState) -> list[str]:
-    """What differs from the log, which is folded into a `fresh` state."""
+    """Describe the differences from the log, which is folded into a `fresh` state."""
     layout = layout_of(access.spec)
 
     def read(state: StudyState, log: Reader) -> tuple[Any, Any, StudyState, Snapshot | None]:
@@ -50,7 +50,7 @@ def _differences(access: StudyAccess, fresh: StudyState) -> list[str]:
 
 
 def examine(place: str) -> dict[str, Any]:
-    """All that can be found out about a storage and its studies, as plain values."""
+    """Examine a storage and its studies; return all findings as plain values."""
     import platform
 
     import rank1
@@ -87,7 +87,7 @@ def examine(place: str) -> dict[str, Any]:
 
 
 def _recount(state: StudyState, events: Events) -> list[str]:
-    """The counts by another way than the fold's."""
+    """Compare the counts with a recount that doesn't use the fold."""
     asked, found = events.seq[np.isin(events.kind, list(map(int, EXPOSURES)))], []
     at_once = int(np.count_nonzero((events.kind == Kind.RECORDED) & ~np.isnan(events.value)))
     outcome = {kind: events.suggestion[events.kind == kind] for kind in OUTCOMES}

@@ -1,4 +1,4 @@
-"""What a study has found, in words: the statement, what to do next, and what is assumed."""
+"""The results of a study in words: the statement, the next step, and the assumptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rank1.documents import above
 
 __all__ = ["Doubt", "Finding", "Lift"]
 
-#: A lift above this isn't worth a number.
+#: Lifts above this aren't shown as a number.
 LARGEST = 100.0
 ORDER = "a level that is best on its side is best whatever the other sides show"
 
@@ -20,20 +20,20 @@ ORDER = "a level that is best on its side is best whatever the other sides show"
 class Lift:
     """The lift of the leader over another arm."""
 
-    #: Labels, by which the other arm is called.
+    #: The labels of the other arm.
     over: tuple[str, ...]
     is_control: bool
     estimate: float
     low: float
     high: float
-    #: The lowest reward there can be: the lift is that of rewards above this.
+    #: The lowest possible reward: the lift is relative to rewards above it.
     above: float = 0.0
-    #: Average rewards of the leader and of the other arm; NaN without a report.
+    #: Average rewards of the leader and of the other arm; NaN without reports.
     mean: float = math.nan
     over_mean: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the lift as plain values."""
         return {**vars(self), "over": list(self.over)}
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Lift:
 
     @property
     def _means(self) -> str:
-        """The average rewards, where the lift alone doesn't say them."""
+        """Return the average rewards in words, if the lift alone doesn't show them."""
         if not self.above or not math.isfinite(self.mean + self.over_mean):
             return ""
         return f", with {self.mean:.4g} against {self.over_mean:.4g} on average"
@@ -62,14 +62,14 @@ class Lift:
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why the order of the levels isn't to be relied on: an arm that could be better."""
+    """A reason to doubt the order of the levels: an arm that could be better."""
 
     arm: tuple[str, ...]
-    #: Its own mean, and the leader's; how often it was tried.
+    #: The arm's mean, the leader's mean, and how often the arm was tried.
     mean: float
     leading: float
     tried: int
-    #: Whether it looks better than it should, or was tried too rarely to tell.
+    #: True if it looks better than it should; False if it was tried too rarely to tell.
     speaks: bool
 
     def __str__(self) -> str:
@@ -84,28 +84,28 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is known of the leader: `statement` and `next_step` say it."""
+    """What is known about the leader, for `statement` and `next_step`."""
 
     leader: tuple[str, ...] | None
     lift: Lift | None
-    #: Whether it is best if one order holds, whether that was examined, and what speaks against it.
+    #: Whether it is the best if one order holds, whether that was examined, and any doubt.
     order_stop: bool
     doubt: Doubt | None
     confidence: float
-    #: Relative, of a study that draws by shares; in the units of the rewards, of one with a policy.
+    #: Relative in a study that draws by shares; in units of the reward in one with a policy.
     min_lift: float = 0.0
     tolerance: float = 0.0
     drawn: bool = True
-    #: What lifts are above: see `Lift`.
+    #: The lowest possible reward: see `Lift`.
     above: float = 0.0
-    #: Why there is no rule for when to stop.
+    #: Why the study has no stopping rule.
     no_rule: str = ""
     #: Whether the study is retired.
     ended: bool = False
 
     @property
     def stop(self) -> bool:
-        """Whether to stop."""
+        """Whether the study can stop."""
         sure = self.order_stop and self.doubt is None and not self.no_rule
         return sure and self.leader is not None
 
@@ -161,12 +161,12 @@ class Finding:
 
 
 def name(labels: Sequence[str]) -> str:
-    """An arm as people read it."""
+    """Format an arm for readers."""
     return " × ".join(labels)
 
 
 def percent(part: float) -> str:
-    """A part of one, as people read it.
+    """Format a fraction as a percentage for readers.
 
     >>> percent(0.1234), percent(-1.0), percent(0.0042), percent(0.05)
     ('12%', '-100%', '0.4%', '5%')

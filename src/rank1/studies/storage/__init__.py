@@ -1,4 +1,4 @@
-"""Where studies are kept: a SQLite file, a PostgreSQL database, or what another package offers."""
+"""Storages for studies: a SQLite file, a PostgreSQL database, or another package's storage."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ __all__ = [
 
 
 def open_storage(where: str | os.PathLike[str], patience: float = PATIENCE) -> Storage:
-    """The storage at a place. Nothing is opened or made before it is used.
+    """Return the storage at an address. Nothing is opened or created until it is used.
 
     Parameters
     ----------
     where
-        A file (`rank1.db`, or `sqlite:///rank1.db`; with four slashes from the root of the file
-        system), or the address of a database (`postgresql://user@host/database`). The schemes of
-        other addresses are looked up among the entry points `rank1.storages` of the packages that
-        are installed: each is called with the address and the patience.
+        A file (`rank1.db` or `sqlite:///rank1.db`; four slashes for an absolute path), or the URL
+        of a database (`postgresql://user@host/database`). Other URL schemes are looked up among the
+        entry points `rank1.storages` of installed packages; each is called with the URL and the
+        patience.
     patience
-        Seconds to wait for others that write, and for a server to come back.
+        Seconds to wait for other writers, and for a server to come back.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def open_storage(where: str | os.PathLike[str], patience: float = PATIENCE) -> S
 
 
 def without_password(where: str) -> str:
-    """The address of a storage, as logs and messages may show it.
+    """Return the address of a storage without its password, for logs and messages.
 
     >>> without_password("postgresql://ann:secret@db.example/shop?sslmode=require&password=secret")
     'postgresql://ann:***@db.example/shop?sslmode=require&password=***'

@@ -1,4 +1,4 @@
-"""What every storage of studies can do."""
+"""The interface of every storage of studies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["PATIENCE", "Reader", "SideBySide", "Snapshot", "Storage", "StudyRow"
 
 T = TypeVar("T")
 
-#: Seconds that a storage waits for a lock that somebody else holds, or for a server to come back.
+#: Default seconds to wait for a lock that is held elsewhere, or for a server to come back.
 PATIENCE = 30.0
 
 
@@ -26,16 +26,16 @@ class StudyRow(NamedTuple):
 
     id: int  # within this storage
     name: str
-    uid: str  # with which the ids of its suggestions begin
+    uid: str  # the prefix of its suggestions' ids
     created: float
     retired: float | None
-    archived: float | None  # then it isn't listed
+    archived: float | None  # when it was archived; archived studies aren't listed
     last_seq: int
     last_at: float
 
 
 class Snapshot(NamedTuple):
-    """A state that was folded up to `seq`. Derived data: it can be thrown away at any time."""
+    """A state folded up to `seq`. This is derived data: it can be deleted at any time."""
 
     seq: int
     layout: str
@@ -43,25 +43,25 @@ class Snapshot(NamedTuple):
 
 
 class Reader(Protocol):
-    """What can be read, all of it as of one moment. A study is given by its `StudyRow.id`."""
+    """Reads a consistent view of the storage. Studies are identified by `StudyRow.id`."""
 
     def studies(self) -> list[StudyRow]:
-        """All studies, by name."""
+        """Return all studies, sorted by name."""
 
     def study(self, name: str) -> StudyRow:
-        """The study of this name, or UnknownStudyError."""
+        """Return the study with this name; raises UnknownStudyError."""
 
     def last(self, study: int) -> tuple[int, float]:
-        """Seq and time of the last event."""
+        """Return seq and time of the last event."""
 
     def now(self, study: int) -> float:
-        """The time of the storage's clock, which never runs backwards within a study.
+        """Return the storage's time, which never runs backwards within a study.
 
-        In a transaction it is read once: all that `append` adds happened at this time.
+        A transaction reads the clock once: all events that `append` adds have this time.
         """
 
     def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
-        """The events whose seq is larger than `after`, in order, as columns."""
+        """Return the events with a seq above `after`, in order, as columns."""
 
     def page(
         self,
@@ -72,130 +72,131 @@ class Reader(Protocol):
         kinds: Sequence[Kind] = (),
         newest: bool = False,
     ) -> list[Event]:
-        """Some events in full, from the oldest on or from the newest back.
+        """Return a page of complete events, oldest or newest first.
 
-        `after` is the seq of the last event of the page before; `kinds` those to show (default:
-        all).
+        `after` is the seq of the last event on the previous page; `kinds` are the kinds to return
+        (default: all).
         """
 
     def events(self, study: int, seqs: Sequence[int]) -> list[Event]:
-        """The events with these numbers, in order; what isn't there is left out."""
+        """Return the events with these seqs, in order; missing ones are left out."""
 
     def outcomes(self, study: int, suggestions: Sequence[int]) -> list[Event]:
-        """What became of suggestions: their reports, cancellations and expiries, in order."""
+        """Return the reports, cancellations and expiries of suggestions, in order."""
 
     def with_key(self, study: int, key: str, limit: int | None = None) -> list[Event]:
-        """The events with this idempotency key, by position; all, or the first few of them."""
+        """Return the events with this idempotency key, by position; `limit` keeps the first few."""
 
     def of_unit(self, study: int, unit: str) -> Event | None:
-        """The last event of this unit."""
+        """Return the last event of this unit."""
 
     def of_units(
         self, study: int, units: Sequence[str], recorded: bool = False
     ) -> dict[str, Event]:
-        """The last event of each of these units, by unit; those without one are left out.
+        """Return the last event of each unit, by unit; units without events are left out.
 
-        With `recorded`, the record of a unit that has one.
+        With `recorded`, a unit's record is returned instead, if it has one.
         """
 
     def pending(self, study: int) -> NDArray[np.int64]:
-        """The suggestions of which nothing became yet, in order."""
+        """Return the seqs of pending suggestions, in order."""
 
     def snapshot(self, study: int, layout: str) -> Snapshot | None:
-        """The newest snapshot of this layout that is whole and not ahead of the log."""
+        """Return the newest snapshot of this layout that is intact and not ahead of the log."""
 
     def damage(self) -> list[str]:
-        """What the database itself finds wrong with its files."""
+        """Return the problems that the database itself finds in its files."""
 
     def damaged(self, what: str) -> Exception:
-        """What to raise, while reading, where the log says what can't be: a DamagedError."""
+        """Return the DamagedError to raise if the log contains something impossible."""
 
 
 class Transaction(Reader, Protocol):
-    """Reads what is there, and adds to it; nobody else adds to the same studies meanwhile."""
+    """Reads and appends; nothing else can append to the same studies meanwhile."""
 
     def append(self, study: int, events: Sequence[Event]) -> int:
-        """Add events to the log; the seq of the first. They are there when the block has ended.
+        """Add events to the log; return the seq of the first. They are stored when the block ends.
 
-        An event without a nonce is given one. ConflictError where the log has an event of the
-        same kind for the same suggestion, or one with the same key and position; here, or when the
-        block ends.
+        An event without a nonce gets one. Raises ConflictError, here or when the block ends, if the
+        log already has an event of the same kind for the same suggestion, or one with the same key
+        and position.
         """
 
     def retire(self, study: int) -> None:
-        """Close the study, once."""
+        """Close the study; retries change nothing."""
 
     def forget_unit(self, study: int, unit: str) -> int:
-        """Remove a unit's name, what was stored with it, and keys in which it is; how many events.
+        """Remove a unit's name, its data, and keys that contain it; return how many events had it.
 
-        The events stay, and so does all that is folded of them.
+        The events stay, with everything that is folded from them.
         """
 
     def archive(self, study: int, archived: bool = True) -> None:
         """Hide a study from lists, or show it again."""
 
     def delete(self, study: int) -> None:
-        """Delete a study with its log. Its number is never given to another."""
+        """Delete a study and its log. Its number is never reused."""
 
 
 @runtime_checkable
 class Storage(Protocol):
-    """Where studies are kept. It can be used by many threads, by many processes, after a fork."""
+    """Stores studies. Usable from many threads and processes, and after a fork."""
 
-    #: As messages name it.
+    #: Its name in messages.
     where: str
 
     def prepare(self) -> None:
-        """Make the file or the tables unless they are there."""
+        """Create the file or the tables if they don't exist."""
 
     def create(self, name: str, spec: str) -> StudyRow:
-        """A new study, whose log begins with its specification; StudyExistsError."""
+        """Create a study, whose log begins with its specification; raises StudyExistsError."""
 
     def reading(self) -> AbstractContextManager[Reader]:
-        """Read without keeping anybody from writing."""
+        """Read without blocking writers."""
 
     def transaction(self, *studies: int) -> AbstractContextManager[Transaction]:
-        """Read and add to the logs of these studies alone; committed when the block has ended.
+        """Read and append with these studies locked; commits when the block ends.
 
-        After an exception, nothing was added. StorageError says what is wrong; where its `again`
-        is true, the connection was lost and nothing was stored, and the whole may be retried.
+        After an exception, nothing was added. StorageError says what is wrong; if its `again` is
+        true, the connection was lost and nothing was stored, so the whole transaction can be
+        retried.
         """
 
     def put_snapshot(self, study: int, snapshot: Snapshot) -> None:
-        """Keep a snapshot; the last two of a study are kept."""
+        """Store a snapshot; the last two of each study are kept."""
 
     def check(self) -> list[str]:
-        """Look at everything; what is wrong, a sentence each."""
+        """Check everything; return the problems, a sentence each."""
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy everything to a new file, while others write; the copy is checked."""
+        """Copy everything to a new file, while others may write, and check the copy."""
 
     def close(self) -> None:
-        """Give back what the operating system lent."""
+        """Close connections and files."""
 
 
 @runtime_checkable
 class SideBySide(Protocol):
-    """What else a storage can do, to which several servers add without waiting for each other."""
+    """The additional interface of storages to which several servers append without waiting."""
 
     def add(self, added: Sequence[tuple[int, Event]]) -> set[int]:
-        """Add records and rewards to studies without their locks; the places of those it added.
+        """Add records and rewards to studies without locking; return the indices of those added.
 
-        They have their numbers when the next transaction of their study begins. What isn't added
-        has met another of the same unit, or of the same exposure.
+        They get their numbers when the next transaction on their study begins. An item isn't added
+        if there is already one for the same unit or the same exposure.
         """
 
     def settle(self, study: int) -> None:
-        """Number what was added, so that the log has it."""
+        """Number the added events, so that they are in the log."""
 
 
 def seal_of(study: int, snapshot: Snapshot) -> bytes:
-    """By which damage to a snapshot is seen, and one that was put in another's place."""
+    """Return a digest that reveals whether a snapshot was damaged or swapped."""
     head = f"{study} {snapshot.seq} {snapshot.layout} ".encode()
     return hashlib.blake2b(head + snapshot.blob, digest_size=16).digest()
 
 
 def several(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """`values` in portions that a statement can take."""
+    """Split `values` into portions small enough for a statement."""
     for begin in range(0, len(values), 10_000):
         yield values[begin : begin + 10_000]

@@ -1,12 +1,12 @@
-"""Checksums of events, each of which covers the one before: by them damage to a log is seen.
+"""Chained checksums of events, each covering the one before, to detect damage to a log.
 
-An event's checksum is BLAKE2b, 8 bytes long, of the checksum of the event before (0 before the
-first), of the columns that are folded (`Events`), little-endian and without gaps, and of the `data`
-that is folded (`WITH_DATA`), as ASCII. Units, keys and the data of suggestions aren't covered, so
-that they can be forgotten.
+An event's checksum is an 8-byte BLAKE2b hash of three things: the checksum of the event before (0
+before the first); the columns that are folded (`Events`), little-endian and without gaps; and the
+`data` that is folded (`WITH_DATA`), as ASCII. It doesn't cover units, keys and the data of
+suggestions, so that these can be removed.
 
-A log from before there were checksums has 0 in each event; it is covered from its first event with
-a checksum on.
+Events from before checksums existed have 0; such a log is covered from its first event with a
+checksum on.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ __all__ = ["chained", "first_wrong", "packed"]
 
 _CODES = {"int2": "h", "int4": "i", "int8": "q", "float8": "d"}
 _PACK = struct.Struct("<" + "".join(_CODES[COLUMNS[name]] for name in Events._fields)).pack
-#: What `_PACK` makes, as a type of NumPy's. A column that is added to `Events` changes all
-#: checksums: once there are logs with them, it has to be packed only where it isn't its default.
+#: The output of `_PACK` as a NumPy type. A new column in `Events` changes all checksums: once there
+#: are logs with checksums, pack such a column only if it differs from its default.
 _PACKED = np.dtype([(name, RECORD[name].newbyteorder("<")) for name in Events._fields])
 _LINK = struct.Struct("<q")
-#: How many events are packed at once.
+#: Events to pack at once.
 _PART = 100_000
 
 
 def packed(columns: Mapping[str, Iterable[Any]]) -> list[bytes]:
-    """What the checksums of events are of, from columns; no float is -0.0, and no NaN special."""
+    """Return the bytes to hash for each event, from columns without -0.0 or unusual NaNs."""
     return list(map(_PACK, *(columns[name] for name in Events._fields)))
 
 
 def chained(pieces: Iterable[bytes], before: int) -> list[int]:
-    """The checksums of events, after one that has the checksum `before`."""
+    """Return the checksums of events that follow one with the checksum `before`."""
     link, links = _LINK.pack(before), []
     for piece in pieces:
         link = blake2b(link + piece, digest_size=8).digest()
@@ -48,16 +48,16 @@ def chained(pieces: Iterable[bytes], before: int) -> list[int]:
 
 
 def first_wrong(records: NDArray[Any], texts: Mapping[int, str | None], before: int) -> int | None:
-    """The place of the first event that isn't what its checksum says.
+    """Return the index of the first event that doesn't match its checksum, or None.
 
     Parameters
     ----------
     records
-        Events that follow each other, with the fields of `RECORD`.
+        Consecutive events, with the fields of `RECORD`.
     texts
-        The `data` of those that are of a kind `WITH_DATA`, by seq.
+        The `data` of the events whose kind is in `WITH_DATA`, by seq.
     before
-        The checksum of the event before them.
+        The checksum of the event before the first of them.
     """
     begin = 0
     if not before:

@@ -1,4 +1,4 @@
-"""Connections of a process to a database, which don't go through a fork."""
+"""A process's connections to a database, which are not shared across a fork."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from rank1.errors import StorageError
 
 __all__ = ["Connections", "inherited"]
 
-#: Seconds that a fork waits for the transactions of other threads.
+#: Seconds that a fork waits for transactions in other threads.
 FORK_PATIENCE = 10.0
 
 C = TypeVar("C")
 
 
 class Connections(Generic[C]):
-    """Open connections that wait for use; one is used by one thread at a time.
+    """A pool of open connections; each is used by one thread at a time.
 
-    None goes through a fork: a child must neither use nor close a connection of its parent's.
-    Before a fork, those that wait are closed; those in use are waited for, where `alone` says so.
-    What is still open then stays the parent's.
+    Connections aren't shared across a fork: a child must neither use nor close a connection of its
+    parent. Before a fork, idle connections are closed; with `alone`, the fork also waits for those
+    in use. Any that are still open then remain the parent's.
 
     Parameters
     ----------
     connect, close
-        Open and close one.
+        Functions that open and close a connection.
     alone
-        Whether a file that is open at the fork is lost for the child: SQLite keeps a list of its
-        locks, which the child would inherit, but not the locks.
+        Whether a file that is open during the fork is unusable for the child: SQLite keeps a list
+        of its locks, and the child would inherit that list but not the locks.
     """
 
     def __init__(self, connect: Callable[[], C], close: Callable[[C], Any], alone: bool) -> None:
@@ -45,11 +45,11 @@ class Connections(Generic[C]):
 
     def _renew(self) -> None:
         self._gate = threading.Condition(threading.Lock())
-        #: The threads of a process can queue up here.
+        #: A lock on which the threads of a process can queue.
         self.writing = threading.Lock()
 
     def take(self) -> C:
-        """A connection, to be given back or dropped."""
+        """Take a connection; the caller must `give` it back or `drop` it."""
         with self._gate:
             self._users.append(threading.get_ident())
             if self._idle:
@@ -61,11 +61,11 @@ class Connections(Generic[C]):
             raise
 
     def give(self, connection: C) -> None:
-        """Keep a connection for the next use."""
+        """Return a connection to the pool."""
         self._leave(connection)
 
     def drop(self, connection: C) -> None:
-        """Close a connection that can't be used any more."""
+        """Close a connection that is no longer usable."""
         try:
             self._close(connection)
         finally:
@@ -79,9 +79,9 @@ class Connections(Generic[C]):
             self._gate.notify_all()
 
     def check_not_forked(self, pid: int, connection: C) -> None:
-        """Refuse to go on with what the parent began."""
+        """Raise if the parent process began this work."""
         if os.getpid() != pid:
-            # The last reference would close the connection, here and for the parent.
+            # Dropping the last reference would close the connection, here and for the parent.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
             raise StorageError(
                 "a child that was forked within a transaction can't go on with it",
@@ -89,26 +89,26 @@ class Connections(Generic[C]):
             )
 
     def close(self) -> None:
-        """Close all that wait."""
+        """Close all idle connections."""
         with self._gate:
             while self._idle:
                 self._close(self._idle.pop())
 
     def before_fork(self) -> None:
-        """Nobody begins to use a connection from here on; those that wait are closed."""
+        """Block new uses of connections, and close idle ones."""
         self._gate.acquire()
         if self._alone and threading.get_ident() not in self._users:
             self._gate.wait_for(lambda: not self._users, FORK_PATIENCE)
         while self._idle:
-            with contextlib.suppress(Exception):  # a server that is gone, for one
+            with contextlib.suppress(Exception):  # for example, if the server is gone
                 self._close(self._idle.pop())
 
     def after_fork_in_parent(self) -> None:
-        """Go on."""
+        """Allow connections to be used again."""
         self._gate.release()
 
     def after_fork_in_child(self) -> None:
-        """Begin anew."""
+        """Start with an empty pool."""
         global _inherited
         _inherited = _inherited or (self._alone and bool(self._users))
         self._users = []
@@ -121,7 +121,7 @@ _inherited = False
 
 
 def inherited() -> bool:
-    """Whether this process was forked while its parent used a connection that leaves traces."""
+    """Return whether this process was forked while an `alone` connection was in use."""
     return _inherited
 
 

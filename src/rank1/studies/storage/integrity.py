@@ -1,4 +1,4 @@
-"""What the tables of a storage can say that can't be."""
+"""Find impossible contents in the tables of a storage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rank1.studies.storage.base import Snapshot, seal_of
 
 __all__ = ["faults"]
 
-#: Events that have a number.
+#: The events that are already numbered.
 _LOG = "(SELECT * FROM rank1_events WHERE seq > 0)"
 
 _FAULTS = {
@@ -51,7 +51,7 @@ _FAULTS = {
 
 
 def faults(query: Callable[[str], list[tuple[Any, ...]]]) -> list[str]:
-    """What the tables say that can't be, a sentence each."""
+    """Return the impossible contents of the tables, a sentence each."""
     found = []
     for fault, sql in _FAULTS.items():
         rows = query(f"{sql} ORDER BY 1, 2 LIMIT 4")
