@@ -148,6 +148,6 @@ class LiteralStudy:
         }  # fmt: skip
 
     def pending(self) -> Counter[int]:
-        """Count each arm's pending exposures, including overdue ones whose reward may still come."""
+        """Count each arm's pending exposures, including overdue ones that may still come."""
         waits = ([], [EXPIRED]) if self.on_expiry == "wait" else ([],)
         return Counter(e.arm for seq, e in self.asked.items() if self.became[seq] in waits)
