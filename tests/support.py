@@ -21,7 +21,7 @@ Rewards = NDArray[np.float64]
 
 
 def examples(count: int) -> settings:
-    """How many examples Hypothesis tries in `make test`; `make validate` tries ten times more."""
+    """Set how many examples `make test` tries; `make validate` tries ten times as many."""
     return settings(max_examples=count * settings().max_examples // 30)
 
 

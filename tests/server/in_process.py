@@ -1,4 +1,4 @@
-"""The service without a socket, in this process: a test can set its clock and break its storage."""
+"""The service in this process, without a socket: tests can set its clock and break its storage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 
 class InProcess:
-    """An application, and tokens that it accepts."""
+    """An application, and the tokens that it accepts."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.tokens = Tokens(folder / "tokens.json")
@@ -32,7 +32,7 @@ class InProcess:
         self.registry: StudyRegistry = self.app.registry
 
     def call(self, path: str, body: Any = None, token: str | None = None, **more: str) -> Answer:
-        """The answer to a GET, or with a body to a POST; "" is no token."""
+        """Return the answer to a GET or, with a body, to a POST; "" means no token."""
         return asyncio.run(self.request(path, body, token, **more))
 
     async def request(
@@ -57,7 +57,7 @@ class InProcess:
 
         async def receive() -> dict[str, Any]:
             if not parts:
-                await asyncio.Future()  # the client stays until it has its answer
+                await asyncio.Future()  # the client stays connected until it has its answer
             return {"type": "http.request", "body": parts.pop()}
 
         async def send(message: Any) -> None:

@@ -1,4 +1,4 @@
-"""Clients that ask and tell a service without end; what they were told is compared with the log."""
+"""Clients that keep asking and telling a service; their answers are compared with the log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Storm:
             threading.Thread(
                 target=self._run,
                 args=(*addresses[k % len(addresses)], timeout, k),
-                daemon=True,  # or a test that fails would never end
+                daemon=True,  # else a failing test would never end
             )
             for k in range(clients)
         ]
@@ -46,13 +46,13 @@ class Storm:
                         reward = float((step + number) % 2)
                         study.tell(each.id, reward)
                         if step % 5 == 0:
-                            study.tell(each.id, reward)  # again is as good as once
+                            study.tell(each.id, reward)  # a duplicate report has no effect
                         self.told[each.id] = reward
                     continue
                 self.failed += 1
 
     def more(self, reports: int = 40) -> None:
-        """Wait until this many more reports were acknowledged."""
+        """Wait until this many more reports are acknowledged."""
         enough = len(self.told) + reports
         until(lambda: len(self.told) >= enough)
 
@@ -63,12 +63,12 @@ class Storm:
 
 
 def lines_of_study(study: rank1.Study) -> list[Any]:
-    """What an export has."""
+    """Return the lines of an export."""
     return study.lines(limit=10**6)[0]
 
 
 def check(storm: Storm, place: str, exact: bool = False) -> None:
-    """All that was acknowledged is stored, once; nothing else but what nobody heard of."""
+    """Everything acknowledged is stored once; anything else stored was never answered."""
     with rank1.Study.open("storm", place) as study:
         assert study.verify().ok
         events = study.look(lambda state, log: log.page(study.access.study.id, limit=10**6))

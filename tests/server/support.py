@@ -1,4 +1,4 @@
-"""What tests of the service share."""
+"""Helpers for tests of the service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from tests.forked import Command
 
-#: Seconds after which a test that waits for something gives up, on however busy a machine.
+#: Seconds after which a test stops waiting, enough for a busy machine.
 PATIENCE = 300
 
 GRID = {"rows": ["a", "b", "c"], "columns": ["x", "y"]}
@@ -30,7 +30,7 @@ def call(
     method: str | None = None,
     **headers: str,
 ) -> tuple[int, Any]:
-    """Status and JSON of a request."""
+    """Send a request, and return its status and JSON."""
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     if token:
         given["Authorization"] = f"Bearer {token}"
@@ -52,7 +52,7 @@ def at(name: str, rest: str = "") -> str:
 
 
 def until(happened: Callable[[], bool]) -> None:
-    """Wait until something has happened."""
+    """Wait until a condition is true."""
     end = time.monotonic() + PATIENCE
     while not happened():
         assert time.monotonic() < end
@@ -60,7 +60,7 @@ def until(happened: Callable[[], bool]) -> None:
 
 
 class Served:
-    """A running service in a process of its own."""
+    """A service that runs in its own process."""
 
     def __init__(self, process: Any, url: str, token: str) -> None:
         self.process, self.url, self.token = process, url, token
@@ -76,7 +76,7 @@ def served(
     token: str | None = None,
     program: Sequence[str] | None = None,
 ) -> Iterator[Served]:
-    """`rank1 serve` on a free port; with a `program`, by Python's arguments for it."""
+    """Run `rank1 serve` on a free port; `program` has other Python arguments to start it."""
     command = "serve", "--port", "0", *flags
     log = folder / "log.jsonl"
     process: Any

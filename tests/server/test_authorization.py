@@ -38,7 +38,7 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "rank1-tokens.json")
     admin, writer, reader = (tokens.create(role) for role in ("admin", "writer", "reader"))
     only, later = tokens.create("writer", ["spring"]), tokens.create("reader", ["winter"])
-    # as users start it, in a process of its own
+    # in its own process, as users start it
     with served(tmp_path, "--access-log", token=admin, program=("-m", "rank1")) as service:
 
         def status(token: str, path: str, body: object = None) -> int:
@@ -59,12 +59,12 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
         assert status(only, "/metrics") == 403
         replay = at("spring", "/replay?policy=rank1.policies:UCB1")  # the service would import it
         assert status(reader, replay) == 403
-        assert service.call(replay, token=admin)[1]["field"] == "study"  # which has no rewards
+        assert service.call(replay, token=admin)[1]["field"] == "study"  # the study has no rewards
         missing, found = service.call(at("winter"), token=later)
         assert (missing, found["detail"]) == (404, "there is no study 'winter'")
         _, listed = service.call("/v1/studies", token=only)
         assert [each["name"] for each in listed["studies"]] == ["spring"]
-        # a revoked token is no good within a second or so
+        # a revoked token stops working within about a second
         tokens.revoke(only.split("_")[1])
         until(lambda: status(only, at("spring", "/best")) == 401)
         log = (tmp_path / "log.jsonl").read_text()
@@ -133,7 +133,7 @@ def test_a_slip_in_the_environment_is_told(name: str) -> None:
 
 
 def test_a_cluster_may_have_names_of_its_own() -> None:
-    """What Kubernetes tells all that run beside a service called rank1-serve."""
+    """Kubernetes sets these variables for everything next to a service called rank1-serve."""
     names = "SERVICE_HOST", "SERVICE_PORT", "PORT_8000_TCP", "PORT_8000_TCP_PROTO"
     found = read_config({}, environment={f"RANK1_SERVE_{name}": "tcp://10.0.0.1" for name in names})
     assert found == Config()
@@ -195,10 +195,10 @@ def test_requests_of_one_token_and_connections_are_counted(tmp_path: Path) -> No
         assert service.call("/healthz")[0] == 200
         host, port = service.url.removeprefix("http://").split(":")
         others = [socket.create_connection((host, int(port)), PATIENCE) for _ in range(3)]
-        until(lambda: service.call("/readyz")[0] == 503)  # they aren't taken at once
+        until(lambda: service.call("/readyz")[0] == 503)  # accepting them takes a moment
         answer = service.call("/readyz")
         assert answer[1]["detail"] == "there are too many connections"
-        assert service.call("/healthz")[0] == 200  # it lives
+        assert service.call("/healthz")[0] == 200  # it is still alive
         for link in others:
             link.close()
         until(lambda: service.call("/readyz")[0] == 200)
@@ -232,10 +232,10 @@ def test_a_browsers_token_is_for_its_origins_and_expires(tmp_path: Path) -> None
         assert asked("GET", shares, "https://evil.example", **bearer).status == 403
         answer = asked("GET", at("spring", "/best"), "https://shop.example", **bearer)
         assert answer.status == 403
-        # a beacon has no headers; other tokens never stand in an address
+        # a beacon has no headers; other tokens are never accepted in an address
         assert asked("GET", f"{shares}?token={admin}", "https://shop.example").status == 401
         assert service.call("/v1/studies", token=gone)[0] == 401
-        # answered like GET, without a body
+        # HEAD gets the same answer as GET, without a body
         head = asked("HEAD", "/v1/studies", "", Authorization=f"Bearer {admin}")
         assert (head.status, int(head.headers["Content-Length"]) > 0) == (200, True)
     for studies, origins, named in (
@@ -274,7 +274,7 @@ def test_admins_create_list_and_revoke_tokens_over_http(service: Served) -> None
 
 
 def test_a_link_shows_no_unit(service: Served) -> None:
-    """Whatever can be read by a link, and is added later, must not name a visitor."""
+    """Anything that a link can read, even if added later, must not name a visitor."""
     sides = {"headline": ["A", "B"], "image": ["x", "y"]}
     assert service.call("/v1/studies", {"name": "mine", "sides": sides, "goal": "find"})[0] == 201
     _, asked = service.call(at("mine", "/ask"), {"unit": "visitor-17"})
@@ -306,7 +306,7 @@ def test_a_link_shows_no_unit(service: Served) -> None:
 
 
 def test_keys_for_pages_leave_the_owner_a_way_in(tmp_path: Path) -> None:
-    """After a restart, too: without an admin's token in the file, one is lent."""
+    """Also after a restart: if the file has no admin token, the service makes one."""
     Tokens(tmp_path / "rank1-tokens.json").create(
         "browser", ["shop"], origins=["https://shop.example"]
     )
@@ -332,9 +332,9 @@ def test_a_link_reads_one_study_until_it_is_revoked(service: Served) -> None:
     ]
     assert service.call(at("other", "/view"), **own)[0] == 403
     assert service.call(at("shared / one", "/ask"), {}, **own)[0] == 403
-    assert service.call(links, {}, **own)[0] == 403  # a link makes no links
+    assert service.call(links, {}, **own)[0] == 403  # a link can't make links
     assert service.call(at("nowhere", "/links"), {})[0] == 404
-    # It is one of this study's links, and no other token can be revoked here.
+    # Only this study's links can be revoked here, and no other token.
     one = f"{links}/{made['id']}"
     assert service.call(at("other", f"/links/{made['id']}"), method="DELETE")[0] == 422
     _, token = service.call("/v1/tokens", {"role": "reader", "studies": ["shared / one"]})
@@ -342,6 +342,6 @@ def test_a_link_reads_one_study_until_it_is_revoked(service: Served) -> None:
     assert service.call(one, method="DELETE") == (200, listed["links"][0])
     assert service.call(at("shared / one", "/view"), **own)[0] == 401
     assert service.call(one, method="DELETE")[0] == 422
-    # What expires at once is made all the same.
+    # A token that expires immediately can still be made.
     for path, body in ((links, {}), ("/v1/tokens", {"role": "reader"})):
         assert service.call(path, {**body, "days": 1e-300})[0] == 201

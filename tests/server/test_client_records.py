@@ -1,4 +1,4 @@
-"""The Python client: assignment by cached shares, and a queue that survives a restart."""
+"""The Python client: assignment from cached shares, and a queue that survives a restart."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_queue_survives_a_restart_of_either_end(tmp_path: Path) -> None:
             until(lambda: recorder.unsent == 0)
         assert path.read_text() == ""
         client.close()
-    client = rank1.Client(service.url, token, timeout=0.2)  # nobody answers now
+    client = rank1.Client(service.url, token, timeout=0.2)  # the service is down now
     study = client.open("queue", look=False)
     with pytest.raises(StorageError):
         study.assign("u1")
@@ -55,7 +55,7 @@ def test_the_queue_survives_a_restart_of_either_end(tmp_path: Path) -> None:
     recorder.close(0.1)
     assert len(path.read_text().splitlines()) == 4
     with path.open("a") as file:
-        file.write('["records", {"unit": "cut sh')  # as a kill leaves it
+        file.write('["records", {"unit": "cut sh')  # as a kill would leave it
     with served(tmp_path, "--port", port, token=token) as service:
         client = rank1.Client(service.url, token, timeout=PATIENCE)
         study = client.open("queue")

@@ -19,7 +19,7 @@ main()
 
 @pytest.mark.parametrize("goal", ["earn", "find"])
 def test_a_compiler_that_never_ends_delays_nothing(tmp_path: Path, goal: str) -> None:
-    """Not the first ask, not the page, not the shutdown: all of it runs as plain Python."""
+    """Neither the first ask, nor the page, nor the shutdown: all of it runs as plain Python."""
     labels = [f"{k}" for k in range(8)]
     with served(tmp_path, program=("-c", STUCK)) as service:
         fields = {"name": "first", "rows": labels, "columns": labels, "goal": goal}

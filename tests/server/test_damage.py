@@ -1,4 +1,4 @@
-"""A file that is damaged or may not be used: refused at the start by name, and while it runs."""
+"""A damaged or forbidden file is rejected by name, at startup and while the service runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = 4096
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A file with a study."""
+    """Return the bytes of a file with a study."""
     path = tmp_path_factory.mktemp("whole") / "rank1.db"
     with rank1.Study.create("spring", GRID["rows"], GRID["columns"], storage=path) as study:
         given = study.ask(count=2000)
@@ -44,7 +44,7 @@ def damaged(path: Path, whole: bytes, how: str) -> None:
         path.write_bytes(whole[: 3 * PAGE + 77])
     elif how == "cut by a page":
         path.write_bytes(whole[:-PAGE])
-    elif how == "a page of garbage":  # of the table of studies
+    elif how == "a page of garbage":  # in the table of studies
         path.write_bytes(whole[:PAGE] + garbage[:PAGE] + whole[2 * PAGE :])
     elif how == "the last page":
         path.write_bytes(whole[:-PAGE] + garbage[:PAGE])
@@ -93,7 +93,7 @@ main()
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that every user can reach."""
+    """Make a folder that every user can access."""
     folder = Path(tempfile.mkdtemp(prefix="rank1-test-"))
     folder.chmod(0o755)
     yield folder
@@ -129,10 +129,10 @@ def test_a_file_that_is_damaged_while_it_is_served(tmp_path: Path, whole: bytes)
             assert "Traceback" not in str(found)
 
         assert service.call(at("spring", "/ask"), {})[0] == 201
-        os.truncate(path, len(whole) - PAGE)  # the same file: the service has it open
+        os.truncate(path, len(whole) - PAGE)  # the same file, which the service has open
         refused(at("spring", "/ask"), {})
         refused(at("spring", "/ask"), {})
-        assert path.stat().st_size == len(whole) - PAGE  # nothing was written into it
+        assert path.stat().st_size == len(whole) - PAGE  # nothing was written to it
         with path.open("ab") as end:
             end.write(whole[-PAGE:])
         assert service.call(at("spring", "/ask"), {})[0] == 201

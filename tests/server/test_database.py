@@ -1,4 +1,4 @@
-"""A PostgreSQL server that is killed, or cut off in mid-commit, under a service that goes on."""
+"""A PostgreSQL server that is killed, or cut off during a commit, while the service runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rank1.client import RemoteStudy
 from tests.server.storm import Storm, check, stormy
 from tests.server.support import GRID, PATIENCE, Served, at, served, until
 from tests.studies.conftest import kill, new_schema, proxy_to, start
-from tests.studies.conftest import server as server  # a PostgreSQL server of our own
+from tests.studies.conftest import server as server  # our own PostgreSQL server
 from tests.studies.proxy import Proxy, cut_at_commit, through
 
 
@@ -33,10 +33,10 @@ def test_the_database_is_killed_under_load(tmp_path: Path, server: Any, kills: i
                 assert service.call("/healthz")[0] == 200
             finally:
                 start(server)
-            storm.more()  # without a restart of the service
+            storm.more()  # without restarting the service
             assert service.call("/readyz")[0] == 200
         storm.stop()
-        assert storm.failed == 0  # who had asked was answered when the database was back
+        assert storm.failed == 0  # waiting requests were answered when the database was back
         assert service.process.poll() is None
     check(storm, place)
 
@@ -80,7 +80,7 @@ class Line:
         self.service, self.proxy, self.study = service, proxy, ""
 
     def begin(self, name: str) -> None:
-        """A study, and new connections: see `cut_at_commit`."""
+        """Create a study with new connections: see `cut_at_commit`."""
         self.study = name
         assert self.service.call("/v1/studies", {"name": name, **GRID})[0] == 201
         assert self.call("/ask", {})[0] == 201
@@ -108,11 +108,11 @@ def line(tmp_path_factory: pytest.TempPathFactory, server: Any) -> Iterator[Line
 
 @pytest.mark.parametrize(
     "what",
-    # The last leaves a session behind that holds the study until the database ends it.
+    # The last one leaves a session that locks the study until the database ends it.
     ["before", "after", pytest.param("client", marks=pytest.mark.validate)],
 )
 def test_a_connection_that_is_cut_in_mid_commit(line: Line, what: str) -> None:
-    """The service finds out what became of it, so nobody notices."""
+    """The service finds out whether the commit succeeded, so clients don't notice."""
     line.begin(f"cut {what}")
     cut_at_commit(line.proxy, what)
     status, asked = line.call("/ask", {}, Idempotency_Key="k")
@@ -138,7 +138,7 @@ def test_a_connection_that_is_cut_in_mid_commit(line: Line, what: str) -> None:
 
 @pytest.mark.parametrize("what", ["before", "after"])
 def test_a_commit_of_which_nobody_heard(line: Line, what: str) -> None:
-    """The client has given up before the database is back; the same key and id clear it up."""
+    """The client gives up before the database is back; retrying the key and the id resolves it."""
     line.begin(f"unheard {what}")
 
     def away(data: bytes) -> str | None:
@@ -152,7 +152,7 @@ def test_a_commit_of_which_nobody_heard(line: Line, what: str) -> None:
         hasty = rank1.Client(line.service.url, line.service.token, 0.5)
         with hasty, pytest.raises(rank1.StorageError, match="no answer"):
             work(RemoteStudy(hasty, line.study))
-        until(lambda: line.proxy.cuts >= 2)  # a commit, and the attempts to connect again
+        until(lambda: line.proxy.cuts >= 2)  # a commit, and the attempts to reconnect
         line.proxy.cut = back
 
     with rank1.Client(line.service.url, line.service.token, 60) as client:

@@ -1,4 +1,4 @@
-"""Servers that are killed, share a storage, or are told to end: what was acknowledged stays."""
+"""Servers that are killed, share a storage, or are stopped: acknowledged data is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import rank1
 from tests.server.storm import Storm, check, lines_of_study, stormy
 from tests.server.support import GRID, PATIENCE, Served, at, served, until
 from tests.studies.conftest import new_schema
-from tests.studies.conftest import server as server  # a PostgreSQL server of our own
+from tests.studies.conftest import server as server  # our own PostgreSQL server
 from tests.studies.support import small_disk
 
 
@@ -46,7 +46,7 @@ def test_eight_clients_at_once(tmp_path: Path) -> None:
         line.split(" ") for line in lines if line.startswith("rank1_") and "{" not in line
     )
     assert float(values["rank1_asks_total"]) == len(storm.asked)
-    # Requests that wait together share a commit.
+    # Requests that wait at the same time share a commit.
     assert float(values["rank1_commits_total"]) < 0.8 * (len(storm.asked) / 1.5 + len(storm.told))
 
 
@@ -65,7 +65,7 @@ def test_a_server_that_is_killed_under_load(tmp_path: Path) -> None:
 
 
 def stack(folder: Path, port: str, service: Served) -> Any:
-    """Another process in the place of one that was killed."""
+    """Start another process in place of one that was killed."""
     service.process.stdout.close()
     keeper = served(folder, "--port", port, token=service.token)
     again = keeper.__enter__()
@@ -98,7 +98,7 @@ def test_two_servers_on_one_postgresql_and_one_is_killed(tmp_path: Path, server:
         storm = Storm([(one.url, one.token), (two.url, one.token)], 6, 3)
         storm.more()
         two.process.send_signal(signal.SIGKILL)
-        storm.more()  # the other goes on
+        storm.more()  # the other server continues
         until(lambda: storm.failed > 0)
         storm.stop()
     check(storm, place)
@@ -108,7 +108,7 @@ def test_two_servers_on_one_postgresql_and_one_is_killed(tmp_path: Path, server:
     ("times", "servers"), [(10, 1), pytest.param(1000, 2, marks=pytest.mark.validate)]
 )
 def test_the_same_report_from_eight_clients(tmp_path: Path, times: int, servers: int) -> None:
-    """Half of them with another value: one is applied, equals are told the same, others not."""
+    """Half send another value: one report counts, equal ones get the same answer, others don't."""
     with stormy(tmp_path) as one, contextlib.ExitStack() as more:
         others = [more.enter_context(served(tmp_path, token=one.token)) for _ in range(servers - 1)]
         _, given = one.call(at("storm", "/ask/batch"), {"count": times})
@@ -154,7 +154,7 @@ def test_the_clock_jumps_by_a_day(tmp_path: Path) -> None:
     day = 86_400
     ahead = tmp_path / "ahead"
 
-    def jump(seconds: int) -> None:  # all at once: the service looks at the clock all the time
+    def jump(seconds: int) -> None:  # in one step, because the service reads the clock all the time
         (tmp_path / "next").write_text(f"{seconds}")
         (tmp_path / "next").replace(ahead)
 
@@ -209,10 +209,10 @@ def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
         assert service.process.wait(PATIENCE) == 0
         storm.stop()
     check(storm, str(tmp_path / "rank1.db"))
-    assert not os.path.exists(tmp_path / "rank1.db-wal")  # it was closed in good order
+    assert not os.path.exists(tmp_path / "rank1.db-wal")  # it was closed properly
 
 
-#: A service whose storage waits for ever, and which says when it begins to write.
+#: A service whose storage waits forever, and which reports when it starts to write.
 PATIENT = """
 from pathlib import Path
 from rank1.studies import group_commit
@@ -231,7 +231,7 @@ main()
 
 @pytest.mark.parametrize("under_way", [False, pytest.param(True, marks=pytest.mark.validate)])
 def test_the_end_does_not_wait_for_a_storage_that_is_held(tmp_path: Path, under_way: bool) -> None:
-    """Neither for a request, nor to keep snapshots."""
+    """Neither a request nor storing snapshots delays the shutdown."""
     with stormy(tmp_path, "--drain", "1", program=("-c", PATIENT)) as service:
         assert service.call(at("storm", "/ask"), {}, Idempotency_Key="one")[0] == 201
         other = apsw.Connection(str(tmp_path / "rank1.db"))

@@ -1,4 +1,4 @@
-"""Labels full of HTML, names full of slashes, bodies without end, clients that take their time."""
+"""Labels full of HTML, names full of slashes, endless bodies, and slow clients."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_bodies_that_are_none(service: Served, body: bytes) -> None:
 
 
 def test_a_body_without_end(service: Served) -> None:
-    """A gigabyte is refused by its length, and without one when it has become too much."""
+    """A gigabyte is rejected by its length or, without a length, when it has become too large."""
     assert service.call("/v1/studies", b" " * 200_000)[0] == 413
     host, port = service.url.removeprefix("http://").split(":")
     head = f"POST /v1/studies HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.token}\r\n"
@@ -106,7 +106,7 @@ def test_slow_clients_keep_nobody_waiting(service: Served) -> None:
         assert service.call("/readyz")[0] == 200
         assert time.monotonic() - began < 30  # one after the other would take 60
         assert b" 408 " in slow[0].recv(65536).split(b"\r\n")[0]
-        assert slow[1].recv(65536) == b""  # half a head is no request
+        assert slow[1].recv(65536) == b""  # half a header is no request
     finally:
         for link in slow:
             link.close()
@@ -118,7 +118,7 @@ def test_a_connection_that_is_kept_open_is_good_for_long(service: Served) -> Non
         link.request("GET", "/healthz")
         assert link.getresponse().read()
         socket_ = link.sock
-        time.sleep(1.5)  # longer than the patience for a request that has begun
+        time.sleep(1.5)  # longer than the timeout of a request that has begun
     link.request("GET", "/healthz")
     assert link.getresponse().read()
     assert link.sock is socket_
@@ -139,7 +139,7 @@ def test_labels_full_of_html_come_back_as_they_went(service: Served) -> None:
     link.request("GET", "/study?name=%3Cscript%3Ealert(1)%3C/script%3E")
     page = link.getresponse().read().decode()
     link.close()
-    assert "alert(1)" not in page  # the page is a shell: nothing of a study is in it
+    assert "alert(1)" not in page  # the page is a shell without any data of a study
 
 
 def test_headers_are_not_split(service: Served) -> None:

@@ -1,4 +1,4 @@
-"""Late reports, limits, headers, and a storage that fails, as an answer shows them."""
+"""Late reports, limits, headers, and a failing storage, as answers show them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def service(tmp_path: Path) -> Iterator[InProcess]:
 def test_a_late_report_is_marked_late(
     service: InProcess, monkeypatch: pytest.MonkeyPatch, route: str
 ) -> None:
-    """In the answer, in that to a retry, in the history and in the export; nobody has looked."""
+    """In the answer, in that of a retry, in the history and the export, without a look before."""
     now = 2e9
     monkeypatch.setattr(SqliteReader, "clock", lambda self: now)
     early, late = (service.call(at("spring", "/ask"), {}).document["id"] for _ in range(2))
@@ -60,7 +60,7 @@ def test_a_late_report_is_marked_late(
     assert service.call(at("spring")).document["totals"]["reports"] == 2
 
 
-#: What a storage may raise, the status, and how the answer begins.
+#: Errors that a storage may raise, the status, and how the answer begins.
 ERRORS = [
     (rank1.StorageError, 503, "the storage can't be used now"),
     (rank1.DamagedError, 500, "the storage is damaged: nothing was stored"),
@@ -78,7 +78,7 @@ def test_no_answer_names_a_file(
     status: int,
     detail: str,
 ) -> None:
-    """Reading, writing and creating; the log of the service has what isn't said."""
+    """For reading, writing and creating; the service's log has the details."""
 
     @contextmanager
     def fails(*_: Any) -> Iterator[None]:
@@ -113,7 +113,7 @@ def test_each_token_has_a_limit_of_its_own(tmp_path: Path) -> None:
         assert [service.call("/v1/studies", token=other).status for _ in range(2)] == [200, 429]
         found = service.call("/metrics")
         assert (found.status, found.headers["retry-after"]) == (429, "1")
-        assert service.call("/healthz", token="").status == 200  # which needs no token
+        assert service.call("/healthz", token="").status == 200  # needs no token
 
 
 def test_nothing_of_a_study_is_kept_by_a_browser_or_a_proxy(service: InProcess) -> None:
@@ -132,7 +132,7 @@ def test_nothing_of_a_study_is_kept_by_a_browser_or_a_proxy(service: InProcess) 
         service.call("/healthz"),
     ]
     assert {each.headers["cache-control"] for each in answers} == {"no-store"}
-    view = service.call(at("spring", "/view"))  # a page's own, which it asks for all the time
+    view = service.call(at("spring", "/view"))  # the page requests this all the time
     assert view.headers["cache-control"] == "private, no-cache"
     assert {each.status for each in answers} == {200, 201, 401, 404, 409}
 
@@ -146,14 +146,14 @@ def test_a_batch_ends_at_a_failure_of_the_storage(
     status: int,
     route: str,
 ) -> None:
-    """Nothing of it is stored then, so that the whole batch may be sent again."""
+    """Nothing of the batch is stored, so the client can retry all of it."""
     given = service.call(at("spring", "/ask/batch"), {"count": 3}).document["results"]
     ids = [each["suggestion"]["id"] for each in given]
     name, body = {
         "/ask/batch": ("of_unit", {"asks": [{"unit": unit} for unit in ("u", "", "v", "w")]}),
         "/tell/batch": ("outcomes", {"reports": [{"id": id, "reward": 1} for id in (*ids, "no")]}),
     }[route]
-    for id in ids if route == "/tell/batch" else ():  # so that the log has to be looked at
+    for id in ids if route == "/tell/batch" else ():  # so that the service has to read the log
         service.call(at("spring", "/tell"), {"id": id, "reward": 1})
     before = service.call(at("spring")).document["totals"]
     real, calls = getattr(SqliteReader, name), list[Any]()
@@ -175,7 +175,7 @@ def test_a_batch_ends_at_a_failure_of_the_storage(
 
 
 def test_only_so_many_writes_may_wait(service: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More are refused at once; those that wait are stored."""
+    """Excess writes are rejected immediately; waiting ones are stored."""
     monkeypatch.setattr(write_queue, "MAX_WAITING", 3)
     begun, go_on = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Large studies and large bodies: summaries, pages, and limits to what is held in memory."""
+"""Large studies and large bodies: summaries, pages, and limits on memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do with studies over HTTP: how long it takes, notes, archive, delete."""
+"""Managing studies over HTTP: forecasts, notes, archiving, deleting."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_notes_archive_and_delete(tmp_path: Path) -> None:
         body = {"name": "a/b", "sides": SIDES, "given": ["age"], "goal": "find", "seed": 1}
         assert service.call("/v1/studies", body).status == 201
         assert service.call(f"{home}/summary").document["verdict"] == "none"
-        assert service.call(f"{home}/forecast").status == 422  # nothing is reported yet
+        assert service.call(f"{home}/forecast").status == 422  # there are no reports yet
         found = service.call(f"{home}/personalise?side=channel&by=age")
         assert found.status == 200
         assert "nothing is reported yet" in found.document["statement"]
@@ -91,7 +91,7 @@ def test_the_length_of_a_study_that_has_not_begun(tmp_path: Path) -> None:
         easy = service.call("/v1/forecasts", plan).document
         hard = service.call("/v1/forecasts", {**plan, "lift": 0.2}).document
         assert easy["visitors"]["low"] <= easy["visitors"]["median"] <= easy["visitors"]["high"]
-        # It grows with the square of 1/lift.
+        # Visitors grow with the square of 1/lift.
         ratio = hard["visitors"]["median"] / easy["visitors"]["median"]
         assert 3 < ratio < 12
         assert easy["days"]["median"] == easy["visitors"]["median"] / 100

@@ -1,4 +1,4 @@
-"""Whatever the description of the API allows, and much that it doesn't: no server error."""
+"""Requests that the API description allows, and many that it doesn't, cause no server error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what it imports uses what is deprecated
+    warnings.simplefilter("ignore")  # its dependencies use deprecated functions
     import schemathesis
     from schemathesis.checks import not_a_server_error
     from schemathesis.generation.modes import GenerationMode
@@ -31,7 +31,7 @@ HOW = settings(
 
 def test_every_answer_is_described(service: Served) -> None:
     described = service.call("/openapi.json")[1]
-    assert described["servers"][0]["url"] == "."  # behind a proxy, too
+    assert described["servers"][0]["url"] == "."  # so that it works behind a proxy
     ids = []
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
@@ -73,7 +73,7 @@ def test_no_request_is_a_server_error(service: Served, examples: int) -> None:
     def send(case: Any) -> None:
         names: list[str | None] = [None]
         if "name" in (case.path_parameters or {}):
-            names.append(fuzzed)  # else every request would be of a study that isn't there
+            names.append(fuzzed)  # else every request would name an unknown study
         for name in names:
             if name is not None:
                 case.path_parameters["name"] = name
@@ -88,7 +88,7 @@ def test_no_request_is_a_server_error(service: Served, examples: int) -> None:
             settings(HOW, max_examples=examples)(given(case=strategy)(send))()
     assert len(seen) == len(list(described.get_all_operations()))
     assert not [label for label, codes in seen.items() if max(codes) >= 500]
-    if examples > 3:  # few of them are right by chance
+    if examples > 3:  # few of them are valid by chance
         assert 201 in seen["POST /v1/studies"]
     assert 422 in seen["POST /v1/studies"]
     assert 200 in seen["GET /v1/studies/{name}/best"]

@@ -1,4 +1,4 @@
-"""The pages, driven in a real browser."""
+"""The pages, in a real browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.conftest import BROWSER_MISSING, CHROMIUM
 from tests.server.support import GRID, PATIENCE, Served, at, until
 from tests.support import few
 
-# What a page shows is waited for, on however busy a machine.
+# Wait for what a page shows, even on a busy machine.
 expect.set_options(timeout=1000 * PATIENCE)
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=BROWSER_MISSING)
@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    """What the pages share: the files that are kept, but no token."""
+    """Yield a context that the pages share: cached files, but no token."""
     context = browser.new_context(viewport={"width": 1100, "height": 900})
     yield context
     context.close()
@@ -43,7 +43,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(context: BrowserContext, service: Served) -> Iterator[Page]:
-    """A page with the token; nothing may go wrong in it, and nothing may come from elsewhere."""
+    """Yield a page with the token; it must have no errors, and load nothing from elsewhere."""
     page = context.new_page()
     page.set_default_timeout(1000 * PATIENCE)
     faults: list[str] = []
@@ -66,7 +66,7 @@ def open_study(page: Page, service: Served, name: str) -> None:
 
 
 def unfold(page: Page) -> None:
-    """Open everything that is folded."""
+    """Open everything that is collapsed."""
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
 
@@ -83,7 +83,7 @@ def make(service: Served, name: str, reports: int = 0, **fields: Any) -> None:
 
 
 def test_start_a_study_ask_tell_and_see_the_number_change(page: Page, service: Served) -> None:
-    expect(page).not_to_have_url(re.compile("token"))  # it doesn't stay in the address
+    expect(page).not_to_have_url(re.compile("token"))  # it is removed from the address
     page.get_by_role("link", name="New study").first.click()
     page.get_by_label("Name of the study", exact=True).fill("by hand")
     page.get_by_label("Side 1", exact=True).fill("headline")
@@ -106,7 +106,7 @@ def test_start_a_study_ask_tell_and_see_the_number_change(page: Page, service: S
     expect(page.get_by_role("heading", level=1)).to_have_text("by hand")
     expect(page.locator("#leader")).to_have_text("Nothing is reported yet.")
     assert service.call(at("by hand"))[1]["control"] == {"headline": "A", "image": "x"}
-    # The snippets have its own address, and a key that was made for the shop's page.
+    # The snippets have the service's address, and a key made for the shop's page.
     expect(page.locator("#snippet-curl")).to_contain_text(f"{service.url}/v1/studies/by%20hand/ask")
     page.get_by_label("The address of your page").fill("https://shop.example/home")
     page.get_by_role("button", name="Make a key").click()
@@ -126,7 +126,7 @@ def test_start_a_study_ask_tell_and_see_the_number_change(page: Page, service: S
     expect(page.locator("#n-pending")).to_have_text("0")
     expect(page.locator("#leader")).to_contain_text("Keep going:")
     expect(page.locator("#try-status")).to_contain_text("brought 1.")
-    # Numbers and log update while somebody looks.
+    # The numbers and the log update while the page is open.
     service.call(at("by hand", "/ask/batch"), {"count": 7, "given": {"age": "young"}})
     expect(page.locator("#n-suggestions")).to_have_text("8")
     expect(page.locator("#log tbody tr").first).to_contain_text("young")
@@ -151,7 +151,7 @@ def test_change_a_study_by_keyboard_and_take_the_log_along(page: Page, service: 
     page.keyboard.press("Enter")
     expect(page.locator("#changes li").first).to_contain_text("Note: new prices")
     expect(page.locator("#changes")).to_contain_text("b of row was dropped by hand")
-    # Results from a file, whose columns are called otherwise.
+    # Import results from a file whose columns have other names.
     file = '\ufeffpaid;where;who\n1;x;a\n0;y;"c"\n'
     page.get_by_label("File").set_input_files(
         {"name": "r.csv", "mimeType": "text/csv", "buffer": file.encode()}
@@ -170,7 +170,7 @@ def test_change_a_study_by_keyboard_and_take_the_log_along(page: Page, service: 
         page.get_by_role("button", name="CSV").click()
     assert waiting.value.suggested_filename == "rank1-rows.csv"
     assert len(waiting.value.path().read_text().splitlines()) == 31
-    # Archived, it is found among those; deleted, it is gone.
+    # An archived study is listed in the archive; a deleted one is gone.
     page.get_by_role("button", name="Archive it").click()
     page.get_by_label("archived ones").check()
     page.get_by_label("Search").fill("ROW")
@@ -203,7 +203,7 @@ def test_tokens_and_what_they_allow(page: Page, service: Served) -> None:
     reader = page.locator("#made-text").text_content() or ""
     line = page.get_by_role("row").filter(has_text="for reading")
     expect(line).to_be_visible()
-    # A link to share is for one study, for reading, until it is revoked.
+    # A shared link is for one study, read-only, until it is revoked.
     page.goto(f"{service.url}/study?name=seen")
     page.get_by_role("button", name="Share a link").click()
     page.get_by_label("Whom it is for").fill("<b>board</b>")
@@ -250,7 +250,7 @@ def test_a_study_of_128_rows_and_columns(page: Page, service: Served) -> None:
           return performance.now() - began;
         }"""
     )
-    assert took < 3000  # a fraction of it on a machine that has nothing else to do
+    assert took < 3000  # much less on an idle machine
     expect(page.locator("#arms tbody tr")).to_have_count(10)
 
 
@@ -269,7 +269,7 @@ def test_every_view_is_for_everybody_and_labels_are_only_text(
     make(service, f"{name} empty", sides=sides, goal="find", given=[EVIL])
     service.call(at(name, "/notes"), {"text": EVIL})
     service.call("/v1/tokens", {"role": "reader", "studies": [name], "note": EVIL})
-    # The checker is injected, which the policy of the page forbids.
+    # The checker is injected, which the page's security policy forbids.
     context = browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True
     )
@@ -326,7 +326,7 @@ def test_a_study_that_finds_says_when_to_stop(page: Page, service: Served) -> No
     expect(page.locator("#levels-0")).to_contain_text("another is better")
     expect(page.locator("#changes")).to_contain_text("c of row was dropped")
     said = page.locator("#main").inner_text()
-    assert not re.search(r"log E|p =|K \+ L|bet_elim|rank.one", said)  # outside a fold
+    assert not re.search(r"log E|p =|K \+ L|bet_elim|rank.one", said)  # outside a collapsed part
     page.get_by_text("What this rests on").click()
     expect(page.locator("#assumes")).to_contain_text("One order")
     with page.expect_download() as waiting:
@@ -339,7 +339,7 @@ def test_a_study_that_finds_says_when_to_stop(page: Page, service: Served) -> No
 
 
 class _Shop(http.server.BaseHTTPRequestHandler):
-    """A page of another origin, which uses the client."""
+    """A page of another origin that uses the client."""
 
     html = ""
 
@@ -378,7 +378,7 @@ def test_a_shops_page_assigns_records_and_rewards(browser: Browser, service: Ser
         assert json.loads(page.title()) == rank1.assign(shares, "visitor")
         page.get_by_role("button").click()
         until(lambda: service.call(at("shop"))[1]["totals"]["reports"] == 1)
-        # what is queued when the page goes away is sent by a beacon, or when it comes back
+        # what is queued when the page closes is sent by a beacon, or when the page comes back
         seen = "{unit: 'v2', levels: {row: 'a', column: 'x'}, version: 0}"
         page.evaluate(f"study.record({seen})")
         page.goto("about:blank")

@@ -1,4 +1,4 @@
-"""Records and rewards while servers are killed and storages fail: a history, checked afterwards."""
+"""Records and rewards while servers are killed and storages fail; the history is checked after."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.server.in_process import InProcess, in_process
 from tests.server.support import PATIENCE, at, call, served, until
 from tests.server.test_faults import free_port
 from tests.studies.conftest import new_schema
-from tests.studies.conftest import server as server  # a PostgreSQL server of our own
+from tests.studies.conftest import server as server  # our own PostgreSQL server
 
 SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"]}
 STUDY = {"name": "storm", "sides": SIDES, "goal": "find", "seed": 1}
@@ -31,11 +31,11 @@ ARMS = [dict(zip(SIDES, arm, strict=True)) for arm in itertools.product(*SIDES.v
 
 
 class Clients:
-    """Eight clients that record and reward units, some of them the same, and note each answer."""
+    """Eight clients that record and reward units, some the same, and note each answer."""
 
     def __init__(self, urls: list[str], token: str) -> None:
         self.token, self.failed = token, 0
-        #: What was answered: the item that was sent, and its status.
+        #: The answers: the item that was sent, and its status.
         self.records: list[tuple[dict[str, Any], int]] = []
         self.rewards: list[tuple[dict[str, Any], int]] = []
         self._end = threading.Event()
@@ -51,7 +51,7 @@ class Clients:
         for step in itertools.count():
             if self._end.is_set():
                 return
-            # Each unit is sent by two clients, who may disagree, and by each again and again.
+            # Two clients send each unit, possibly with different values, and each of them retries.
             items = [
                 {"unit": f"{number // 2}-{step}-{k}", "version": 0, "levels": rng.choice(ARMS[:2])}
                 for k in range(3)
@@ -84,7 +84,7 @@ class Clients:
             thread.join(PATIENCE)
 
     def check(self, place: Any) -> None:
-        """All that was acknowledged is in the log, once; all that was refused contradicts it."""
+        """Everything acknowledged is in the log once; everything rejected contradicts the log."""
         with rank1.Study.open("storm", place) as study:
             assert study.verify().ok
             lines = study.lines(limit=10**6)[0]
@@ -116,7 +116,7 @@ class Clients:
 def test_a_history_of_eight_clients_with_kills(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """With PostgreSQL, two servers side by side, one of which is killed."""
+    """With PostgreSQL, two servers run in parallel, and one of them is killed."""
     place = str(tmp_path / "rank1.db")
     if kind == "postgres":
         place = new_schema(request.getfixturevalue("server"))
@@ -180,7 +180,7 @@ def test_what_the_storage_did_not_take_is_sent_again(
 def test_records_wait_for_no_lock(
     tmp_path: Path, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While another server has the study's lock, and folds for as long as it likes."""
+    """While another server holds the study's lock, and folds for as long as it likes."""
     monkeypatch.setattr(registry, "SETTLE_AFTER", 0.0)
     items = [{"unit": f"u{k}", "version": 0, "levels": ARMS[k]} for k in range(3)]
     with in_process(tmp_path, storage=new_schema(server)) as service:
@@ -190,7 +190,7 @@ def test_records_wait_for_no_lock(
             return [each["status"] for each in answer.document["results"]]
 
         assert service.call("/v1/studies", STUDY).status == 201
-        assert send("records", items[:1]) == [201]  # which begins the first version
+        assert send("records", items[:1]) == [201]  # this begins the first version
         with service.registry.storage.transaction(1):
             assert send("records", items[1:]) == [201, 201]
             assert send("rewards", [{"unit": "u0", "reward": 1.0}]) == [200]
@@ -203,7 +203,7 @@ def test_records_wait_for_no_lock(
         assert (totals["suggestions"], totals["reports"]) == (3, 1)
         assert send("records", [{**items[0], "unit": "u5"}]) == [201]
 
-        async def folded() -> None:  # by the server itself: nobody looks
+        async def folded() -> None:  # by the server itself, without a request
             await service.request(
                 at("storm", "/records"), {"records": [{**items[0], "unit": "u6"}]}
             )

@@ -17,7 +17,7 @@ SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"]}
 
 
 def find(service: Served, name: str, **more: Any) -> dict[str, Any]:
-    """A new study that draws by shares, and its shares."""
+    """Create a study that draws by shares, and return its shares."""
     status, found = service.call(
         "/v1/studies", {"name": name, "sides": SIDES, "goal": "find", **more}
     )

@@ -317,7 +317,7 @@ def test_what_is_no_reward_is_refused_by_name(service: Served) -> None:
     ],
 )
 def test_what_is_no_study_is_refused_by_name(service: Served, body: str, field: str) -> None:
-    text = json.dumps({"name": "none", **GRID})[:-1] + ", " + body[1:]  # the later one counts
+    text = json.dumps({"name": "none", **GRID})[:-1] + ", " + body[1:]  # the later value counts
     status, found = service.call("/v1/studies", text.encode())
     assert (status, found["type"], found["field"]) == (422, "urn:rank1:problem:input", field)
     assert found["value"]
@@ -470,7 +470,7 @@ def test_a_format_of_a_later_version_is_nothing_to_try_again() -> None:
 
 
 def test_who_waits_hears_that_the_storage_was_waited_for_in_vain() -> None:
-    """Each batch by itself would wait as long again."""
+    """Otherwise each batch would wait for a timeout of its own."""
     calls: list[int] = []
     begun = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Webhooks, against a receiver that does as it is told."""
+"""Webhooks, with a scripted receiver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = "whsec_" + b64encode(b"a key of 24 bytes or more").decode()
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Notes what comes, and answers by a script: then with 204."""
+    """Note incoming messages, and answer by a script, then with 204."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -40,7 +40,7 @@ class Receiver(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/hook"
 
     def next(self) -> tuple[str, dict[str, Any]]:
-        """Id and content of the next message, whose signature is right."""
+        """Return id and content of the next message, and check its signature."""
         headers, body = self.came.get(timeout=PATIENCE)
         id, at = headers["webhook-id"], headers["webhook-timestamp"]
         key = b64decode(SECRET.removeprefix("whsec_"))
@@ -86,7 +86,7 @@ def start(service: InProcess, receiver: Receiver, folder: Path) -> Webhooks:
 
 
 def decide(service: Any, name: str, **more: Any) -> None:
-    """A study in which A always pays and B never; C pays too, and everybody leaves."""
+    """Play a study in which A always pays, B never, and C pays but makes everyone leave."""
     sides = {"headline": ["A", "B", "C"]}
     rules = {"control": {"headline": "A"}, "guardrails": {"left": {"worse_by": 0.05}}}
     body = {"name": name, "sides": sides, "goal": "find", "seed": 1, **rules, **more}
@@ -116,7 +116,7 @@ def test_drops_guardrails_and_verdicts_are_told_once(
     for part in range(10):
         play(service, "old", part)
     hooks = start(service, receiver, tmp_path)
-    until((tmp_path / "hooks.json").exists)  # what is decided already is no news
+    until((tmp_path / "hooks.json").exists)  # verdicts from before aren't sent
     decide(service, "new")
     receiver.script = [500, 302]
     for part in range(10):
@@ -128,7 +128,7 @@ def test_drops_guardrails_and_verdicts_are_told_once(
         ids.append(id)
         found.append((message["type"], message["data"].get("level")))
         assert message["data"]["study"] == "new"
-    # The first two had to be sent again, each with its id.
+    # The first two had to be retried, with the same ids.
     assert len(set(ids)) == 3
     assert set(found) == {
         ("level.dropped", "B"), ("guardrail.tripped", "C"), ("verdict.reached", None),
@@ -138,7 +138,7 @@ def test_drops_guardrails_and_verdicts_are_told_once(
     text = hooks._metrics.text({})
     assert 'rank1_webhooks_total{result="sent"} 3.0' in text
     assert 'rank1_webhooks_total{result="failed"} 2.0' in text
-    again = start(service, receiver, tmp_path)  # nothing is told twice
+    again = start(service, receiver, tmp_path)  # nothing is sent twice
     play(service, "new", 10)
     again.committed()
     seq = service.call("/v1/studies/new").document["events"]
@@ -175,7 +175,7 @@ def test_what_waits_survives_a_restart_and_no_request_waits_for_it(
 
 @pytest.mark.validate
 def test_a_killed_service_sends_what_waited(receiver: Receiver, tmp_path: Path) -> None:
-    """Through the command line, whose pauses are as users have them: seconds of waiting."""
+    """Use the command line, with the pauses that users have, so this waits for seconds."""
     receiver.script = [500] * 3
     settings = f'webhook = "{receiver.url}"\nwebhook_secret = "{SECRET}"\n'
     (tmp_path / "rank1.toml").write_text(settings)
@@ -195,7 +195,7 @@ def test_a_killed_service_sends_what_waited(receiver: Receiver, tmp_path: Path) 
 
 
 class Over:
-    """A served service, as if it were in this process."""
+    """A separate service, with the interface of one in this process."""
 
     def __init__(self, service: Served) -> None:
         self._service = service

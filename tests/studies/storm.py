@@ -1,4 +1,4 @@
-"""Processes that ask and tell without end, and are killed.
+"""Processes that keep asking and telling, and are killed.
 
 `python -m tests.studies.storm PLACE KILLS`. What they acknowledged is compared with the log.
 """
@@ -20,7 +20,7 @@ from tests.studies.worker import ask
 
 
 def work(place: str, pipe: int) -> None:
-    """Ask and tell until killed; what is acknowledged goes into the pipe."""
+    """Ask and tell until killed; write what is acknowledged to the pipe."""
     storage = open_storage(place)
     with storage.reading() as log:
         study = log.study("storm")
@@ -36,7 +36,7 @@ def work(place: str, pipe: int) -> None:
                 log.append(study.id, [reported(seq, 0.5)])
         if fresh:
             os.write(pipe, f"told {seq}\n".encode())
-        unit = f"unit {os.getpid()} {seq}"  # every third is forgotten at once
+        unit = f"unit {os.getpid()} {seq}"  # every third unit is forgotten immediately
         with storage.transaction(study.id) as log:
             log.append(study.id, suggested(1, unit=unit, key=f"key of {unit}"))
         if seq % 3 == 0:
@@ -64,7 +64,7 @@ def main(place: str, kills: int, workers: int = 2) -> dict[str, int]:
                     os._exit(1)
             running.append(pid)
         said += told_more(reader)
-        time.sleep(rng.uniform(0, 0.05))  # anywhere in what comes next
+        time.sleep(rng.uniform(0, 0.05))  # to kill it anywhere in its next operation
         pid = running.pop(rng.randrange(len(running)))
         os.kill(pid, signal.SIGKILL)
         assert os.WIFSIGNALED(os.waitpid(pid, 0)[1]), "a process failed before it was killed"
@@ -104,7 +104,7 @@ def main(place: str, kills: int, workers: int = 2) -> dict[str, int]:
 
 
 def told_more(reader: int, word: bytes = b"told") -> bytes:
-    """What processes say until one more operation of a kind is acknowledged."""
+    """Return the output of the processes until one more operation of a kind is acknowledged."""
     said = b""
     while word not in said:
         readable, _, _ = select.select([reader], [], [], 300)

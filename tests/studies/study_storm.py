@@ -1,7 +1,7 @@
 """Processes that work on one study, forked from one that has compiled everything.
 
 `python -m tests.studies.study_storm kill PLACE KILLS`: they ask and tell, and are killed.
-`python -m tests.studies.study_storm same PLACE TIMES WORKERS`: all report the same.
+`python -m tests.studies.study_storm same PLACE TIMES WORKERS`: all send the same reports.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tests.studies.storm import drained, told_more
 
 GRID = ["a", "b", "c", "d"], ["e", "f", "g"]
 SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"]}
-#: What processes do, each on a line of its own before and after: the name says to what.
+#: The operations; processes write a line before and after each, with its name and its object.
 DONE = ("asked", "told", "recorded", "rewarded", "forgot", "created", "archived", "deleted")
 
 
-#: What a kill waits for: each in turn.
+#: The operations that a kill waits for, in turn.
 OFTEN = DONE[:5]
 
 
 def prepared(place: str) -> None:
-    """Create the studies, and compile what processes need, so that a forked one needn't."""
+    """Create the studies, and compile what processes need, so that forked ones needn't."""
     with Study.create("storm", *GRID, storage=place, policy="uts") as study:
         given = study.ask(count=2, key="first")
         study.tell_many([(each.id, 1.0) for each in given])
@@ -58,7 +58,7 @@ def fork(work: object, *arguments: object) -> int:
 
 
 class Worker:
-    """Does whatever can be done until it is killed; the pipe has what it tries and what it did."""
+    """Run all operations until it is killed; write what it tries and what it did to the pipe."""
 
     def __init__(self, place: str, pipe: int, number: int) -> None:
         self.study, self.pipe, self.number = Study.open("storm", place), pipe, number
@@ -95,7 +95,7 @@ class Worker:
         self.say("did", "told", id, reward)
 
     def record(self, name: str) -> list[str]:
-        """Twenty units, all in one transaction; the last ones are rewarded later."""
+        """Record twenty units in one transaction; the last ones are rewarded later."""
         if self.rng.random() < 0.1:
             self.shares = self.drawn.shares()
         records: list[tuple[Any, ...]] = []
@@ -119,7 +119,7 @@ class Worker:
         self.say("did", "rewarded", unit, reward)
 
     def forget(self, name: str) -> None:
-        """A unit that was asked for, and one that was recorded."""
+        """Forget a unit that was asked for, and one that was recorded."""
         unit = f"{name}-ann"
         self.study.ask(unit=unit, key=f"ask {unit}", data={"name": unit})
         for study, each in ((self.study, unit), (self.drawn, f"{name}-0")):
@@ -128,7 +128,7 @@ class Worker:
             self.say("did", "forgot", each)
 
     def shelve(self, name: str) -> None:
-        """Create a study beside, and archive and delete it, or leave it at that."""
+        """Create another study and archive it; delete every second one."""
         storage = self.study.access.storage
         self.say("try", "created", name)
         other = Study.create(name, ["a"], ["b"], storage=storage, policy="uniform")
@@ -147,7 +147,7 @@ def work(place: str, pipe: int, number: int) -> None:
 
 
 def killing(place: str, kills: int, workers: int = 2) -> dict[str, Any]:
-    """What was tried, acknowledged and stored, by operation, and what is wrong with it."""
+    """Return what was tried, acknowledged and stored, by operation, and what is wrong with it."""
     prepared(place)
     rng = random.Random(1)
     reader, writer = os.pipe()
@@ -158,7 +158,7 @@ def killing(place: str, kills: int, workers: int = 2) -> dict[str, Any]:
         while len(running) < workers:
             running.append(fork(work, place, writer, 1000 * number + len(running)))
         said += told_more(reader, f"did {OFTEN[number % len(OFTEN)]} ".encode())
-        time.sleep(rng.uniform(0, 0.05))  # anywhere in what comes next
+        time.sleep(rng.uniform(0, 0.05))  # to kill it anywhere in its next operation
         pid = running.pop(rng.randrange(len(running)))
         os.kill(pid, signal.SIGKILL)
         assert os.WIFSIGNALED(os.waitpid(pid, 0)[1]), "a process failed before it was killed"
@@ -217,7 +217,7 @@ def differs(stored: list[str] | None, did: list[str]) -> bool:
 
 
 def checked(uid: str, page: Sequence[Event], stored: dict[str, dict[str, list[str]]]) -> list[str]:
-    """What is stored of asks and tells; what is there twice, or in part."""
+    """Collect the stored asks and tells; return what is duplicate or incomplete."""
     wrong, ids = [], {}
     for event in page:
         if event.kind == Kind.SUGGESTED:
@@ -241,7 +241,7 @@ def checked_records(
     did: dict[str, dict[str, list[str]]],
     stored: dict[str, dict[str, list[str]]],
 ) -> list[str]:
-    """The same of records, rewards of units, and the guardrails behind each."""
+    """Do the same for records, rewards of units, and the guardrails after each."""
     wrong: list[str] = []
     of_unit: dict[str, Event] = {}
     rewards: dict[int, float] = {}
@@ -265,13 +265,13 @@ def checked_records(
     batches = {unit.rpartition("-")[0] for unit in of_unit}
     for name in batches:
         units = [of_unit.get(f"{name}-{k}") for k in range(20)]
-        if None in units[1:]:  # the first may be forgotten
+        if None in units[1:]:  # the first may have been forgotten
             wrong.append(f"recorded in part: {name}")
             continue
         arms = ["".join(state.named(each.arm).values()) if each else "" for each in units]
         values = [str(int(each.value)) if each else "" for each in units[:18]]
         version, arms_did, values_did = did["recorded"].get(name, ["", "", ""])
-        if version:  # acknowledged: all as it was told
+        if version:  # acknowledged, so everything must be as sent
             for k, (arm, at) in enumerate(zip(arms_did.split(","), arms, strict=True)):
                 if at and (at, units[k].tag) != (arm, int(version)):  # type: ignore[union-attr]
                     wrong.append(f"recorded otherwise: {name}-{k}")

@@ -1,4 +1,4 @@
-"""What tests of studies and their storages share."""
+"""Helpers for tests of studies and their storages."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from rank1.testing.storages import reported as reported
 from rank1.testing.storages import suggested as suggested
 
 NAMES = [name for name in POLICIES if name not in ("oracle", "glm_ucb")]
-#: Those of most studies, and one that works in stages; `make validate` has them all.
+#: The policies of most studies, and one that works in stages; `make validate` runs all policies.
 USUAL = ("uts", "top_two", "rank1elim")
-#: Each takes seconds to compile: a test of one policy runs others as they are written.
+#: Each takes seconds to compile, so tests of one policy run the others as plain Python.
 COMPILED = ("uts",)
 LIVE = [pytest.param(name, marks=() if name in USUAL else pytest.mark.validate) for name in NAMES]
 
 
 def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """A run of Python in a process of its own, which must go well."""
+    """Run Python in a separate process, which must succeed."""
     return subprocess.run(
         [sys.executable, *arguments],
         capture_output=True, text=True, timeout=600, check=False, **options,
@@ -35,7 +35,7 @@ def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
 
 @contextlib.contextmanager
 def small_disk(place: Path, megabytes: int) -> Iterator[Path]:
-    """A disk that is soon full."""
+    """Mount a small disk that is soon full."""
     place.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(place)],

@@ -1,4 +1,4 @@
-"""Any order of asking, telling, cancelling, expiring and opening anew."""
+"""Any order of asking, telling, cancelling, expiring and reopening."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.support import examples, few
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
-ORDER_FREE = ["uniform", "thompson"]  # whose state doesn't depend on when rewards came
+ORDER_FREE = ["uniform", "thompson"]  # their state doesn't depend on the order of rewards
 
 _numbers = itertools.count()
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """A model of what became of each suggestion, beside the study."""
+    """A model of what became of each suggestion, compared with the study."""
 
     policies: Sequence[str] = USUAL
 
@@ -160,7 +160,7 @@ TestAnyOrder = AnyOrder.TestCase
 
 
 class AnyPolicy(AnyOrder):
-    """The same with all of them."""
+    """The same with all policies."""
 
     policies = NAMES
 
@@ -199,7 +199,7 @@ def test_an_event_that_cannot_be_is_not_folded(bad: Event) -> None:
 @examples(8)
 @given(data=st.data())
 def test_the_order_of_reports_and_the_size_of_batches(policy: str, data: st.DataObject) -> None:
-    """The same state however a log is cut; and for order-free policies in any order of reports."""
+    """The state doesn't depend on batches nor, for order-free policies, on the order of reports."""
     asker = _state(policy)
     asker.fold(as_events([Event(Kind.CREATED)], 1, 0.0), lambda seq: None)
     pulls = asker.choose(np.random.default_rng(data.draw(st.integers(0, 9))), 30)
@@ -226,6 +226,6 @@ def test_the_order_of_reports_and_the_size_of_batches(policy: str, data: st.Data
     np.testing.assert_array_equal(one.book.counts, two.book.counts)
     np.testing.assert_array_equal(one.book.sums, two.book.sums)
     if policy in ORDER_FREE:
-        found = one.differences(two)  # delays are those of the order
+        found = one.differences(two)  # delays depend on the order
         same = [text for text in found if "log_beta" not in text and text != "delays differ"]
         assert same == []

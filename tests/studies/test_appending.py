@@ -1,4 +1,4 @@
-"""Records and rewards that are stored without the study's lock, on PostgreSQL."""
+"""Records and rewards that PostgreSQL stores without the study's lock."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def create(server: Any) -> Iterator[Callable[..., Study]]:
         study = Study.create(f"s{len(made)}", storage=place, **OPTIONS | options)
         made.append(study)
         study.shares()
-        study.record("the first", 0, AX)  # the version is known from here on
+        study.record("the first", 0, AX)  # the version is known from now on
         return study
 
     yield create
@@ -46,7 +46,7 @@ def create(server: Any) -> Iterator[Callable[..., Study]]:
 
 
 def added(study: Study, records: Any = (), rewards: Any = ()) -> list[bool]:
-    """Which of these are stored without the lock."""
+    """Tell which of these are stored without the lock."""
     jobs: list[Any] = []
     if records:
         jobs.append((study.access, lambda access: new_records(access, records)))
@@ -60,7 +60,7 @@ def status(answer: Any) -> Any:
 
 
 def stored(study: Study, items: list[Any], take: Any, new: Any) -> list[str]:
-    """What a server does: without the lock where it may be, and the rest with it."""
+    """Do what a server does: store without the lock where possible, and the rest with it."""
     done = [False] * len(items)
     if isinstance(study.access.storage, PostgresStorage):
         (done,) = append_together([(study.access, lambda access: new(access, items))])
@@ -92,7 +92,7 @@ def test_nothing_waits_for_the_lock(create: Callable[..., Study]) -> None:
         assert added(study, [("ann", 0, AX, 1.0, {"left": 0.5}), ("bob", 0, BY)]) == [True] * 2
         assert added(study, rewards=[("the first", 0.0)]) == [True]
         assert unnumbered(study) == 3
-    assert study.counts()["reports"] == 2  # a look has them numbered
+    assert study.counts()["reports"] == 2  # a look numbers them
     assert unnumbered(study) == 0
     assert [event[::3] for event in kinds(study)] == [
         (Kind.RECORDED, "the first"), (Kind.RECORDED, "ann"), (Kind.GUARDRAIL, None),
@@ -139,7 +139,7 @@ def test_a_unit_that_was_asked_for_in_the_same_moment_counts_once(
     study = create()
 
     def asked(work: Any) -> None:
-        # After the log was completed, before the ask is committed.
+        # After the log was completed, and before the ask is committed.
         assert added(study, [("ann", 0, AX, 1.0)]) == [True]
         work.append([Event(Kind.SUGGESTED, arm=0, nonce=1, unit="ann")])
 
@@ -151,7 +151,7 @@ def test_a_unit_that_was_asked_for_in_the_same_moment_counts_once(
 
 
 def test_both_ways_of_storing_meet(create: Callable[..., Study]) -> None:
-    """What is added after the log was completed makes the lock's holder look once more."""
+    """Items added after the log was completed make the holder of the lock look once more."""
     study = create()
     turns: list[int] = []
 
@@ -187,7 +187,7 @@ def test_a_report_whose_exposure_has_expired_meanwhile_is_late(
     clock = PostgresReader.clock
     study.record("ann", 0, AX)
     monkeypatch.setattr(PostgresReader, "clock", lambda self: clock(self) + 61)
-    assert added(study, rewards=[("ann", 1.0)]) == [False]  # nobody has noted yet that it is late
+    assert added(study, rewards=[("ann", 1.0)]) == [False]  # no event says yet that it is late
 
 
 def test_a_version_begins_when_what_was_added_is_folded(create: Callable[..., Study]) -> None:
@@ -201,11 +201,11 @@ def test_a_version_begins_when_what_was_added_is_folded(create: Callable[..., St
             ]
             assert all(added(study, items))
         assert other.shares()["version"] == 1
-    assert kinds(study)[-1][0] == Kind.RECORDED  # nobody else wrote
+    assert kinds(study)[-1][0] == Kind.RECORDED  # there was no other write
 
 
 def test_the_answers_are_those_of_the_lock(create: Callable[..., Study], tmp_path: Path) -> None:
-    """Two servers that append side by side, and one process with SQLite: the same history."""
+    """Two servers that append in parallel, and one process with SQLite, have the same history."""
     one = create()
     with (
         Study.open(one.name, one.access.storage) as two,

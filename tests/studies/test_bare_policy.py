@@ -1,4 +1,4 @@
-"""A study asks what its bare policy asks, whatever becomes of the suggestions."""
+"""A study asks what its bare policy asks, whatever happens to the suggestions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def place(tmp_path: Path) -> str:
 
 
 def scaled(reward: float) -> float:
-    """A reward in [1, 5] as policies are told it."""
+    """Scale a reward in [1, 5] as policies receive it."""
     return (reward - 1) / 4
 
 
 class Bare:
-    """A policy, the pulls it has given, and the number of events that a study would have.
+    """A policy, its pulls, and the number of events that a study would have.
 
-    Suggestion k is its k-th pull. `tags` has those that the present state knows and waits for.
+    Suggestion k is its k-th pull. `tags` has the pulls that the current state knows and waits for.
     """
 
     def __init__(self, policy: Policy, on_expiry: str, rows: list[str], columns: list[str]) -> None:
@@ -56,7 +56,7 @@ class Bare:
         self._start()
 
     def _start(self) -> None:
-        """Begin anew, with all that is known of the arms that live; earlier pulls are strangers."""
+        """Start over with all that is known about living arms; earlier pulls are unknown to it."""
         living = [[name for name in side if name not in self.retired] for side in self.names]
         self.living: list[Any] = list(itertools.product(*living))
         self.state: Any = self.policy.start(Known(n=HORIZON, sides=[len(side) for side in living]))
@@ -70,7 +70,7 @@ class Bare:
             self.state.load(self.living.index(arm), len(rewards), sum(rewards))
 
     def ask(self, count: int, now: float) -> list[Arm]:
-        """The next pulls, from the random numbers of the seed and the last event."""
+        """Return the next pulls, with random numbers from the seed and the last event."""
         rng = np.random.default_rng((SEED, self.events))
         for _ in range(count):
             pull = ask(self.state, rng)
@@ -96,7 +96,7 @@ class Bare:
             self.state = self.state.forget(arm, self.tags.pop(number))
 
     def expire(self, now: float) -> None:
-        """Note what is overdue, in the order in which it was asked for."""
+        """Note overdue pulls, in the order in which they were asked for."""
         for number in sorted(self.pending):
             if self.asked[number] + WINDOW <= now:
                 self.pending.discard(number)
@@ -108,7 +108,7 @@ class Bare:
                     self._learn(number, scaled(DEFAULT))
 
     def tell(self, number: int, reward: float) -> None:
-        """A report; where a default was taken for it, it teaches nothing."""
+        """Process a report; if a default was used in its place, the policy learns nothing."""
         self.events += 1
         if number in self.pending or self.on_expiry != "default":
             self._learn(number, scaled(reward))
@@ -134,7 +134,7 @@ class Bare:
 def test_a_study_asks_what_its_bare_policy_asks(
     create: Callable[..., Study], clock: Clock, policy: str, on_expiry: str
 ) -> None:
-    """Choice by choice: late and lost rewards, cancelled pulls, and a revision halfway."""
+    """Compare every choice, with late and lost rewards, cancelled pulls, and a revision."""
     rows, columns = ["a", "b", "c"], ["x", "y"]
     study = create(
         policy=policy, rows=rows, columns=columns, seed=SEED, reward_range=(1, 5),

@@ -1,4 +1,4 @@
-"""Every field of `best()`, for rewards in [1, 5], against plain counts of what was told."""
+"""Every field of `best()`, for rewards in [1, 5], against plain counts of the reports."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.studies.test_study import create as create
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
-#: How often each pair had each reward; b × y was hardly tried.
+#: How often each pair had each reward; b × y was rarely tried.
 TOLD = {
     ("a", "x"): {5: 400, 1: 300},
     ("a", "y"): {5: 340, 3: 20, 1: 340},
     ("b", "x"): {4: 40, 2: 40, 1: 560},
     ("b", "y"): {5: 3, 1: 3},
 }
-#: Fields with tests of their own: those in words, and the summary of the tables.
+#: Fields with their own tests: texts, and the summary of the tables.
 WORDS = (
     "statement", "next_step", "assumes", "lift", "verdicts", "levels", "warnings", "arms",
     "out_arms", "interval",
@@ -55,7 +55,7 @@ def place(tmp_path: Path) -> str:
 
 
 def assert_best(found: Any, **expected: Any) -> None:
-    """All fields but those with tests of their own."""
+    """Compare all fields except those with their own tests."""
     for field in dataclasses.fields(found):
         if field.name in WORDS:
             continue
@@ -73,7 +73,7 @@ def assert_best(found: Any, **expected: Any) -> None:
 def test_every_field_of_best(create: Callable[..., Study], tolerance: float, revised: bool) -> None:
     """Means, intervals, costs and the tolerance are in the units of the rewards.
 
-    What waits for the end of its window is known, but not evidence: so the policy recommends
+    Rewards whose window is still open are known but aren't evidence yet, so the policy recommends
     another pair than the leader.
     """
     study = create(
@@ -141,9 +141,9 @@ def test_every_field_of_best(create: Callable[..., Study], tolerance: float, rev
 
 
 def test_a_study_that_forgets_never_says_stop(create: Callable[..., Study]) -> None:
-    """Half of what was told is forgotten after 40 reports, in steps of 40/16 of them, rounded.
+    """Half of the reports are forgotten after 40 reports, in steps of 40/16 of them, rounded.
 
-    By counts alone the rule would stop.
+    From the counts alone, the rule would stop.
     """
     study = create(
         rows=["a", "b"], columns=["x"], policy="uniform", reward_range=(1, 5), forgetting=40

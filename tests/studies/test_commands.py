@@ -21,7 +21,7 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run a command in an empty folder; what it printed, or its JSON."""
+    """Run a command in an empty folder; return its output, or its JSON."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, status: int = 0) -> Any:
@@ -112,7 +112,7 @@ def test_the_examples_work(run: Run) -> None:
             continue
         words = shlex.split(command.epilog)[3:]
         place = {"tell": 0, "cancel": 1}.get(name)
-        if place is not None:  # ids are of one study only
+        if place is not None:  # ids belong to one study
             words = [ids[place] if word == "k3fzqa-2-00z8" else word for word in words]
         assert run(*words)
 

@@ -1,4 +1,4 @@
-"""What is folded by compiled code and as it is written comes to the same."""
+"""Compiled code and plain Python fold a log to the same result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies that draw by shares: what they promise, on SQLite."""
+"""Studies that draw by shares: their guarantees, on SQLite."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def tags(study: Study, *kinds: Kind) -> list[int]:
 
 
 def is_whole(study: Study) -> bool:
-    """What the process knows, a snapshot and the log agree, and a new process knows the same."""
+    """Check that the process, a snapshot and the log agree, and a new process knows the same."""
     assert study.snapshot()
     assert study.verify().problems == []
     return known(study).differences(known(Study.open(study.name, study.access.storage))) == []
@@ -197,7 +197,7 @@ def test_a_unit_counts_once(create: Callable[..., Study]) -> None:
     study.cancel(study.ask(unit="a").id)
     assert study.ask(unit="a").levels == first.levels
     assert tags(study, Kind.SUGGESTED)[1:] == [REPEAT] * 3
-    # What was never shown doesn't count.
+    # A suggestion that was never shown doesn't count.
     study.cancel(study.ask(unit="b").id)
     study.tell(study.ask(unit="b").id, 1.0)
     assert tags(study, Kind.SUGGESTED)[4:] == [0, 0]
@@ -219,13 +219,13 @@ def test_a_unit_whose_suggestion_has_expired(
     assert study.tell(again.id, 1.0).late is False
     counted = 1 if on_expiry == "default" else 0
     assert study.best().counts.sum() == counted
-    # A late report of the first one counts, unless the default was taken for it.
+    # A late report of the first visit counts, unless the default was used for it.
     assert study.tell(first.id, 1.0).late
     assert study.best().counts.sum() == 1
     time[0] += 61
     more = study.ask(unit="a")
     time[0] += 61
-    study.tell(more.id, 1.0)  # late, and of a visit that doesn't count
+    study.tell(more.id, 1.0)  # late, and for a visit that doesn't count
     assert study.best().counts.sum() == 1
     assert is_whole(study)
 
@@ -304,7 +304,7 @@ def test_what_was_assigned_elsewhere_is_recorded(create: Callable[..., Study]) -
     with pytest.raises(rank1.ConflictError, match="has the reward 1 already, got 0"):
         study.reward("u1", 0.0)
     assert study.reward("u1", 1.0).reward == 1.0
-    # A record that brings the reward later, in the same batch as others.
+    # A record that adds the reward later, in the same batch as others.
     late = study.record_many([(units[51], 0, rank1.assign(shares, units[51]), 0.25)])
     assert late[0].reward == 0.25  # type: ignore[union-attr]
     assert study.record(units[51], 0, rank1.assign(shares, units[51])).reward == 0.25
@@ -347,7 +347,7 @@ def test_what_does_not_fit_its_version_is_refused(create: Callable[..., Study]) 
     unit = next(names)
     with pytest.raises(ValueError, match="version 1 draws: A, B, got 'C'"):
         study.record(unit, 1, {"headline": "C", "image": "x"})
-    study.record(unit, 0, {"headline": "C", "image": "x"}, 1.0)  # it was shown before that
+    study.record(unit, 0, {"headline": "C", "image": "x"}, 1.0)  # it was shown before the revision
     with pytest.raises(rank1.ConflictError, match="has no shares: uts chooses"):
         create(goal="earn").record("u", 0, CONTROL)
     assert is_whole(study)
@@ -445,7 +445,7 @@ def test_retiring_the_winner_revives_the_others(create: Callable[..., Study]) ->
 
 
 def play_tie(study: Study, steps: int) -> None:
-    """y and z tie, and x is worse."""
+    """Play a tie of y and z; x is worse."""
     rng = np.random.default_rng(1)
     for _ in range(0, steps, 100):
         chances = [(s.id, 0.2 if s.levels["image"] == "x" else 0.6) for s in study.ask(count=100)]
@@ -459,7 +459,7 @@ def test_the_control_keeps_a_share_until_the_study_may_stop(create: Callable[...
     assert [level["living"] for level in levels] == [False, True, True]
     assert study.shares()["sides"]["image"]["x"] == pytest.approx(0.05)
     assert is_whole(study)
-    # Without a rival the study may stop, and everybody sees the leader.
+    # Without a rival the study may stop, and every visitor sees the leader.
     study = create(sides={"image": ["x", "y"]}, control={"image": "x"})
     play_tie(study, 600)
     assert study.best().stop
@@ -503,7 +503,7 @@ def test_a_floor_is_for_what_lives(create: Callable[..., Study]) -> None:
 
 
 def test_only_matured_rewards_are_fitted(create: Callable[..., Study], time: list[float]) -> None:
-    """Successes at once, failures when the window closes: averages would mislead the fit."""
+    """Successes arrive immediately, failures when the window closes; averages would be biased."""
     study = create(reward_window=1000, on_expiry="default")
     rng = np.random.default_rng(1)
     for _ in range(60):
@@ -512,7 +512,7 @@ def test_only_matured_rewards_are_fitted(create: Callable[..., Study], time: lis
         study.tell_many([(each.id, 1.0) for each in good])
         time[0] += 50
     found = design(study)
-    # The best arm's mean is 0.18, and without waiting for failures the fit would be nearly 1.
+    # The best arm's mean is 0.18; without waiting for failures, the fit would be nearly 1.
     fit = found.versions[found.number].fit
     assert 0.1 < fit[0][1] * fit[1][1] < 0.3
     early = found.versions[1].fit
@@ -520,7 +520,7 @@ def test_only_matured_rewards_are_fitted(create: Callable[..., Study], time: lis
     assert len(found.evidence.unripe) > 0
     assert is_whole(study)
     time[0] += 1001
-    study.counts()  # the last failures are noted, and a version begins
+    study.counts()  # notes the last failures, and a version begins
     assert len(found.evidence.unripe) == 0
     assert is_whole(study)
 
@@ -548,7 +548,7 @@ def test_asks_are_seeded(create: Callable[..., Study]) -> None:
             assert each.levels[side] == HOME[side][int((row[k] >= up_to).sum())]
 
 
-# Without assuming anything of the grid
+# Without assumptions about the grid
 
 
 @pytest.mark.parametrize("min_lift", [0.0, 0.1])
@@ -558,7 +558,7 @@ def test_bets_against_arms_are_those_of_the_design(
     study = create(min_lift=min_lift)
     waiting: list[Any] = []
     rng = np.random.default_rng(2)
-    for _ in range(60):  # some rewards come late
+    for _ in range(60):  # some rewards arrive late
         waiting += study.ask(count=20)
         rng.shuffle(waiting)
         told, waiting = waiting[:18], waiting[18:]
@@ -610,7 +610,7 @@ def test_bets_against_arms_go_on_where_they_were(create: Callable[..., Study]) -
 
 
 def test_what_harms_is_dropped(create: Callable[..., Study]) -> None:
-    """B pays best, but people leave; the verdict says why it isn't shown any more."""
+    """B pays best, but visitors leave; the verdict says why it isn't shown any more."""
     study = create(
         control=CONTROL, guardrails={"left": {"worse_by": 0.05}, "slow": {"worse_by": 0}}
     )
@@ -659,7 +659,7 @@ GUARDED: dict[str, Any] = {
 
 
 def reporting(study: Study, how: str) -> Callable[..., Any]:
-    """A call that reports a reward and guardrails of one exposure, in each of the ways."""
+    """Return a call that reports a reward and guardrails of an exposure, in each possible way."""
     levels = {"headline": "A", "image": "x"}
     study.shares()
     if how == "tell":
@@ -686,7 +686,7 @@ def test_guardrails_of_a_duplicate_are_the_same_or_refused(
     report = reporting(study, how)
     first = report(1.0, {"slow": 0.5, "left": 1.0})
     stored = study.last_event()
-    for told in ({"slow": 0.5, "left": True}, {"left": 1}, {}, None):  # what is left out is no news
+    for told in ({"slow": 0.5, "left": True}, {"left": 1}, {}, None):  # missing ones don't change
         assert report(1.0, told).reward == first.reward
     who = "suggestion '.*'" if how == "tell" else "unit 'ann'"
     with pytest.raises(
@@ -697,7 +697,7 @@ def test_guardrails_of_a_duplicate_are_the_same_or_refused(
         report(0.0, {"left": 1.0})
     assert study.last_event() == stored
     assert len(tags(study, Kind.GUARDRAIL)) == 2
-    # The values of the next report aren't taken for this one's.
+    # The values of the next report aren't used for this one.
     study.record("bob", 0, {"headline": "A", "image": "x"}, 0.0)
     study.record("cay", 0, {"headline": "A", "image": "x"}, 0.0, {"left": 0.0})
     with pytest.raises(rank1.ConflictError, match="'bob' has a reward without left already, got "):
@@ -722,7 +722,7 @@ def test_guardrails_of_duplicates_in_a_batch(create: Callable[..., Study]) -> No
     assert len(tags(study, Kind.RECORDED)) == len(tags(study, Kind.GUARDRAIL)) == 2
     with pytest.raises(rank1.ConflictError, match="left = 1 already, got left = 0"):
         study.tell_many([(id, 1.0, {"left": 1.0}), (id, 1.0, {"left": 0.0})])
-    assert study.counts()["reports"] == 2  # all of them, or none
+    assert study.counts()["reports"] == 2  # either all or none
     study.tell_many([(id, 1.0, {"left": 1.0}), (id, 1.0, {"left": 1.0})])
     assert len(tags(study, Kind.GUARDRAIL)) == 3
 
@@ -730,7 +730,7 @@ def test_guardrails_of_duplicates_in_a_batch(create: Callable[..., Study]) -> No
 def test_a_retry_after_a_failure_has_its_guardrails(
     create: Callable[..., Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The storage fails at a report, which is sent again, and then once more."""
+    """The storage fails at a report, which is retried, and then sent once more."""
     study = create(**GUARDED)
     report = reporting(study, "record, reward")
 
@@ -747,7 +747,7 @@ def test_a_retry_after_a_failure_has_its_guardrails(
     assert len(tags(study, Kind.GUARDRAIL)) == len(tags(study, Kind.REPORTED)) == 1
 
 
-# Segments, and how long it takes
+# Segments and forecasts
 
 
 def test_nothing_is_said_of_segments_before_a_report(create: Callable[..., Study]) -> None:
@@ -763,7 +763,7 @@ def test_nothing_is_said_of_segments_before_a_report(create: Callable[..., Study
 
 
 def test_it_pays_to_personalise(create: Callable[..., Study]) -> None:
-    """A crossing grid says so, with the segments that speak for it; a grid of rank one doesn't."""
+    """True for a crossing grid, with the segments that support it; not for a rank-one grid."""
     for means, pays in (
         ({("18-24", "email"): 0.5, ("25-34", "push"): 0.5}, True),
         ({("18-24", "email"): 0.5, ("25-34", "email"): 0.3}, False),

@@ -1,4 +1,4 @@
-"""Kinds of events, their columns, and the ids people see."""
+"""Kinds of events, their columns, and the ids that users see."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_an_id_is_text() -> None:
 
 
 def test_nonces_differ() -> None:
-    # 1,000 of 2^20: about half a pair meets; ten do with a probability of about 1e-11
+    # 1,000 of 2^20: half a collision is expected; ten have a probability of about 1e-11
     assert len(set(nonces(1000))) > 990
-    # and of 2^30, one pair in one of 2,000 such trials
+    # and of 2^30: one collision in 2,000 such trials
     assert len({new_uid() for _ in range(1000)}) > 997
 
 

@@ -1,4 +1,4 @@
-"""What a study promises when things go wrong. The heavy forms are for `make validate`."""
+"""The guarantees of a study when things go wrong. `make validate` runs the heavy tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_killed_processes(place: str, kills: int) -> None:
     tried, acknowledged, stored = np.array([found[what] for what in DONE]).T
     assert (acknowledged <= stored).all()
     assert (stored <= tried).all()
-    # A kill waits for each of these in turn.
+    # A kill waits for each of these operations in turn.
     assert (acknowledged[: len(OFTEN)] >= kills // len(OFTEN)).all()
 
 
@@ -46,7 +46,7 @@ def test_killed_processes(place: str, kills: int) -> None:
     ("times", "workers"), [(20, 4), pytest.param(1000, 8, marks=pytest.mark.validate)]
 )
 def test_the_same_report_from_many_processes(place: str, times: int, workers: int) -> None:
-    """Half of them with another value: one is applied, equals are told the same, others not."""
+    """Half send another value: one report counts, equal ones get the same answer, others don't."""
     found = ran("same", place, times, workers)
     assert found["answers"] == times * workers
     assert found["wrong"] == found["told twice"] == 0
@@ -71,7 +71,7 @@ def test_a_file_may_grow_no_more_and_then_may_again(tmp_path: Path) -> None:
             ask_for_ever(study, asked)
         assert study.counts()["suggestions"] == len(asked)
         assert study.best().leader is None
-        with contextlib.suppress(rank1.StorageError):  # a little may still find room
+        with contextlib.suppress(rank1.StorageError):  # there may be room for a little
             study.forget_unit("ann")
             gone = 1
         with study.access.storage.reading() as log:
@@ -159,7 +159,7 @@ def test_a_backup_is_restored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.validate)])
 def test_the_server_is_killed_and_restarted(server: Any, kills: int) -> None:
-    """Threads ask and tell while PostgreSQL is killed; what they were told is there, once."""
+    """Threads ask and tell while PostgreSQL is killed; acknowledged data is stored once."""
     url = new_schema(server)
     Study.create("storm", *GRID, storage=url, policy="uts").close()
     Study.create(

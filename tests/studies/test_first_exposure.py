@@ -1,4 +1,4 @@
-"""A unit counts once, by its first exposure, however it comes back and wherever its rewards go."""
+"""A unit counts once, by its first exposure, however it returns and wherever its rewards go."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def test_a_reward_goes_to_the_record_though_the_unit_has_asked_since(create: Cre
     study = create()
     study.record("v", 0, AX)
     visit = study.ask(unit="v")
-    assert study.record("v", 0, AX).new is False  # a retry has the same answer
+    assert study.record("v", 0, AX).new is False  # a retry gets the same answer
     assert study.reward("v", 1.0).levels == AX
     assert (study.best().counts.sum(), study.counts()["pending"]) == (1, 1)
-    assert study.reward("v", 0.0).id == visit.id  # the visit, which isn't evidence
+    assert study.reward("v", 0.0).id == visit.id  # for the visit, which isn't evidence
     assert (study.best().counts.sum(), study.counts()["pending"]) == (1, 0)
     with pytest.raises(rank1.ConflictError):
         study.reward("v", 1.0)

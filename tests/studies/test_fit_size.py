@@ -1,4 +1,4 @@
-"""How often `fit()` rejects grids that are of rank one, whatever happens in the study."""
+"""How often `fit()` rejects rank-one grids, whatever happens in the study."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Case(NamedTuple):
     policy: str
     reports: int
     batch: int
-    #: How many suggestions are always pending.
+    #: The number of suggestions that are always pending.
     pending: int = 0
     options: dict[str, Any] = {}  # noqa: RUF012
-    #: A level that is added, and one that is retired, on the way.
+    #: Whether a level is added and another one retired during the study.
     revised: bool = False
 
 
@@ -32,12 +32,12 @@ CASES = {
     "revisions": Case(4, "uts", 2000, 100, revised=True),
     "shares": Case(4, "", 3000, 500),
 }
-#: Studies of each case. Of 300 of the first, 17 were rejected once: 5.7%.
+#: The number of studies in each case. In 300 studies of the first, 17 were rejected: 5.7%.
 STUDIES = 60
 
 
 def p_of(case: Case, place: Path, seed: int, B: int = 99) -> float:
-    """The p-value of a study that is played on a grid of rank one."""
+    """Return the p-value of a study on a rank-one grid."""
     rng = np.random.default_rng([seed, 7])
     names = [[f"{side}{k}" for k in range(case.levels)] for side in "ab"]
     factors = {name: 0.7 if name.endswith("0") else 0.5 for side in names for name in side}
@@ -65,6 +65,6 @@ def p_of(case: Case, place: Path, seed: int, B: int = 99) -> float:
 @pytest.mark.validate
 @pytest.mark.parametrize("name", CASES)
 def test_grids_of_rank_one_are_seldom_rejected(name: str, tmp_path: Path) -> None:
-    """5% of them at a level of 5%; three standard errors more are allowed."""
+    """At most 5% at a level of 5%, plus three standard errors."""
     rejected = sum(p_of(CASES[name], tmp_path / "db", seed) <= 0.05 for seed in range(STUDIES))
     assert rejected <= STUDIES * 0.05 + 3 * math.sqrt(STUDIES * 0.05 * 0.95)

@@ -114,7 +114,7 @@ def test_a_storage_that_fails_is_tried_again_where_that_may_help(
     tries: int,
     together: bool,
 ) -> None:
-    """Not where a timeout has passed: each of many jobs by itself would wait as long again."""
+    """But not after a timeout, because each of many jobs would wait for another timeout."""
     access, begun = studies[0].access, list[tuple[int, ...]]()
     error = StorageError("away")
     error.again, error.waited = again, waited

@@ -1,4 +1,4 @@
-"""Rewards from elsewhere: which files are understood, and what is said of lines that can't be."""
+"""Imported rewards: which files are understood, and the errors for lines that aren't."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def create(tmp_path: Path) -> Callable[..., Study]:
 
 
 def counted(study: Study) -> dict[tuple[str, ...], tuple[float, float]]:
-    """Rewards and their sum of each arm that has any."""
+    """Return the number and the sum of rewards of each arm that has any."""
     best = study.best()
     found = {}
     for place in np.argwhere(best.counts):

@@ -1,4 +1,4 @@
-"""Units that are forgotten, studies that are archived or deleted; what looks do to a storage."""
+"""Forgotten units, archived and deleted studies, and how looks affect a storage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("uncompiled")
 
 
 def visited(place: str) -> Study:
-    """A study in which a unit has left its name wherever it can."""
+    """Make a study in which a unit's name is stored wherever possible."""
     study = Study.create("spring", *GRID, storage=place, policy="uts", seed=1)
     for turn in range(3):
         one = study.ask(unit=NAME, key=f"ask {NAME} {turn}", data={"mail": NAME})
@@ -58,7 +58,7 @@ def test_a_unit_is_forgotten(place: str, tmp_path: Path) -> None:
     again = Study.open("spring", place)
     for each in (study, again):
         assert each.verify().problems == []
-    assert again.ask(unit=NAME, key=f"ask {NAME} 1").unit == NAME  # as if never seen
+    assert again.ask(unit=NAME, key=f"ask {NAME} 1").unit == NAME  # as if it had never been seen
     again.close()
     study.close()
 
@@ -124,7 +124,7 @@ def test_a_study_is_deleted_by_whoever_names_it_twice(place: str) -> None:
         Study.delete("spring", place, confirm="spring")
     with pytest.raises(rank1.UnknownStudyError):
         Study.open("spring", place)
-    # One that was open all the time never writes to another of the same name.
+    # A study that stayed open never writes to a new one with the same name.
     again = Study.create("spring", *GRID, storage=place, policy="uts")
     with pytest.raises(rank1.UnknownStudyError):
         study.ask()
@@ -139,12 +139,12 @@ def test_a_study_is_deleted_by_whoever_names_it_twice(place: str) -> None:
         each.close()
 
 
-# No computing within a transaction
+# No computation within a transaction
 
 
 @pytest.fixture
 def watched(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Storage, list[str]]]:
-    """A storage, and a list of the transactions that are open."""
+    """Yield a storage, and a list of its open transactions."""
     storage, around = open_storage(place), list[str]()
     for name in ("reading", "transaction"):
         real: Any = getattr(storage, name)
@@ -223,7 +223,7 @@ def test_a_study_that_is_far_behind_catches_up_before_its_transaction(
             with monkeypatch.context() as patch:
                 patch.setattr(StudyState, "fold", fold)
                 use()
-            # What is new to it; and the one suggestion that it makes.
+            # The events that are new to it, and the one suggestion that it makes.
             assert folded == [(count, within), (1, True)]
             study.counts()
     assert behind.verify().problems == []
@@ -245,7 +245,7 @@ def test_others_may_write_faster_than_one_catches_up(
 
     monkeypatch.setattr(behind.access, "catch_up", catch_up)
     study.ask(count=unit_of_work.FAR_BEHIND + 1)
-    assert behind.ask().id  # in the end it folds within its transaction
+    assert behind.ask().id  # in the end, it folds within its transaction
     assert behind.verify().problems == []
 
 
@@ -300,7 +300,7 @@ def test_verify_names_a_falsified_snapshot(place: str) -> None:
 
 
 def test_verify_names_a_falsified_count(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the fold counts is compared with the log itself: a wrong fold isn't right twice."""
+    """Counts are compared with the log itself, so the same wrong fold twice doesn't pass."""
     study = visited(place)
     real = StudyState.fold
 

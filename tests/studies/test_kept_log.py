@@ -1,4 +1,4 @@
-"""Logs of earlier versions come to what they came to then, whatever policies do now."""
+"""Logs of earlier versions give the same results as then, even if policies have changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rank1.studies.events import RECORD, Event, Kind, columns
 from rank1.studies.spec import read_spec
 from rank1.studies.state import StudyState
 
-#: What a line has of each event.
+#: The fields of an event in a line.
 FIELDS = (
     "kind", "row", "column", "tag", "suggestion", "value", "nonce", "key", "position", "unit",
     "data", "seq", "at",
@@ -24,7 +24,7 @@ FIELDS = (
 
 
 def kept() -> Iterator[tuple[str, dict[str, Any], list[Event]]]:
-    """Title, facts and events of logs of all policies there were, of two sides."""
+    """Yield title, facts and events of logs of all policies at that time, with two sides."""
     with gzip.open(Path(__file__).with_name("data") / "log-1.jsonl.gz", "rt") as file:
         for line in file:
             case = json.loads(line)

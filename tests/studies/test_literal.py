@@ -1,4 +1,4 @@
-"""A study's fold beside one that goes through its events in plain Python."""
+"""A study's fold, compared with a plain Python pass over its events."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def same_as_literal(study: Study) -> None:
-    """Every field of what the process knows, of a fresh fold and of a snapshot."""
+    """Compare every field of the process's state, of a fresh fold and of a snapshot."""
     row, spec = study.access.study, study.spec
     events = study.look(lambda _, log: log.page(row.id, 0, 10**6))
     low, high = spec.reward_range
@@ -110,7 +110,7 @@ def is_living(labels: dict[str, str], literal: LiteralStudy) -> bool:
 
 
 class Anything(RuleBasedStateMachine):
-    """Whatever may happen to a study."""
+    """Anything that may happen to a study."""
 
     case: str
 
@@ -138,7 +138,7 @@ class Anything(RuleBasedStateMachine):
         )  # fmt: skip
 
     def attempt(self, *calls: Any) -> None:
-        """Some are refused: that is tested elsewhere."""
+        """Call these; some raise errors, which other tests check."""
         for call in calls:
             with contextlib.suppress(rank1.ConflictError, rank1.CancelledError):
                 call()
@@ -176,7 +176,7 @@ class Anything(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 99))
     def many(self, seed: int) -> None:
-        """Enough for versions to begin."""
+        """Play enough for versions to begin."""
         rewards = np.random.default_rng(seed).choice([1.0, 2.0, 5.0], 150 + seed).tolist()
         given = self.study.ask(count=len(rewards))
         reports = list(zip((each.id for each in given), rewards, strict=True))
@@ -194,7 +194,7 @@ class Anything(RuleBasedStateMachine):
 
     @rule(unit=UNITS)
     def forget(self, unit: str) -> None:
-        """What it was shown and what that brought stays; the name is nobody's from here on."""
+        """Its exposures and rewards stay; its name no longer refers to them."""
         self.study.forget_unit(unit)
         assert self.study.look(lambda _, log: log.of_unit(self.study.access.study.id, unit)) is None
 
@@ -249,7 +249,7 @@ TestEverything = pytest.mark.validate(Everything.TestCase)
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_one_of_each(name: str, tmp_path: Path) -> None:
-    """Some of each event, in every kind of study: what chance may pass over above."""
+    """Some of each event, in every kind of study, because random tests may miss some."""
     study = Study.create(
         "s", sides=SIDES, storage=tmp_path / "rank1.db", seed=1, reward_range=(1, 5), **CASES[name]
     )

@@ -1,4 +1,4 @@
-"""Storages of earlier versions: what they say now is what they said then."""
+"""Storages of earlier versions give the same answers as they did then."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rank1.studies.storage import Storage, open_storage
 from tests.studies import old_logs
 from tests.studies.conftest import new_schema
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of divisions by zero
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # about divisions by zero
 
 SAID = json.loads(old_logs.kept("log-0.1.json"))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Storage, dict[str, Any]]]:
-    """A storage as version 0.1 left it, and what that said."""
+    """Yield a storage as version 0.1 left it, and what that version reported."""
     if request.param == "sqlite":
         place = str(tmp_path / "rank1.db")
         Path(place).write_bytes(old_logs.kept("log-0.1.db"))

@@ -1,4 +1,4 @@
-"""A study's own order, played again: with rewards that aren't random it gives the same counts."""
+"""Replaying a study's own order with rewards that aren't random gives the same counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WINDOW = 100.0
 
 
 def truth(row: str, column: str) -> float:
-    """0 or 1, whatever the levels are."""
+    """Return 0 or 1, for any levels."""
     return float(sum(map(ord, row + column)) * 7 % 5 < 2)
 
 
@@ -40,7 +40,7 @@ class _Arrays(NamedTuple):
 
 
 class InTurnState(_Arrays, Simple):
-    """A state that isn't counts and sums, so that it isn't told of what is known elsewhere."""
+    """A state without counts and sums, so that it can't learn from a history."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         arm = int(self.next[0])
@@ -63,7 +63,7 @@ class InTurnState(_Arrays, Simple):
 
 
 class InTurn(Policy):
-    """One arm after the other, on from what was rewarded or forgotten."""
+    """Plays one arm after the other, continuing from what was rewarded or forgotten."""
 
     name = "in_turn"
 
@@ -72,13 +72,13 @@ class InTurn(Policy):
 
 
 class Play:
-    """A study that is played at random; rewards are what `truth` says."""
+    """Plays a study at random; rewards come from `truth`."""
 
     def __init__(
         self, place: Path, seed: int, policy: str, on_expiry: str, forgets: bool, repeat: str
     ) -> None:
         self.rng, self.on_expiry = np.random.default_rng(seed), on_expiry
-        self.now = time.time() + 10.0  # the study's time never goes back
+        self.now = time.time() + 10.0  # the study's time never goes backwards
         self.open: dict[str, float] = {}
         self.study = Study.create(
             "s", ["a", "b", "c"], ["d", "e"], policy=policy, storage=place, seed=1,
@@ -110,10 +110,10 @@ class Play:
             try:
                 self.study.cancel(name)
             except rank1.ConflictError:
-                assert self.on_expiry == "default"  # which was counted
+                assert self.on_expiry == "default"  # the default was counted
 
     def wait(self) -> None:
-        if self.on_expiry == "default":  # successes are told in time: the default is a failure
+        if self.on_expiry == "default":  # successes come in time, as the default is a failure
             for name in [name for name, reward in self.open.items() if reward]:
                 self.study.tell(name, 1.0 + 4.0 * self.open.pop(name))
         self.now += float(self.rng.choice([1, 40, 101]))
@@ -149,10 +149,10 @@ class Play:
 
 
 @pytest.mark.filterwarnings("ignore:repeat=")
-@pytest.mark.filterwarnings("ignore:.*InTurn")  # starts anew, and learns from no history
+@pytest.mark.filterwarnings("ignore:.*InTurn")  # it starts over, and learns from no history
 @given(
     st.integers(0, 10**6),
-    st.sampled_from(["top_two", "ucb1", f"{__name__}:InTurn"]),  # which draw no random numbers
+    st.sampled_from(["top_two", "ucb1", f"{__name__}:InTurn"]),  # these draw no random numbers
     st.sampled_from(["drop", "default", "wait"]),
     st.booleans(),
     st.sampled_from(["once", "each"]),

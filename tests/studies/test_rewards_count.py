@@ -1,4 +1,4 @@
-"""Rewards of studies that draw by shares count as they should: at once, late, and in one batch."""
+"""Rewards of studies that draw by shares count correctly: immediate, late, and in one batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RATES = {"x": 0.1, "y": 0.9}
 
 
 def test_the_only_level_left_may_turn_out_to_harm(create: Create) -> None:
-    """It refuted the control, which then lives again; no report is refused."""
+    """It had refuted the control, which is living again then; no report is rejected."""
     sides = {"headline": ["A", "B"], "image": ["x", "y"]}
     control, guardrails = {"headline": "A", "image": "x"}, {"unsubscribed": {"worse_by": 0.02}}
     study = create(sides, control=control, guardrails=guardrails)
@@ -71,7 +71,7 @@ def test_one_large_batch_is_as_good_as_small_ones(create: Create, guardrails: An
 
 
 def test_a_late_reward_is_bet_on(create: Create, time: list[float]) -> None:
-    """Also where its exposure was dropped when its window closed."""
+    """Even if its exposure was dropped when its window closed."""
     found = []
     for wait in (0.0, 11.0):
         study, rng = create({"image": ["x", "y"]}, reward_window=10.0), np.random.default_rng(1)

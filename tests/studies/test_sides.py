@@ -1,4 +1,4 @@
-"""Studies of any number of sides, on SQLite: what differs has nothing to do with the storage."""
+"""Studies with any number of sides, on SQLite only, because the storage doesn't matter here."""
 
 from __future__ import annotations
 
@@ -211,14 +211,14 @@ def test_closing_keeps_a_snapshot(create: Callable[..., Study]) -> None:
 
     study = create()
     play(study, 10)
-    study.close()  # little has happened
+    study.close()  # too little has happened for a snapshot
     assert kept(study) is None
     play(study, 50)
     study.close()
     assert kept(study) == 121
     again = Study.open(study.name, study.access.storage)
     again.ask()
-    again.close()  # as good as the one that is there
+    again.close()  # the existing snapshot is good enough
     assert kept(study) == 121
     assert again.snapshot()
     assert kept(study) == 122
@@ -246,7 +246,7 @@ def test_there_is_room_for_levels_to_come() -> None:
 
 @dataclass(frozen=True)
 class Mine(rank1.Uniform):
-    """A policy of another package."""
+    """A policy from another package."""
 
     name: ClassVar[str] = "mine"
     step: float = 1.0

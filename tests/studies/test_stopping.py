@@ -1,4 +1,4 @@
-"""Wrong stops of live studies, looked at after every event."""
+"""Wrong stops of live studies, with a look after every event."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.studies.test_any_order import _state
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
 WINDOW = 10.0
-#: When each pull is made, and of which arm; of the policy's own choice where there is None.
+#: The time and the arm of each pull; None lets the policy choose.
 Pulls = Iterable[tuple[float, Pull | None]]
 
 
 def first_stop(means: Any, confidence: float, pulls: Pulls, seed: int) -> tuple[int, ...] | None:
-    """The leader of the first stop; a success is known at once, a failure by the window's end."""
+    """Return the leader at the first stop; failures are known only at the end of the window."""
     state = _state(
         "uts", rows=["a", "b"], columns=["c", "d"], reward_window=WINDOW, on_expiry="default"
     )
@@ -71,7 +71,7 @@ def wrong_stops(grid: str, confidence: float, pulls: Pulls, runs: int) -> int:
 @pytest.mark.validate
 @pytest.mark.parametrize("grid", GRIDS)
 def test_wrong_stops_are_within_the_level(grid: str) -> None:
-    """At confidence 0.5 half the studies might stop wrongly; three standard errors are allowed."""
+    """At confidence 0.5, half the studies may stop wrongly, plus three standard errors."""
     pulls = [(float(t), None) for t in range(200)]
     assert wrong_stops(grid, 0.5, pulls, 2000) <= 1000 + 3 * np.sqrt(500)
 
@@ -80,9 +80,9 @@ def test_wrong_stops_are_within_the_level(grid: str) -> None:
 def test_successes_that_are_known_sooner_stop_nothing(grid: str) -> None:
     """At confidence 0.95, 1 of 20 may stop wrongly; 3 are within two standard errors of that.
 
-    All arms but the last are tried, and their windows close. Then the last is tried, and of what
-    comes of that only successes are known yet: if they counted at once, 14 of 20 studies would
-    stop wrongly where all arms are alike, and 9 on the near tie. As it is, none does.
+    All arms but the last are tried, and their windows close. Then the last arm is tried, and only
+    its successes are known so far. If they counted immediately, 14 of 20 studies would stop wrongly
+    with equal arms, and 9 on the near tie. In fact, none does.
     """
     tried = [(0.0, Pull((0, 1, 4096)[k % 3], -1)) for k in range(60)]
     last = [(WINDOW, Pull(4096 + 1, -1))] * 40

@@ -1,4 +1,4 @@
-"""What a study promises, on either storage."""
+"""The guarantees of a study, on both storages."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MEANS = np.outer([0.9, 0.5, 0.3], [0.8, 0.4])
 
 
 class Clock:
-    """The storage's clock, as the test sets it."""
+    """The storage's clock, set by the test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
-        self.time = 2e9  # after the time at which the server creates the study
+        self.time = 2e9  # after the server's time when it creates the study
 
     @property
     def time(self) -> float:
@@ -247,7 +247,7 @@ def test_expiry(create: Callable[..., Study], clock: Clock, policy: str, on_expi
 def test_evidence_does_not_come_sooner_for_a_success(
     create: Callable[..., Study], clock: Clock
 ) -> None:
-    """Successes are reported at once, failures never: each counts when its window closes."""
+    """Successes are reported immediately, failures never: each counts when its window closes."""
     study = create(reward_window=100, on_expiry="default")
     given = study.ask(count=10)
     study.tell_many([(each.id, 1.0) for each in given[:4]])
@@ -293,7 +293,7 @@ def test_rows_and_columns_come_and_go(create: Callable[..., Study], policy: str)
     np.testing.assert_array_equal(after.counts[:, :2], before.counts[:2])
     given = study.ask(count=100)
     assert {each.row for each in given} <= {"18-24", "25-34"}
-    if policy != "linucb":  # which repeats itself until a reward comes
+    if policy != "linucb":  # it repeats its choice until a reward arrives
         assert {each.column for each in given} & {"sms", "post"}
     study.tell_many([(each.id, 0.0) for each in out + given])
     gone = sum(each.row == "35+" for each in out)
@@ -301,7 +301,7 @@ def test_rows_and_columns_come_and_go(create: Callable[..., Study], policy: str)
     assert study.revise(add_rows=["35+"]) == 2
     assert study.best().counts.sum() == before.counts.sum() + 110
     fresh: Any = study.look(lambda state, log: state.state)
-    if has_counts(fresh):  # what was known of the arms is known again
+    if has_counts(fresh):  # the new state knows what was known about the arms
         total = {"successes": 0.0, "counts": 0.0, "reports": 0.0}
         total |= {key: float(a.sum()) for key, a in fresh._asdict().items() if key in total}
         failures = getattr(fresh, "failures", np.zeros(1)).sum()
@@ -355,7 +355,7 @@ def test_rewards_in_a_range_are_scaled(create: Callable[..., Study]) -> None:
 
 @pytest.mark.uncompiled
 def test_best_agrees_with_the_rule(create: Callable[..., Study]) -> None:
-    """Separation in the picture, and the rule's verdict, at every look."""
+    """Compare the picture with the verdict of the rule, at every look."""
     study = create(policy="uniform", rows=["a", "b"], columns=["c", "d"], confidence=0.9)
     assert study.best().leader is None
     rng, means, stops = np.random.default_rng(1), np.outer([0.95, 0.2], [0.9, 0.3]), []
@@ -423,7 +423,7 @@ def test_rewards_of_a_file_are_not_guessed_from_its_first_lines(
     }.items():
         file = tmp_path / f"bad.{suffix}"
         file.write_text("\n".join(lines))
-        number = len(lines)  # of the file
+        number = len(lines)  # of lines in the file
         with pytest.raises(
             rank1.InputTypeError, match=rf"line {number} of '.*bad\.{suffix}': .* got 'oops'"
         ):

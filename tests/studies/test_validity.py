@@ -1,6 +1,6 @@
-"""What find studies promise, on near ties and with all that real traffic does to them.
+"""The guarantees of find studies, on near ties and with all the effects of real traffic.
 
-The true best level of some side is dropped, or another one is shipped, in at most α of the studies;
+In at most α of the studies, the best level of a side is eliminated, or another one is shipped;
 three standard errors more are allowed.
 """
 
@@ -20,7 +20,7 @@ from rank1.studies.storage.sqlite import SqliteReader
 ALPHA = 0.1
 STUDIES = 60
 SIDES = {"row": ["a", "b", "c"], "column": ["x", "y"]}
-#: The best of each side comes last; its rivals are almost as good.
+#: The best level of each side is last; its rivals are almost as good.
 NEAR = {"a": 0.79, "b": 0.79, "c": 0.8, "x": 0.69, "y": 0.7}
 
 
@@ -28,9 +28,9 @@ class Case(NamedTuple):
     options: dict[str, Any]
     factors: dict[str, float] = NEAR
     batch: int = 50
-    #: Asks after which a failure, and a success, is told.
+    #: The number of asks after which a failure, and a success, is reported.
     late: tuple[int, int] = (0, 0)
-    #: Visits of each unit; 0 where units have no names.
+    #: The number of visits of each unit; 0 if units have no names.
     visits: int = 0
     #: Seconds between two batches.
     seconds: float = 1.0
@@ -68,7 +68,7 @@ CASES = {
 def play(
     study: Study, case: Case, exposures: int, rng: np.random.Generator, now: list[float]
 ) -> None:
-    """Ask and tell; a unit likes what it likes, however often it comes."""
+    """Ask and tell; a unit has the same taste at every visit."""
     segments, waiting = study.sides.get("segment"), []
     tastes: dict[int, float] = {}
     guarded = bool(case.options.get("guardrails"))
@@ -94,7 +94,7 @@ def play(
 
 
 def errs(study: Study, case: Case) -> bool:
-    """Whether a best level has gone, or another arm is shipped."""
+    """Tell whether a best level was eliminated, or another arm is shipped."""
     found = study.best()
     for side, levels in found.levels.items():
         if side == "segment":
@@ -136,7 +136,7 @@ def test_the_best_is_kept(name: str, studies: Callable[..., tuple[Study, list[fl
 PEAKS = {
     "small": Peaks([[0.030, 0.015], [0.015, 0.033]], "b × y", 80_000, 8000, 12),
     "larger": Peaks([[0.30, 0.15], [0.15, 0.33]], "b × y", 6000, 500, 60),
-    # Here the levels of the best arm are refuted in every fifth study.
+    # Here the levels of the best arm are refuted in one of five studies.
     "hidden": Peaks([[0.5, 0.2], [0.45, 0.45]], "a × x", 3000, 500, 60),
 }
 
@@ -144,9 +144,9 @@ PEAKS = {
 @pytest.mark.validate
 @pytest.mark.parametrize("name", PEAKS)
 def test_two_peaks(name: str, studies: Callable[..., tuple[Study, list[float]]]) -> None:
-    """Where no order holds, a study seldom says stop at the wrong arm, and names what doubts it.
+    """If no order holds, a study rarely stops at the wrong arm, and says what is in doubt.
 
-    Wrong stops at α = 5%, three standard errors more are allowed.
+    Wrong stops are allowed at α = 5%, plus three standard errors.
     """
     peaks, wrong, doubted = PEAKS[name], 0, 0
     means = np.array(peaks.means)

@@ -1,4 +1,4 @@
-"""The ends of windows, retries, units that come back, and replays of what came late."""
+"""The ends of windows, retries, returning units, and replays of late rewards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> str:
 def test_a_window_ends_before_what_happens_at_its_end(
     create: Callable[..., Study], clock: Clock, on_expiry: str, look_first: bool
 ) -> None:
-    """A report just before the end is in time, one at the very end is late; looked at or not."""
+    """A report just before the end is in time, and one at the end is late, looked at or not."""
     study = create(reward_window=60, on_expiry=on_expiry)
     early, late = study.ask(count=2)
     clock.time += 59.5
@@ -68,7 +68,7 @@ def test_a_report_becomes_evidence_at_the_end_of_its_window(
 
 
 def test_looking_twice_changes_nothing(create: Callable[..., Study], clock: Clock) -> None:
-    """Neither what is seen, nor what is known: windows that have closed are only looked at."""
+    """It changes neither results nor state: a look doesn't write that windows have closed."""
     study = create(reward_window=60, on_expiry="default")
     for each in study.ask(count=6):
         study.tell(each.id, 1.0)
@@ -87,7 +87,7 @@ def test_looking_twice_changes_nothing(create: Callable[..., Study], clock: Cloc
 def test_a_retry_keeps_its_expiry(
     create: Callable[..., Study], clock: Clock, on_expiry: str
 ) -> None:
-    """A key, or a unit that still waits, is given the same suggestion with the same end."""
+    """A key, or a unit that is still pending, gets the same suggestion with the same expiry."""
     study = create(reward_window=60, on_expiry=on_expiry)
     asks: list[dict[str, Any]] = [{"key": "k"}, {"unit": "u"}, {"key": "both", "unit": "v"}]
     given, asked = [study.ask(**how) for how in asks], clock.time
@@ -95,12 +95,12 @@ def test_a_retry_keeps_its_expiry(
     assert [study.ask(**how) for how in asks] == given
     assert {(each.asked_at, each.expires_at) for each in given} == {(asked, asked + 60)}
     clock.time += 1
-    assert study.ask(key="k") == given[0]  # though it has expired
+    assert study.ask(key="k") == given[0]  # although it has expired
     assert study.counts()["expired"] == 3
 
 
 def test_a_unit_whose_suggestion_was_cancelled_is_a_new_one(create: Callable[..., Study]) -> None:
-    """What was never shown binds nobody: the policy chooses for the unit, and is asked again."""
+    """It was never shown, so the policy chooses for the unit again."""
     study = create(policy="uniform", seed=3)
     arms = set()
     for _ in range(20):
@@ -132,9 +132,9 @@ def test_the_policy_did_not_choose_a_repeat_visit(create: Callable[..., Study]) 
 def test_a_replay_has_rewards_as_the_study_counts_them(
     create: Callable[..., Study], clock: Clock, on_expiry: str
 ) -> None:
-    """A late reward counts, but not beside the default that was taken in its place.
+    """A late reward counts, unless a default was used in its place.
 
-    Another policy is played on the same rewards by hand, each arm's in their order.
+    Another policy is played by hand on the same rewards, in the order of each arm's rewards.
     """
     study = create(
         policy="uniform", reward_range=(1, 5), reward_window=60, on_expiry=on_expiry,

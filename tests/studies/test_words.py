@@ -1,4 +1,4 @@
-"""What studies say: sentences, reports and forecasts agree with the numbers beside them."""
+"""The texts of studies: sentences, reports and forecasts agree with the numbers next to them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_lifts_of_rewards_from_0_need_no_explanation(create: Callable[..., Study
 @pytest.mark.parametrize("goal", ["find", "earn"])
 def test_the_only_arm_is_shipped(create: Callable[..., Study], goal: str) -> None:
     study = create({"image": ["x"]}, goal=goal)
-    assert not study.best().stop  # nothing is reported yet
+    assert not study.best().stop  # there are no reports yet
     later = create(IMAGE, goal=goal)
     for each in (study, later):
         each.tell(each.ask().id, 1.0)
@@ -122,7 +122,7 @@ def test_a_report_of_units_that_are_held_out_only(create: Callable[..., Study]) 
 
 def test_estimates_lie_in_their_intervals(create: Callable[..., Study]) -> None:
     study = create(IMAGE, control={"image": "x"})
-    with pytest.warns(UserWarning, match="isn't evidence"):  # the fit knows it, bets don't
+    with pytest.warns(UserWarning, match="isn't evidence"):  # the fit uses it, bets don't
         study.import_history([("x", 0.9), ("y", 0.1)] * 3000)
     play(study, {"x": 0.5, "y": 0.7}, 1000, spread=0.1)
     best = study.best()

@@ -1,4 +1,4 @@
-"""What a process of its own does to a storage: it gives all that was acknowledged."""
+"""Operations on a storage in a separate process; it returns all that was acknowledged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.studies.support import SPEC, reported, suggested
 
 
 def ask(storage: Storage, study: StudyRow, count: int) -> list[str]:
-    """Suggestions by a transaction of their own, as ids."""
+    """Make suggestions in their own transaction, and return their ids."""
     with storage.transaction(study.id) as log:
         log.read(study.id, after=max(0, log.last(study.id)[0] - 3))
         events = suggested(count)
@@ -37,7 +37,7 @@ def asks(storage: Storage, times: int) -> Iterator[str]:
 
 
 def tells(storage: Storage, value: float) -> Iterator[int]:
-    """Report on every suggestion, as others do, too."""
+    """Report on every suggestion, as the other processes do."""
     with storage.reading() as log:
         study = log.study("spring")
         pending = log.pending(study.id).tolist()
