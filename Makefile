@@ -4,18 +4,18 @@ BIN := .venv/bin
 SUPPORTED = "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "Python 3.11 or later is needed; name it with: make PYTHON=python3.12 …"; exit 1; }
 INSTALL := sh tools/install.sh
-# Python keeps what it compiled to byte code, whatever the environment says: the tests start hundreds of processes.
+# Always let Python write byte code, because the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The quick ones of what is computed: see `make test-fast`.
+# The quick tests of computations: see `make test-fast`.
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
   tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
 
-# These wait most of the time: for browsers, databases, servers and signals.
+# These tests spend most of their time waiting for browsers, databases, servers and signals.
 WAITING := tests/studies/storage tests/test_cli.py tests/test_client.py tests/test_examples.py tests/server
 
-# One after the other, whatever --jobs says: they share environments. What may go on side by side does so
-# in a make of its own.
+# Run targets one after the other, even with --jobs, because they share environments. Targets that
+# can run in parallel do so in their own make.
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
@@ -29,25 +29,25 @@ help: ## this list
 paper: .venv/ready ## set up everything and reproduce the paper
 	$(BIN)/rank1 paper
 
-# Live studies over HTTP, on 127.0.0.1: the terminal shows the address and a token.
+# Live studies over HTTP, on 127.0.0.1. The terminal shows the address and a token.
 serve: .venv/ready ## live studies over HTTP
 	$(BIN)/rank1 serve $(FLAGS)
 
-# What pre-commit runs as well.
+# pre-commit runs these checks, too.
 check: .venv/ready ## lint, format, types, layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Both environments are made at once; then the rest goes on beside most of the tests, and each part
-# of it is shown when it has ended. Whatever fails, all the others are tried.
+# Makes both environments in parallel, then runs the rest alongside most of the tests, and shows the
+# output of each part when it has finished. If a part fails, the others still run.
 test: ## set up everything and test it
 	@$(SUPPORTED)
 	-@$(MAKE) --no-print-directory --jobs=2 --keep-going .venv/ready .venv-box/filled
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going tests beside
 
-# Of the two processes each has neighbouring tests, which share compiled code ("worksteal").
+# Each of the two processes gets neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready
 	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(WAITING:%=--ignore %)
 
@@ -62,8 +62,8 @@ beside: .venv/ready
 test-fast: check ## for daily work: lint, types, and the quick tests of what is computed
 	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(FAST)
 
-# The package as users get it, in an environment of its own; with Ray, which is large and not for
-# every Python.
+# Tests the package as users get it, in its own environment. Includes Ray, which is large and
+# doesn't support every Python.
 test-box: .venv-box/ready ## the wheel, in an environment of its own
 	@cat $<
 	.venv-box/bin/pytest -m "not validate" tests/installed.py \
@@ -77,8 +77,8 @@ dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.
 	$(BIN)/twine check --strict dist/*
 	touch $@
 
-# What the wheel needs is there before the wheel is: installed from the source, which it replaces. The
-# wheel itself is installed as users do it.
+# Installs the wheel's dependencies before the wheel exists, by installing from the source. The
+# wheel then replaces that, installed as users do it.
 .venv-box/filled: pyproject.toml
 	@$(SUPPORTED)
 	rm -rf .venv-box
@@ -98,8 +98,8 @@ release: test validate docs ## all that comes before an upload
 	cd js && npm ci --no-audit --no-fund && npm pack
 	$(BIN)/python tools/release.py
 
-# The tests again, with the lowest version of everything that pyproject.toml allows. That old code
-# uses what its own dependencies have deprecated since is no fault of ours.
+# Runs the tests with the lowest version of everything that pyproject.toml allows. Ignores
+# deprecation warnings, because old packages use parts of their dependencies that are deprecated now.
 test-oldest: .venv-oldest/ready ## the tests with the oldest packages that are allowed
 	.venv-oldest/bin/pytest -n 2 -m "not validate" -W ignore::DeprecationWarning
 
@@ -112,12 +112,12 @@ bench: .venv/ready ## speed, beside others'
 	for file in benchmarks/bench_*.py; do \
 	  $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
-# What people use instead, each in an environment of its own: writes docs/compare.md. It takes ten
-# minutes, and five more at first, to install them.
+# Runs the usual alternatives, each in its own environment, and writes docs/compare.md. This takes
+# ten minutes, and five more the first time, to install them.
 compare: .venv/ready ## beside other packages: writes docs/compare.md
 	$(BIN)/python -m benchmarks.compare
 
-# The site, into site/: open site/index.html. It works without a network and without a server.
+# Builds the site in site/: open site/index.html. It works without a network and without a server.
 docs: .venv-docs/ready ## the site, into site/
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"

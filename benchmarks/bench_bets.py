@@ -1,7 +1,7 @@
 """Pulls until the best arm is known: bets, TopTwo with its rule, and an equal split with bets.
 
 python -m benchmarks.bench_bets            # the table of docs/policies/bet_elim.md
-python -m benchmarks.bench_bets late       # rewards that come late
+python -m benchmarks.bench_bets late       # late rewards
 python -m benchmarks.bench_bets tried      # other settings
 python -m benchmarks.bench_bets speed      # steps, whole versions, folding
 """
@@ -33,9 +33,9 @@ TWO_PEAKS: dict[str, Any] = {
 
 
 def baskets(cap: float, buyers: tuple[float, ...] = (0.036, 0.03), cells: int = 400) -> Any:
-    """A/B of buyers whose baskets are Gamma(2) of mean 60, up to a cap: in small steps of money.
+    """An A/B test of buyers whose baskets are Gamma(2) with mean 60, capped, in small steps.
 
-    A basket in a cell is worth what the cell is worth on average, so that means are exact.
+    A basket in a cell gets the average value of that cell, so that means are exact.
     """
     edges = np.linspace(0, cap, cells + 1)
     gamma, first = stats.gamma(2, scale=30), stats.gamma(3, scale=30)
@@ -89,7 +89,8 @@ def table(names: list[str]) -> None:
         show(name, "bets", rank1.identify(policy, problem, **options).searches[0])
         levels = problem.arms if policy.any_grid else max(problem.grid.sizes)
         if len(set(problem.grid.sizes)) == 1 and not settings.get("min_lift"):
-            # A floor that leaves next to nothing: all levels are drawn alike, also those that went.
+            # A floor that leaves almost nothing to choose: all levels are drawn equally, even
+            # eliminated ones.
             equal = rank1.BetElim(floor=(1 - 1e-9) / levels, **settings)
             show(name, "equal split", rank1.identify(equal, problem, **options).searches[0])
         if problem.high <= 1 and not settings:
@@ -98,7 +99,7 @@ def table(names: list[str]) -> None:
 
 
 def late(runs: int = RUNS) -> None:
-    """The 8×8 spike with late rewards; the window is the longer delay."""
+    """Play the 8×8 spike with late rewards; the window is the longer delay."""
     for name, success, failure in (
         ("at once", 0, 0),
         ("all 1,000 pulls late", 1000, 1000),
@@ -111,7 +112,7 @@ def late(runs: int = RUNS) -> None:
 
 
 def tried(runs: int = 4000) -> None:
-    """Other settings on the 8×8 spike; means are of the runs that stop within 30,000 pulls."""
+    """Try other settings on the 8×8 spike; means are over runs that stop within 30,000 pulls."""
     module: Any = bet_elim
     kept = module.ENOUGH
     for growth, enough in ((0.01, 60), (0.02, 60), (0.05, 60), (0.01, 15), (0.01, 30), (0.01, 1e9)):
@@ -147,7 +148,7 @@ def speed() -> None:
     seen = design.totals(plan, versions, counts(0))
     versions[1] = design.next_version(plan, versions[0], design.start(plan), seen)
     more = counts(1)
-    for _ in range(2):  # the first call may compile
+    for _ in range(2):  # the first call may have to compile
         begin = time.thread_time()
         design.fold(plan, design.start(plan), versions, more)
         took = time.thread_time() - begin

@@ -1,4 +1,4 @@
-"""Functions of rank1.design that a page waits for.
+"""Time the functions of rank1.design that a page waits for.
 
 python -m benchmarks.bench_design
 """

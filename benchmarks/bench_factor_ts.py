@@ -1,4 +1,4 @@
-"""Standardised Thompson sampling, beside UTS and its literal version."""
+"""Standardised Thompson sampling, compared with UTS and with its literal version."""
 
 from __future__ import annotations
 

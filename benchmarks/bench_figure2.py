@@ -11,7 +11,7 @@ from rank1.paper.figure2 import PAPER, SIZES
 
 def main() -> None:
     problems = [rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2) for K in SIZES]
-    for problem in problems:  # compiles what isn't cached
+    for problem in problems:  # compiles anything that isn't cached
         rank1.simulate(PAPER, problem, 1000, 1)
     begin, cpu = time.perf_counter(), time.process_time()
     for problem in problems:

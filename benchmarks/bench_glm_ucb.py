@@ -1,4 +1,4 @@
-"""GLM-UCB at K = L = 64 against a plain compiled step: all indices, the whole inverse.
+"""GLM-UCB at K = L = 64, against a plain compiled step with all indices and the whole inverse.
 
 python -m benchmarks.bench_glm_ucb
 """
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 class PlainGLMUCB(NamedTuple):
-    """Sherman and Morrison on the whole of M⁻¹; every index in every step."""
+    """Sherman–Morrison updates of the whole M⁻¹, and every index in every step."""
 
     c: Floats
     inverse: Floats

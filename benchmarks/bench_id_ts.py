@@ -1,4 +1,4 @@
-"""idTS, beside a sample of every line and, where all change, every weight in every step."""
+"""idTS, against sampling every line and, where all of them change, every weight in every step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rank1.testing import play_plain
 
 
 def plain_us(policy: rank1.Policy, K: int, steps: int = 300) -> float:
-    """CPU time of a step of the literal version, which is plain Python."""
+    """Return the CPU time of a step of the literal version, which is plain Python."""
     problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
     begin = time.process_time()
     play_plain(literal(policy)(rank1.Known(K, K, steps)), problem, steps, 1)

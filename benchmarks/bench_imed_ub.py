@@ -1,4 +1,4 @@
-"""IMED-UB, beside a scan of all means and K + L − 1 indices in every step."""
+"""IMED-UB, against a scan of all means and K + L − 1 indices in every step."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""From exposures in partitioned Parquet files to a verdict: DuckDB's GROUP BY, and what follows.
+"""From exposures in partitioned Parquet files to a verdict: DuckDB's GROUP BY, and the rest.
 
 python -m benchmarks.bench_judge [EXPOSURES] [FOLDER]
 
-10 million exposures by default, of 8×8 arms under 20 versions; each unit has two of them. The files
-(about 8 bytes an exposure) are written to FOLDER, or to a temporary one, and removed at the end.
-Counting each unit once needs the rows of a unit side by side: beyond 100 million exposures that is
-done for one part of the units after the other, whose counts add up.
+The default is 10 million exposures of 8×8 arms under 20 versions; each unit has two of them. The
+files (about 8 bytes per exposure) are written to FOLDER or to a temporary folder, and removed at
+the end. To count each unit once, DuckDB has to bring the rows of a unit together. Beyond 100
+million exposures, this is done for one part of the units at a time, and the counts are added up.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from rank1.design import counts_sql, first_shares, judge
 
 SIDES = {"headline": [f"h{k}" for k in range(8)], "image": [f"i{k}" for k in range(8)]}
 VERSIONS = 20
-#: Rows of one file.
+#: The number of rows in a file.
 PART = 10_000_000
-#: Exposures whose units are told apart at once.
+#: The number of exposures to deduplicate at once.
 SLICE = 10**8
-#: What is allowed after the GROUP BY, in seconds.
+#: The time limit for everything after the GROUP BY, in seconds.
 MOST = 1.0
 
 
 def shares_document() -> dict[str, object]:
-    """Versions that bet, with equal shares."""
+    """Make a document with versions that bet, all with equal shares."""
     document = first_shares(SIDES, salt="s")
     first = document["versions"][0]
     fit = {side: dict.fromkeys(levels, 0.2) for side, levels in SIDES.items()}
@@ -43,7 +43,7 @@ def shares_document() -> dict[str, object]:
 
 
 def write(folder: Path, exposures: int) -> float:
-    """Write the exposures; means .072 for the best arm, and lifts of 20%."""
+    """Write the exposures; the best arm has a mean of .072, and lifts are 20%."""
     began = time.perf_counter()
     with duckdb.connect() as connection:
         connection.execute("SELECT setseed(0.5)")

@@ -1,4 +1,4 @@
-"""KL-UCB beside the compiled plain argmax."""
+"""KL-UCB, against a plain compiled argmax."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def main() -> None:
     for K, ns in ours.items():
         target = " (at most 1500)" if K == 32 else ""
         print(f"KL-UCB, {K * K:4} pairs:            {ns:8.0f} ns a step{target}")
-    # The rival solves its equations as we do, only more of them.
+    # The rival solves its equations in the same way, but more of them.
     plain = ns_a_step(literal(policy, bisect=False), 32, 5_000)
     print(
         f"plain argmax, 1024 pairs:      {plain:8.0f} ns a step; "

@@ -1,4 +1,4 @@
-"""LinUCB at K = L = 64 against a plain compiled step: all indices, the whole inverse.
+"""LinUCB at K = L = 64, against a plain compiled step with all indices and the whole inverse.
 
 python -m benchmarks.bench_linucb
 """
@@ -22,9 +22,9 @@ Floats = NDArray[np.float64]
 
 
 class PlainLinUCB(NamedTuple):
-    """Sherman and Morrison on the whole of V⁻¹; every index in every step.
+    """Sherman–Morrison updates of the whole V⁻¹, and every index in every step.
 
-    The literal version inverts V, which no fast implementation does: no fair rival.
+    The literal version inverts V, which no fast implementation does, so it isn't a fair rival.
     """
 
     c: Floats
@@ -76,7 +76,7 @@ def sherman_morrison(inverse: Floats, z: Floats, a: int, b: int) -> float:
 
 
 def microseconds(start: Start) -> float:
-    """CPU time of a step, early in a run of 2M steps, where every pair is still in question."""
+    """Return the CPU time of a step early in a run of 2M steps, while every pair may be best."""
     return ns_a_step(start, K, N, repeats=5, steps=STEPS) / 1e3
 
 

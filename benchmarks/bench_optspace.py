@@ -1,8 +1,8 @@
-"""OptSpace's time on a grid the size of MovieLens, beside gemelli's; and to a minimum.
+"""OptSpace's time on a grid the size of MovieLens, against gemelli's, and to reach a minimum.
 
-gemelli's OptSpace needs NumPy and SciPy only, the rest of gemelli much more: it gets an environment
-of its own, where this file runs as a script. Both run on one core, in processes of their own, turn
-about; the fastest of each counts, in processor time.
+gemelli's OptSpace needs only NumPy and SciPy, but the rest of gemelli needs much more. So it gets
+its own environment, in which this file runs as a script. Both run on one core, alternately and in
+separate processes; the fastest run of each counts, in CPU time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def grid(seed: int = 1) -> Floats:
-    """Noisy stars of rank five; popular columns and busy rows are seen more often."""
+    """Make noisy stars of rank five; popular columns and busy rows are observed more often."""
     rng = np.random.default_rng(seed)
     stars = 3.3 + 0.25 * rng.normal(size=(ROWS, 1)) + 0.6 * rng.normal(size=(1, COLUMNS))
     stars += 0.25 * rng.normal(size=(ROWS, RANK - 2)) @ rng.normal(size=(RANK - 2, COLUMNS))
@@ -40,7 +40,7 @@ def grid(seed: int = 1) -> Floats:
 
 
 def by_rank1(matrix: Floats) -> tuple[float, Floats]:
-    """Seconds without the import, and the completed matrix."""
+    """Return the seconds, without the import, and the completed matrix."""
     from rank1.paper.completion import optspace
 
     begin = time.process_time()
@@ -49,7 +49,7 @@ def by_rank1(matrix: Floats) -> tuple[float, Floats]:
 
 
 def to_a_minimum(matrix: Floats) -> tuple[float, Floats]:
-    """By alternating least squares, until the gradient is 10⁻⁶ of the residuals."""
+    """Use alternating least squares until the gradient is 10⁻⁶ of the residuals."""
     from rank1.paper.completion import optspace
 
     begin = time.process_time()
@@ -62,12 +62,12 @@ def to_a_minimum(matrix: Floats) -> tuple[float, Floats]:
 
 
 def by_gemelli(matrix: Floats) -> tuple[float, Floats]:
-    """The same, in gemelli's environment."""
+    """Do the same as `by_rank1` in gemelli's environment."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         gemelli = importlib.import_module("gemelli.optspace")
     begin = time.process_time()
-    U, S, V = gemelli.OptSpace(RANK, ITERATIONS, 1e-6).solve(matrix.copy())  # it writes into it
+    U, S, V = gemelli.OptSpace(RANK, ITERATIONS, 1e-6).solve(matrix.copy())  # modifies its input
     completed = U @ S @ V.T
     return time.process_time() - begin, completed
 
@@ -76,7 +76,7 @@ CONTESTANTS = {"rank1": by_rank1, "minimum": to_a_minimum, "gemelli": by_gemelli
 
 
 def measured(python: Path | str, contestant: str, file: Path) -> list[float]:
-    """Seconds and residual from a process of its own."""
+    """Run a contestant in its own process, and return its seconds and residual."""
     run = subprocess.run(
         [str(python), __file__, contestant, str(file)],
         check=True,

@@ -1,4 +1,4 @@
-"""OSUB, beside a scan of all means and K + L − 1 solved indices in every step."""
+"""OSUB, against a scan of all means and K + L − 1 solved indices in every step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.timing import compare, literal
 
 def main() -> None:
     policy = rank1.OSUB()
-    for K in (8, 16, 32):  # the rival solves its equations as we do, only more of them
+    for K in (8, 16, 32):  # the rival solves its equations in the same way, but more of them
         compare(policy, literal(policy, bisect=False), K, 50_000)
 
 

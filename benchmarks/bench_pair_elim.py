@@ -1,4 +1,4 @@
-"""PairElim: many rounds at once, the compiled loop, and its literal version."""
+"""PairElim: many rounds at once, the compiled loop, and the literal version."""
 
 from __future__ import annotations
 

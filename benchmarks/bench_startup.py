@@ -1,6 +1,6 @@
-"""CPU seconds until the first answer: commands, the client and the service, beside Optuna's.
+"""CPU seconds until the first answer: commands, the client and the service, against Optuna's.
 
-Each command is a process of its own, and the least of five counts. Byte code is compiled before.
+Each command runs in its own process, and the minimum of five counts. Byte code is compiled first.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from rank1 import Study
 
-#: Of rank1's and Optuna's command lines.
+#: The folder with the commands of rank1 and Optuna.
 SCRIPTS = Path(sys.executable).parent
 
-#: The first ask of a service's process, with nothing compiled and nothing in the cache.
+#: The first ask in a service's process, with nothing compiled and an empty cache.
 FIRST_ASK = """
 import sys, time
 import rank1
@@ -32,10 +32,10 @@ print(time.thread_time() - begin)
 
 
 def cpu_seconds(command: list[str], ids: list[str] | None = None, cold: bool = False) -> float:
-    """The least CPU time, of user and system, of a process; `ids` are taken one a process."""
+    """Return a process's minimum CPU time, user and system; each process gets one of `ids`."""
     best = float("inf")
     with tempfile.TemporaryDirectory() as kept:
-        for _ in range(6):  # the first makes the byte code, and fills the cache
+        for _ in range(6):  # the first run makes the byte code and fills the cache
             with tempfile.TemporaryDirectory() as empty:
                 environment = os.environ | {"RANK1_CACHE_DIR": empty if cold else kept}
                 more = [] if ids is None else [ids.pop(), "1"]
@@ -48,7 +48,7 @@ def cpu_seconds(command: list[str], ids: list[str] | None = None, cold: bool = F
 
 
 def first_ask(folder: Path) -> float:
-    """CPU seconds of the thread that asks, the least of five processes with empty caches."""
+    """Return the CPU seconds of the asking thread, the minimum of five with empty caches."""
     times = []
     for k in range(5):
         cache = folder / f"cache {k}"

@@ -1,4 +1,4 @@
-"""A look of the stopping rule after every pull, beside computing the whole rule anew each time."""
+"""The stopping rule, checked after every pull, against computing the whole rule each time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def incremental(watch: Any, arms: Ints, rewards: Floats) -> int:
 
 
 def plain(K: int, s: Floats, f: Floats, arms: Ints, rewards: Floats, threshold: float) -> int:
-    """The leader by a scan, then its row and column until a comparison falls short."""
+    """Find the leader by a scan, then check its row and column until a comparison falls short."""
     stops = 0
     for t in range(len(arms)):
         s[arms[t]] += rewards[t]
@@ -53,7 +53,7 @@ def plain(K: int, s: Floats, f: Floats, arms: Ints, rewards: Floats, threshold: 
 
 
 def pulls(K: int, n: int) -> tuple[Ints, Floats]:
-    """Half the pulls on the best pair's row and column, as a policy that wants to know has them."""
+    """Put half the pulls on the best pair's row and column, as a policy that identifies does."""
     rng = np.random.default_rng(K)
     problem = rank1.spike(K, K, 0.5, 0.5, 0.2, 0.2)
     rows, columns = rng.integers(K, size=n), rng.integers(K, size=n)

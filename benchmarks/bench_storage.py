@@ -1,9 +1,9 @@
-"""What durable storage costs: commits, batches, a million events; beside Optuna's storages.
+"""The cost of durable storage: commits, batches, a million events; compared with Optuna's storages.
 
 python -m benchmarks.bench_storage
 
-On a busy machine a commit waits for a processor rather than for the disk, ours and Optuna's alike.
-Root gets the figures of an idle one by `chrt -f 50 python -m benchmarks.bench_storage`.
+On a busy machine a commit waits for a CPU rather than for the disk, for rank1 and Optuna alike. As
+root, get the figures of an idle machine with `chrt -f 50 python -m benchmarks.bench_storage`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRIALS = 2000
 
 
 class Cost(NamedTuple):
-    """Of one call, on average: seconds on the clock, and of this process's CPU."""
+    """The average cost of a call: wall-clock seconds, and CPU seconds of this process."""
 
     wall: float
     cpu: float
@@ -45,7 +45,7 @@ def each(work: Callable[[], object], times: int) -> Cost:
 
 
 def sync_cost(folder: Path) -> Cost:
-    """A page written over another in a file, and forced onto the disk."""
+    """Overwrite a page of a file and sync it to the disk."""
     with (folder / "sync").open("wb+", buffering=0) as file:
         file.write(bytes(4096))
 
@@ -58,7 +58,7 @@ def sync_cost(folder: Path) -> Cost:
 
 
 def ask(storage: Storage, study: StudyRow, count: int, last: int) -> int:
-    """What a study does to hand out suggestions: catch up, append, commit."""
+    """Do what a study does to make suggestions: catch up, append, commit."""
     with storage.transaction(study.id) as log:
         log.read(study.id, after=last)
         events = [
@@ -77,7 +77,7 @@ def tell(storage: Storage, study: StudyRow, first: int, count: int) -> int:
 
 
 def pairs(storage: Storage, study: StudyRow, count: int, times: int) -> Cost:
-    """Ask and tell, a commit each."""
+    """Ask and tell, with a commit each."""
     with storage.reading() as log:
         last = log.last(study.id)[0]
 
@@ -90,7 +90,7 @@ def pairs(storage: Storage, study: StudyRow, count: int, times: int) -> Cost:
 
 
 def pairs_of_one_commit(storage: Storage, study: StudyRow, count: int, times: int) -> Cost:
-    """The reports of a batch and the suggestions of the next, in one commit."""
+    """Store the reports of a batch and the suggestions of the next in one commit."""
     with storage.reading() as log:
         last = log.last(study.id)[0]
     first = ask(storage, study, count, last)
@@ -111,7 +111,7 @@ def pairs_of_one_commit(storage: Storage, study: StudyRow, count: int, times: in
 
 
 def units(storage: Storage, study: StudyRow, count: int, name: Callable[[], str]) -> Cost:
-    """Exposures of units that were drawn elsewhere, 1,000 in a commit: each event."""
+    """Record exposures that were drawn elsewhere, 1,000 per commit; return the cost per event."""
     batches = [
         [Event(Kind.RECORDED, arm=k & 63, tag=7, value=1.0, unit=name()) for k in range(1000)]
         for _ in range(count)
@@ -164,7 +164,7 @@ def fill(storage: Storage, study: StudyRow) -> None:
 
 def measure(storage: Storage, sync: Cost) -> None:
     study = storage.create("bench", "{}")
-    pairs(storage, study, 1, 100)  # warm
+    pairs(storage, study, 1, 100)  # warm up
     small = pairs(storage, study, 1, 200)
     show("ask and tell, a commit each", small, 1, sync)
     show("the same, batches of 100", pairs(storage, study, 100, 100), 100, sync)

@@ -1,9 +1,9 @@
-"""Live studies: ask and tell, durable, beside Optuna; batches; a million events.
+"""Live studies: durable ask and tell, compared with Optuna; batches; a million events.
 
 python -m benchmarks.bench_studies
 
-On a busy machine a commit waits for a processor rather than for the disk, ours and Optuna's alike.
-Root gets the figures of an idle one by `chrt -f 50 python -m benchmarks.bench_studies`.
+On a busy machine a commit waits for a CPU rather than for the disk, for rank1 and Optuna alike. As
+root, get the figures of an idle machine with `chrt -f 50 python -m benchmarks.bench_studies`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def shown(what: str, cost: Cost, count: int, sync: Cost) -> None:
 
 
 def fill(study: Study, events: int) -> None:
-    """Up to this number of events, with rewards of a grid of rank one."""
+    """Fill a study up to this number of events, with rewards of a rank-one grid."""
     rng, place = np.random.default_rng(1), {name: k for k, name in enumerate(NAMES)}
     while study.counts()["suggestions"] * 2 < events:
         given = study.ask(count=10_000)
@@ -56,7 +56,7 @@ def fill(study: Study, events: int) -> None:
 
 
 def least(work: Callable[[], object], repeats: int) -> Cost:
-    """The least of several calls."""
+    """Return the minimum cost of several calls."""
     costs = [each(work, 1) for _ in range(repeats)]
     return Cost(min(cost.wall for cost in costs), min(cost.cpu for cost in costs))
 
@@ -92,7 +92,7 @@ def main() -> None:
         study = Study.create("bench", NAMES, NAMES, storage=place, policy="uts", seed=1)
         each(lambda: single(study), 50)
         shown("ask and tell as written, a commit each", each(lambda: single(study), 500), 1, sync)
-        batch(study, 20_000)  # which is worth compiling for
+        batch(study, 20_000)  # enough to be worth compiling
         single(study)
         ours = each(lambda: single(study), TRIALS)
         shown("the same, compiled", ours, 1, sync)

@@ -1,4 +1,4 @@
-"""What the machinery of sweeps costs: handing out cells, two processes, a large store.
+"""The overhead of sweeps: handing out cells, two processes, a large store.
 
 python -m benchmarks.bench_sweeps
 """
@@ -24,7 +24,7 @@ CELLS = 20
 
 
 class Cost(NamedTuple):
-    """Seconds on the clock, and of this process's CPU."""
+    """Wall-clock seconds, and CPU seconds of this process."""
 
     wall: float
     cpu: float
@@ -37,14 +37,14 @@ def timed(work: Callable[[], Any]) -> tuple[Any, Cost]:
 
 
 def seconds_cells() -> SweepGrid:
-    """A grid of cells that take about a second: one run each, of uniform play."""
+    """Make a grid of cells that take about a second: one run each, of uniform play."""
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
     seconds, _ = rank1.Series.of(rank1.Uniform(), problem, 10**7, 20).probe()
     return SweepGrid([problem], [rank1.Uniform()], [int(10**7 / seconds)], CELLS, 1, 20)
 
 
 def sweep(grid: SweepGrid, folder: Path, jobs: int) -> tuple[float, Cost]:
-    """A whole sweep: seconds of its cells, and what it took."""
+    """Run a whole sweep; return the seconds of its cells, and what it cost."""
     store = Store(folder / f"cells-{jobs}")
 
     def everything() -> Any:
@@ -65,7 +65,7 @@ def hand_out(folder: Path) -> None:
     print(f"{CELLS} cells of {bare.cpu / CELLS:.2f} s; the same runs without a sweep are 100%")
     print(f"  sweep in this process, CPU time:      {alone.cpu / bare.cpu:8.1%}   (at most 105%)")
     warm = SweepGrid(grid.problems, grid.policies, [grid.n[0] // 20], 80, 2, 20)
-    sweep(warm, folder / "warm", jobs=2)  # the processes start
+    sweep(warm, folder / "warm", jobs=2)  # starts the processes
     computed, two = sweep(grid, folder, jobs=2)
     print(f"  client of two processes, CPU a cell:  {two.cpu / CELLS * 1e3:8.1f} ms")
     print(f"  two processes were busy:              {computed / 2 / two.wall:8.1%}   of the time")
@@ -100,7 +100,7 @@ def large_store(folder: Path, problems: int, policies: int, cells: int) -> None:
 
     _, put = timed(fill)
     plan(SweepGrid(grid.problems[:1], grid.policies[:1], grid.n, 1, 2, 20), None)  # compiles
-    # The last cell is missing, as if the sweep had been stopped there.
+    # Remove the last cell, as if the sweep had been stopped there.
     os.unlink(store.path(keys[-1], range(4 * cells - 4, 4 * cells)))
     planned, cost = timed(lambda: plan(grid, store))
     assert len(planned.cells) == 1

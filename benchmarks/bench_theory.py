@@ -1,4 +1,4 @@
-"""Times of `rank1.theory`: the best of a few calls, on problems of random factors."""
+"""Times of `rank1.theory`: the fastest of a few calls, on problems with random factors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rank1 import theory
 
 
 def best(function: Callable[[], object], repeats: int = 5) -> float:
-    """Seconds of the fastest call."""
+    """Return the seconds of the fastest call."""
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -40,7 +40,7 @@ def main() -> None:
             ("relaxed", K, partial(theory.relaxed, some)),
             ("graves_lai", K, partial(theory.graves_lai, some)),
         ]
-    theory.relaxed(problem(2))  # the solver is imported before anything is timed
+    theory.relaxed(problem(2))  # imports the solver before the timing starts
     print(f"{'function':<14}{'K = L':>6}{'ms':>10}")
     for name, K, function in cases:
         target = " (at most 1000)" if K == 4096 or (name, K) == ("relaxed", 64) else ""

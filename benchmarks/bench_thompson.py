@@ -1,4 +1,4 @@
-"""Thompson sampling on 1024 pairs, beside one Beta sample of every pair in every step."""
+"""Thompson sampling on 1024 pairs, against a Beta sample of every pair in every step."""
 
 from __future__ import annotations
 

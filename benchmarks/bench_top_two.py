@@ -1,4 +1,4 @@
-"""TopTwo, beside a scan of all means and all K + L − 2 challengers in every step."""
+"""TopTwo, against a scan of all means and all K + L − 2 challengers in every step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UCB1 beside the compiled plain argmax and beside SMPyBandits."""
+"""UCB1, against a plain compiled argmax and against SMPyBandits."""
 
 from __future__ import annotations
 

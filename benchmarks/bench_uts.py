@@ -1,4 +1,4 @@
-"""UTS, beside a scan of all means and K + L − 1 Beta samples in every step."""
+"""UTS, against a scan of all means and K + L − 1 Beta samples in every step."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Regret of FactorTS and UTS on many kinds of grids, tails included.
+"""Regret of FactorTS and UTS on many kinds of grids, including its tails.
 
     python -m benchmarks.earn [RUNS]
 
-A line for each kind of grid. Where a kind has several grids, runs of all are taken together, each
-divided by the mean regret of UTS on its grid.
+Prints a line for each kind of grid. If a kind has several grids, their runs are pooled, after
+dividing each by the mean regret of UTS on its grid.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CROSSING = [
 
 
 def cases() -> Iterable[tuple[str, list[rank1.Problem], dict[str, Any]]]:
-    """Each kind of grid: its name, its problems, and how rewards come in."""
+    """Yield each kind of grid: its name, its problems, and how rewards arrive."""
     for name, factors in RANK_ONE.items():
         yield name, [rank1.Product(factors)], {}
     for name, how in LATE.items():

@@ -1,4 +1,4 @@
-"""The memory that an import of distinct rewards takes, in a process of its own.
+"""Measure the memory that an import of distinct rewards takes, in its own process.
 
 python -m benchmarks.import_memory csv|jsonl|parquet FOLDER COUNT
 """
@@ -36,7 +36,7 @@ def write(file: Path, count: int) -> None:
 def main(ending: str, folder: str, count: int) -> None:
     file = Path(folder, f"known.{ending}")
     child = os.fork()
-    if child == 0:  # what it takes to write the file isn't counted
+    if child == 0:  # in a child process, so that the memory for writing the file doesn't count
         write(file, count)
         os._exit(0)
     os.waitpid(child, 0)
@@ -47,7 +47,7 @@ def main(ending: str, folder: str, count: int) -> None:
     begin = time.process_time()
     found = study.import_history(file)
     seconds = time.process_time() - begin
-    # Not ru_maxrss: a child process inherits the peak of its parent there.
+    # Not ru_maxrss: a child process inherits its parent's peak there.
     status = Path("/proc/self/status").read_text()
     peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
     study.close()

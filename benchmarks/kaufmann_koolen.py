@@ -1,4 +1,4 @@
-"""The stopping rule of Kaufmann and Koolen for the best of some arms, with Bernoulli rewards.
+"""Kaufmann and Koolen's stopping rule for the best of several arms, with Bernoulli rewards.
 
 Stop when, for the leader a and every other arm b, N_a·kl(a, m) + N_b·kl(b, m), with m their pooled
 mean, exceeds 3·log(1 + log N_a) + 3·log(1 + log N_b) + 2·C_exp(½·log((arms − 1)/α)).
@@ -7,9 +7,9 @@ Kaufmann, Koolen: Mixture martingales revisited with applications to sequential 
 intervals. JMLR 22 (246), 2021. https://arxiv.org/abs/1811.11419 (Theorem 7, Section 5.1.)
 
 The formula and its constants are those of another implementation, `Tconf` and `beta_threshold` in
-https://github.com/rssalessio/OSRL-SC (src/math_func_cython.pyx), but for one: where the two pieces
-of h̃ meet. It is the least of z·(y − log log z) over bases z up to 3/2, so they meet at
-y = h(1/log 1.5) = 1.56, and smoothly. That implementation goes on with the second piece up to
+https://github.com/rssalessio/OSRL-SC (src/math_func_cython.pyx), except for the point at which the
+two pieces of h̃ meet. h̃ is the minimum of z·(y − log log z) over bases z up to 3/2, so the pieces
+meet smoothly at y = h(1/log 1.5) = 1.56. That implementation continues with the second piece up to
 h⁻¹(1/log 1.5) = 3.80: up to 7% more for few arms, and the same for 64 arms at α = 0.05.
 """
 
@@ -37,31 +37,31 @@ def c_exp(x: float) -> float:
     """
     y = (_h_inverse(1 + x) + math.log(math.pi**2 / 3)) / 2
     end = 1 / math.log(1.5)
-    if y >= end - math.log(end):  # both are equal there
+    if y >= end - math.log(end):  # both pieces are equal at this point
         u = _h_inverse(y)
         return 2 * math.exp(1 / u) * u
     return 2 * 1.5 * (y - math.log(math.log(1.5)))
 
 
 def _h_inverse(x: float) -> float:
-    """The u ≥ 1 with u − log u = x."""
+    """Return the u ≥ 1 with u − log u = x."""
     return float(-lambertw(-math.exp(-x), -1).real)
 
 
 @dataclass(frozen=True)
 class KaufmannKoolen:
-    """The rule, as `rank1.simulation.stop` wants it; it looks once in as many pulls as arms."""
+    """The rule in the form of `rank1.simulation.stop`; it looks every `arms` pulls."""
 
     alpha: float
 
     def start(self, grid: Grid) -> Evidence:
-        """Its state before the first pull."""
+        """Return the state before the first pull."""
         level = 2 * c_exp(math.log((grid.arms - 1) / self.alpha) / 2)
         return Evidence(np.array([level]), np.zeros(1, np.int64), *np.zeros((2, grid.arms)))
 
 
 class Evidence(NamedTuple):
-    """What it has seen."""
+    """The rewards seen so far."""
 
     level: NDArray[np.float64]
     pulls: NDArray[np.int64]
@@ -69,13 +69,13 @@ class Evidence(NamedTuple):
     failures: NDArray[np.float64]
 
     def learn(self, arm: int, reward: float) -> None:
-        """A reward of an arm."""
+        """Add a reward of an arm."""
         self.pulls[0] += 1
         self.successes[arm] += reward
         self.failures[arm] += 1.0 - reward
 
     def may_stop(self, state: Any) -> bool:
-        """Whether the leader is better than every other arm."""
+        """Tell whether the leader is better than every other arm."""
         arms = len(self.successes)
         if self.pulls[0] % arms > 0:
             return False
@@ -97,5 +97,5 @@ class Evidence(NamedTuple):
         return True
 
     def leader(self) -> int:
-        """The arm of the largest mean."""
+        """Return the arm with the largest mean."""
         return int(np.argmax(self.successes / np.maximum(self.successes + self.failures, 1)))

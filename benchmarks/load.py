@@ -1,4 +1,4 @@
-"""A client that loads a service: plain HTTP on asyncio, so that little of the time is its own."""
+"""A client that puts load on a service: plain HTTP on asyncio, so that it takes little time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Connection:
-    """One connection that is kept open."""
+    """A connection that stays open."""
 
     def __init__(self, host: str, port: int, token: str) -> None:
         self.place, self.token = (host, port), token
@@ -42,7 +42,7 @@ async def pairs(
     host: str, port: int, token: str, paths: Callable[[int], str], connections: int, seconds: float,
     batch: int | None = None, limit: float = float("inf"), units: bool = False,
 ) -> tuple[float, list[float]]:  # fmt: skip
-    """Pairs of ask and tell a second, and how long each request took; with `units`, new ones."""
+    """Return ask/tell pairs per second and the time of each request; `units` asks for new units."""
     took: list[float] = []
     done = 0
     mark, numbers = f"{time.time_ns():x}", itertools.count()
@@ -78,7 +78,7 @@ async def records(
     host: str, port: int, token: str, path: str, arms: list[dict[str, str]], connections: int,
     seconds: float, batch: int = 1,
 ) -> tuple[float, list[float]]:  # fmt: skip
-    """Records of new units a second, and how long each request took."""
+    """Return records of new units per second, and the time of each request."""
     took: list[float] = []
     numbers = itertools.count()
     mark = f"{time.time_ns():x}"

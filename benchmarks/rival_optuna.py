@@ -1,6 +1,6 @@
-"""Optuna's ask and tell on a 64×64 grid, in an environment of its own.
+"""Optuna's ask and tell on a 64×64 grid, in its own environment.
 
-`rival_optuna.py sqlite|journal FILE TRIALS` prints trials a second.
+`rival_optuna.py sqlite|journal FILE TRIALS` prints trials per second.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """SMPyBandits' UCB on the arms of a K×K spike.
 
-SMPyBandits needs NumPy 1.26 and SciPy below 1.12, which don't go with ours: it gets an environment
-of its own in the cache directory, made when it is first asked for. There this file runs as a
-script, and prints the CPU seconds of a step.
+SMPyBandits needs NumPy 1.26 and SciPy below 1.12, which conflict with our versions. So it gets its
+own environment in the cache directory, made on first use. This file runs there as a script, and
+prints the CPU seconds of a step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEPS = 1000
 
 
 def seconds_a_step(K: int) -> float | None:
-    """CPU seconds of a step on K² arms; None, and a line that says so, if it can't be had."""
+    """Return the CPU seconds of a step on K² arms; if it can't run, print why and return None."""
     from benchmarks import rivals
 
     try:
@@ -38,8 +38,8 @@ def seconds_a_step(K: int) -> float | None:
 
 
 def measure(K: int) -> float:
-    """In SMPyBandits' environment: every arm once, then the best of three times so many steps."""
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints warnings while it is imported
+    """Play every arm once, then return the fastest of three timings; runs in its environment."""
+    with contextlib.redirect_stdout(io.StringIO()):  # importing it prints warnings
         from SMPyBandits.Arms import Bernoulli
         from SMPyBandits.Policies import UCB
 

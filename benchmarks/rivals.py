@@ -1,4 +1,4 @@
-"""Environments for rivals, whose dependencies don't go with ours."""
+"""Environments for rivals whose dependencies conflict with ours."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rank1.paths import cache_directory
 
 
 def environment(rival: str, *installs: tuple[str, ...]) -> Path:
-    """The Python of a rival's environment in the cache directory; made when first asked for.
+    """Return the Python of a rival's environment in the cache directory, made on first use.
 
-    Each of `installs` is what one call of pip is given.
+    Each of `installs` has the arguments of one call of pip.
     """
     folder = cache_directory() / f"{rival}-{sys.version_info.major}.{sys.version_info.minor}"
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
@@ -30,6 +30,6 @@ def environment(rival: str, *installs: tuple[str, ...]) -> Path:
 
 
 def why_skipped(rival: str, error: Exception) -> str:
-    """One line, from what its installation or its run said last."""
+    """Say why in one line, from the last line of the error."""
     lines = (getattr(error, "stderr", None) or str(error)).strip().splitlines() or [repr(error)]
     return f"{rival}: skipped, it can't be installed or run here ({lines[-1]})"

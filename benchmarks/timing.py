@@ -1,4 +1,4 @@
-"""How the benchmarks measure: CPU time, the least of several repeats."""
+"""How the benchmarks measure: CPU time, the minimum of several repeats."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rank1.compiled import kernel
 from rank1.literal import LITERAL
 from rank1.simulation.loop import play, room_for_curve
 
-#: Makes what plays, from what it is told: a policy's `start`, or one of `rank1.literal`.
+#: Makes a player from what it may know: a policy's `start`, or one of `rank1.literal`.
 Start = Callable[[rank1.Known], Any]
 
 
 def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
-    """The least CPU time of several calls, after one that isn't counted."""
+    """Return the minimum CPU time of several calls, after a warm-up call."""
     work()
     best = float("inf")
     for _ in range(repeats):
@@ -29,9 +29,9 @@ def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def ns_a_step(start: Start, K: int, n: int, repeats: int = 3, steps: int | None = None) -> float:
-    """CPU time of a step on the K×K spike through the compiled loop, reward and regret included.
+    """Return the CPU time of a step on the K×K spike in the compiled loop, with reward and regret.
 
-    With `steps`, only the first ones of a run of n are played.
+    With `steps`, only the first steps of a run of n are played.
     """
     law, many = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2).law, steps or n
 
@@ -44,12 +44,12 @@ def ns_a_step(start: Start, K: int, n: int, repeats: int = 3, steps: int | None 
 
 
 def literal(policy: rank1.Policy, **more: Any) -> Start:
-    """The literal version of a policy."""
+    """Return the literal version of a policy."""
     return lambda known: LITERAL[policy.name](known, **policy.settings, **more)
 
 
 def compare(policy: rank1.Policy, plain: Start, K: int, few: int, target: str = "") -> None:
-    """Our 2M steps, and our first few beside the same number of plain ones."""
+    """Time our 2M steps, and our first few steps against the same number of plain ones."""
     n = 2_000_000
     whole, first, rival = (
         ns_a_step(start, K, length)

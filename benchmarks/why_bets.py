@@ -1,10 +1,10 @@
-"""Pulls until a decision, and wrong decisions: bets beside what people use instead.
+"""Pulls until a decision, and wrong decisions: bets compared with the usual alternatives.
 
     python -m benchmarks.why_bets [--runs 200] [--seed 1] [--guess 1] [--grid NAME]… [--json]
 
 Prints the tables of docs/why-bets.md. A method ends with a decision (the arm that it calls best,
-at α = 0.05), or without one after as many pulls as it was planned for, or as a run may have. A
-method that has to know the gap beforehand is told the true one, times --guess.
+at α = 0.05), or without one, after its planned number of pulls or the most that a run may have. A
+method that has to know the gap in advance gets the true one, times --guess.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from rank1.simulation.series import Series
 
 Floats = NDArray[np.float64]
 ALPHA, POWER = 0.05, 0.8
-#: The mixture SPRT looks when pulls have grown by this part, as BetElim does, ...
+#: The mixture SPRT looks whenever pulls have grown by this fraction, as BetElim does,
 GROWTH = 0.01
-#: ... from this number of pulls of each level on: it estimates variances.
+#: starting after this many pulls of each level, because it estimates variances.
 FIRST = 100
 
 
 @dataclass(frozen=True)
 class Case:
-    """A grid to play: what part of the runs, how rates drift, and the most pulls of a run."""
+    """A grid to play: the fraction of the runs, how rates drift, and the most pulls of a run."""
 
     problem: Any
     part: float = 1.0
@@ -61,7 +61,7 @@ CASES = {
 
 
 class Outcome(NamedTuple):
-    """Of each run that was played: pulls, whether it decided, and for which arm."""
+    """For each run that was played: pulls, whether it decided, and for which arm."""
 
     pulls: Any
     decided: Any
@@ -69,10 +69,10 @@ class Outcome(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Levels that are compared with each other, under an equal split of the arms."""
+    """Levels to compare with each other, under an equal split of the arms."""
 
-    average: Floats  # (arms, levels): what makes the average of a level from those of arms
-    gap: float  # of the two best levels, as it is guessed
+    average: Floats  # (arms, levels): turns averages by arm into averages by level
+    gap: float  # between the two best levels, as guessed
     variance: float  # of their difference, for one pull each
     alpha: float  # of one comparison
 
@@ -82,7 +82,7 @@ class Side(NamedTuple):
 
 
 def sides_of(case: Case, one_order: bool) -> list[Side]:
-    """The sides of the grid where one order is assumed; else one side that has all arms."""
+    """Return the sides of the grid if one order is assumed; otherwise one side with all arms."""
     grid, drift = case.problem.grid, Feedback.of(drift=case.drift).multipliers
     means = case.problem.means.ravel() * (drift.mean() if len(drift) else 1.0)
     levels = np.array([grid.levels(arm) for arm in range(grid.arms)]).T
@@ -98,7 +98,7 @@ def sides_of(case: Case, one_order: bool) -> list[Side]:
 
 
 def reaches(bound: float, looks: int) -> float:
-    """P(one of the first sums of unit normals reaches the bound)."""
+    """Return P(one of the first `looks` partial sums of unit normals reaches the bound)."""
     s = np.linspace(-12.0, bound, 600)
     weight = np.full(len(s), s[1] - s[0])
     weight[[0, -1]] /= 2
@@ -111,16 +111,16 @@ def reaches(bound: float, looks: int) -> float:
 
 
 def beats_all(excess: float, others: int) -> float:
-    """P(a level beats that many), its mean being so far above what a comparison asks for."""
+    """Return P(a level beats `others` levels), with a mean `excess` above the required margin."""
     x, weight = np.polynomial.hermite_e.hermegauss(60)
     return float(weight @ norm.cdf(math.sqrt(2) * excess + x) ** others / weight.sum())
 
 
 def planned(case: Case, one_order: bool, looks: int, runs: int, rng: Any) -> Outcome:
-    """A fixed-size test (one look) or O'Brien and Fleming's boundaries, with Bonferroni.
+    """Run a fixed-size test (one look) or O'Brien–Fleming boundaries, with Bonferroni.
 
-    At look k of K a level is best if it beats every other by c·√(K/k) standard errors. There are
-    enough pulls for this to be so at the last look in 80% of the runs.
+    At look k of K, a level is best if it beats every other by c·√(K/k) standard errors. There are
+    enough pulls for this to happen at the last look in 80% of the runs.
     """
     sides, arms = sides_of(case, one_order), case.problem.arms
     bounds, rounds = [], 0
@@ -131,7 +131,7 @@ def planned(case: Case, one_order: bool, looks: int, runs: int, rng: Any) -> Out
         pulls = side.variance * ((bound / math.sqrt(looks) + excess) / side.gap) ** 2  # of a level
         rounds = max(rounds, math.ceil(pulls * side.size / arms))
         bounds.append(bound)
-    if rounds * arms > case.n:  # it isn't played
+    if rounds * arms > case.n:  # too long to play
         return Outcome(np.array([rounds * arms]), np.zeros(0, bool), np.zeros(0, int))
 
     def passes(d: int, look: int, gaps: Floats, errors: Floats) -> Any:
@@ -142,7 +142,7 @@ def planned(case: Case, one_order: bool, looks: int, runs: int, rng: Any) -> Out
 
 
 def mixture_sprt(case: Case, one_order: bool, runs: int, rng: Any) -> Outcome:
-    """Always valid: a normal mixture over positive differences, as wide as the gap."""
+    """Run an always-valid test: a normal mixture over positive differences, as wide as the gap."""
     sides, arms = sides_of(case, one_order), case.problem.arms
     first = max(1, FIRST * max(side.size for side in sides) // arms)
     many = int(math.log(case.n / arms / first) / GROWTH) + 2
@@ -160,7 +160,7 @@ def mixture_sprt(case: Case, one_order: bool, runs: int, rng: Any) -> Outcome:
 def equal_split(
     case: Case, sides: list[Side], ends: list[int], passes: Callable[..., Any], runs: int, rng: Any
 ) -> Outcome:
-    """Rounds of all arms, with looks after some; a side is decided at the first that passes."""
+    """Play rounds of all arms, with looks after some; the first look that passes decides a side."""
     arms, means, begin = case.problem.arms, case.problem.means.ravel(), 0
     drift = Feedback.of(drift=case.drift).multipliers
     sums, active = np.zeros((runs, arms)), np.arange(runs)
@@ -191,7 +191,7 @@ def equal_split(
 
 
 def identified(case: Case, policy: Any, flat: bool, runs: int, seed: int) -> Outcome:
-    """By `rank1.identify`; flat: all arms are levels of one side."""
+    """Use `rank1.identify`; with `flat`, all arms are levels of one side."""
     problem = rank1.Means(case.problem.means.ravel()) if flat else case.problem
     how: dict[str, Any] = {"n": case.n, "runs": runs, "seed": seed, "shuffle": True}
     each = rank1.identify(policy, problem, 1 - ALPHA, drift=case.drift, **how).searches[0]
@@ -199,7 +199,7 @@ def identified(case: Case, policy: Any, flat: bool, runs: int, seed: int) -> Out
 
 
 def best_arm(case: Case, runs: int, seed: int) -> Outcome:
-    """TopTwo over all arms, with the thresholds of Kaufmann and Koolen."""
+    """Run TopTwo over all arms, with the thresholds of Kaufmann and Koolen."""
     problem, feedback = rank1.Means(case.problem.means.ravel()), Feedback.of(drift=case.drift)
     told = case.n, 1, seed, "steps", True, feedback, KaufmannKoolen(ALPHA)
     block = Series.of(rank1.TopTwo(), problem, *told).play(range(runs))
@@ -207,7 +207,7 @@ def best_arm(case: Case, runs: int, seed: int) -> Outcome:
 
 
 def outcomes(case: Case, runs: int, seed: int) -> Iterator[tuple[str, str, Outcome]]:
-    """What each method assumes of the grid, its name, and what it did."""
+    """Yield what each method assumes about the grid, its name, and its outcome."""
     structured = len(case.problem.grid.sizes) > 1
     for one_order in (False, True) if structured else (False,):
         assumed, flat = "one order" if one_order else "nothing", structured and not one_order

@@ -1,6 +1,7 @@
 #!/bin/sh
-# backup.sh STORAGE FOLDER [DAYS]: a copy of today, tried out; copies older than DAYS (30) are removed.
-# Daily: 17 3 * * * rank1 /opt/rank1/bin/backup.sh /var/lib/rank1/rank1.db /var/backups/rank1
+# backup.sh STORAGE FOLDER [DAYS]: make and check a copy, then remove copies older than DAYS (30).
+# Daily, in /etc/cron.d:
+#   17 3 * * * rank1 /opt/rank1/bin/backup.sh /var/lib/rank1/rank1.db /var/backups/rank1
 set -eu
 storage=$1 folder=$2 days=${3:-30}
 mkdir -p "$folder"
@@ -15,5 +16,5 @@ case $storage in
     rank1 study backup --storage "$storage" --out "$copy.db"
     rank1 study doctor --storage "$copy.db" ;;
 esac
-# Only once today's copy is good.
+# Old copies are removed only after today's copy has passed its check.
 find "$folder" -maxdepth 1 -name 'rank1-*' -mtime "+$days" -exec rm -f {} +

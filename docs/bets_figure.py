@@ -1,4 +1,4 @@
-"""One search of BetElim, side by side: shares, and evidence against each level.
+"""Draw one search of BetElim, side by side: shares, and evidence against each level.
 
 python docs/bets_figure.py
 """
@@ -23,7 +23,7 @@ ALPHA = 0.05
 
 
 def one_search(seed: int = 5) -> tuple[Any, Any, Any]:
-    """Reports, shares and E of each level when each version begins, until it is done."""
+    """Return reports, shares and E of each level at the start of each version, until it stops."""
     factors = [list(levels.values()) for levels in SIDES.values()]
     problem, rng = rank1.Product(factors), np.random.default_rng(seed)
     policy = rank1.BetElim(confidence=1 - ALPHA)
@@ -41,7 +41,7 @@ def one_search(seed: int = 5) -> tuple[Any, Any, Any]:
 
 
 def main() -> None:
-    """Draw it."""
+    """Draw the figure."""
     reports, shares, evidence = one_search()
     bound = len(SIDES) / ALPHA
     figure, axes = new_figure(9.0, 5.4, nrows=2, ncols=2, sharex=True)

@@ -1,10 +1,10 @@
-"""What stopping a completion early does: fit and held-out error, on the stand-in or on MovieLens.
+"""The effect of stopping a completion early on fit and held-out error, also for MovieLens.
 
     python docs/early_stopping.py [--data-dir FOLDER] [--rank RANK]
 
-FOLDER holds the files of MovieLens 1M; without it ratings are generated. A tenth of the pairs with
-a rating is held out, by seed 1. The last column is the average completed rating of movies that at
-most three groups have rated.
+FOLDER has the files of MovieLens 1M; without it, ratings are generated. A tenth of the rated pairs
+is held out, with seed 1. The last column is the average completed rating of movies that at most
+three groups have rated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALTERNATING: list[dict[str, Any]] = [
 
 
 def split(averages: Floats, seed: int = 1) -> tuple[Floats, Floats]:
-    """What is fitted, without lines that have nothing left, and what is held out."""
+    """Split into what is fitted, without lines that would be empty, and what is held out."""
     out = np.isfinite(averages) & (np.random.default_rng(seed).random(averages.shape) < 0.1)
     fitted = np.where(out, np.nan, averages)
     rows, columns = np.isfinite(fitted).any(axis=1), np.isfinite(fitted).any(axis=0)
@@ -37,7 +37,7 @@ def split(averages: Floats, seed: int = 1) -> tuple[Floats, Floats]:
 
 
 def additive(matrix: Floats) -> Floats:
-    """A group's part plus a movie's part, by least squares."""
+    """Fit a group effect plus a movie effect, by least squares."""
     row, column = np.zeros((len(matrix), 1)), np.zeros((1, matrix.shape[1]))
     for _ in range(100):
         row = np.nanmean(matrix - column, axis=1, keepdims=True)
@@ -46,7 +46,7 @@ def additive(matrix: Floats) -> Floats:
 
 
 def root_mean_square(difference: Floats) -> float:
-    """Over what isn't NaN."""
+    """Return the root mean square of the values that aren't NaN."""
     return float(np.sqrt(np.nanmean(difference**2)))
 
 

@@ -1,4 +1,4 @@
-"""Draw the figures that the documentation shows: make docs-figures."""
+"""Draw the figures of the documentation: make docs-figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw all figures."""
     FOLDER.mkdir(exist_ok=True)
     problem = rank1.spike(K=16, L=16, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
     result = rank1.simulate(
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def figures_of_commands() -> None:
-    """Run the commands with a plot that the pages on stopping and on policies show."""
+    """Run the plotting commands that the pages on stopping and on policies show."""
     pages = [FOLDER.parent / "stopping.md", *sorted((FOLDER.parent / "policies").glob("*.md"))]
     for page in pages:
         text = page.read_text().replace("\\\n", " ")
@@ -52,12 +52,12 @@ def figures_of_commands() -> None:
 
 
 def run_command(command: str) -> None:
-    """What a page shows is what is run."""
+    """Run a command exactly as a page shows it."""
     subprocess.run([sys.executable, "-m", "rank1", *shlex.split(command)], cwd=ROOT, check=True)
 
 
 def phase_diagrams() -> None:
-    """Run the commands that the pages on sweeps and on the choice of a policy show."""
+    """Run the commands that the pages on sweeps and on choosing a policy show."""
     for page, name in (("sweeps.md", "phase"), ("which-policy.md", "which-policy")):
         text = (FOLDER.parent / page).read_text()
         for command in re.findall(rf"^rank1 ((?:sweep|plot) .*{name}.*)$", text, re.M):

@@ -1,7 +1,7 @@
-"""Follow docs/first-test.md in chromium, and take its pictures: python docs/first_test_figures.py.
+"""Follow docs/first-test.md in Chromium and take its pictures: python docs/first_test_figures.py.
 
-The page of the shop is the one that first-test.md shows. Visitors come from a fixed seed, but how
-many have come when a picture is taken depends on the machine.
+The shop's page is the one that first-test.md shows. Visitors come from a fixed seed, but the number
+of visitors in a picture depends on the machine.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SIDES = {
     "image": ["product", "people", "places"],
     "button": ["Add to basket", "Buy now"],
 }
-#: What the page says when its pictures are taken.
+#: What the page says at the time of its pictures.
 VERDICTS = {
     "go": r"Keep going.*leads by \d+% \(-?1?\d% to \d\d\d%\)",
     "only": "Stop only if",
     "stop": "Stop: ship",
 }
-#: Numbers and names of visitors that are the same each time (mulberry32).
+#: Random numbers and visitor names that are the same each time (mulberry32).
 SEEDED = """
   let state = 7;
   Math.random = () => {
@@ -48,7 +48,7 @@ SEEDED = """
 
 
 def main(folder: Path = DOCS / "figures") -> None:
-    """Do what the page says, and take the pictures."""
+    """Follow the page and take the pictures."""
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         command = [sys.executable, "-m", "rank1", "serve", "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=place)
@@ -66,7 +66,7 @@ def main(folder: Path = DOCS / "figures") -> None:
 
 
 def follow(browser: Browser, address: str, shop: Path, folder: Path) -> None:
-    """From the form to the verdict."""
+    """Go from the form to the verdict."""
     home = address.partition("#")[0]
     context = browser.new_context(viewport={"width": 1040, "height": 1400})
     context.set_default_timeout(120_000)
@@ -116,7 +116,7 @@ def follow(browser: Browser, address: str, shop: Path, folder: Path) -> None:
 
 
 def visit(context: BrowserContext, page: Page, address: str) -> None:
-    """Look at the shop, buy, and pretend to be others."""
+    """Look at the shop, buy, and pretend to be other visitors."""
     shop = context.new_page()
     shop.add_init_script(SEEDED)
     shop.goto(address)
@@ -129,7 +129,7 @@ def visit(context: BrowserContext, page: Page, address: str) -> None:
 
 
 def serve_shop(shop: Path) -> http.server.ThreadingHTTPServer:
-    """What python3 -m http.server does."""
+    """Serve the shop as python3 -m http.server does."""
     shop.mkdir()
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(shop))
     server = http.server.ThreadingHTTPServer(("localhost", 0), handler)
@@ -138,7 +138,7 @@ def serve_shop(shop: Path) -> http.server.ThreadingHTTPServer:
 
 
 def with_seed(route: Route) -> None:
-    """Create the study with a seed, which the form doesn't ask for."""
+    """Create the study with a seed, which the form has no field for."""
     if route.request.method == "POST":
         body = {**json.loads(route.request.post_data or "{}"), "seed": 1}
         route.continue_(post_data=json.dumps(body))
@@ -147,7 +147,7 @@ def with_seed(route: Route) -> None:
 
 
 def picture(page: Page, selector: str, path: Path, instead: dict[str, str] | None = None) -> None:
-    """Photograph what a selector finds, in the light and in the dark."""
+    """Take pictures of what a selector finds, in light and in dark mode."""
     page.evaluate(
         "(instead) => { for (const at of document.querySelectorAll('pre'))"
         " for (const [old, now] of Object.entries(instead))"
@@ -163,7 +163,7 @@ def picture(page: Page, selector: str, path: Path, instead: dict[str, str] | Non
     clip = {"x": left - 8, "y": top - 8, "width": right - left + 16, "height": bottom - top + 16}
     for scheme, end in (("light", ""), ("dark", "-dark")):
         page.emulate_media(color_scheme=scheme)
-        page.wait_for_timeout(300)  # for charts that are drawn again
+        page.wait_for_timeout(300)  # until the charts are redrawn
         file = f"{path}{end}.png"
         page.screenshot(path=file, clip=clip, full_page=True)
         Image.open(file).convert("RGB").quantize(128).save(file, optimize=True)

@@ -1,4 +1,4 @@
-"""Draw the figures of docs/gallery.md; `make docs-figures` runs it with all the others."""
+"""Draw the figures of docs/gallery.md; `make docs-figures` runs this with all the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROBLEM = rank1.spike(K=8, L=8, p_u=0.7, p_v=0.7, delta_u=0.2, delta_v=0.2)
 def all_policies(
     problem: rank1.Problem, n: int, runs: int, jobs: int = -1, shuffle: bool = True
 ) -> list[rank1.Result]:
-    """A result for each policy there is, with default settings, that can play the problem."""
+    """Return a result for each policy, with default settings, that can play the problem."""
     marks = np.unique(np.geomspace(100, n, 60).astype(int))
     results = []
     for policy in POLICIES.values():
@@ -31,7 +31,7 @@ def all_policies(
             result = rank1.simulate(
                 policy(), problem, n, runs, 1, jobs, marks, progress=True, shuffle=shuffle
             )
-        except ValueError as reason:  # not for these rewards
+        except ValueError as reason:  # the policy doesn't support these rewards
             print(f"{policy.name} is left out: {reason}")
             continue
         results.append(result)
@@ -39,7 +39,7 @@ def all_policies(
 
 
 def draw_ratios(results: list[rank1.Result]) -> Any:
-    """Regret as a multiple of the lower bound: over time, and at the end."""
+    """Draw regret as a multiple of the lower bound: over time, and at the end."""
     problem, n, steps = results[0].problem, results[0].n, results[0].checkpoints
     bound = theory.lower_bound(problem) * np.log(steps)
     curves = {result.outcomes[0].label: result.outcomes[0].expected / bound for result in results}
@@ -49,7 +49,7 @@ def draw_ratios(results: list[rank1.Result]) -> Any:
     figure, (left, right) = new_figure(10.0, 5.0, ncols=2, width_ratios=[3, 2])
     styles, areas = line_styles(ratios), fills(ratios)
     for label in best_last:
-        if ratios[label][-1] > 0:  # zero has no place on a log axis
+        if ratios[label][-1] > 0:  # a log axis can't show zero
             left.plot(steps, ratios[label], label=label, **styles[label])
     left.set(xscale="log", yscale="log", xlim=(steps[0], n))
     left.set(xlabel="Step t", ylabel="Regret / (Theorem 2 · log t)")
@@ -90,7 +90,7 @@ def draw_ratios(results: list[rank1.Result]) -> Any:
     return figure
 
 
-#: What is varied on the way to a stop, from the 8×8 spike of p = 0.5 and gaps of 0.2.
+#: What varies in the searches, starting from the 8×8 spike with p = 0.5 and gaps of 0.2.
 SEARCHES: dict[str, list[tuple[float, rank1.Problem]]] = {
     "K = L": [(K, rank1.spike(K, K, 0.5, 0.5, 0.2, 0.2)) for K in (2, 4, 8, 16, 32)],
     "gap": [(d, rank1.spike(8, 8, 0.5, 0.5, d, d)) for d in (0.4, 0.3, 0.2, 0.1, 0.05)],
@@ -100,12 +100,12 @@ SEARCHES: dict[str, list[tuple[float, rank1.Problem]]] = {
         for problem in [rank1.spike(8, 8, p, p, 0.2, 0.2)]
     ],
 }
-#: A run gives up after so many times the bound.
+#: A run gives up after this multiple of the bound.
 GIVE_UP = 300
 
 
 def pulls_until_a_stop(runs: int, jobs: int = -1) -> dict[str, list[dict[str, Any]]]:
-    """For each cell of `SEARCHES`, pulls of each policy as multiples of T*·log(1/α)."""
+    """Return, for each cell of `SEARCHES`, each policy's pulls as multiples of T*·log(1/α)."""
     policies = [rank1.BetElim(), rank1.TopTwo(), rank1.UTS(), rank1.Uniform()]
     found: dict[str, list[dict[str, Any]]] = {}
     for what, cells in SEARCHES.items():
@@ -124,7 +124,7 @@ def pulls_until_a_stop(runs: int, jobs: int = -1) -> dict[str, list[dict[str, An
 
 
 def draw_searches(found: dict[str, list[dict[str, Any]]], runs: int) -> Any:
-    """Measured pulls over the bound; arrows where some runs never stopped."""
+    """Draw measured pulls over the bound, with arrows where some runs never stopped."""
     figure, axes = new_figure(10.0, 4.0, ncols=3, sharey=True)
     for ax, (what, cells) in zip(axes, found.items(), strict=True):
         labels = list(dict.fromkeys(cell["policy"] for cell in cells))
@@ -150,7 +150,7 @@ def draw_searches(found: dict[str, list[dict[str, Any]]], runs: int) -> Any:
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw all figures."""
     FOLDER.mkdir(exist_ok=True)
     result = rank1.simulate(rank1.Rank1Elim(), PROBLEM, n=2_000_000, runs=20, seed=1)
     save_figure(result.plot(bounds=True).figure, FOLDER / "bounds.png")

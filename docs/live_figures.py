@@ -1,4 +1,4 @@
-"""What delay costs each policy, and what forgetting gains and costs: figures of docs/studies.md.
+"""The cost of delay for each policy, and the effects of forgetting: figures of docs/studies.md.
 
 python docs/live_figures.py
 """
@@ -33,27 +33,27 @@ TURN = 25_000
 
 
 class Turning(NamedTuple):
-    """A law whose rows and columns change places after every `turn` steps."""
+    """A law whose rows and columns swap places after every `turn` steps."""
 
     means: Any  # (phases, arms)
-    best: Any  # the largest of each phase
+    best: Any  # the largest mean of each phase
     turn: int
     steps: Any  # so far
 
     def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
-        """One reward; its realised regret is not kept."""
+        """Draw one reward; its realised regret isn't kept."""
         phase = min(self.steps[0] // self.turn, len(self.means) - 1)
         return (1.0 if rng.random() < self.means[phase, arm] else 0.0), 0.0
 
     def gap(self, arm: int) -> float:
-        """The expected regret of a pull, against the arm that is best now; ends the step."""
+        """Return the expected regret against the arm that is best now, and end the step."""
         phase = min(self.steps[0] // self.turn, len(self.means) - 1)
         self.steps[0] += 1
         return self.best[phase] - self.means[phase, arm]
 
 
 class Drift(rank1.Problem):
-    """A grid that turns: in each phase another row and another column are best."""
+    """A grid that turns: each phase has another best row and another best column."""
 
     def __init__(self, K: int, n: int, turn: int) -> None:
         u, v = np.linspace(0.9, 0.3, K), np.linspace(0.8, 0.2, K)
@@ -66,18 +66,18 @@ class Drift(rank1.Problem):
 
     @property
     def law(self) -> Turning:
-        """The compiled side."""
+        """Return the compiled law."""
         means = self.phases.reshape(len(self.phases), -1)
         return Turning(means, means.max(axis=1), self.turn, np.zeros(1, np.int64))
 
     @property
     def given(self) -> tuple[Any, ...]:
-        """What tells it from others."""
+        """Return the values that identify this problem."""
         return "drift", self.phases, self.turn
 
 
 def delays() -> None:
-    """Regret against delay: a table, and a figure."""
+    """Show regret against delay, in a table and a figure."""
     problem = rank1.spike(K=8, L=8, p_u=0.5, p_v=0.5, delta_u=0.2, delta_v=0.2)
     rows = {}
     for policy in PLAYERS:
@@ -103,7 +103,7 @@ def delays() -> None:
 
 
 def drift() -> None:
-    """Regret of UTS with half-lives, on a grid that turns and on one that doesn't."""
+    """Show the regret of UTS with half-lives, on a grid that turns and on one that doesn't."""
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     panels = figure.subplots(1, 2)
     marks = list(range(1000, N + 1, 1000))
@@ -129,7 +129,7 @@ def drift() -> None:
 
 
 def fit_power(studies: int = 200, reports: int = 4000) -> None:
-    """How often `Study.fit` rejects rank one at 5%: where it holds, and where a pair is off."""
+    """Show how often `Study.fit` rejects rank one at 5%: if it holds, and if a pair is off."""
     names = [f"line {k}" for k in range(4)]
     grid = np.outer([0.9, 0.8, 0.7, 0.6], [0.8, 0.7, 0.6, 0.5])
     off = grid.copy()
@@ -143,7 +143,7 @@ def fit_power(studies: int = 200, reports: int = 4000) -> None:
             confidence=0.95, tolerance=0, forgetting=None, seed=1,
         )  # fmt: skip
         cells, table, none = [], 0, np.zeros(0, np.int64)
-        order = Order(  # each reward comes at once
+        order = Order(  # each reward arrives immediately
             np.tile(np.array([ASK, LEARN], np.int8), reports), np.repeat(np.arange(reports), 2),
             np.full(reports, -1), np.ones(reports, np.bool_), none, none,
         )  # fmt: skip
@@ -160,7 +160,7 @@ def fit_power(studies: int = 200, reports: int = 4000) -> None:
 
 
 def main() -> None:
-    """Draw both, and print the tables."""
+    """Draw both figures and print the tables."""
     delays()
     drift()
     fit_power()

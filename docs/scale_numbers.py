@@ -1,4 +1,4 @@
-"""Measure what docs/scale.md says of assignment and records: python docs/scale_numbers.py."""
+"""Measure the numbers on assignment and records in docs/scale.md: python docs/scale_numbers.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BATCHES, SIZE = 50, 1000
 
 
 def main() -> None:
-    """Print CPU time for each visitor, and bytes on disk for each record."""
+    """Print the CPU time per visitor, and the bytes on disk per record."""
     folder, rng = Path(tempfile.mkdtemp()), np.random.default_rng(1)
     study = rank1.Study.create(
         "home", sides=SIDES, goal="find", storage=str(folder / "shop.db"), seed=1

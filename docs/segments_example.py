@@ -13,7 +13,7 @@ import rank1
 from rank1 import datasets
 
 TABLE = datasets.hillstrom("history")
-#: Customers whose two e-mails change places, to see whether the study would notice.
+#: The first class whose two e-mails are swapped, to see whether the study would notice.
 SWAPPED = {"as sent": 7, "swapped above $200": 2, "swapped above $500": 4}
 
 
@@ -40,7 +40,7 @@ def main() -> None:
 def record(
     unit: str, row: int, column: int, reward: float, first: int
 ) -> tuple[str, int, dict[str, str], float]:
-    """A customer, with the e-mails swapped in the classes from `first` on."""
+    """Make a customer's record, with the e-mails swapped in the classes from `first` on."""
     shown = 2 - column if row >= first else column
     levels = {"history": TABLE.rows[row], "campaign": TABLE.columns[shown]}
     return unit, 0, levels, reward

@@ -1,4 +1,4 @@
-"""The picture of docs/service.md: the demo as chromium shows it, after a minute and a half.
+"""Take the picture of docs/service.md: the demo in Chromium, after a minute and a half.
 
 python docs/service_figure.py
 """
@@ -18,7 +18,7 @@ from rank1.server.demo import NAME
 
 
 def main() -> None:
-    """Draw it."""
+    """Take the picture."""
     command = [sys.executable, "-m", "rank1", "serve", "--demo", "--port", "0"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,

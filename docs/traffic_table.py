@@ -21,9 +21,9 @@ TESTS = {
 def visitors(
     sizes: list[int], rate: float, lift: float, min_lift: float
 ) -> tuple[float, float, int]:
-    """The visitors by which half and 90% of the studies have stopped, and how many were wrong."""
+    """Return the visitors after which 50% and 90% of studies have stopped, and the wrong ones."""
     factors = [np.array([1.0] + [1 / (1 + lift)] * (size - 1)) for size in sizes]
-    factors[0] *= rate * (1 + lift) ** len(sizes)  # `rate` is that of the other levels
+    factors[0] *= rate * (1 + lift) ** len(sizes)  # `rate` is the rate of the other levels
     found = rank1.identify(
         rank1.BetElim(min_lift=min_lift), rank1.Product([list(each) for each in factors]),
         confidence=0.95, n=MOST, runs=RUNS, seed=1, shuffle=True, jobs=2,
@@ -33,7 +33,7 @@ def visitors(
 
 
 def two_digits(number: float) -> str:
-    """As a plan needs it."""
+    """Round a number to two digits, which is enough for a plan."""
     return f"{float(f'{number:.2g}'):,.0f}"
 
 

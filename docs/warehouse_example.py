@@ -19,7 +19,7 @@ import rank1
 
 PAGE = Path(__file__).parent / "warehouse.md"
 RATES = {"A": 0.08, "B": 0.1, "x": 1.0, "y": 0.92, "z": 1.2}
-#: Visitors before each of the updates.
+#: The number of visitors before each update.
 DAYS = (2_000, 18_000, 20_000)
 TABLE = (
     "CREATE TABLE exposures (unit VARCHAR, time INT, version INT, "
@@ -39,7 +39,7 @@ def command(words: str) -> str:
 
 
 def main() -> None:
-    """Start, count and update in an empty folder; print what the last update says."""
+    """Start, count and update in an empty folder; print the output of the last update."""
     os.chdir(tempfile.mkdtemp())
     command("judge start")
     file = Path("shares.json")  # a fixed salt, so that visitors get the same levels each time

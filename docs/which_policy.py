@@ -1,4 +1,4 @@
-"""How many pulls it takes to be sure of the best pair: python docs/which_policy.py.
+"""Measure the pulls that it takes to be sure of the best pair: python docs/which_policy.py.
 
 Prints the table of the page "Which policy?", and draws its figure.
 """
@@ -18,12 +18,12 @@ FOLDER = Path(__file__).parent / "figures"
 SIZES = (3, 6, 12, 24)
 RATES = (0.01, 0.05, 0.25)
 LIFTS = (0.5, 0.2)
-#: Pulls after which a run ends.
+#: The number of pulls after which a run gives up.
 MOST = 50_000_000
 
 
 def median(policy: rank1.Policy, size: int, rate: float, lift: float, most: int) -> float:
-    """Pulls after which half of the runs have stopped; infinite if fewer have."""
+    """Return the pulls after which half of the runs have stopped; infinite if fewer have."""
     problem = assumed_grid([size, size], rate, lift).problem
     found = rank1.identify(policy, problem, n=most, runs=10, seed=1, shuffle=True).searches[0]
     assert not found.wrong.any()
@@ -31,7 +31,7 @@ def median(policy: rank1.Policy, size: int, rate: float, lift: float, most: int)
 
 
 def main() -> None:
-    """Play, print and draw."""
+    """Play, print the table and draw the figure."""
     figure, axes = new_figure(8.0, 3.6, ncols=2, sharey=True)
     print("| lift | rate |", " | ".join(f"{size}×{size}" for size in SIZES), "|")
     print("| --- | --- |", " | ".join("---:" for _ in SIZES), "|")

@@ -1,4 +1,4 @@
-"""Tests run side by side: each with one thread for linear algebra, or they wait for each other."""
+"""Tests run in parallel, so each uses one thread for linear algebra; else they would compete."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 
 from rank1.compiled import kernels
 
-# The same examples in every run, however slow the machine is. `make validate` has more of them,
-# except in tests that say how many.
+# The same examples in every run, even on a slow machine. `make validate` runs more of them, except
+# in tests that set their own number.
 for profile, examples in (("few", 30), ("many", 300)):
     settings.register_profile(
         profile,
@@ -26,7 +26,7 @@ for profile, examples in (("few", 30), ("many", 300)):
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
-# Processes that a shell starts in the background ignore Ctrl-C, and so would all that they start.
+# Processes that a shell starts in the background ignore Ctrl-C, and so would their children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -35,13 +35,13 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
-#: Why the tests of the pages are skipped.
+#: Why tests of the pages are skipped.
 BROWSER_MISSING = "there is no chromium (apt install chromium)"
 
-#: Of two processes the first begins with the first of these, which compile most; the other in the
-#: middle, with what compiles little. A process compiles a function once, whatever calls it, but it
-#: can't take it over from another. What is in the cache it can: the tests of servers, which are
-#: processes of their own, come last.
+#: Of two processes, the first begins with the first of these, which compile most, and the other in
+#: the middle, with those that compile little. A process compiles each function once, but can't take
+#: compiled code from another process, except from the cache. Tests of servers run in their own
+#: processes, so they come last.
 ORDER = (
     "tests/test_docs", "tests/test_advice", "tests/test_grids", "tests/test_gallery",
     "tests/plots/test_regret", "tests/compiled/test_generators", "tests/problems/test_shuffled",
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests stay: looking through them for garbage took a tenth of the time."""
+    """Exclude modules and tests from garbage collection, which took a tenth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -68,10 +68,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _own_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test starts to compile in the background ends with it; none starts by itself.
+    """Stop a test's background compilation when the test ends; never start it automatically.
 
-    The work of all tests together would start the thread in any of them. It would meet what that
-    test has patched, and take its filters of warnings away (Numba's are the process's).
+    The work of all tests together could start the thread in any of them. It would then see what
+    that test has patched, and reset its warning filters (Numba's filters are process-wide).
     """
     monkeypatch.setattr(kernels, "in_background", lambda: None)
     monkeypatch.setattr(kernels._Background, "current", None)
@@ -82,17 +82,17 @@ def _own_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _marked(request: pytest.FixtureRequest) -> None:
-    """Single parameters can't ask for a fixture, but they can have a mark."""
+    """Apply fixtures to single parameters: they can't request fixtures, but they can have marks."""
     if request.node.get_closest_marker("uncompiled"):
         request.getfixturevalue("uncompiled")
 
 
 @pytest.fixture
 def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compiled for a state or a law runs as it is written: a few thousand steps take less.
+    """Run compiled code as plain Python, which takes less time for a few thousand steps.
 
-    That compiled code makes the same choices is what `tests/policies/test_contract.py` sees to, and
-    tests that are for `make validate` alone are compiled.
+    `tests/policies/test_contract.py` checks that compiled code makes the same choices, and tests
+    that only `make validate` runs are compiled.
     """
     if request.node.get_closest_marker("validate"):
         return
@@ -108,7 +108,7 @@ def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say by name what was left out for want of a browser."""
+    """List the tests that were skipped because there is no browser."""
     left_out = [
         report.nodeid
         for report in terminalreporter.stats.get("skipped", [])

@@ -1,4 +1,4 @@
-"""Processes that are forked from one in which everything is imported: that is most of a start."""
+"""Fork processes from one that has imported everything: imports are most of the startup time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROCESSES.set_forkserver_preload(
 
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """As `python -c`, with what it says."""
+    """Run code like `python -c`, and capture its output."""
     with tempfile.NamedTemporaryFile() as file:
         process = Command(*arguments, cwd=Path.cwd(), stderr=Path(file.name), code=code)
         late = threading.Timer(300, process.kill)
@@ -47,7 +47,7 @@ def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Command:
-    """The command `rank1`, or some code, with as much of `subprocess.Popen` as tests need."""
+    """The command `rank1`, or some code, with the part of `subprocess.Popen` that tests need."""
 
     def __init__(self, *arguments: str, cwd: Path, stderr: Path, code: str | None = None) -> None:
         here, there = PROCESSES.Pipe(duplex=False)
@@ -67,7 +67,7 @@ class Command:
 
     def send_signal(self, number: signal.Signals) -> None:
         assert self._process.pid is not None
-        with suppress(ProcessLookupError):  # it has just ended
+        with suppress(ProcessLookupError):  # it may have just ended
             os.kill(self._process.pid, number)
 
     def terminate(self) -> None:
@@ -105,5 +105,5 @@ def _run(
     if code is None:
         main()
         return
-    warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads
+    warnings.simplefilter("ignore", DeprecationWarning)  # about forks in processes with threads
     exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})

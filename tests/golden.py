@@ -1,6 +1,6 @@
-"""The golden record: seeded outcomes of every policy, so that a change in behaviour is seen.
+"""The golden record: seeded outcomes of every policy, to detect changes in behaviour.
 
-After a change that is meant to alter them: python -m tests.golden
+After an intended change: python -m tests.golden
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ PROBLEMS = {
 
 
 def outcomes(name: str, title: str) -> dict[str, Any]:
-    """Regret and recommended arms of a policy on one of the problems, if it can play it."""
+    """Return regret and recommended arms of a policy on a problem, if it can play it."""
     policy, problem = POLICIES[name](), PROBLEMS[title]
     found: dict[str, Any] = {}
     methods = ("steps", "stages") if policy.leaps else ("steps",)
     for method in methods:
         try:
             result = rank1.simulate(policy, problem, 2000, 3, seed=1, checkpoints=2, method=method)
-        except ValueError:  # rewards outside [0, 1] are not for every policy
+        except ValueError:  # not every policy supports rewards outside [0, 1]
             continue
         outcome = result.outcomes[0]
         found[f"{title}, {method}"] = {
@@ -43,7 +43,7 @@ def outcomes(name: str, title: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write the record anew."""
+    """Rewrite the record."""
     now: dict[str, Any] = {name: {} for name in POLICIES}
     for name, title in itertools.product(POLICIES, PROBLEMS):
         now[name] |= outcomes(name, title)

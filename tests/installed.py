@@ -1,4 +1,4 @@
-"""The package as users get it: run by `make test` in an environment with the built wheel alone."""
+"""The package as users get it: `make test` runs this in an environment with only the wheel."""
 
 from __future__ import annotations
 

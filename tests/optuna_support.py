@@ -1,4 +1,4 @@
-"""A grid, and studies of it."""
+"""A grid, and Optuna studies of it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ GRID: dict[str, optuna.distributions.BaseDistribution] = {
     "column": optuna.distributions.CategoricalDistribution(COLUMNS),
 }
 MEANS = np.outer([0.9, 0.5, 0.2], [0.3, 0.9, 0.5, 0.4])
-# Of the policies that can't do with unknown pulls, and of those that can.
+# One policy that can't handle unknown pulls, and one that can.
 POLICIES = ["rank1elim", "ucb1"]
 
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Optuna says nothing of trials, in tests that import this."""
+    """Silence Optuna's messages about trials, in tests that import this."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     yield
@@ -50,7 +50,7 @@ def place(trial: Any) -> tuple[int, int]:
 
 
 def reward(trial: Any) -> float:
-    """0 or 1, the same for the same trial."""
+    """Return 0 or 1, always the same for a trial."""
     return float(np.random.default_rng(trial.number).random() < MEANS[place(trial)])
 
 

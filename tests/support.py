@@ -1,4 +1,4 @@
-"""Playing policies and their literal versions so that every choice can be seen."""
+"""Play policies and their literal versions, and record every choice."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Rewards = NDArray[np.float64]
 
 
 def examples(count: int) -> settings:
-    """How many examples Hypothesis tries in `make test`; `make validate` has ten times as many."""
+    """Set how many examples Hypothesis tries in `make test`; `make validate` tries ten times that."""
     return settings(max_examples=count * settings().max_examples // 30)
 
 
 def few(values: Iterable[Any], count: int) -> list[Any]:
-    """The first of them for `make test`; `make validate` has the others."""
+    """Keep the first values for `make test`; the others run only in `make validate`."""
     return [
         pytest.param(value, marks=() if k < count else pytest.mark.validate)
         for k, value in enumerate(values)
@@ -34,7 +34,7 @@ def few(values: Iterable[Any], count: int) -> list[Any]:
 
 
 def others_uncompiled(problems: Iterable[Problem]) -> list[Any]:
-    """Those of other laws than the paper's run as they are written: each law is compiled anew.
+    """Run problems whose law isn't the paper's as plain Python, because each law needs compiling.
 
     In `make validate` they are compiled.
     """
@@ -49,23 +49,23 @@ def others_uncompiled(problems: Iterable[Problem]) -> list[Any]:
 
 
 def alike(problem: Problem) -> Problem:
-    """The same grid with rewards of a type that all have in a test: each type is compiled anew."""
+    """Return the same grid with a common type of rewards, because each type needs compiling."""
     if not isinstance(problem, Bernoulli):
         return problem
     return Categorical([0.0, 1.0], np.stack([1 - problem.means, problem.means], axis=-1))
 
 
 def start(policy: Policy, problem: Problem, n: int) -> Any:
-    """The state before the first step."""
+    """Return the state before the first step."""
     return policy.start(known_of(policy, problem, n))
 
 
 def literal_of(policy: Policy, problem: Problem, n: int, **more: Any) -> Any:
-    """The literal version of a policy, before its first step."""
+    """Return the literal version of a policy, before its first step."""
     return LITERAL[policy.name](known_of(policy, problem, n), **policy.settings, **more)
 
 
 def play_policy(policy: Policy, problem: Problem, n: int, seed: int) -> tuple[Pairs, Rewards, Any]:
-    """Pairs, rewards and the last state of a run through the loop of `rank1.simulate`."""
+    """Play the loop of `rank1.simulate`; return pairs, rewards and the final state."""
     state = start(policy, problem, n)
     return *play_compiled(state, problem, n, seed), state

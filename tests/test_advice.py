@@ -1,4 +1,4 @@
-"""rank1 advise: grids with the rate that was asked for, figures of their own simulation, words."""
+"""rank1 advise: grids with the requested rate, figures from their own simulation, and texts."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def test_a_horizon_that_is_too_short_to_find_is_said_with_the_pulls_it_takes() -
 
 
 def test_the_first_lever_of_short_traffic_is_a_smallest_lift() -> None:
-    """It is tried on the grids that need it, from the least that does."""
+    """It is tried on the grids that need it, starting from the smallest lift that helps."""
     given: dict[str, Any] = {"sides": [2], "rate": 0.3, "runs": 20}
     alone = rank1.advise(horizon=10**6, goal="find", lifts=[0.2], **given).figures
-    assert [row["policy"] for row in alone] == ["bet_elim"]  # enough; and one side has one order
+    assert [row["policy"] for row in alone] == ["bet_elim"]  # one side always has one order
     halves = {
         lift: rank1.identify(
             rank1.BetElim(min_lift=lift), assumed_grid([2], 0.3, 0.2).problem, n=alone[0]["most"],
@@ -97,14 +97,14 @@ def test_the_first_lever_of_short_traffic_is_a_smallest_lift() -> None:
     assert told.figures[1]["median"] == np.median(halves[0.1])
     assert told.policy == "bet_elim:min_lift=0.1"
     assert "too few to find the best arm. But if lifts below 10% aren't worth" in told.words[1]
-    assert "enough on all grids that were simulated" in told.words[1]
+    assert "enough for most runs on all grids that were simulated" in told.words[1]
     assert "the best arm is at most 10% better than the one it names" in told.words[1]
     half = f"{float(f'{np.median(halves[0.1]):.2g}'):,.0f}"
     assert f"With min_lift=0.1 half of them stop within {half}." in told.words[2]
     easy = rank1.advise(horizon=horizon, goal="find", lifts=[0.2, 0.8], **given)
     assert easy.policy == "bet_elim"
-    assert "enough on 1 of the 2 grids that were simulated" in easy.words[1]
-    assert "(min_lift=0.1), they are enough on all grids" in easy.words[1]
+    assert "enough for most runs on 1 of the 2 grids that were simulated" in easy.words[1]
+    assert "(min_lift=0.1), they are enough for most runs on all grids" in easy.words[1]
     assert [row["policy"] for row in easy.figures if row["lift"] == 0.8] == ["bet_elim"]
     shorter = rank1.advise(
         horizon=int(np.median(halves[0.2])) + 1, goal="find", lifts=[0.2], **given
@@ -137,7 +137,7 @@ def test_an_equal_split_alone_can_be_asked() -> None:
 
 @pytest.mark.validate
 def test_more_pairs_than_pulls() -> None:
-    """Policies that try every pair first are left out, as studies refuse them."""
+    """Policies that try every pair first are left out, because studies reject them."""
     told = rank1.advise(8, 8, 30, goal="find", policies=rank1.TopTwo(), **SHORT)  # type: ignore[arg-type]
     assert told.policy is None
     assert "top_two tries each of the 64 arms first" in told.left_out["top_two"]
@@ -183,7 +183,7 @@ def test_too_few_pulls_to_earn_anything() -> None:
 
 
 def test_no_verdict_on_pulls_that_were_not_played(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A horizon beyond the budget: what the first pulls don't bring, later ones may."""
+    """With a horizon beyond the budget, later pulls may achieve what the first ones don't."""
     monkeypatch.setattr("rank1.advice.recommend.EARNING", 4 * 5 * 64)  # the first round
     told = rank1.advise(8, 8, 1_000_000, 0.02, lifts=[0.3], policies=[rank1.UTS()])
     assert {row["steps"] for row in told.figures} == {64}
@@ -208,7 +208,7 @@ def test_a_policy_that_earns_in_the_first_pulls_is_said_to(monkeypatch: pytest.M
 def test_earning_keeps_to_its_budget(
     monkeypatch: pytest.MonkeyPatch, horizon: int, size: int, names: list[str]
 ) -> None:
-    """Whatever the horizon, the grid and the number of policies."""
+    """For any horizon, grid and number of policies."""
     played = []
 
     def counted(policy: object, problem: object, n: int, runs: int, *rest: Any, **more: Any) -> Any:
@@ -244,7 +244,7 @@ def test_a_run_that_was_cut_before_the_horizon_says_nothing_about_it(
 
 
 def test_a_search_by_versions_can_be_long() -> None:
-    """Rates of 10⁻⁸ take 10¹¹ pulls, which are simulated."""
+    """Rates of 10⁻⁸ take 10¹¹ pulls, which can be simulated."""
     told = rank1.advise(2, 2, 10**12, 1e-8, "find", lifts=[0.5], runs=2)
     assert told.policy == "bet_elim"
     assert 1e9 < told.figures[0]["median"] < 1e12

@@ -48,7 +48,7 @@ def test_table_for_a_person(capsys: Capture) -> None:
 
 
 def test_characteristic_time(capsys: Capture) -> None:
-    """The reference figure of the 8×8 grid is T*·log(1/α) = 1,681."""
+    """The reference value for the 8×8 grid is T*·log(1/α) = 1,681."""
     half = [text.replace("0.7", "0.5") for text in of_size(8)]
     lines = [" ".join(line.split()) for line in Output(capsys, *half).out.splitlines()]
     time = theory.characteristic_time(rank1.spike(8, 8, 0.5, 0.5, 0.2, 0.2))
@@ -79,7 +79,7 @@ def test_measured_over_bound(capsys: Capture) -> None:
 
 
 def test_what_a_grid_of_any_means_lacks(capsys: Capture) -> None:
-    """Its rewards are Bernoulli: it is the rank, and the number of sides, that isn't met."""
+    """Its rewards are Bernoulli; only its rank and its number of sides don't fit."""
     for means, unmet in (
         ("[[0.5, 0.1], [0.1, 0.52]]", "is for grids of rank one, of products of factors"),
         ("[0.5, 0.1]", "is for grids of rank one, of products of factors, and for two sides"),

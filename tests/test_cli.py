@@ -1,4 +1,4 @@
-"""The command line: documents, tables, and errors in one line."""
+"""The command line: documents, tables, and one-line errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIMULATE = ["simulate", *SPIKE, "--policy", "rank1elim", "--n", "1e3", "--runs",
 
 
 class Output:
-    """What a command printed, and its status."""
+    """The output and the exit status of a command."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
         self.status: Any = 0
@@ -186,7 +186,7 @@ def test_the_examples_work(
         Path("grid.toml").write_text(Output(capsys, "sweep", "--example").out)
     if arguments[0] in ("plot", "table"):
         assert Output(capsys, "sweep", "grid.toml").status == 0
-    if arguments[0] == "serve":  # it would go on for ever; tests/server starts it
+    if arguments[0] == "serve":  # would run forever; tests/server starts it
         arguments = [*arguments, "--show-config"]
     ran = Output(capsys, *arguments)
     assert ran.status == 0
@@ -195,7 +195,7 @@ def test_the_examples_work(
 
 @pytest.mark.compiled
 def test_import_and_help_load_nothing_heavy() -> None:
-    """What makes starting slow: compiled code, plotting and tables."""
+    """Compiled code, plotting and tables are what makes startup slow."""
     code = (
         "import sys, rank1, rank1.cli\n"
         "rank1.cli.application()\n"
@@ -211,11 +211,11 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 class Captured(Exception):  # noqa: N818
-    """Nothing is played."""
+    """Raised instead of playing."""
 
 
 def captured(patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *more: str) -> Any:
-    """What the command line hands to `simulate`, by the names of its arguments."""
+    """Return what the command line passes to `simulate`, by argument name."""
     seen: dict[str, Any] = {}
     signature = inspect.signature(rank1.simulate)
 
@@ -280,7 +280,7 @@ def test_simulate_hands_on_what_it_was_told(
 def test_simulate_prints_the_numbers_of_what_it_was_told(
     capsys: pytest.CaptureFixture[str], more: list[str], arguments: dict[str, Any]
 ) -> None:
-    """Those of the same call in Python; those of another call are other ones."""
+    """They equal those of the same call in Python, and differ from those of another call."""
     command = ["simulate", *SPIKE, "--policy", "rank1elim", "--json"]
     for option, value in (("--n", "1e3"), ("--runs", "2")):
         command += [] if option in more else [option, value]
@@ -296,7 +296,7 @@ def test_simulate_prints_the_numbers_of_what_it_was_told(
 
 
 def without_seconds(document: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
-    """The document with the seconds of another one."""
+    """Return the document with the seconds of another one."""
     for mine, other in zip(document["policies"], like["policies"], strict=True):
         mine["seconds"] = other["seconds"]
     return document
@@ -347,7 +347,7 @@ Regrets = Callable[..., Any]
 
 @pytest.fixture
 def regrets(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Regrets:
-    """What the command writes of an artefact's numbers."""
+    """Return what the command writes as an artefact's numbers."""
 
     def call(artefact: str, *arguments: str) -> Any:
         out = str(tmp_path / str(len(list(tmp_path.iterdir()))))
@@ -415,7 +415,7 @@ def test_parser_errors_show_the_value(
 
 
 def shell(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """What a line of bash does in which `rank1` is the command."""
+    """Run a line of bash in which `rank1` is the command."""
     command = f'rank1() {{ {shlex.quote(sys.executable)} -m rank1 "$@"; }}; {line}'
     return subprocess.run(
         ["bash", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, **options
@@ -447,7 +447,7 @@ def test_an_output_that_is_closed_or_full(line: str, status: int, err: str, tmp_
     assert (done.returncode, done.stderr) == (status, err)
 
 
-#: Ctrl-C when a module is first looked for: MODULE then the command's arguments.
+#: Presses Ctrl-C when a module is first imported. Arguments: MODULE, then those of the command.
 INTERRUPTED_AT = """
 import os, signal, sys
 module, number = sys.argv[1], getattr(signal, sys.argv[2])
@@ -490,7 +490,7 @@ def test_ctrl_c_in_the_first_second(tmp_path: Path, module: str, number: str, wo
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     assert word in done.stderr
-    # Python kills itself with the signal if it came through code that was made on the fly.
+    # Python kills itself with the signal if it arrived in dynamically generated code.
     status = 130 if number == "SIGINT" else 143
     assert done.returncode in (status, 128 - status)
     assert done.stdout == ""
@@ -527,7 +527,7 @@ def test_simulate_is_stopped_with_what_was_finished(number: signal.Signals) -> N
     assert document["runs"] == len(document["policies"][0]["best_pair"]) == 2
 
 
-#: The command says which policy it plays now.
+#: Makes the command print which policy it is playing.
 PLAYS = """
 import sys
 from rank1.simulation import Series
@@ -543,7 +543,7 @@ main()
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")
 def test_ctrl_c_ends_cleanly() -> None:
-    """While it compiles, or plays runs of which each takes seconds."""
+    """This holds while it compiles, and while it plays runs that take seconds each."""
     command = [*SIMULATE[:-4], "--policy", "uniform", "--n", "2e8", "--runs", "50", "--json"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with started("-c", PLAYS, *command, **pipes) as process:
@@ -551,11 +551,11 @@ def test_ctrl_c_ends_cleanly() -> None:
         assert process.stderr.readline() == "playing uniform\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=300)
-    # Python kills itself with the signal if it came through code that was made on the fly.
+    # Python kills itself with the signal if it arrived in dynamically generated code.
     assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in err
     assert "Interrupted" in err
-    if out:  # Rank1Elim takes no time: its first runs were finished
+    if out:  # Rank1Elim is so fast that its first runs were finished
         assert json.loads(out)["policies"][0]["best_pair"][:5] == [[0, 0]] * 5
 
 
@@ -587,7 +587,7 @@ PRODUCT = ["--problem", "product", "--set", "factors=[[.8,.64],[.85,.7,.66],[.9,
 def test_any_number_of_sides(
     capsys: pytest.CaptureFixture[str], problem: list[str], sides: list[int], best: list[int]
 ) -> None:
-    """The best arm by its levels, one for each side; a pair only where there are two."""
+    """The best arm is given by levels, one for each side; a pair only if there are two sides."""
     command = ["simulate", *problem, "--policy", "ucb1", "--n", "3000", "--runs", "2"]
     document = json.loads(Output(capsys, *command, "--json").out)
     assert document["problem"]["sides"] == sides

@@ -1,4 +1,4 @@
-"""Tables at a terminal: nothing is cut and no number is broken, however narrow it is."""
+"""Tables at a terminal: no text is cut and no number is broken, however narrow it is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table() -> Table:
 
 @pytest.fixture
 def at_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Print:
-    """What is printed on a terminal of so many columns, without escape sequences."""
+    """Print on a terminal with this many columns, and remove escape sequences."""
 
     def printed(columns: int, work: Callable[[], Any]) -> str:
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -42,7 +42,7 @@ def at_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
 
 def parts(cell: str) -> list[str]:
-    """What may stand in two lines."""
+    """Return the parts of a cell that may be on separate lines."""
     return re.split("(?<!,) ", cell)
 
 
@@ -86,7 +86,7 @@ def test_text_goes_where_there_is_room(at_terminal: Print) -> None:
     listing = Table("name", "what it is", "settings", box=box.SIMPLE)
     listing.add_row("a", "one two three four five six seven eight nine ten", "x=1, y=2")
     out = at_terminal(50, lambda: show(listing))
-    assert len(out.splitlines()) == 6  # of which two of text
+    assert len(out.splitlines()) == 6  # two of them are text
     assert "x=1, y=2" in out
 
 

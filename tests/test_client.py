@@ -51,7 +51,7 @@ def test_what_a_study_does_a_client_does(client: Client, service: Served, tmp_pa
     best, expected = far.best(), near.best()
     assert best.leader == expected.leader
     for name in ("means", "mean_lower", "out", "row_effects", "counts"):
-        # One of them may be compiled by now: the last bits of logarithms differ.
+        # One of the two may be compiled by now, which changes the last bits of logarithms.
         np.testing.assert_allclose(getattr(best, name), getattr(expected, name), rtol=1e-9)
     assert best.out.dtype == bool
     assert far.fit(B=19).p_value == near.fit(B=19).p_value
@@ -192,7 +192,7 @@ def test_a_page_never_waits_for_a_service_that_is_down() -> None:
             while True:
                 taken.append(deaf.accept()[0])
 
-    with socket.socket() as deaf:  # takes connections, and never answers
+    with socket.socket() as deaf:  # accepts connections, but never answers
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()
         threading.Thread(target=take, daemon=True).start()
@@ -207,9 +207,9 @@ def test_a_page_never_waits_for_a_service_that_is_down() -> None:
         before = len(taken)
         assert study.tell(shown.id, 1.0) is None
         study.cancel(shown.id)
-        client.silent_until = math.inf  # not a second, which may pass on a busy machine
+        client.silent_until = math.inf  # rather than a second, which may pass on a busy machine
         assert [each.id for each in study.ask(count=2, fallback=("a", "x"))] == ["", ""]
-        assert len(taken) == before  # it isn't asked again at once
+        assert len(taken) == before  # no request immediately after a failure
         with pytest.raises(rank1.StorageError, match="no answer"):
             study.ask(timeout=0.1)
         deaf.shutdown(socket.SHUT_RDWR)
@@ -218,7 +218,7 @@ def test_a_page_never_waits_for_a_service_that_is_down() -> None:
 
 
 def _message(source: socket.socket) -> bytes:
-    """A request or an answer, whole."""
+    """Read a complete request or answer."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += source.recv(65536)
@@ -230,7 +230,7 @@ def _message(source: socket.socket) -> bytes:
 
 
 def test_an_answer_that_is_lost_is_asked_for_again(client: Client, service: Served) -> None:
-    """A connection that breaks after the request: the second try gets the same suggestion."""
+    """If the connection breaks after the request, the retry gets the same suggestion."""
     study = client.create("lossy", ["a", "b"], ["x", "y"])
     host, port = client._place
     broken = 0
@@ -283,7 +283,7 @@ def test_a_fallback_needs_no_service_but_a_row_and_a_column() -> None:
 
 @contextlib.contextmanager
 def scripted(answer: Callable[[str], Any]) -> Iterator[Client]:
-    """A client of a service that answers each path with what the script says."""
+    """Yield a client of a service that answers each path as scripted."""
 
     class Script(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -349,7 +349,7 @@ def test_answers_may_have_more_fields_than_the_client_knows(tmp_path: Path) -> N
 
 @pytest.mark.compiled
 def test_the_client_loads_nothing_that_is_slow() -> None:
-    """A page that speaks HTTP shouldn't wait for NumPy, SciPy or a compiler."""
+    """A page that uses HTTP shouldn't wait for NumPy, SciPy or a compiler."""
     code = (
         "import sys, rank1; rank1.Client('http://127.0.0.1:1', 't').open('a', look=False)"
         ".ask(fallback=('a', 'x'))\n"

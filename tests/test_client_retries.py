@@ -1,4 +1,4 @@
-"""The client against a scripted service: what it sends again, when, and what it does not."""
+"""The client against a scripted service: which requests it retries, when, and which it doesn't."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Request(NamedTuple):
 
 
 class Script(ThreadingHTTPServer):
-    """A service that first answers with what is in `failures`, then with what fits the path."""
+    """A service that first answers with `failures`, then with an answer that fits the path."""
 
     def __init__(self) -> None:
         self.failures: list[tuple[int, Any, dict[str, str]]] = []
@@ -102,7 +102,7 @@ def script(service: Script) -> Script:
 
 
 class Time:
-    """A clock that only sleeping moves; the pauses that were made."""
+    """A clock that moves only during sleeps, and the list of those sleeps."""
 
     def __init__(self) -> None:
         self.now, self.pauses = 0.0, list[float]()
@@ -155,7 +155,7 @@ def test_the_service_says_how_long_to_wait(
     script.fail(status, Retry_After="3")
     script.fail(status, Retry_After="0")
     script.fail(status, Retry_After="soon")
-    script.fail(status, times=3, Retry_After="1")  # at last the client's own pause is longer
+    script.fail(status, times=3, Retry_After="1")  # in the end, the client's own pause is longer
     study.tell("k-1-0", 1.0)
     assert time.pauses == pytest.approx([3, 0.1, 0.2, 1, 1, 1.6])
 
@@ -164,7 +164,7 @@ def test_nobody_waits_longer_than_the_timeout(
     script: Script, client: Client, study: RemoteStudy, time: Time
 ) -> None:
     script.fail(503, times=2, Retry_After="4")
-    script.fail(503, problem="storage", Retry_After="4")  # its time would come after 12 seconds
+    script.fail(503, problem="storage", Retry_After="4")  # the retry would come after 12 seconds
     with pytest.raises(rank1.StorageError, match="it is storage"):
         study.tell("k-1-0", 1.0)
     assert (len(script.requests), time.pauses) == (3, [4, 4])
@@ -190,7 +190,7 @@ def test_nobody_waits_longer_than_the_timeout(
 def test_what_will_not_pass_is_not_sent_again(
     script: Script, study: RemoteStudy, time: Time, status: int, problem: str, error: type
 ) -> None:
-    """A damaged storage least of all: whoever looks after it has enough to do."""
+    """Retrying is worst for a damaged storage, which needs an administrator."""
     script.fail(status, problem=problem)
     with pytest.raises(error) as caught:
         study.tell("k-1-0", 1.0)
@@ -198,8 +198,8 @@ def test_what_will_not_pass_is_not_sent_again(
     assert (len(script.requests), time.pauses) == (1, [])
 
 
-#: Every request that changes something, and whether it needs a key. What has none is the same
-#: once and twice by itself: by the id of a suggestion, the unit, the study, or the rewards.
+#: Every request that changes something, and whether it needs a key. The others are idempotent
+#: without one: by the id of a suggestion, the unit, the study, or the rewards.
 POSTS: dict[str, tuple[bool, Callable[[Client, RemoteStudy], Any]]] = {
     "create": (True, lambda client, study: client.create("new", ["a"], ["x"])),
     "ask": (True, lambda client, study: study.ask()),
@@ -229,7 +229,7 @@ def test_a_retry_is_the_same_request_with_the_same_key(
     send(client, study)
     other = script.requests[-1]
     assert other._replace(key=first.key) == first
-    assert (other.key != first.key) == needs_key  # another call is another request
+    assert (other.key != first.key) == needs_key  # another call is a new request
 
 
 def test_a_key_of_the_callers_own_is_sent(script: Script, study: RemoteStudy) -> None:
@@ -244,7 +244,7 @@ def test_a_key_of_the_callers_own_is_sent(script: Script, study: RemoteStudy) ->
 def test_each_answer_of_a_batch_is_in_its_place(
     script: Script, study: RemoteStudy, monkeypatch: pytest.MonkeyPatch, as_mapping: bool
 ) -> None:
-    """Reports, refusals and fallbacks, over several requests."""
+    """Reports, errors and fallbacks keep their places, over several requests."""
     monkeypatch.setattr("rank1.client.study.PART", 3)
     ids = ["k-1", "", "bad-2", "k-3", "k-4", "bad-5", "k-6", "k-7"]
     if as_mapping:
@@ -269,7 +269,7 @@ def test_suggestions_of_a_batch_are_in_order(study: RemoteStudy) -> None:
 def test_an_answer_that_is_no_json_is_an_error_of_the_package(
     script: Script, study: RemoteStudy, time: Time
 ) -> None:
-    """As a proxy's page is: it says nothing of the study, so its status decides."""
+    """For example a proxy's page: it says nothing about the study, so the status decides."""
     script.failures += [(502, b"<h1>Bad gateway</h1>", {})]
     assert study.tell("k-1-0", 1.0) is not None
     script.failures += [(403, b"<h1>Forbidden</h1>", {})]

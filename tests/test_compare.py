@@ -1,4 +1,4 @@
-"""`make compare`: its page has everybody, and its tables say what the runs printed."""
+"""`make compare`: its page has all packages, and its tables show what the runs printed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = Path(run.__file__).parent
 
 
 def players(module: str) -> set[str]:
-    """The names in EARN and FIND of a module whose package may not be here."""
+    """Return the names in EARN and FIND of a module whose package may not be installed."""
     found = set()
     for node in ast.parse((FOLDER / f"{module}.py").read_text()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("EARN", "FIND"):

@@ -18,14 +18,14 @@ def test_upper_end_of_the_interval() -> None:
         divergence = 10 ** rng.uniform(-8, 2)
         q = kl_upper(mean, divergence)
         assert mean < q <= 1
-        # The solution lies within a few roundings of q.
+        # The solution is within a few rounding errors of q.
         step = 1e-14 * q
         assert kl_bernoulli(mean, max(q - step, mean)) <= divergence
         assert q + step >= 1 or kl_bernoulli(mean, q + step) >= divergence
 
 
 def exact_upper(mean: float, budget: float) -> Decimal:
-    """The solution to 30 digits, by bisection."""
+    """Return the solution to 30 digits, by bisection."""
     with localcontext(prec=45):
         p, low, high = Decimal(mean), Decimal(mean), Decimal(1)
         for _ in range(100):

@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens."""
+"""The examples in the documentation work as shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # where what they write is thrown away
+    monkeypatch.chdir(tmp_path)  # so that the files they write are thrown away
     failures, _ = doctest.testfile(
         str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )
@@ -42,14 +42,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def recipe() -> tuple[str, str]:
-    """The policy of the contributing guide, and how it is tried."""
+    """Return the policy of the contributing guide, and the code that tries it."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     code, trial = re.findall(r"```python\n(.*?)```", text, re.S)
     return code, trial
 
 
 def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch: Any) -> None:
-    """In somebody's own module."""
+    """It works in a user's own module."""
     code, trial = recipe()
     (tmp_path / "contributed.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -64,7 +64,7 @@ def test_the_policy_of_the_contributing_guide_works(tmp_path: Path, monkeypatch:
 
 
 def test_the_policy_of_the_contributing_guide_can_be_put_into_the_package(tmp_path: Path) -> None:
-    """Exactly as printed, and no test asks for more than the guide does."""
+    """It works exactly as printed, and no test requires more than the guide does."""
     code, _ = recipe()
     package = tmp_path / "rank1"
     shutil.copytree(ROOT / "src/rank1", package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -155,7 +155,7 @@ def test_figures_are_those_of_the_script_beside_them(script: str, page: str) -> 
 @pytest.mark.validate
 @pytest.mark.skipif(CHROMIUM is None, reason=BROWSER_MISSING)
 def test_the_first_test_can_be_followed(tmp_path: Path) -> None:
-    """From the form to the verdict, in a browser, with the page of the shop as it is printed."""
+    """Go from the form to the verdict, in a browser, with the shop's page as printed."""
     script = ROOT / "docs/first_test_figures.py"
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, capture_output=True)
     taken = {path.name for path in tmp_path.iterdir()}
@@ -164,7 +164,7 @@ def test_the_first_test_can_be_followed(tmp_path: Path) -> None:
 
 @pytest.mark.validate
 def test_the_pulls_until_one_is_sure(tmp_path: Path) -> None:
-    """The table of the page is what its script prints."""
+    """The table on the page is the output of its script."""
     code = (
         "import pathlib, sys; sys.path.insert(0, sys.argv[1]); import which_policy;"
         "which_policy.FOLDER = pathlib.Path('.'); which_policy.main()"
@@ -179,7 +179,7 @@ def test_the_pulls_until_one_is_sure(tmp_path: Path) -> None:
 
 @pytest.mark.validate
 def test_who_earns_most_where(tmp_path: Path) -> None:
-    """The figures of the page are those of its sweep."""
+    """The figures on the page are those of its sweep."""
     text = " ".join((ROOT / "docs/which-policy.md").read_text().split())
     out = tmp_path / "which-policy.parquet"
     subprocess.run(

@@ -26,7 +26,7 @@ def test_the_shop_finds_what_sells(
     assert totals["pending"] == 0
     printed = capsys.readouterr().out
     sold = float(printed.split("visitors, ")[1].split(" of")[0])
-    assert sold > 7.0  # all pairs alike sell 6.7
+    assert sold > 7.0  # playing all pairs equally sells 6.7
 
 
 def test_a_shop_without_a_service_shows_its_favourite() -> None:

@@ -25,7 +25,7 @@ def likelihood(s: Floats, f: Floats, means: Floats) -> float:
 
 
 def sums(values: Any, side: int) -> Any:
-    """Over all other sides."""
+    """Add up values over all other sides."""
     return values.sum(axis=tuple(d for d in range(values.ndim) if d != side))
 
 
@@ -35,10 +35,10 @@ def product(factors: list[Any]) -> Floats:
 
 @given(any_tables)
 def test_it_is_the_optimum(counts: tuple[Floats, Floats]) -> None:
-    """The conditions of Karush, Kuhn and Tucker, which suffice for a concave function.
+    """Check the Karush–Kuhn–Tucker conditions, which are sufficient for a concave function.
 
-    A level without a success has factor 0. For another one the derivative by the logarithm of its
-    factor is 0, or at least 0 if one of its means has come to the limit of 1.
+    A level without a success has factor 0. For any other level, the derivative with respect to the
+    logarithm of its factor is 0, or at least 0 if one of its means has reached the limit of 1.
     """
     s, f = counts
     found = fit(s, f)
@@ -94,7 +94,7 @@ def test_no_other_optimiser_finds_better(seed: int, sizes: tuple[int, ...], size
 
 
 def test_three_sides_are_those_of_another_optimiser() -> None:
-    """Well inside the limits both find the same means, and the same likelihood within 1e-6."""
+    """Well inside the limits, both find the same means, and the same likelihood within 1e-6."""
     rng = np.random.default_rng(7)
     true = product([[0.9, 0.5, 0.3], [0.8, 0.6], [0.9, 0.7, 0.4]])
     n = np.full(true.shape, 400)
@@ -107,7 +107,7 @@ def test_three_sides_are_those_of_another_optimiser() -> None:
         return -likelihood(s, n - s, np.minimum(means(z), 1 - 1e-12))
 
     other = minimize(loss, np.full(8, -0.3), method="BFGS", options={"gtol": 1e-8})
-    for _ in range(3):  # a difference quotient's gradient: go on from where it stopped
+    for _ in range(3):  # its gradient is a difference quotient, so continue from where it stopped
         other = minimize(loss, other.x, method="Nelder-Mead", options={"xatol": 1e-10})
         other = minimize(loss, other.x, method="BFGS", options={"gtol": 1e-9})
     found = fit(s, n - s)
@@ -147,7 +147,7 @@ def test_deviance_and_its_parts(counts: tuple[Floats, Floats]) -> None:
     worst = [abs(each.residual) for each in found.deviating(99)]
     assert worst == sorted(worst, reverse=True)
     assert [side.shape for side in found.effects] == [(size, 2) for size in s.shape]
-    if sum(size > 1 for size in s.shape) <= 1:  # a single line is of rank one, whatever it is
+    if sum(size > 1 for size in s.shape) <= 1:  # a single line always has rank one
         assert found.deviance == pytest.approx(0, abs=1e-6)
         assert found.degrees_of_freedom == 0
 
@@ -174,16 +174,16 @@ def test_edges() -> None:
     assert failures.deviance == 0
     certain = fit(np.full((2, 2), 9.0), np.zeros((2, 2)))
     assert certain.means == pytest.approx(np.ones((2, 2)), abs=1e-8)
-    # A row that is certain in both columns leaves the columns no room to differ.
+    # A row that always succeeds in both columns leaves the columns no room to differ.
     limit = fit([[90, 90], [10, 40]], [[0, 0], [90, 60]])
     assert limit.means == pytest.approx(np.array([[1, 1], [0.25, 0.25]]), abs=1e-8)
-    # An unknown line has its side's average; a missing pair is predicted by the other three.
+    # An unknown line gets its side's average; a missing pair is predicted from the other three.
     unknown = fit([[30, 15, 0], [10, 0, 0]], [[70, 85, 0], [90, 0, 0]])
     assert unknown.means[1, 1] == pytest.approx(0.05)
     assert unknown.v[1] < unknown.v[2] < unknown.v[0]
     assert unknown.degrees_of_freedom == 0
     assert unknown.column_effects[2, 1] == np.inf
-    # Two blocks that nothing connects: two scales, and no evidence against rank one.
+    # Two blocks without a connection: two scales, and no evidence against rank one.
     blocks = fit(np.diag([5, 7]), np.diag([5, 70]))
     assert blocks.deviance == pytest.approx(0, abs=1e-7)
     assert blocks.degrees_of_freedom == 0
@@ -211,13 +211,13 @@ def test_a_fit_of_three_sides() -> None:
     for name in ("u", "v", "row_effects", "column_effects"):
         with pytest.raises(rank1.InputError, match="sides must be two, rows and columns, got 3"):
             getattr(found, name)
-    # Tried along the three axes only: five parameters for five arms, and nothing is left to test.
+    # Only the three axes were tried: five parameters for five arms leave nothing to test.
     cross = np.zeros(means.shape)
     cross[:, 0, 0] = cross[0, :, 0] = cross[0, 0, :] = 1000
     beside = fit(cross * means, cross * (1 - means))
     assert beside.means == pytest.approx(means, abs=1e-8)
     assert beside.degrees_of_freedom == 0
-    # A side without a choice changes nothing.
+    # A side with a single level changes nothing.
     again = fit(1000 * means[:, None], 1000 * (1 - means[:, None]))
     assert again.log_likelihood == pytest.approx(found.log_likelihood)
     assert again.degrees_of_freedom == found.degrees_of_freedom
@@ -236,7 +236,7 @@ def test_standard_errors_are_those_of_repetitions() -> None:
 
 
 def test_the_law_of_the_deviance() -> None:
-    """On grids of rank one its mean is its degrees of freedom; within four standard errors."""
+    """On rank-one grids its mean is its degrees of freedom, within four standard errors."""
     rng = np.random.default_rng(2)
     means = np.outer([0.8, 0.5, 0.3, 0.2], [0.9, 0.6, 0.5])
     replay = fixed_design(np.full((4, 3), 1000))
@@ -245,7 +245,7 @@ def test_the_law_of_the_deviance() -> None:
 
 
 def test_the_p_value_of_a_fixed_design() -> None:
-    """A grid of rank one, and one with a pair that is off."""
+    """Test a rank-one grid, and one with a pair that is off."""
     means = np.outer([0.8, 0.5, 0.3], [0.9, 0.6])
     replay = fixed_design(np.full((3, 2), 500))
     rng = np.random.default_rng(3)
@@ -274,7 +274,7 @@ def test_a_small_grid_of_three_sides_is_tested() -> None:
     ids=["two sides", "three sides"],
 )
 def test_the_level_is_kept(factors: list[list[float]]) -> None:
-    """In 400 grids of rank one, 10% reject at 10%, within four standard errors."""
+    """Of 400 rank-one grids, 10% are rejected at a level of 10%, within four standard errors."""
     means = product(factors)
     replay = fixed_design(np.full(means.shape, 60))
     rng = np.random.default_rng(4)

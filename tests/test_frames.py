@@ -1,4 +1,4 @@
-"""What is printed of a result's summary."""
+"""How a result's summary is printed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_printed_summary_leaves_nothing_out() -> None:
             assert summary[column].null_count() == 0
             assert column in text
         rows = [line for line in text.splitlines() if "rank1elim" in line]
-        assert len(rows) == 12  # no cell is broken into two lines
+        assert len(rows) == 12  # no cell is split over two lines
     html = summary._repr_html_()
     assert all(f"{name}</th>" in html for name in summary.columns)
 

@@ -1,4 +1,4 @@
-"""The pictures of the gallery show every policy there is."""
+"""The pictures of the gallery show every policy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_policy_is_drawn_with_its_ratio(gallery: Any) -> None:
             ratio, abs=0.5 if ratio >= 100 else 0.05 if ratio >= 10 else 0.005
         )
     assert shown["oracle"] == "0"
-    assert len(over_time.lines) == len(POLICIES)  # all but the oracle, and the bound
+    assert len(over_time.lines) == len(POLICIES)  # all but the oracle, plus the bound
 
 
 def test_a_policy_that_can_not_play_is_left_out_and_named(

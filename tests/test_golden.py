@@ -1,4 +1,4 @@
-"""Seeded outcomes are what they were."""
+"""Seeded outcomes haven't changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.golden import FILE, PROBLEMS, outcomes
 from tests.support import few
 
 
-# Each type of problem is compiled by itself.
+# Each type of problem needs compiling.
 @pytest.mark.parametrize("title", few(PROBLEMS, 1))
 @pytest.mark.parametrize("name", POLICIES)
 def test_outcomes_are_on_record(name: str, title: str) -> None:
@@ -28,4 +28,4 @@ def test_outcomes_are_on_record(name: str, title: str) -> None:
 def test_nothing_else_is_on_record() -> None:
     assert set(json.loads(FILE.read_text())["policies"]) == set(
         POLICIES
-    )  # else: python -m tests.golden
+    )  # if it fails after an intended change: python -m tests.golden

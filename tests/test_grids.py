@@ -1,4 +1,4 @@
-"""rank1 grids: what is said of real grids is what their counts say."""
+"""rank1 grids: its statements about real grids agree with their counts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_local_maxima() -> None:
 
 @pytest.mark.validate
 def test_a_policy_that_looks_at_one_line_only_can_be_trapped() -> None:
-    """Two pairs are best in their row and column; from the lesser one UTS sees nothing better."""
+    """Two pairs are best in their row and column; from the worse one, UTS sees nothing better."""
     means = np.full((8, 8), 0.1)
     means[0, 0], means[7, 7] = 0.5, 0.6
     problem = rank1.Categorical([0.0, 1.0], np.stack([1 - means, means], axis=-1))
@@ -49,7 +49,7 @@ def test_a_policy_that_looks_at_one_line_only_can_be_trapped() -> None:
         problem, [rank1.UTS(), rank1.ThompsonSampling()], [rank1.Uniform()], 50_000, 100_000, 40, 1
     )
     trapped, free = told["regret"]
-    # Each peak draws UTS in about half of the runs; 8 is four standard errors below 20.
+    # Each peak attracts UTS in about half of the runs; 8 is four standard errors below 20.
     assert trapped["found"] <= 32
     assert free["found"] == 40
     assert trapped["expected_regret"]["mean"] > 2 * free["expected_regret"]["mean"]

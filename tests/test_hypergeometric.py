@@ -1,7 +1,7 @@
-"""Hypergeometric draws against SciPy's law, and their logarithms against whole numbers.
+"""Hypergeometric draws against SciPy's distribution, and their logarithms against whole numbers.
 
-Chi-square tests of 20,000 draws each, with fixed seeds; they fail at p < 1e-5. Shifting the mode by
-one, leaving out a symmetry, or the wrong constant in the table mountain turns them red.
+Chi-square tests of 20,000 draws each, with fixed seeds; they fail at p < 1e-5. They detect a mode
+that is off by one, a missing symmetry, and a wrong constant in the table mountain.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def drawn(population: int, marked: int, sample: int, seed: int = 1) -> Any:
 
 
 def assert_law(out: Any, values: Any, probabilities: Any) -> None:
-    """Chi-square with neighbouring values put together until 40 draws are expected of each group.
+    """Run a chi-square test; neighbouring values are merged until each group expects 40 draws.
 
-    Values that aren't listed are expected never.
+    Values that aren't listed must not occur.
     """
     assert np.isin(out, values).all()
     seen = np.bincount(out - values[0], minlength=len(values))
@@ -104,7 +104,7 @@ def test_the_corners_try_all_three_methods() -> None:
 
 @pytest.mark.parametrize("sample", [10, 60, 1000, 10**5, 10**9])
 def test_the_largest_populations_are_like_drawing_with_replacement(sample: int) -> None:
-    """SciPy loses digits there; up to one part in a million the law is binomial."""
+    """SciPy loses digits there; the distribution is binomial up to one part in a million."""
     population, marked = 9 * 10**15, 9 * 10**14 if sample > 60 else 9 * 10**12
     out = drawn(population, marked, sample)
     law = stats.binom(sample, marked / population)
@@ -139,7 +139,7 @@ def test_each_method_has_the_law_by_itself(method: Any) -> None:
 def test_bounds_on_the_probabilities_decide_as_the_probabilities_do(
     numbers: tuple[int, int, int],
 ) -> None:
-    """Ratio of uniforms with exact probabilities, and nothing to spare them."""
+    """Compare with a ratio of uniforms that always computes the exact probabilities."""
     population, marked, sample = numbers
     ways = [
         math.comb(marked, k) * math.comb(population - marked, sample - k)
@@ -160,7 +160,7 @@ def test_bounds_on_the_probabilities_decide_as_the_probabilities_do(
 
 
 def test_the_region_holds_all_probabilities() -> None:
-    """Ratio of uniforms is exact only if u²·max P ≤ P never reaches beyond the region's sides."""
+    """Ratio of uniforms is exact only if u²·max P ≤ P stays within the sides of the region."""
     for population, marked, sample in [(42, 21, 21), (200, 60, 40), (900, 300, 100)]:
         law = stats.hypergeom(population, marked, sample)
         k = np.arange(sample + 1)
@@ -180,7 +180,7 @@ def test_logarithms_of_probabilities(N: int, M: int, n: int) -> None:
     a, b, c, e = (x + 0.5 for x in (mode, M - mode, n - mode, N - M - n + mode))
     deviation = math.sqrt(n * (M / N) * (1 - M / N) * (N - n) / N)
     for d in {round(k * deviation) for k in (-3, -1, 1, 4)}:
-        exact = Fraction(1)  # the ratio of neighbours, one after another
+        exact = Fraction(1)  # the product of the ratios of neighbours
         for k in range(min(mode, mode + d), max(mode, mode + d)):
             exact *= Fraction((M - k) * (n - k), (k + 1) * (N - M - n + k + 1))
             exact = Fraction(round(exact * 2**200), 2**200)  # sixty digits are enough

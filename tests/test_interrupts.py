@@ -1,4 +1,4 @@
-"""Ctrl-C that waits until the end of a block."""
+"""Ctrl-C that is delayed until the end of a block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such sig
 
 @pytest.fixture(autouse=True)
 def handlers() -> None:
-    """As they are in a program; pytest's own differ under some plugins."""
+    """Set the handlers that a program has; pytest's own differ with some plugins."""
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -56,7 +56,7 @@ def test_an_error_in_the_block_is_not_lost() -> None:
 
 
 def test_another_thread_may_hold_back_too() -> None:
-    """It has no handlers; nothing happens."""
+    """A thread has no handlers, so nothing happens."""
     done = []
 
     def work() -> None:

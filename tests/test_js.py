@@ -1,4 +1,4 @@
-"""The JavaScript client: built, measured, and tested by Node against Python's vectors."""
+"""The JavaScript client: build it, measure it, and test it with Node against Python's vectors."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def run(*command: str) -> str:
 
 
 def installed() -> None:
-    """Install what the client is built and tested with."""
+    """Install the tools that build and test the client."""
     if not (JS / "node_modules/.bin/openapi-typescript").exists():
         run("npm", "ci", "--no-audit", "--no-fund")
 
 
 @pytest.fixture(scope="module")
 def built() -> Path:
-    """The client as `npm pack` has it."""
+    """Build the client as `npm pack` does."""
     installed()
     run("npm", "run", "build")
     return JS / "dist"
@@ -49,7 +49,7 @@ def test_it_is_small_and_typed(built: Path) -> None:
     for name in ("index.js", "rank1.js"):
         assert (built / name).stat().st_size < MAX_SIZE
     served = Path(rank1.__file__).parent / "server/pages/static/rank1.js"
-    assert served.read_bytes() == (built / "rank1.js").read_bytes()  # copy it after a change
+    assert served.read_bytes() == (built / "rank1.js").read_bytes()  # after a change, copy it
     assert "export declare function assign" in (built / "index.d.ts").read_text()
 
 

@@ -1,4 +1,4 @@
-"""rank1 judge: a test in a warehouse, from the first version to the verdict; what is refused."""
+"""rank1 judge: a test in a warehouse, from the first version to the verdict, and its errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Command = Callable[..., str]
 def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Command:
-    """What a command prints; with status=2, what it says on standard error."""
+    """Run a command and return its output; with status=2, its standard error."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str, status: int = 0) -> str:
@@ -62,7 +62,7 @@ def test_there_and_back(started: Command) -> None:
     document = json.loads(written)
     assert [each["version"] for each in document["versions"]] == [1, 2]
     assert judge(document, pl.read_csv("counts.csv")).to_dict() == told | {"new": False}
-    # The same counts, as a table, as Parquet, and from a query: nothing changes.
+    # The same counts as a table, as Parquet, and from a query change nothing.
     pl.read_csv("counts.csv").write_parquet("counts.parquet")
     Path("counts.sql").write_text("SELECT * FROM 'counts.parquet'")
     for counts in ("counts.csv", "counts.parquet", "counts.sql", "FROM 'counts.parquet' SELECT *"):
@@ -150,7 +150,7 @@ def test_the_query_in_duckdb(started: Command) -> None:
     Path("counts.sql").write_text(started("sql", "shares.json", *told))
     found = json.loads(started("update", "shares.json", "counts.sql", "--json"))
     assert found["reports"] == 3
-    # The same rule as for a table of single exposures.
+    # The rule is the same as for a table of single exposures.
     alone = judge(first_shares(SIDES), frame.filter(pl.col("time") < 9))
     assert alone.shares["counts"] == json.loads(Path("shares.json").read_text())["counts"]
 

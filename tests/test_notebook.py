@@ -1,4 +1,4 @@
-"""What a notebook shows of values."""
+"""How notebooks show values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVIL = "<script>alert('a & b')</script>"
 
 
 def shown(value: Any) -> str:
-    """The HTML of a value, which must be well-formed."""
+    """Return the HTML of a value, and check that it is well-formed."""
     html: str = value._repr_html_()
     ET.fromstring(f"<div>{html.replace('<br>', '<br/>')}</div>")
     return html
@@ -79,7 +79,7 @@ def test_results_show_a_row_a_policy_and_their_curves(monkeypatch: pytest.Monkey
     problem = rank1.spike(K=3, L=2, p_u=0.4, p_v=0.4, delta_u=0.5, delta_v=0.5)
     played = rank1.simulate([rank1.Rank1Elim(), rank1.UCB1()], problem, 2000, 3, seed=1)
     html = shown(played)
-    assert html == shown(played)  # the same next time
+    assert html == shown(played)  # the same the second time
     for outcome in played.outcomes:
         assert f'<td style="text-align:left">{outcome.label}</td>' in html
         assert f">{outcome.expected[:, -1].mean():,.1f} ± " in html
@@ -94,7 +94,7 @@ def test_results_show_a_row_a_policy_and_their_curves(monkeypatch: pytest.Monkey
         raise MemoryError
 
     monkeypatch.setattr("rank1.plots.html.svg_of", fail)
-    assert "rank1elim" in shown(played)  # without a picture there is the table
+    assert "rank1elim" in shown(played)  # the table replaces the picture
     monkeypatch.setattr("rank1.plots.html.plot_result", fail)
     assert played._repr_html_() is None
 
@@ -153,7 +153,7 @@ def test_a_study_shows_what_it_found_and_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_large_study_is_shown_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its verdict would take seconds."""
+    """Computing its verdict would take seconds."""
     monkeypatch.setattr("rank1.studies.study.best_of", None)
     names = [str(k) for k in range(400)]
     with rank1.Study.create("large", names, names, storage=tmp_path / "s.db") as study:

@@ -1,4 +1,4 @@
-"""The sampler for Optuna: what it suggests is what the policy would, whoever looks."""
+"""The sampler for Optuna suggests what the policy would, whichever worker asks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ pytestmark = pytest.mark.uncompiled
 
 NAMES = [*POLICIES, "top_two", "uts"]
 
-# What it suggests
+# What the sampler suggests
 
 
 @pytest.mark.parametrize("policy", [*NAMES, *few(NAMES, 0)])  # the latter are compiled
@@ -60,7 +60,7 @@ def test_suggestions_are_those_of_the_policy(policy: str) -> None:
     play(study, 200)
     first, *later = study.trials
     state: Any = rank1.policies.POLICIES[policy]().start(rank1.Known(3, 4, HORIZON))
-    if hasattr(state, "load"):  # no policy chose the first trial
+    if hasattr(state, "load"):  # the policy didn't choose the first trial
         row, column = place(first)
         state.load(4 * row + column, 1, first.value)
     for trial in later:
@@ -133,7 +133,7 @@ def test_other_parameters_are_for_the_other_sampler() -> None:
     assert [KEY in trial.system_attrs for trial in study.trials] == [False, True, True, True, True]
 
 
-# What it knows
+# What the sampler knows
 
 
 def test_what_teaches_nothing() -> None:
@@ -156,7 +156,7 @@ def test_what_teaches_nothing() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_pairs_that_somebody_else_chose(policy: str) -> None:
-    """Known from before, from another sampler or policy, from the user: its pull is given back."""
+    """Imported, from another sampler or policy, or from the user: the pull is given back."""
     study = study_of(optuna.samplers.RandomSampler(1))
     play(study, 3)
     study.sampler = sampler_of("uniform")
@@ -186,7 +186,7 @@ def test_the_page_names_policies_that_do_not_learn_from_others_pairs() -> None:
     known = rank1.Known(2, 2, 10, truth=rank1.policies.Truth(0, 0.1))
     learns = {name for name, it in rank1.policies.POLICIES.items() if has_counts(it().start(known))}
     without = {name for name, it in rank1.policies.POLICIES.items() if name not in learns}
-    assert set(re.findall("`(.*?)`", named)) == without - {"oracle"}  # which is refused
+    assert set(re.findall("`(.*?)`", named)) == without - {"oracle"}  # the oracle is rejected
 
 
 def test_a_trial_that_is_tried_again_is_another_one() -> None:
@@ -207,12 +207,12 @@ def test_a_trial_that_is_tried_again_is_another_one() -> None:
 
 
 def test_pruners_that_show_only_some_trials() -> None:
-    """Hyperband's samplers are to see the trials of one bracket, another one each time."""
+    """Hyperband shows its samplers the trials of one bracket, a different one each time."""
     study = study_of(sampler_of(), pruner=optuna.pruners.HyperbandPruner(1, 9))
 
     def objective(trial: Any) -> float:
         trial.report(0.5, 1)
-        trial.should_prune()  # or it makes no brackets
+        trial.should_prune()  # else it makes no brackets
         return suggest(trial)
 
     study.optimize(objective, n_trials=20)
@@ -221,7 +221,7 @@ def test_pruners_that_show_only_some_trials() -> None:
     assert_same(study.sampler, sampler_of(), study)
 
 
-# What it refuses
+# What the sampler rejects
 
 
 def test_a_value_outside_the_range_is_said_at_once_and_can_be_mended() -> None:
@@ -269,7 +269,7 @@ def test_sides_that_cannot_be(sides: Any, policy: str, words: str) -> None:
 @pytest.mark.parametrize("sizes", [(4,), (2, 3, 2), (2, 2, 2, 2)])
 @pytest.mark.parametrize("policy", ["uts", "top_two", "thompson"])
 def test_any_number_of_sides(policy: str, sizes: tuple[int, ...]) -> None:
-    """The last level of each side is best, and the sampler goes on where another stopped."""
+    """The last level of each side is best, and a sampler continues where another stopped."""
     names = [f"side {k}" for k in range(len(sizes))]
     space = {
         name: optuna.distributions.CategoricalDistribution(range(size))
@@ -309,7 +309,7 @@ def test_the_reason_names_the_choices_of_every_side() -> None:
 
 @pytest.mark.parametrize("name", ["reward", "", "x" * 1000])
 def test_parameters_of_any_name(name: str) -> None:
-    """Also of those that the sides of a live study can't have."""
+    """Names that the sides of a live study can't have work, too."""
     sampler = ArmSampler([name], "ucb1", seed=1)
     study = study_of(sampler)
     for _ in range(20):
@@ -337,20 +337,20 @@ def test_grids_that_are_too_large(sizes: list[int], words: str) -> None:
 
 
 class Own(rank1.UCB1):
-    """A policy of another package."""
+    """A policy from another package."""
 
     name = "own"
 
 
 def test_policies_of_other_packages() -> None:
-    """By the name of their class or as a value; what one chose is the other's pull."""
+    """Given by class name or as a value; each treats the other's choices as its own pulls."""
     one, two = sampler_of(f"{__name__}:Own:confidence=2"), sampler_of(Own(confidence=2))
     study = study_of(one)
     play(study, 20)
     study.sampler = two
     play(study, 20)
     assert_same(one, two, study)
-    assert read(two, study).memory.book.imported.sum() == 1  # the first, which is random
+    assert read(two, study).memory.book.imported.sum() == 1  # the first trial, which is random
     with pytest.raises(rank1.InputError, match="policy must be a class that can be imported"):
         sampler_of("no_such_module:Own")
 
@@ -401,11 +401,11 @@ def test_without_optuna_it_says_how_to_get_it() -> None:
     assert run.stdout == "rank1.optuna needs optuna: pip install 'rank1[optuna]'\n"
 
 
-# Optuna's own tests, which know nothing of rows and columns
+# Optuna's own tests, which know nothing about rows and columns
 
 
 class TestOptunaBasic(BasicSamplerTestCase, SingleOnlySamplerTestCase):
-    """All of the basic ones. MultiObjectiveSamplerTestCase doesn't apply: one value is learned."""
+    """All basic tests. MultiObjectiveSamplerTestCase doesn't apply: there is one value to learn."""
 
     test_trial_relative_params = RelativeSamplerTestCase.test_trial_relative_params
 
@@ -415,7 +415,7 @@ class TestOptunaBasic(BasicSamplerTestCase, SingleOnlySamplerTestCase):
 
 
 class TestOptunaCategorical:
-    """Those with categorical parameters only, as row and column.
+    """The tests with only categorical parameters, used as row and column.
 
     The others suggest x or y as a number, which rows and columns can't be:
     test_sample_relative_numerical and test_sample_relative_mixed.

@@ -1,4 +1,4 @@
-"""Workers of one study, at once or one after another: each knows what the others do."""
+"""Workers of one study, in parallel or in sequence: each knows what the others do."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_restart_changes_nothing(policy: str) -> None:
             if study is again:
                 study.sampler = sampler_of(policy)
             waiting.append(study.ask(GRID))
-            if step % 3:  # the newest, then the oldest: rewards are late and out of order
+            if step % 3:  # the newest or the oldest, so that rewards are late and out of order
                 trial = waiting.pop(-(step % 2))
                 failed = [None, TrialState.FAIL, TrialState.PRUNED][min(step % 9, 2)]
                 study.tell(trial, None if failed else reward(trial), state=failed)
@@ -70,7 +70,7 @@ def test_a_sampler_for_several_studies() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_workers_know_the_same_whatever_they_have_seen_when(policy: str) -> None:
-    """Each worker looks at the study only sometimes, so that pulls cross."""
+    """Each worker looks at the study only sometimes, so that pulls overlap."""
     storage = InMemoryStorage()
     workers = [study_of(sampler_of(policy), storage) for _ in range(3)]
     play(workers[0], 1)
@@ -102,7 +102,7 @@ def test_workers_know_the_same_whatever_they_have_seen_when(policy: str) -> None
     told = [trial for trial in workers[0].trials if trial.state == TrialState.COMPLETE]
     if policy == "ucb1":  # every reward counts
         assert memory.book.counts.sum() == len(told)
-    else:  # none of two that were chosen for one place in a round
+    else:  # of two trials for one place in a round, only one counts
         assert memory.book.counts.sum() < len(told)
         state: Any = memory.state
         stage = state.at[0].stage
@@ -110,7 +110,7 @@ def test_workers_know_the_same_whatever_they_have_seen_when(policy: str) -> None
 
 
 def test_no_round_has_a_reward_too_many() -> None:
-    """Two workers that choose at once: rank1elim, whose sums stand for means, takes one of both."""
+    """If two workers choose at once, rank1elim, whose sums stand for means, counts only one."""
     storage = InMemoryStorage()
     one, two = (study_of(sampler_of("rank1elim", seed), storage) for seed in (1, 2))
     play(one, 1)
@@ -133,7 +133,7 @@ def test_no_round_has_a_reward_too_many() -> None:
 
 @pytest.mark.parametrize("aware", [True, False])
 def test_bets_need_to_know_of_rewards_but_not_of_pulls(aware: bool) -> None:
-    """Of two that choose at once both count; one that hasn't seen the last reward doesn't."""
+    """If two choose at once, both count; a choice made without the last reward doesn't."""
     storage = InMemoryStorage()
     one, two = (study_of(sampler_of("bet_elim", seed), storage) for seed in (1, 2))
     play(one, 5)
@@ -168,7 +168,7 @@ def test_pickles_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     trials_of = copy._trials_of
 
     def alone(study: Any) -> Trials:
-        assert copy._lock.locked()  # as it may set what all threads read
+        assert copy._lock.locked()  # because it may set what all threads read
         return trials_of(study)
 
     monkeypatch.setattr(copy, "_trials_of", alone)
@@ -199,7 +199,7 @@ def test_a_file_is_enough(tmp_path: Path) -> None:
 
 @pytest.fixture
 def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Moves this process to another time zone."""
+    """Return a function that moves this process to another time zone."""
 
     def move(name: str) -> None:
         monkeypatch.setenv("TZ", name)
@@ -210,7 +210,7 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     time.tzset()
 
 
-# As POSIX writes them: hours west of Greenwich.
+# In POSIX notation: hours west of Greenwich.
 ZONES = ["UTC0", "EST5", "JST-9", "NPT-5:45"]
 
 
@@ -220,7 +220,7 @@ ZONES = ["UTC0", "EST5", "JST-9", "NPT-5:45"]
 def test_all_time_zones_read_the_same(
     where: str, written: str, zone: Callable[[str], None], tmp_path: Path
 ) -> None:
-    """In the order in which it happened, though storages have local times without a zone."""
+    """Events are read in order, although storages have local times without a zone."""
     memory = InMemoryStorage()
 
     def worker() -> Any:
@@ -229,8 +229,8 @@ def test_all_time_zones_read_the_same(
 
     zone(written)
     study = worker()
-    play(study, 2)  # the first is chosen by nobody: only its end is known
-    for _ in range(10):  # rewards come after later suggestions
+    play(study, 2)  # no policy chose the first trial: only its end is known
+    for _ in range(10):  # rewards arrive after later suggestions
         trials = [study.ask(GRID) for _ in range(3)]
         for trial in reversed(trials):
             study.tell(trial, reward(trial))

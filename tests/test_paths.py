@@ -22,7 +22,7 @@ def test_otherwise_it_is_where_the_platform_has_it(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_a_home_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder named ~ in the current directory would be no good."""
+    """It must not create a folder named ~ in the current directory."""
     monkeypatch.delenv("RANK1_CACHE_DIR", raising=False)
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_, **__: Path("~/.cache/rank1"))
     with pytest.raises(FileError, match="RANK1_CACHE_DIR"):

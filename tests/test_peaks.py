@@ -1,4 +1,4 @@
-"""Could a second peak hide in the counts?"""
+"""Could the counts hide a second peak?"""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from rank1.policies.base import choose, update
 
 Floats = NDArray[np.float64]
 
-#: Two peaks; the second one is best.
+#: Two peaks, of which the second is best.
 PEAKS = np.array([[0.030, 0.015], [0.015, 0.033]])
 
 
 def best(won: Floats, trials: Floats) -> tuple[int, ...]:
-    """The levels of the arm of the largest average."""
+    """Return the levels of the arm with the largest average."""
     means = np.where(trials > 0, won / np.maximum(trials, 1), -1.0)
     return tuple(int(level) for level in np.unravel_index(means.argmax(), means.shape))
 
@@ -43,7 +43,7 @@ def _pulls(state, means, rng, n, won, trials):  # type: ignore[no-untyped-def]
 
 
 def played(policy: rank1.Policy, means: Floats, n: int, seed: int) -> tuple[Floats, Floats]:
-    """Successes and trials of n pulls by a policy."""
+    """Return the successes and trials of n pulls by a policy."""
     state = policy.start(Known(sides=means.shape, n=n))
     won, trials = np.zeros((2, means.size))
     rng = np.random.default_rng(seed)
@@ -53,7 +53,7 @@ def played(policy: rank1.Policy, means: Floats, n: int, seed: int) -> tuple[Floa
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30, 200, 5000])
 def test_tails_are_those_of_the_binomial(n: int) -> None:
-    """Within 0.005 of the exact ones."""
+    """They are within 0.005 of the exact tails."""
     k = np.unique(np.linspace(1, n, 60).astype(int)).astype(float)
     for p in (1e-4, 0.003, 0.03, 0.2, 0.5, 0.8, 0.99):
         tails = norm.sf(_below(k, np.full(k.shape, float(n)), p))
@@ -63,7 +63,7 @@ def test_tails_are_those_of_the_binomial(n: int) -> None:
 
 @given(st.integers(0, 10**6), st.sampled_from([(2, 2), (5, 3), (3, 2, 2), (7,)]))
 def test_powers_are_those_of_the_exact_test(seed: int, sizes: tuple[int, ...]) -> None:
-    """Within 0.005, where the critical value isn't a matter of rounding."""
+    """They agree within 0.005, except where rounding decides the critical value."""
     rng = np.random.default_rng(seed)
     n = rng.integers(0, rng.choice([3, 40, 2000]), sizes)
     s = rng.binomial(n, rng.random(sizes) ** 2)
@@ -114,7 +114,7 @@ def test_an_arm_that_was_tried_once_is_named() -> None:
 
 @pytest.mark.validate
 def test_a_policy_that_leaves_the_best_arm_is_noticed() -> None:
-    """On two peaks TopTwo often tries the best arm once; then there is no power, and it is said."""
+    """On two peaks, TopTwo often tries the best arm once; then the text says there is no power."""
     stuck = 0
     for seed in range(12):
         won, trials = played(rank1.TopTwo(), PEAKS, 20_000, seed)
@@ -127,7 +127,7 @@ def test_a_policy_that_leaves_the_best_arm_is_noticed() -> None:
 
 
 def test_balanced_data_speak_against_rank_one() -> None:
-    """In 40 experiments with 5,000 pulls of each arm; 30 have to be noticed, 36 are likely."""
+    """Of 40 experiments with 5,000 pulls per arm, at least 30 must notice; 36 are expected."""
     replay = fixed_design(np.full((2, 2), 5000))
     noticed = 0
     for seed in range(40):
@@ -158,7 +158,7 @@ def test_balanced_data_speak_against_rank_one() -> None:
 def test_rank_one_is_rarely_spoken_against(
     policy: rank1.Policy | None, runs: int, n: int, means: Floats
 ) -> None:
-    """In at most 5% of grids of rank one, and three standard errors."""
+    """In at most 5% of rank-one grids, plus three standard errors."""
     alarms = 0
     for seed in range(runs):
         if policy is None:
@@ -175,8 +175,8 @@ def test_edges() -> None:
     nothing = second_peak(np.zeros((2, 3)), np.zeros((2, 3)), (0, 0))
     assert (nothing.power, nothing.against) == (0, None)
     certain = second_peak(np.full((2, 2), 9.0), np.zeros((2, 2)), (0, 0))
-    assert certain.power < 0.05  # all are as good as the leader
-    # An arm that the fit holds better than the leader, and that was hardly tried, is no news.
+    assert certain.power < 0.05  # all arms are as good as the leader
+    # It is no news that a rarely tried arm has a better fit than the leader.
     better = second_peak([[0, 400], [400, 100]], [[1, 600], [600, 900]], (0, 1))
     assert better.arm == (0, 0)
     assert better.power < 0.05

@@ -1,4 +1,4 @@
-"""The average of all pairs, though a policy leaves pairs that had bad luck."""
+"""The average of all pairs, although a policy abandons pairs that had bad luck."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPIKE = rank1.spike(8, 8, 0.5, 0.5, 0.2, 0.2)
 
 
 def estimates(problem: rank1.Problem, n: int, runs: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """Ours, and the plain average of the averages of pairs, after runs of UTS."""
+    """Return our estimates and plain averages of the pairs' averages, after runs of UTS."""
     series = Series.of(rank1.UTS(), problem, n, 1, 1)
     ours, plain = [], []
     for run in range(runs):
@@ -30,7 +30,7 @@ def estimates(problem: rank1.Problem, n: int, runs: int = 200) -> tuple[np.ndarr
 
 
 def test_pairs_that_are_alike_are_not_reported_as_worse_than_what_was_earned() -> None:
-    """Within 2% of the truth, and 3 standard errors; the plain average is a quarter too low."""
+    """Within 2% of the truth, plus 3 standard errors; the plain average is a quarter too low."""
     ours, plain = estimates(FLAT, 300)
     error = ours.std() / math.sqrt(len(ours))
     assert abs(ours.mean() - 0.5) <= 0.01 + 3 * error
@@ -38,7 +38,7 @@ def test_pairs_that_are_alike_are_not_reported_as_worse_than_what_was_earned() -
 
 
 def test_a_gain_is_not_overstated_where_one_pair_is_best() -> None:
-    """Too high by 5 to 20% there, never too low; the plain average is."""
+    """The estimate is 5 to 20% too high there, never too low; the plain average is too low."""
     ours, plain = estimates(SPIKE, 5000)
     true = SPIKE.means.mean()
     assert 1.05 * true < ours.mean() < 1.2 * true

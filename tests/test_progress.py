@@ -1,4 +1,4 @@
-"""Progress where standard error isn't a terminal: lines, and bars in notebooks."""
+"""Progress if standard error isn't a terminal: lines of text, and bars in notebooks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_short_numbers() -> None:
 
 
 class Notebook:
-    """What a Jupyter kernel has of IPython."""
+    """The part of IPython that a Jupyter kernel provides."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kernel: bool = True) -> None:
         self.shown: list[dict[str, str]] = []
@@ -70,7 +70,7 @@ def test_a_notebook_has_a_bar(
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     with progress.Progress(True, "steps", 40.0) as bar:
-        for _ in range(400):  # not a state for each of them
+        for _ in range(400):  # there isn't a state for each of them
             now += 0.01
             bar.advance(0.1, "u<cb1")
     assert capsys.readouterr() == ("", "")

@@ -1,4 +1,4 @@
-"""What `import rank1` offers. The types are checked by mypy, with the rest of the tests."""
+"""The public names of `import rank1`. mypy checks their types, along with the other tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rank1.simulation.result import Result
 
 
 def test_names_are_there_with_their_types() -> None:
-    """A name that rank1 doesn't have would be an error to mypy as well."""
+    """mypy reports an error for a name that rank1 doesn't have."""
     policy, problem = rank1.UCB1(), rank1.spike(2, 2, 0.1, 0.1, 0.5, 0.5)
     assert_type(policy, UCB1)
     assert_type(problem, Bernoulli)
@@ -58,7 +58,7 @@ def test_every_public_room_can_be_found() -> None:
     assert rooms <= set(dir(rank1))
     assert rooms <= set(rank1.__all__)  # type: ignore[attr-defined]
     told = (rank1.__doc__ or "").partition("Contents")[2]
-    for room in rooms - {"simulation", "studies", "sweeps"}:  # whose names are rank1's own
+    for room in rooms - {"simulation", "studies", "sweeps"}:  # the names of these are rank1's own
         assert f"rank1.{room}:" in told
     assert rank1.fit.fit([[1, 2]], [[2, 1]]).means.shape == (1, 2)
     (table,) = rank1.grids.tables("hillstrom_history")
@@ -124,7 +124,7 @@ def test_the_table_of_names_is_right() -> None:
     ],
 )
 def test_import_is_light(statement: str, light: str) -> None:
-    """Compiled code, plots and tables load when they are first used."""
+    """Compiled code, plots and tables are loaded on first use."""
     code = f"{statement}\nimport sys; print({set(light.split())} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert run.stdout == "set()\n"

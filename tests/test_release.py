@@ -1,4 +1,4 @@
-"""What `make release` looks at last."""
+"""The final checks of `make release`."""
 
 from __future__ import annotations
 

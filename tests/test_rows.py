@@ -1,4 +1,4 @@
-"""Rows of arms without a division."""
+"""Compute rows of arms without a division."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_grids_of_every_day_need_no_division() -> None:
 
 
 def test_a_table_has_the_numbers_of_the_factors() -> None:
-    """Bit for bit, so that runs don't depend on the size from which there is no table."""
+    """They agree to the last bit, so runs don't depend on whether there is a table."""
     u, v = np.random.default_rng(1).random((2, 9))
     with_table: Any = rank1.Bernoulli(u, v[:7]).law
     assert len(with_table.table) == 63

@@ -1,4 +1,4 @@
-"""Policies from the names that people write."""
+"""Policies from the names that users write."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_an_array_is_no_setting_of_ones_own_policy() -> None:
 
 
 class Own(rank1.Uniform):
-    """A policy of another package."""
+    """A policy from another package."""
 
     name = "own"
 

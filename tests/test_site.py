@@ -1,4 +1,4 @@
-"""The site: every public name is on its reference, and it needs nothing from elsewhere."""
+"""The site: its reference has every public name, and it loads nothing from other servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rank1.policies import POLICIES
 from tests.conftest import BROWSER_MISSING, CHROMIUM
 
 ROOT = Path(__file__).parent.parent
-#: Public modules whose names aren't rank1's own.
+#: Public modules whose names aren't in rank1 itself.
 MODULES = (
     *("optuna", "paper", "paper.movielens", "paper.completion", "server.config"),
     "testing.storages",
@@ -41,11 +41,11 @@ def public_names() -> set[str]:
 
 
 def test_every_public_name_is_on_the_reference() -> None:
-    modules = {"testing", "testing.storages", "literal"}  # their docstrings stand there too
+    modules = {"testing", "testing.storages", "literal"}  # their docstrings are included, too
     text = "".join(page.read_text() for page in (ROOT / "docs/reference").glob("*.md"))
     names = []
     for name, heading in ENTRY.findall(text):
-        # Where a module has the name of a function in it, the entry says which is meant.
+        # If a module has the same name as a function in it, the entry says which one is meant.
         file = ROOT / "src/rank1" / name.replace(".", "/")
         assert name in modules or not file.with_suffix(".py").exists(), name
         names.append(heading or name)
@@ -67,7 +67,7 @@ def test_policies_and_bounds_name_their_papers() -> None:
 
 
 class Loads(HTMLParser):
-    """What a page loads."""
+    """Collect what a page loads."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ def test_the_site_is_built_strictly_and_needs_nothing_from_elsewhere() -> None:
 
 
 def look_at(screen: Page, pages: list[Path]) -> None:
-    """As files: nothing sticks out or goes wrong, and search answers."""
+    """Open pages as files: there is no overflow and no error, and the search works."""
     faults: list[str] = []
     screen.on("pageerror", lambda error: faults.append(str(error)))
     screen.on("request", lambda sent: faults.extend(re.findall(r"^(?:http|ws).*", sent.url)))
@@ -130,7 +130,7 @@ def look_at(screen: Page, pages: list[Path]) -> None:
 
 
 def test_a_notebook_becomes_a_page() -> None:
-    """With its outputs, in the richest form that each has."""
+    """The page includes its outputs, each in its richest form."""
 
     def cell(source: str, *outputs: dict[str, Any]) -> dict[str, Any]:
         return {"cell_type": "code", "source": [source], "outputs": outputs}

@@ -1,4 +1,4 @@
-"""What an analyst meets first: errors in one line, help that isn't cut, a grid of one's own."""
+"""What an analyst meets first: one-line errors, help that isn't cut, and own grids."""
 
 from __future__ import annotations
 

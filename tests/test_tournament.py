@@ -1,4 +1,4 @@
-"""The tournament, against a full scan."""
+"""The tournament, compared with a full scan."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_of_several_winners_the_first_of_those_with_the_fewest(size: int) -> Non
 
 
 def test_means_are_equal_as_numbers_where_they_are_as_fractions() -> None:
-    """So ties between means of 0/1 rewards are seen, and no others."""
+    """So all ties between means of 0/1 rewards are found, and no others."""
     means: dict[float, Fraction] = {}
     for count in range(1, 400):
         for won in range(count + 1):

@@ -1,4 +1,4 @@
-"""The tutorials run as they stand, and notebooks show what they should."""
+"""The tutorials run as written, and notebooks show what they should."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_code_of_a_tutorial_runs(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that it asserts holds; `make validate` runs all, in notebooks and with what they show."""
+    """All of its assertions hold; `make validate` runs all tutorials and compares their outputs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     scope: dict[str, Any] = {"__name__": "tutorial"}
@@ -51,7 +51,7 @@ def test_a_tutorial_runs_and_shows_what_is_kept(path: Path) -> None:
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_is_kept_with_what_it_shows(path: Path) -> None:
-    """For those who read it without running it; nothing in it is of somebody's machine."""
+    """The outputs are stored for readers, and contain nothing specific to one machine."""
     notebook = json.loads(path.read_text())
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
@@ -70,7 +70,7 @@ def _words(notebook: dict[str, Any]) -> list[str]:
 
 
 def written(path: Path, *lines: str) -> Path:
-    """A notebook with these cells, which were not run yet."""
+    """Write a notebook with these cells, which haven't been run."""
     cell: dict[str, Any] = {
         "cell_type": "code",
         "metadata": {},
@@ -86,7 +86,7 @@ def written(path: Path, *lines: str) -> Path:
 
 @pytest.mark.validate
 def test_a_kernel_shows_tables_and_bars_of_progress(tmp_path: Path) -> None:
-    """In a notebook that is really run."""
+    """Run a real notebook."""
     path = written(
         tmp_path / "small.ipynb",
         "import rank1; problem = rank1.spike(2, 2, 0.5, 0.4, 0.4, 0.5); problem",
@@ -96,7 +96,7 @@ def test_a_kernel_shows_tables_and_bars_of_progress(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == "small.ipynb: 2 cells, 1 bars of progress\n"
     shown = [cell["outputs"] for cell in json.loads(path.read_text())["cells"]]
-    assert [len(outputs) for outputs in shown] == [1, 1]  # bars are not kept
+    assert [len(outputs) for outputs in shown] == [1, 1]  # progress bars aren't kept
     for (output,), word in zip(shown, ("best pair", "uniform"), strict=True):
         html = "".join(output["data"]["text/html"])
         assert word in html

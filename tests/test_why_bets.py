@@ -1,4 +1,4 @@
-"""The rivals of docs/why-bets.md are what they are called, and its figures are theirs."""
+"""The rivals of docs/why-bets.md are implemented correctly, and its figures are theirs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(("looks", "constant"), [(1, 1.960), (2, 1.977), (3, 2.004), (5, 2.040)])
 def test_boundaries_are_those_of_the_tables(looks: int, constant: float) -> None:
-    """O'Brien and Fleming's constants for a two-sided level of 5% (Jennison, Turnbull 2000)."""
+    """Check O'Brien–Fleming constants for a two-sided level of 5% (Jennison, Turnbull 2000)."""
     bound = brentq(lambda b: why_bets.reaches(b, looks) - 0.025, 1, 10)
     assert bound / math.sqrt(looks) == pytest.approx(constant, abs=0.0006)
 
@@ -37,8 +37,8 @@ def test_the_power_against_several_levels() -> None:
 def test_the_threshold_of_kaufmann_and_koolen() -> None:
     steps = np.diff([c_exp(x) for x in np.linspace(1, 30, 500)])
     assert (steps > 0).all()
-    assert steps.max() < 0.15  # both of its pieces meet
-    assert c_exp(500.0) == pytest.approx(500, rel=0.06)  # as x → ∞ it is x
+    assert steps.max() < 0.15  # its two pieces meet
+    assert c_exp(500.0) == pytest.approx(500, rel=0.06)  # asymptotically it is x
     evidence = KaufmannKoolen(0.05).start(rank1.Grid([3]))
     for arm, ones, zeros in ((0, 400, 200), (1, 100, 200), (2, 30, 60)):
         for reward, count in ((1.0, ones), (0.0, zeros)):
@@ -53,7 +53,7 @@ def test_the_threshold_of_kaufmann_and_koolen() -> None:
     asked = price + 2 * c_exp(math.log(2 / 0.05) / 2)
     assert found < asked
     assert not evidence.may_stop(None)
-    evidence.level[0] = found - price - 1e-9  # now this comparison passes, and the other did
+    evidence.level[0] = found - price - 1e-9  # now both comparisons pass
     assert evidence.may_stop(None)
     evidence.level[0] = found - price + 1e-9
     assert not evidence.may_stop(None)
@@ -61,7 +61,7 @@ def test_the_threshold_of_kaufmann_and_koolen() -> None:
 
 
 def test_a_planned_test_decides_in_four_of_five_runs() -> None:
-    """And one at a tie is wrong in at most 5%; each within 4 standard errors."""
+    """And with a tie, at most 5% are wrong; both within 4 standard errors."""
     rng, runs = np.random.default_rng(1), 4000
     case = why_bets.Case(rank1.Product([[0.5, 0.4, 0.4]]))
     for looks in (1, 5):

@@ -1,4 +1,4 @@
-"""For the API reference: docstrings as this package writes them (`extensions` in mkdocs.yml)."""
+"""Griffe extension that reads this package's docstrings for the API reference (see mkdocs.yml)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import griffe
 
 #: A doctest, up to the blank line after it.
 DOCTEST = re.compile(r"^>>> .*(?:\n.+)*", re.M)
-#: Parameters that share a text.
+#: Parameters that share a description.
 SHARED = re.compile(r"^(\w+(?:, \w+)+)\n((?: {4}.*(?:\n|\Z)|\n(?= {4}))+)", re.M)
 
 
 class Docstrings(griffe.Extension):  # type: ignore[misc]
-    """Comments above a name, fields of NamedTuples, and a numpy style that Griffe doesn't know."""
+    """Handle comments above names, NamedTuple fields, and numpy style that Griffe can't parse."""
 
     def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
-        """Take the `#:` lines above an attribute for its docstring."""
+        """Use the `#:` lines above an attribute as its docstring."""
         if attr.docstring or not attr.lineno or not isinstance(attr.filepath, Path):
             return
         lines = attr.lines_collection[attr.filepath]
@@ -31,7 +31,7 @@ class Docstrings(griffe.Extension):  # type: ignore[misc]
             attr.docstring = griffe.Docstring("\n".join(said), lineno=number + 1, parent=attr)
 
     def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Give a NamedTuple the signature that its fields make."""
+        """Give a NamedTuple the signature of its fields."""
         if "NamedTuple" not in map(str, cls.bases):
             return
         fields = [
@@ -51,15 +51,15 @@ class Docstrings(griffe.Extension):  # type: ignore[misc]
         )
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Write out what the parser would misread."""
+        """Rewrite what the parser would misread."""
         if not obj.docstring:
             return
-        # Of parameters that share a text, all would get the default of the first.
+        # Griffe would give all parameters that share a description the default of the first.
         text = SHARED.sub(
             lambda found: "".join(f"{name}\n{found[2]}" for name in found[1].split(", ")),
             obj.docstring.value + "\n",
         ).rstrip()
-        # Outside a section Examples, Markdown takes `>>>` for a quotation.
+        # Outside an Examples section, Markdown reads `>>>` as a quotation.
         if "Examples\n---" not in text:
             text = DOCTEST.sub("```pycon\n\\g<0>\n```", text)
         obj.docstring.value = text

@@ -1,6 +1,6 @@
-# install.sh ENVIRONMENT WHAT…: installs by uv, which is much quicker, or else by pip.
-# Where pip was told of an index in place of the public one, of none, of a proxy or of constraints, pip does it:
-# uv wouldn't know. Nothing is compiled to byte code: Python does that for what is imported.
+# install.sh ENVIRONMENT WHAT…: installs with uv, which is much faster, or else with pip.
+# If pip is configured with another index, no index, a proxy or constraints, pip is used, because uv
+# doesn't read that configuration. Nothing is compiled to byte code: Python does that on import.
 set -eu
 trap 'exit 130' INT
 trap 'exit 143' TERM

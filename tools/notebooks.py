@@ -1,16 +1,16 @@
-"""Notebooks as pages of the site."""
+"""Convert notebooks to pages of the site."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-#: How an output is told from code.
+#: Marks a block as output rather than code.
 PRINTED = "{ .text .no-copy .printed }"
 
 
 def notebook_page(notebook: dict[str, Any]) -> str:
-    """A notebook as Markdown, with the outputs that are stored in it."""
+    """Convert a notebook to Markdown, with its stored outputs."""
     parts = []
     for cell in notebook["cells"]:
         text = "".join(cell["source"]).strip("\n")
@@ -22,14 +22,14 @@ def notebook_page(notebook: dict[str, Any]) -> str:
 
 
 def shown(output: dict[str, Any]) -> str:
-    """One output of a cell, in the richest form that it has."""
-    if output["output_type"] == "stream":  # standard error has progress bars
+    """Convert one output of a cell, in its richest form."""
+    if output["output_type"] == "stream":  # standard error only has progress bars
         return fenced("".join(output["text"]), PRINTED) if output["name"] == "stdout" else ""
     if output["output_type"] == "error":
         return fenced(f"{output['ename']}: {output['evalue']}", PRINTED)
     data = {kind: "".join(text) for kind, text in output["data"].items() if "json" not in kind}
     if "text/html" in data:
-        # A blank line would end the block for Markdown.
+        # In Markdown, a blank line would end the block.
         html = re.sub(r"\n\s*\n", "\n", data["text/html"])
         return f'<div class="output">\n{html}\n</div>'
     if "image/png" in data:
@@ -39,7 +39,7 @@ def shown(output: dict[str, Any]) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """A block of code; its fence is longer than any in the text."""
+    """Make a code block with a fence longer than any in the text."""
     text = text.strip("\n")
     fence = "`" * max([3, *(len(ticks) + 1 for ticks in re.findall("`{3,}", text))])
     return f"{fence} {language}\n{text}\n{fence}" if text else ""

@@ -1,4 +1,4 @@
-"""The lowest versions that pyproject.toml allows, as constraints: `make test-oldest`."""
+"""Print the lowest versions that pyproject.toml allows, as constraints: `make test-oldest`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def lowest(project: dict[str, Any]) -> Iterator[str]:
-    """Each requirement with its lower bound as the only version."""
+    """Yield each requirement with its lower bound as the only version."""
     needed = list(project["project"]["dependencies"])
     for group in project["project"]["optional-dependencies"].values():
         needed += group

@@ -1,4 +1,4 @@
-"""The last look before an upload: dist/ is this version, of a clean tree, and is written down.
+"""Final check before an upload: dist/ has this version, from a clean tree, with release notes.
 
 make release          tests first, then this; it uploads nothing
 """
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def problems(root: Path = ROOT) -> list[str]:
-    """What stands in the way of a release."""
+    """Return the problems that prevent a release."""
     text = (root / "src/rank1/__init__.py").read_text()
     version = re.findall(r'^__version__ = "(.*)"$', text, re.M)[0]
     found = []
@@ -41,7 +41,7 @@ def problems(root: Path = ROOT) -> list[str]:
 
 
 def main() -> None:
-    """Say what is missing, or what to do now."""
+    """Print what is missing, or what to do next."""
     if found := problems():
         sys.exit("\n".join(["Not yet:", *(f"- {each}" for each in found)]))
     print("Ready. Tag it, and upload dist/ with: .venv/bin/twine upload dist/*")

@@ -1,10 +1,10 @@
 """Run the tutorials, which are notebooks, and keep what they show.
 
-python tools/run_notebooks.py                 run all, and write what they show into their files
+python tools/run_notebooks.py                 run all, and write their outputs into their files
 python tools/run_notebooks.py --check FILE …  run these, and write nothing: status 1 if a cell fails
-                                              or shows other words than those in its file
+                                              or its words differ from those in the file
 
-Each runs in an empty folder of its own.
+Each notebook runs in its own empty folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SECONDS = 600
 
 
 def executed(path: Path) -> Any:
-    """The notebook of a file after all of its cells were run, in order and in a new kernel."""
+    """Run all cells of a notebook in order, in a new kernel, and return the notebook."""
     import nbformat
     from nbclient import NotebookClient
 
@@ -33,7 +33,7 @@ def executed(path: Path) -> Any:
 
 
 def stripped(notebook: Any) -> Any:
-    """The notebook without what differs from one run to the next."""
+    """Remove everything that differs between runs from the notebook."""
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
@@ -44,20 +44,20 @@ def stripped(notebook: Any) -> Any:
             cell.outputs = [each for each in cell.outputs if not _is_volatile(each)]
             for output in cell.outputs:
                 data = output.get("data", {})
-                if "text/html" in data:  # the `repr` may name folders of the machine
+                if "text/html" in data:  # the `repr` may contain paths of this machine
                     data.pop("text/plain", None)
     return notebook
 
 
 def _is_volatile(output: Any) -> bool:
-    """Whether this is a bar of progress, or was written to standard error."""
+    """Tell whether an output is a progress bar, or was written to standard error."""
     return output.get("name") == "stderr" or "<progress" in output.get("data", {}).get(
         "text/html", ""
     )
 
 
 def words(notebook: Any) -> list[list[str]]:
-    """What each cell shows to be read, without pictures."""
+    """Return the text that each cell shows, without pictures."""
     return [
         [output.get("text") or _without_pictures(output.data) for output in cell.get("outputs", [])]
         for cell in notebook.cells
@@ -71,7 +71,7 @@ def _without_pictures(data: Any) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run them; the exit status."""
+    """Run the notebooks and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="write nothing")
     parser.add_argument("files", nargs="*", type=Path)

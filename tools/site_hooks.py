@@ -1,7 +1,7 @@
-"""What the site has beyond docs/, for MkDocs (`hooks` in mkdocs.yml).
+"""MkDocs hooks that add to the site what is outside docs/ (`hooks` in mkdocs.yml).
 
-Links in docs/ are those that work in the repository. What they name outside docs/ comes along, so
-that they work on the site, too. Notebooks become pages.
+Links in docs/ are written to work in the repository. The files outside docs/ that they refer to are
+added, so that the links also work on the site. Notebooks become pages.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from mkdocs.structure.pages import Page
 from tools.notebooks import notebook_page
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Where files of the repository are on the site.
+#: Where the repository's files are on the site.
 OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     **{f"examples/{path.name}": f"examples/{path.name}" for path in ROOT.glob("examples/*.py")},
 }
-#: The address in a Markdown link, without its anchor; those with a scheme are left alone.
+#: The address in a Markdown link, without its anchor; addresses with a scheme don't match.
 ADDRESS = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
-#: An image, its text and its address.
+#: An image, with its text and its address.
 IMAGE = re.compile(r"!\[([^]]*)\]\(([^)]+)\.png\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what lies outside docs/, and a page for every notebook."""
+    """Add files from outside docs/, and a page for every notebook."""
     for source, uri in OUTSIDE.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / source)))
     for file in list(files):
@@ -41,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn links of the repository into links of the site."""
+    """Convert links for the repository to links for the site."""
     uri = page.file.src_uri
     sources = {site: source for source, site in OUTSIDE.items()}
     home = posixpath.dirname(sources.get(uri, f"docs/{uri}"))
@@ -52,7 +52,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return posixpath.relpath(target, posixpath.dirname(uri) or ".")
 
     def schemes(match: re.Match[str]) -> str:
-        """A picture that has a dark one beside it is shown in its own scheme."""
+        """Show a picture that has a dark version only in its own colour scheme."""
         text, path = match[1], match[2]
         if not (ROOT / "docs" / posixpath.dirname(uri) / f"{path}-dark.png").exists():
             return match[0]
@@ -60,10 +60,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{light}![{text}]({path}-dark.png#only-dark)"
 
     markdown = IMAGE.sub(schemes, markdown)
-    # With prompts it is a session: what it prints isn't Python.
+    # A block with prompts is a session: its output isn't Python.
     return ADDRESS.sub(on_site, markdown).replace("```python\n>>>", "```pycon\n>>>")
 
 
 def page_uri(uri: str) -> str:
-    """Where a notebook's page is; anything else stays where it is."""
+    """Return where a notebook's page is; other addresses don't change."""
     return re.sub(r"\.ipynb$", ".md", uri)

@@ -1,6 +1,6 @@
-"""Plays all, each in an environment of its own, and writes docs/compare.md: `make compare`.
+"""Play with all packages, each in its own environment, and write docs/compare.md: `make compare`.
 
-What the runs printed is kept in the cache directory as compare.json.
+The output of the runs is kept in the cache directory as compare.json.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Rival:
 
     title: str
     module: str
-    #: What pip knows it by.
+    #: Its name on PyPI.
     package: str
     runs: int
     n: int = N
-    #: What pip is given, to be tried in this order; nothing if it is in our own environment.
+    #: Arguments for pip, to try in this order; empty if it is installed in our own environment.
     installs: tuple[tuple[str, ...], ...] = ()
 
 
@@ -47,20 +47,20 @@ RIVALS = (
     ),
     Rival("MABWiser", "with_mabwiser", "mabwiser", 2, installs=(("mabwiser",),)),
     Rival("river", "with_river", "river", 3, installs=(("river",),)),
-    # From 0.5 on it asks for versions that newer Pythons have no packages of.
+    # From 0.5 on, it requires versions that have no packages for newer Pythons.
     Rival("obp", "with_obp", "obp", 5, installs=(("obp",), ("--only-binary=:all:", "obp<0.5"))),
     Rival("Optuna", "with_optuna", "optuna", 5, 1_000, installs=(("optuna",),)),
     Rival("rank1 in Optuna", "with_rank1_optuna", "optuna", 5, 1_000),
     Rival("statsmodels", "with_statsmodels", "statsmodels", 100, installs=(("statsmodels",),)),
     Rival("gsdesign", "with_gsdesign", "gsdesign", 100, installs=(("gsdesign", "statsmodels"),)),
     Rival("savvi", "with_savvi", "savvi", 5, installs=(("savvi", "matplotlib"),)),
-    # Without Boost's headers confseq can't be built; then its formula is played without it.
+    # Without Boost's headers confseq can't be built; then we play its formula without it.
     Rival("SciPy", "with_scipy", "scipy", 20, installs=(("confseq", "scipy"), ("scipy",))),
 )  # fmt: skip
 
 
 def outcome_of(rival: Rival) -> page.Outcome:
-    """Install it, if need be, and play."""
+    """Install a package, if necessary, and play with it."""
     error = ""
     for place, arguments in enumerate(rival.installs or ((),)):
         try:

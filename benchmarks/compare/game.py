@@ -1,7 +1,7 @@
-"""The grid that all play: a spike whose best row and column are anywhere.
+"""The grid that all packages play: a spike whose best row and column are at random places.
 
-The reward of step t comes from the t-th uniform number of the run's seed, whoever plays. With drift
-all means fall to a tenth and rise again, over and over; the order of the pairs stays.
+The reward of step t comes from the t-th uniform number of the run's seed, whatever is played. With
+drift, all means fall to a tenth and rise again, repeatedly; the order of the pairs stays the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 __all__ = ["CHECKPOINT", "Game", "spike"]
 
-#: Regret is recorded here, too: not everybody can play more steps.
+#: Regret is also recorded at this step, because some packages are too slow to play more.
 CHECKPOINT = 1_000
 P, DELTA = 0.7, 0.2
 AMPLITUDE, PERIOD = 0.9, 3_000
@@ -46,7 +46,7 @@ class Game:
         self._order = np.random.default_rng((K, seed, 1))
 
     def pull(self, row: int, column: int) -> int:
-        """Show the pair, and see its reward: 0 or 1."""
+        """Show the pair and return its reward: 0 or 1."""
         mean, level = self.means[row][column], self._drift[self.steps % len(self._drift)]
         self.steps += 1
         self.played[row * self.L + column] += 1
@@ -56,7 +56,7 @@ class Game:
         return int(next(self._uniforms) < mean * level)
 
     def rounds(self, pairs: Sequence[int] | NDArray[np.int_], count: int) -> NDArray[np.int64]:
-        """Show each pair `count` times, in random order within each round; the sums of rewards."""
+        """Show each pair `count` times, in random order in each round; return sums of rewards."""
         order = self._order.permuted(np.tile(np.arange(len(pairs)), (count, 1)), axis=1).ravel()
         steps = np.arange(self.steps, self.steps + len(order))
         levels = np.array(self._drift)[steps % len(self._drift)]
@@ -69,12 +69,12 @@ class Game:
         return np.bincount(order[drawn < means * levels], minlength=len(pairs))
 
     def is_best(self, row: int, column: int) -> bool:
-        """Whether this is the best pair."""
+        """Tell whether this is the best pair."""
         return self.means[row][column] == self.best
 
     @property
     def most_played(self) -> tuple[int, int]:
-        """The pair that was played most: what a policy without a stopping rule would name."""
+        """Return the most played pair, the answer of a policy without a stopping rule."""
         return divmod(self.played.index(max(self.played)), self.L)
 
 

@@ -1,4 +1,4 @@
-"""Tables for docs/compare.md out of what the packages' runs printed."""
+"""Make the tables of docs/compare.md from the output of the packages' runs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ BEGIN, END = "<!-- make compare: begin -->", "<!-- make compare: end -->"
 
 @dataclass
 class Outcome:
-    """What became of one package."""
+    """The result of one package."""
 
     title: str
     version: str = ""
-    #: Why it, or its newest version, isn't there.
+    #: Why the package, or its newest version, is missing.
     error: str = ""
     cells: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read(title: str, printed: str, error: str = "") -> Outcome:
-    """The lines of JSON that a run printed, among whatever a package prints of its own."""
+    """Read the lines of JSON that a run printed, and ignore what the package itself printed."""
     outcome = Outcome(title, error=error)
     for line in printed.splitlines():
         if line.startswith("{"):
@@ -43,7 +43,7 @@ def read(title: str, printed: str, error: str = "") -> Outcome:
 
 
 def reason(stderr: str) -> str:
-    """The line that says most: the last one with an error's name, without paths."""
+    """Return the most informative line: the last one with an error's name, without paths."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"(ERROR|\w*Error|\w*Exception):", line)]
     text = (named or lines or ["no message"])[-1]
@@ -51,7 +51,7 @@ def reason(stderr: str) -> str:
 
 
 def mean_and_error(values: Sequence[float]) -> str:
-    """As in "1,234 ± 5": the mean and its standard error.
+    """Format the mean and its standard error, as in "1,234 ± 5".
 
     >>> mean_and_error([1000, 1010, 990, 1000])
     '1,000 ± 4'
@@ -73,7 +73,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
 
 
 def _players(outcomes: Iterable[Outcome], kind: str) -> list[list[Any]]:
-    """Title, player and the cells of its grids."""
+    """Return the title, the player and the cells of its grids."""
     found: dict[tuple[str, str], list[Any]] = {}
     for outcome in outcomes:
         for cell in outcome.cells:
@@ -84,7 +84,7 @@ def _players(outcomes: Iterable[Outcome], kind: str) -> list[list[Any]]:
 
 
 def tables(outcomes: Sequence[Outcome], n: int, machine: str, command: str) -> str:
-    """The generated part of the page."""
+    """Return the generated part of the page."""
     steady = [grid for grid, (_, drift) in GRIDS.items() if not drift]
     earn = [
         [
@@ -163,7 +163,7 @@ def _failures(cell: dict[str, Any]) -> tuple[int, int]:
 
 
 def with_tables(page: str, part: str) -> str:
-    """The page with another generated part."""
+    """Replace the generated part of the page."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{part}\n\n{END}{after}"

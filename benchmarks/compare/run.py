@@ -1,4 +1,4 @@
-"""Plays the games with one package, in the environment of that package.
+"""Play the games with one package, in that package's environment.
 
 `python -m benchmarks.compare.run with_river river 20000 10` prints a line of JSON for each cell.
 """
@@ -21,17 +21,17 @@ from benchmarks.compare.game import Game
 
 __all__ = ["GRIDS", "cells", "lines_of_code"]
 
-#: By name: the size, and whether means drift.
+#: By name: the size, and whether the means drift.
 GRIDS = {"8×8": (8, False), "16×16": (16, False), "8×8, drift": (8, True)}
-#: Of each player, before anything is measured: what is compiled or imported late is done then.
+#: Steps that each player plays before the measurement, to compile and import everything.
 WARM_UP = 300
 
 
 def lines_of_code(module: ModuleType, player: Callable[..., Any]) -> int:
-    """Lines that a user writes: the imports, the function, and what it shares with others.
+    """Count the lines that a user writes: the imports, the function, and the helpers it uses.
 
-    As the parser would write them: without blank lines and comments, a statement on one line. Nor
-    are docstrings counted, nor the import of the game.
+    The lines are those of `ast.unparse`: no blank lines or comments, and each statement on one
+    line. Docstrings and the import of the game don't count.
     """
     sharing: dict[str, Any] = getattr(module, "SHARED", {})
     names = {player.__name__} | {name for name, by in sharing.items() if player in by.values()}
@@ -47,7 +47,7 @@ def lines_of_code(module: ModuleType, player: Callable[..., Any]) -> int:
 
 
 def cells(module: ModuleType, n: int, runs: int) -> Iterator[dict[str, Any]]:
-    """Each player on each grid."""
+    """Play each player on each grid."""
     kinds = [("earn", getattr(module, "EARN", {})), ("find", getattr(module, "FIND", {}))]
     for kind, players in kinds:
         for (name, player), grid in itertools.product(players.items(), GRIDS):

@@ -1,8 +1,8 @@
-"""gsdesign: a group-sequential test with five looks and O'Brien and Fleming's boundary.
+"""gsdesign: a group-sequential test with five looks and an O'Brien–Fleming boundary.
 
-The package integrates; the boundary c·√(5/k) at look k, and the size that keeps the power of 95%,
-are the textbook's (Jennison and Turnbull: Group Sequential Methods, 2000). Every pair is compared
-as in the test of fixed size, with Bonferroni's correction.
+The package integrates. The boundary c·√(5/k) at look k, and the size that keeps a power of 95%, are
+from the textbook (Jennison and Turnbull: Group Sequential Methods, 2000). Every pair is compared as
+in the fixed-size test, with Bonferroni's correction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOOKS = 5
 
 
 def _crossing(c: float, drift: float) -> float:
-    """The probability that the statistic passes the boundary at one of the looks."""
+    """Return the probability that the statistic crosses the boundary at one of the looks."""
     bounds = [c * math.sqrt(LOOKS / k) for k in range(1, LOOKS + 1)]
     inside = h1(18, drift, 1 / LOOKS, -math.inf, bounds[0])
     for k in range(1, LOOKS):

@@ -10,7 +10,7 @@ from benchmarks.compare.game import Game
 def _play(game: Game, policy: LearningPolicy) -> None:
     arms = list(range(game.K * game.L))
     mab = MAB(arms, policy, seed=game.seed)
-    mab.fit(arms, [game.pull(*divmod(arm, game.L)) for arm in arms])  # UCB1 needs one of each
+    mab.fit(arms, [game.pull(*divmod(arm, game.L)) for arm in arms])  # UCB1 needs a pull of each
     for _ in range(game.n - len(arms)):
         arm = mab.predict()
         mab.partial_fit([arm], [game.pull(*divmod(arm, game.L))])

@@ -1,4 +1,4 @@
-"""rank1's bets: levels are drawn by known shares, and those that are refuted are dropped."""
+"""rank1's bets: levels are drawn by known shares, and refuted levels are dropped."""
 
 from __future__ import annotations
 

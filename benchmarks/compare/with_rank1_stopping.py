@@ -1,4 +1,4 @@
-"""rank1's stopping rule, looked at after every pull."""
+"""rank1's stopping rule, checked after every pull."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """savvi: the always-valid test of conversion rates by Lindon and Malek (2022), between two pairs.
 
-The pair with the most successes against each of the others, with Bonferroni's correction; pairs
-that are surely worse are dropped. Tested whenever the number of pulls of a pair has grown by 5%.
+Compares the pair with the most successes with each of the others, with Bonferroni's correction, and
+drops pairs that are surely worse. Tests whenever the pulls of a pair have grown by 5%.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def lindon_malek(game: Game) -> tuple[int, int]:
         more = max(10, shown // 20)
         successes, shown = successes + game.rounds(pairs, more), shown + more
         most, worse = successes.max(), np.zeros(len(pairs), np.bool_)
-        for k in np.argsort(successes):  # once one isn't worse, nor are those with more successes
+        for k in np.argsort(successes):  # if one isn't worse, nor are those with more successes
             if not _is_worse(successes[k], most, alpha):
                 break
             worse[k] = True

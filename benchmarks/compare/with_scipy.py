@@ -1,8 +1,8 @@
-"""Confidence sequences by their formula, and a race: pairs that are surely worse are dropped.
+"""Confidence sequences by their formula, and a race that drops pairs that are surely worse.
 
-The set of p with B(s + ½, f + ½)/B(½, ½) < p^s·(1 − p)^f/α (Robbins 1970; confseq has the same for
-Bernoulli rewards, as a mixture of Beta laws) holds the mean at all times with probability 1 − α; α
-is 5% over the number of pairs.
+The set of p with B(s + ½, f + ½)/B(½, ½) < p^s·(1 − p)^f/α contains the mean at all times with
+probability 1 − α (Robbins 1970; confseq has the same for Bernoulli rewards, as a mixture of Beta
+laws). Here α is 5% divided by the number of pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.compare.game import Game
 def _bounds(s: np.ndarray, n: int, alpha: float) -> list[np.ndarray]:
     mixture = betaln(s + 0.5, n - s + 0.5) - betaln(0.5, 0.5) + np.log(alpha)
     found = []
-    for end in (0.0, 1.0):  # bisection from the mean, which is inside, to the end, which isn't
+    for end in (0.0, 1.0):  # bisect between the mean, which is inside, and the end, which isn't
         inside, outside = s / n, np.full(len(s), end)
         for _ in range(50):
             middle = (inside + outside) / 2

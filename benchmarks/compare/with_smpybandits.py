@@ -12,7 +12,7 @@ from benchmarks.compare.game import Game
 
 def _play(game: Game, policy: UCB | Thompson) -> None:
     random.seed(game.seed)
-    np.random.seed(game.seed)  # noqa: NPY002 (it has no other)
+    np.random.seed(game.seed)  # noqa: NPY002 (it uses no other generator)
     policy.startGame()
     for _ in range(game.n):
         arm = policy.choice()

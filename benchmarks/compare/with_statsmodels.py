@@ -1,8 +1,8 @@
-"""statsmodels: a test whose size is fixed beforehand, with Bonferroni's correction.
+"""statsmodels: a test whose size is fixed in advance, with Bonferroni's correction.
 
-Every pair is pulled so often that the best is told from the second with power 95%, if their means
-are as planned. Then the pair with the most successes is called best, if it is better than each of
-the others at level 5% in all: as all have the same number of pulls, than the second.
+Every pair gets enough pulls to tell the best from the second with power 95%, if their means are as
+planned. Then the pair with the most successes is called best, if it is better than each of the
+others at a total level of 5%. As all have the same number of pulls, it's enough to test the second.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-/** A level for each side, by the names of the sides. */
+/** A level for each side, by the side's name. */
 export type Levels = Record<string, string>;
 
-/** The current version of a study, as `GET /v1/studies/{name}/shares` answers it. */
+/** The current version of a study's shares, as `GET /v1/studies/{name}/shares` returns it. */
 export interface Shares {
   version: number;
   salt: string;
@@ -12,7 +12,7 @@ export interface Shares {
   control?: Levels | null;
 }
 
-/** What a visitor sees, and the version it was drawn under; null where it is the fallback. */
+/** The levels a visitor sees, and the version they were drawn from; null for the fallback. */
 export interface Assignment {
   unit: string;
   levels: Levels;
@@ -20,17 +20,17 @@ export interface Assignment {
 }
 
 export interface Options {
-  /** Levels to show while the service can't be reached; default: the control, once it is known. */
+  /** Levels to show if the service can't be reached; default: the control, once it is known. */
   fallback?: Levels;
-  /** Called with what went wrong; nothing is thrown at the page. */
+  /** Called with each error; the page never gets an exception. */
   onError?: (error: unknown) => void;
-  /** Where shares and unsent reports are kept; default: localStorage, or memory without one. */
+  /** Where to keep shares and unsent reports; default: localStorage, or memory if there is none. */
   storage?: Pick<Storage, "getItem" | "setItem">;
   /** Milliseconds to wait for an answer; default: 2000. */
   timeout?: number;
 }
 
-/** MurmurHash3_x86_32 of a text in UTF-8. */
+/** MurmurHash3_x86_32 of a text, encoded as UTF-8. */
 export function murmur3(text: string, seed: number): number {
   const bytes = new TextEncoder().encode(text);
   const mix = (k: number): number => {
@@ -57,7 +57,7 @@ const draw = (shares: Shares, side: string, unit: string): number =>
 export const heldOut = (shares: Shares, unit: string): boolean =>
   draw(shares, "", unit) < (shares.holdout ?? 0);
 
-/** The levels of a unit: the same unit and shares always give the same levels. */
+/** Draw a unit's levels: the same unit and shares always give the same levels. */
 export function assign(shares: Shares, unit: string, given: Levels = {}): Levels {
   const levels: Levels = {};
   const named = shares.given ?? [];
@@ -85,7 +85,7 @@ type Kept = { shares?: Shares; at: number; queue: Item[] };
 
 const MOST = 1000;
 
-/** A study of a rank1 service, for the pages of a site. */
+/** A study on a rank1 service, for use in web pages. */
 export class Study {
   private kept: Kept = { at: 0, queue: [] };
   private readonly key: string;
@@ -95,7 +95,7 @@ export class Study {
   /**
    * @param url the address of the service, such as https://rank1.shop.example
    * @param name the study's name
-   * @param token a token of the role "browser", which may be public
+   * @param token a token with the role "browser", which may be public
    */
   constructor(
     private readonly url: string,
@@ -113,7 +113,7 @@ export class Study {
     if (this.kept.queue.length) void this.flush();
   }
 
-  /** The levels to show to a unit. Never throws: while there are no shares, it is the fallback. */
+  /** Get the levels to show to a unit. Never throws: without shares, it returns the fallback. */
   async assign(unit: string, given: Levels = {}): Promise<Assignment> {
     try {
       const shares = await this.shares();
@@ -126,7 +126,7 @@ export class Study {
     }
   }
 
-  /** The current shares: from the cache while they are fresh, and while the service is away. */
+  /** Get the current shares, from the cache if they are fresh or the service can't be reached. */
   async shares(): Promise<Shares> {
     const { shares, at } = this.kept;
     if (shares && Date.now() - at < 1000 * (shares.max_age ?? 60)) return shares;
@@ -143,18 +143,18 @@ export class Study {
     return this.kept.shares!;
   }
 
-  /** Note that a unit has seen what it was assigned, with its reward if that is known. */
+  /** Record that a unit has seen its assignment, with the reward if it is already known. */
   record(seen: Assignment, reward: number | null = null): void {
     const { version, ...rest } = seen;
     if (version !== null) this.add({ to: "records", body: { ...rest, version, reward } });
   }
 
-  /** Report the reward of a unit that was recorded. */
+  /** Report the reward of a recorded unit. */
   reward(unit: string, reward: number): void {
     this.add({ to: "rewards", body: { unit, reward } });
   }
 
-  /** Send what is queued; resolves when it was answered, or can't be sent now. */
+  /** Send the queue; resolves when it is sent, or when it can't be sent now. */
   flush(): Promise<void> {
     this.sending ??= this.send().finally(() => { this.sending = null; });
     return this.sending;
@@ -181,7 +181,7 @@ export class Study {
     }
   }
 
-  /** The items at the head of the queue that go to one place. */
+  /** The items at the head of the queue that go to the same route. */
   private batch(): Item[] {
     const { queue } = this.kept;
     const stop = queue.findIndex((item) => item.to !== queue[0]!.to);
@@ -192,7 +192,7 @@ export class Study {
     return JSON.stringify({ [batch[0]!.to]: batch.map((item) => item.body) });
   }
 
-  /** The page goes away: send without waiting. What isn't confirmed is sent again; that is safe. */
+  /** Send without waiting when the page closes. Unconfirmed items are safely sent again later. */
   private beacon(): void {
     if (!this.kept.queue.length) return;
     const batch = this.batch();

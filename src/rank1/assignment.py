@@ -1,7 +1,7 @@
-"""Draw a unit's levels by hash: with the shares at hand, no request is needed.
+"""Draw a unit's levels by hash: a client that has the shares needs no request.
 
-The same shares and the same unit give the same levels everywhere, in Python as in any other
-language; docs/assignment.md says how, with test vectors. This needs the standard library only.
+The same shares and the same unit give the same levels everywhere, in Python and in any other
+language; docs/assignment.md defines how, with test vectors. This needs only the standard library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rank1.errors import InputError, InputTypeError
 
 __all__ = ["assign", "held_out", "murmur3"]
 
-#: How far from 1 the sum of a side's shares may be.
+#: How far the sum of a side's shares may be from 1.
 ROUNDING = 1e-6
 _WORD = 0xFFFFFFFF
 
@@ -23,24 +23,24 @@ _WORD = 0xFFFFFFFF
 def assign(
     shares: Mapping[str, Any], unit: str, given: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The levels of a unit, by side.
+    """Return the levels of a unit, by side.
 
     Parameters
     ----------
     shares
-        A version as `Study.shares` returns it: `salt`, and `sides`, the share of each level by
-        side. `given` sides have a list of their levels, or are a list of names if any level is
-        accepted. `holdout` is the part of the units that stay on the `control`, which has a level
-        for each side that isn't given.
+        A version as returned by `Study.shares`: `salt`, and `sides` with the share of each level by
+        side. `given` maps given sides to lists of their levels, or lists the names of given sides
+        that accept any level. `holdout` is the fraction of units that stay on the `control`, which
+        has a level for each side that isn't given.
     unit
-        Whom the levels are for, such as a visitor's id.
+        The unit to assign, such as a visitor's id.
     given
         The levels that come with the unit, by side.
 
     Returns
     -------
     dict
-        A level for each side that is given, then for each of the others.
+        A level for each given side, then for each of the others.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def assign(
 
 
 def held_out(shares: Mapping[str, Any], unit: str) -> bool:
-    """Whether a unit is held out, and stays on the control for the whole study.
+    """Tell whether a unit is held out and stays on the control for the whole study.
 
     >>> held_out({"salt": "s", "holdout": 0.5}, "visitor-1")
     False
@@ -74,7 +74,7 @@ def held_out(shares: Mapping[str, Any], unit: str) -> bool:
 
 
 def murmur3(data: bytes, seed: int) -> int:
-    """MurmurHash3_x86_32: a whole number of 32 bits.
+    """Compute MurmurHash3_x86_32, a 32-bit whole number.
 
     >>> hex(murmur3(b"Hello, world!", 0x9747B28C))
     '0x24884cba'
@@ -103,12 +103,12 @@ def _seed(salt: str, side: str) -> int:
 
 
 def _place(salt: str, side: str, unit: str) -> float:
-    """Where a unit falls in [0, 1), for a side; for no side, whether it is held out."""
+    """Place a unit in [0, 1) for a side; the side "" is for the holdout."""
     return murmur3(_text("unit", unit).encode(), _seed(salt, side)) / 2**32
 
 
 def _drawn(shares: Mapping[str, float], x: float) -> str:
-    """The first level at which the shares, added up, exceed x."""
+    """Return the first level at which the sum of the shares exceeds x."""
     total, last = 0.0, ""
     for level, share in _in_order(shares):
         if share > 0:
@@ -120,9 +120,9 @@ def _drawn(shares: Mapping[str, float], x: float) -> str:
 
 
 def _in_order(levels: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """Levels in the order of the document, as JavaScript would read it.
+    """Yield levels in the order of the document, as JavaScript would read it.
 
-    There, names that are array indices (0, 17) come first, in ascending order.
+    In JavaScript, names that are array indices (0, 17) come first, in ascending order.
     """
     indices = [name for name in levels if name.isascii() and name.isdecimal() and _is_index(name)]
     if indices:

@@ -1,7 +1,7 @@
-"""What studies and services answer with: the same classes at both ends.
+"""The documents that studies and services return; the client reads the same classes.
 
-A study makes these documents, the service sends them as JSON, and the client reads them. The module
-imports the standard library only; NumPy is loaded where a `Best` is read, whose tables are arrays.
+A study makes these documents, the service sends them as JSON, and the client reads them. This
+module imports only the standard library; NumPy is loaded to read a `Best`, which has arrays.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ T = TypeVar("T")
 
 
 class _OfArm:
-    """What has the `levels` of an arm; of two sides also as `row` and `column`."""
+    """A document with the `levels` of an arm; with two sides, also as `row` and `column`."""
 
     levels: dict[str, str]
 
     @property
     def row(self) -> str:
-        """The level of the first of two sides."""
+        """The level of the first side, if there are two."""
         return _pair(self.levels)[0]
 
     @property
     def column(self) -> str:
-        """The level of the second of two sides."""
+        """The level of the second side, if there are two."""
         return _pair(self.levels)[1]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values; row and column only where there are two sides."""
+        """Return plain values; row and column are included only if there are two sides."""
         fields = dict(vars(self))
         if len(self.levels) == 2:
             fields["row"], fields["column"] = _pair(self.levels)
@@ -60,115 +60,115 @@ class _OfArm:
 
 @dataclass(frozen=True)
 class Suggestion(_OfArm):
-    """An arm to be shown, under an id by which its reward is reported."""
+    """An arm to show, with an id for reporting its reward."""
 
     id: str
     #: The level of each side.
     levels: dict[str, str] = field(hash=False)
-    #: By the storage's clock, in seconds since 1970.
+    #: When it was asked for: seconds since 1970, by the storage's clock.
     asked_at: float
-    #: When its reward is overdue; None if never.
+    #: When its reward becomes overdue; None if never.
     expires_at: float | None = None
     unit: str | None = None
     key: str | None = None
-    #: What the caller stored with it.
+    #: The data that the caller stored with it.
     data: dict[str, Any] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True)
 class Report(_OfArm):
-    """A report that is stored."""
+    """A stored report."""
 
     id: str
     levels: dict[str, str] = field(hash=False)
     reward: float
     told_at: float
-    #: Whether it came after its suggestion had expired.
+    #: Whether it arrived after its suggestion had expired.
     late: bool
 
 
 @dataclass(frozen=True)
 class Recorded(_OfArm):
-    """An exposure that was drawn elsewhere, as it is stored."""
+    """A stored exposure that was drawn elsewhere."""
 
     unit: str
-    #: The version that its levels were drawn under; None for a unit that is held out.
+    #: The version that its levels were drawn under; None for a held-out unit.
     version: int | None
     levels: dict[str, str] = field(hash=False)
     recorded_at: float
-    #: None until it is told.
+    #: None until the reward is reported.
     reward: float | None = None
-    #: Whether it was stored just now, and not before.
+    #: Whether this call stored it; False if it was stored before.
     new: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """How another policy would have fared on a log's rewards; what `Study.replay` returns."""
+    """How another policy would have done on the rewards of a log, from `Study.replay`."""
 
     policy: str
-    #: Pulls until an arm was asked for that had no reward left, and their average reward.
+    #: The pulls before the policy asked for an arm without rewards left, and their average reward.
     steps: int
     rate: float
-    #: Rewards in the log, and their average.
+    #: The number of rewards in the log, and their average.
     rewards: int
     logged_rate: float
-    #: Labels, in the order of the sides.
+    #: The labels of the best arm, in the order of the sides.
     best: tuple[str, ...]
-    #: The arm that had no reward left; None if the policy went through as many as there are.
+    #: The arm that had no reward left; None if the policy made as many pulls as there are rewards.
     exhausted: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON."""
+        """Return plain values, for JSON."""
         return to_document(self)
 
 
 @dataclass(frozen=True)
 class Personalised:
-    """Whether it pays to choose a side's level by the level of another: `Study.personalise`."""
+    """Whether it pays to choose a side's level by that of another, from `Study.personalise`."""
 
     side: str
     by: str
     #: Whether no level of the side is best in every segment, at the study's confidence.
     pays: bool
-    #: The level that would be shown to all, and the one that leads in each segment; None and empty
-    #: before the first report.
+    #: The level to show to everyone, and the leader in each segment; None and empty before the
+    #: first report.
     common: str | None
     leaders: dict[str, str] = field(hash=False)
-    #: The segments that speak for personalising, each by its own evidence.
+    #: The segments whose own evidence supports personalising.
     segments: list[str] = field(hash=False)
-    #: What it could gain, relative: `estimate`, `low`, `high`; and how that was estimated.
+    #: The relative gain: `estimate`, `low`, `high`. `method` is how it was estimated.
     gain: dict[str, float] = field(hash=False)
     method: str | None
     statement: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON."""
+        """Return plain values, for JSON."""
         return to_document(self)
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """How long a study will still take; what `Study.forecast` returns."""
+    """How much longer a study will take, from `Study.forecast`."""
 
-    #: Rewards so far that count.
+    #: The number of rewards so far that count.
     reports: int
-    #: How many more until the levels are told apart, in 10%, 50% and 90% of continued studies;
-    #: infinite where that is beyond what was looked at.
+    #: How many more rewards it takes to tell the levels apart in 10%, 50% and 90% of the continued
+    #: studies; infinite if beyond the search limit.
     more: dict[str, float] = field(hash=False)
     per_day: float | None
-    #: The same in days.
+    #: `more` in days.
     days: dict[str, float] | None = field(hash=False)
     statement: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON; what is infinite is None."""
+        """Return plain values, for JSON; infinity becomes None."""
         return to_document(self)
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What `Study.verify` found."""
+    """The result of `Study.verify`."""
 
     ok: bool
     suggestions: int
@@ -176,11 +176,11 @@ class Verified:
     pending: int
     expired: int
     cancelled: int
-    #: What is wrong, a sentence each.
+    #: The problems found, one sentence each.
     problems: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values; the problems only if there are any."""
+        """Return plain values; problems are included only if there are any."""
         fields = dict(vars(self))
         if not self.problems:
             fields.pop("problems")
@@ -189,128 +189,128 @@ class Verified:
 
 @dataclass(frozen=True)
 class Imported:
-    """What `Study.import_history` found."""
+    """The result of `Study.import_history`."""
 
-    #: How many rewards there are.
+    #: The number of rewards in the history.
     rewards: int
-    #: Lines without a reward, which were passed over.
+    #: The number of lines without a reward, which were skipped.
     skipped: int = 0
-    #: Whether all this was imported before, so that nothing has changed.
+    #: Whether all of this was imported before, so that nothing has changed.
     already_imported: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class Best:
-    """What a study has found so far; what `Study.best` returns.
+    """What a study has found so far, from `Study.best`.
 
-    Tables have a dimension for each side, over the levels that live; without tables
-    (`Study.best(tables=False)`) they are empty. Means, intervals, rates and costs are in the units
-    of the rewards.
+    Tables have a dimension for each side, with the living levels; they are empty with
+    `Study.best(tables=False)`. Means, intervals, rates and costs are in the units of the rewards.
     """
 
-    #: The levels that live, by side.
+    #: The living levels, by side.
     sides: dict[str, list[str]]
-    #: The arm of the largest mean, as labels in the order of the sides; None before the first
+    #: The arm with the largest mean, as labels in the order of the sides; None before the first
     #: report.
     leader: tuple[str, ...] | None
     mean: float
     counts: Floats
     means: Floats
-    #: Each mean by itself, all at once, at any time.
+    #: Intervals for the mean of each arm; all of them hold together, at any time.
     mean_lower: Floats
     mean_upper: Floats
-    #: Each arm beside the leader: it is out where `upper` is at most `mark`, and the rule that
-    #: assumes rank one says «stop» exactly when all others are out.
+    #: Comparison of each arm with the leader: an arm is out if its `upper` is at most `mark`. The
+    #: rule that assumes rank one says «stop» exactly when all other arms are out.
     lower: Floats
     upper: Floats
     mark: float
     out: NDArray[np.bool_]
-    #: The same without assuming rank one.
+    #: The same comparison without assuming rank one.
     any_grid_upper: Floats
     any_grid_out: NDArray[np.bool_]
-    #: By side, of each level: its factor relative to the leader's level; estimate, lower and upper
+    #: For each side and level, its factor relative to the leader's level: estimate, lower and upper
     #: end.
     effects: dict[str, Floats]
-    #: Average reward so far, and an estimate of what playing all arms alike would have given.
+    #: The average reward so far, and an estimate of it had all arms been played equally.
     rate: float
     equal_split: float
     #: Whether to stop; see `statement`.
     stop: bool
-    #: The verdict that assumes one order, and the one that assumes nothing of the grid, in words.
+    #: The verdict that assumes one order, and the one that assumes nothing about the grid.
     reason: str
     any_grid_stop: bool
     any_grid_reason: str
     confidence: float
     tolerance: float
-    #: What the policy recommends; it may differ from the leader.
+    #: The arm that the policy recommends; it may differ from the leader.
     recommended: tuple[str, ...]
-    #: How many suggestions there are, and what became of them.
+    #: The number of suggestions, in all and by what became of them.
     totals: dict[str, int]
-    #: Suggestions of each arm that wait for a reward.
+    #: The number of pending suggestions of each arm.
     pending: NDArray[np.int64]
-    #: What leads, by how much, and whether to stop, in a sentence; what to do; what is assumed.
+    #: One sentence: what leads, by how much, and whether to stop. Then the next step, and the
+    #: assumptions.
     statement: str = ""
     next_step: str = ""
     assumes: list[str] = field(default_factory=list)
     #: The leader's lift over the control, or over the runner-up: `over` (labels), `is_control`,
-    #: `estimate`, `low`, `high`. If the lowest reward isn't 0, lifts and effects compare rewards
-    #: above it (`above`); `mean` and `over_mean` are average rewards as they were reported.
+    #: `estimate`, `low`, `high`. If the lowest possible reward isn't 0, lifts and effects compare
+    #: rewards above it (`above`); `mean` and `over_mean` are average rewards as reported.
     lift: dict[str, Any] | None = None
-    #: "one_order" and "any_grid": `stop` and `reason` of each.
+    #: `stop` and `reason` of the two verdicts, "one_order" and "any_grid".
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: By side, of each level that ever was: `label`, `living`, `share`, `estimate` and `lift` over
-    #: the control's level, or the leader's; `reports`, their `mean`, and how often it was `shown`;
-    #: when it went (`gone_at`: `seq`, `at`), and `why`.
+    #: For each side, every level that it ever had: `label`, `living`, `share`, `estimate` and
+    #: `lift` over the control's level, or the leader's; `reports`, their `mean`, and how often it
+    #: was `shown`; when it was eliminated or retired (`gone_at`: `seq`, `at`), and `why`.
     levels: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    #: The ten arms with the largest means: `levels`, `mean`, `interval`, `count`, `share` of what
-    #: was shown, and `state`: "leads", "out" or "".
+    #: The ten arms with the largest means: `levels`, `mean`, `interval`, `count`, `share` of all
+    #: exposures, and `state`: "leads", "out" or "".
     arms: list[dict[str, Any]] = field(default_factory=list)
-    #: How many arms are out.
+    #: The number of arms that are out.
     out_arms: int = 0
-    #: What holds the leader's mean.
+    #: The confidence interval of the leader's mean.
     interval: tuple[float, float] | None = None
-    #: What the study has earned over the units that are held out: `units`, `rate`, `rest_rate`,
-    #: `earned` in all, with `low` and `high`; None where none are.
+    #: What the study has earned compared with the held-out units: `units`, `rate`, `rest_rate`,
+    #: total `earned`, with `low` and `high`; None if there is no holdout.
     holdout: dict[str, Any] | None = None
-    #: The current version of the shares.
+    #: The number of the current version of the shares.
     version: int | None = None
-    #: What may be wrong, a sentence each.
+    #: Possible problems, one sentence each.
     warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """What to know in a few lines: the verdict, what to do, what may be wrong or is assumed."""
+        """Summarise in a few lines: the verdict, the next step, warnings and assumptions."""
         notes = [f"Note: {each}" for each in self.warnings]
         assumed = [f"Assumes: {each}" for each in self.assumes]
         return "\n".join([self.statement, self.next_step, *notes, *assumed])
 
     @property
     def rows(self) -> list[str]:
-        """The levels of the first of two sides."""
+        """The levels of the first side, if there are two."""
         return _pair(self.sides)[0]
 
     @property
     def columns(self) -> list[str]:
-        """The levels of the second of two sides."""
+        """The levels of the second side, if there are two."""
         return _pair(self.sides)[1]
 
     @property
     def row_effects(self) -> Floats:
-        """The effects of the first of two sides."""
+        """The effects of the first side, if there are two."""
         return _pair(self.effects)[0]
 
     @property
     def column_effects(self) -> Floats:
-        """The effects of the second of two sides."""
+        """The effects of the second side, if there are two."""
         return _pair(self.effects)[1]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON; NaN and infinity are None.
+        """Return everything as plain values, for JSON; NaN and infinity become None.
 
-        Of two sides, also as rows and columns.
+        With two sides, rows and columns are included as well.
         """
         found: dict[str, Any] = to_document(self)
         if len(self.sides) == 2:
@@ -320,7 +320,7 @@ class Best:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Best:
-        """Read what `to_dict` gave, with arrays and NaN again."""
+        """Read what `to_dict` returned, and restore arrays and NaN."""
         import numpy as np
 
         def read(kind: str, value: Any) -> Any:
@@ -347,7 +347,7 @@ class Best:
         return notebook.never_fails(html)(self)
 
     def html(self, caption: str) -> str:
-        """The leader, the verdict and the means as a notebook shows them."""
+        """Return the leader, the verdict and the means as HTML for a notebook."""
         from rank1 import notebook
 
         told = [
@@ -391,7 +391,7 @@ def _pair(by_side: Mapping[str, T]) -> tuple[T, T]:
 
 
 def above(low: float) -> str:
-    """What lifts compare, where the lowest reward isn't 0.
+    """Say what lifts compare, if the lowest possible reward isn't 0.
 
     >>> above(0.0), above(100.0), above(-1.0)
     ('', ' in reward above 100', ' in reward above -1')
@@ -400,7 +400,7 @@ def above(low: float) -> str:
 
 
 def to_document(value: Any) -> Any:
-    """A document's value as JSON has it: lists for tuples and arrays, None for NaN and infinity.
+    """Convert a value for JSON: tuples and arrays become lists, NaN and infinity become None.
 
     >>> to_document({"best": ("a", "x"), "rate": float("nan")})
     {'best': ['a', 'x'], 'rate': None}
@@ -417,7 +417,7 @@ def to_document(value: Any) -> Any:
 
 
 def read_document(kind: type[T], fields: Mapping[str, Any]) -> T:
-    """A document from JSON: names that aren't known here are ignored, missing ones have defaults.
+    """Read a document from JSON: unknown names are ignored, missing ones get their defaults.
 
     >>> read_document(Report, {"id": "k3", "levels": {"image": "x"}, "reward": 1.0, "told_at": 0.0,
     ...                        "late": False, "colour": "of a later version"}).reward

@@ -269,5 +269,9 @@ def test_a_file_of_records_has_guardrails(run: Run, kind: str) -> None:
         assert found["refused"] == []
     with Study.open("home") as study:
         assert [each["value"] for each in study.events(kinds=["guardrail"])] == [1.0]
+    wrong = {"csv": "\ndan,7,x,,", "jsonl": '\n{"unit": "dan", "version": 7, "levels": {}}'}
+    Path(f"r.{kind}").write_text("\n".join(lines) + wrong[kind])
+    found = run("record", "home", "--file", f"r.{kind}", "--json", status=1)
+    assert [each["line"] for each in found["refused"]] == [len(lines) + 1]
     message = run("record", "home", "--file", f"r.{kind}", "--guardrail", "left=1", status=2)
     assert "--guardrail must be in the file" in message

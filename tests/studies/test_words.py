@@ -163,3 +163,13 @@ def test_a_forecast_shares_the_doubt_of_the_verdict() -> None:
     said = _words(found, dict.fromkeys(("10%", "50%", "90%"), 0.0), None)
     assert said.startswith("The levels of each side are told apart already, but only if a level ")
     assert said.endswith(": B × x was tried 3 times only, too rarely to see whether it is as good.")
+
+
+@pytest.mark.parametrize("policy", [None, "uts"])
+def test_a_study_that_has_ended_says_so(create: Callable[..., Study], policy: str | None) -> None:
+    study = create({"i": ["x", "y"]}, policy=policy)
+    study.tell(study.ask().id, 1.0)
+    study.retire()
+    found = study.best()
+    assert found.statement.startswith("Ended without a verdict: ")
+    assert found.next_step == "The study has ended, and gives no more suggestions."

@@ -146,12 +146,12 @@ def _advice(
     if best is not None and (any(enough) or unknown):
         told = (
             f"Use {best}{study_default(best, 'find')}, and stop when it says so: {pulls} are "
-            f"enough on {_of(sum(enough), total)} that were simulated."
+            f"enough for most runs on {_of(sum(enough), total)} that were simulated."
         )
         if sum(enough) + unknown < total:
             told += f" On {total - sum(enough) - unknown} most runs would end without an answer."
         if lever:
-            told += f" If {_small(lever)}, they are enough on {_of(more, total)}."
+            told += f" If {_small(lever)}, they are enough for most runs on {_of(more, total)}."
         if unknown:
             told += f" On {unknown} this is too slow to simulate here; use `rank1.identify`."
         return best, [told]
@@ -160,8 +160,9 @@ def _advice(
         allowance = lever.allowance(sum(size > 1 for size in grids[0].problem.grid.sizes)) - 1
         return lever.label, [
             f"{pulls} are too few to find the best {named}. But if {_small(lever)}, use "
-            f"{lever.label}: they are enough on {_of(more, total)} that were simulated, and the "
-            f"best {named} is at most {allowance:.0%} better than the one it names."
+            f"{lever.label}: they are enough for most runs on {_of(more, total)} that were "
+            f"simulated, and the best {named} is at most {allowance:.0%} better than the one it "
+            "names."
         ]
     made = any(policy.name == BetElim.name for policy in able)
     asked = "" if made else f" for {' and '.join(within)}; others weren't simulated"

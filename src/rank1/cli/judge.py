@@ -1,4 +1,4 @@
-"""rank1 judge: a test that lives in a warehouse, judged from counts."""
+"""rank1 judge: judge a test from counts in a data warehouse."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def update(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Print verdict and lifts, and append the next version to the file that clients read.
+    """Print the verdict and lifts, and append the next version to the file that clients read.
 
-    The same counts again change nothing. Counts that shrank, or that don't fit, are refused, and
-    nothing is written.
+    Repeating an update with the same counts changes nothing. Counts that have shrunk or don't fit
+    are refused, and nothing is written.
     """
     from rank1.atomic import check_writable, whole_file
     from rank1.design import judge
@@ -181,7 +181,7 @@ def _read(path: Path) -> bytes:
 
 
 def _document(path: Path, content: bytes) -> Any:
-    """The document, which must be whole."""
+    """Parse the shares document, which must be complete."""
     from rank1.design.share_document import SharesDocument
 
     try:
@@ -197,7 +197,7 @@ def _document(path: Path, content: bytes) -> Any:
 
 
 def _table_of(counts: str, database: Path | None) -> Any:
-    """The table, from a file or a query."""
+    """Read the counts from a file or a query."""
     import polars as pl
 
     path = Path(counts)
@@ -217,7 +217,7 @@ def _table_of(counts: str, database: Path | None) -> Any:
 
 
 def _queried(query: str, database: Path | None) -> Any:
-    """What a query gives; DuckDB can't write to a database that it only reads."""
+    """Run a query and return its result; DuckDB opens the database read-only."""
     try:
         import duckdb
     except ImportError:
@@ -244,7 +244,7 @@ def _name(levels: dict[str, str]) -> str:
 
 
 def _lift_words(found: Judgement) -> str:
-    """The leader's lift, as a sentence."""
+    """Describe the leader's lift in a sentence."""
     lift = found.lift
     if found.leader is None or lift is None:
         return ""
@@ -280,7 +280,7 @@ def _print(shares: Path, found: Judgement) -> None:
 
 
 def _page(shares: Path, counts: str, found: Judgement) -> str:
-    """The verdict as a page."""
+    """Render the verdict as a page."""
     from rank1.studies.report import lift_text, render
 
     sides = {

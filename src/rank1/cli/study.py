@@ -51,7 +51,7 @@ Id = Annotated[str, typer.Argument(help="Id of a suggestion.")]
 
 
 def answer(json_: bool, document: Any, text: str) -> None:
-    """Print what was done, as a document or as a sentence."""
+    """Print the result, as JSON or as a sentence."""
     print_json(document) if json_ else show(text)
 
 
@@ -75,7 +75,7 @@ def _labels(option: str, texts: list[str]) -> list[str]:
 
 
 def _sides(option: str, texts: list[str]) -> dict[str, list[str]]:
-    """The levels of each side, from texts like image=x,y,z."""
+    """Parse the levels of each side from texts like image=x,y,z."""
     sides: dict[str, list[str]] = {}
     for text in texts:
         side, equals, labels = text.partition("=")
@@ -88,7 +88,7 @@ def _sides(option: str, texts: list[str]) -> dict[str, list[str]]:
 
 
 def _pairs(option: str, texts: list[str]) -> dict[str, str]:
-    """A level of each side, from texts like image=x, or image=x,button=go."""
+    """Parse one level of each side from texts like image=x or image=x,button=go."""
     found: dict[str, str] = {}
     for text in [part for each in texts for part in each.split(",")]:
         side, equals, level = text.partition("=")
@@ -114,7 +114,7 @@ def _metrics(texts: list[str]) -> dict[str, float] | None:
 
 
 def _size(sides: dict[str, Any]) -> str:
-    """How large a grid is: headline (2) × image (3)."""
+    """Describe the size of a grid, as in: headline (2) × image (3)."""
     return " × ".join(f"{side} ({len(labels)})" for side, labels in sides.items())
 
 
@@ -273,7 +273,7 @@ def ask(
     if json_:
         print_json({"suggestions": [each.to_dict() for each in asked]})
         return
-    # As plain text: a table of rich's would take longer than the ask.
+    # Plain text: a rich table would take longer than the ask itself.
     lines = [("id", *asked[0].levels), *((each.id, *each.levels.values()) for each in asked)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
@@ -302,7 +302,7 @@ def tell(
     guardrail: Metrics = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
-    """Report rewards: all of them are stored, or none."""
+    """Report rewards; either all of them are stored or none."""
     from rank1.cli.options import real
 
     for each in reports:
@@ -324,7 +324,7 @@ def tell(
 
 @study_app.command(epilog="Example: rank1 study cancel spring k3fzqa-2-00z8")
 def cancel(name: Name, id: Id, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Note that a suggestion was never shown."""
+    """Cancel a suggestion that was never shown."""
     with _opened(name, storage) as study:
         study.cancel(id)
     answer(json_, {"id": id, "state": "cancelled"}, f"{id} is cancelled")
@@ -364,7 +364,7 @@ def revise(
 
 @study_app.command(epilog="Example: rank1 study retire spring")
 def retire(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Close a study: it gives no suggestions any more, and still takes reports."""
+    """Close a study: it gives no more suggestions, but still accepts reports."""
     with _opened(name, storage) as study:
         study.retire()
     answer(json_, {"name": name, "retired": True}, f"{name} gives no suggestions any more")

@@ -1,4 +1,4 @@
-"""rank1 study best and rank1 study show: what was found, in words and as a picture."""
+"""rank1 study best and rank1 study show: the results, in words and as a picture."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rank1.cli.options import Json
 from rank1.cli.study import Name, Storage, _opened, _table, study_app
 from rank1.documents import above
 
-#: From few to much, where there is no room for figures.
+#: Shades from low to high means, for grids that are too wide for numbers.
 SHADES = " ░▒▓█"
-#: The widest grid that is drawn with figures.
+#: The widest grid, in columns, that is drawn with numbers.
 COLUMNS = 12
 
 
@@ -43,7 +43,7 @@ def best(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None
 
 
 def _arms(found: Any, order: list[int]) -> None:
-    """A line for each of these arms that has a report."""
+    """Print a line for each of these arms that has reports."""
     import numpy as np
 
     table = _table("arm", "reports", "mean", "interval", "")
@@ -79,9 +79,9 @@ def _verdicts(found: Any) -> None:
 
 @study_app.command("show", epilog="Example: rank1 study show spring")
 def show_(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Draw the grid: means, the leader (*), arms that are ruled out (-), and what is pending (+n).
+    """Draw the grid: means, the leader (*), arms ruled out (-) and pending suggestions (+n).
 
-    Of other than two sides, the arms with the largest means are listed.
+    Unless there are exactly two sides, list the arms with the largest means instead.
     """
     with _opened(name, storage) as study:
         found, label, revision = study.best(), study.policy.label, study.revision
@@ -107,7 +107,7 @@ def _scale(found: Any) -> tuple[float, float]:
 
 
 def _figures(found: Any) -> Any:
-    """A table with a cell for each pair, the darker the better at a terminal."""
+    """Make a table with a cell for each pair; on a terminal, darker means better."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -134,7 +134,7 @@ def _figures(found: Any) -> Any:
 
 
 def _shades(found: Any) -> str:
-    """A character for each pair: its mean, * for the leader, ? without a report."""
+    """Draw a character for each pair: a shade for its mean, * for the leader, ? without reports."""
     low, width = _scale(found)
     label = max(len(row) for row in found.rows)
     lines = []

@@ -1,4 +1,4 @@
-"""rank1 study export, import, verify, delete and the like: what is done with a study's log."""
+"""rank1 study export, import, verify, delete and the like: commands for a study's log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def archive(
     undo: Annotated[bool, typer.Option("--undo", help="Show it in lists again.")] = False,
     json_: Json = False,
 ) -> None:
-    """Hide a study from lists. It still gives suggestions: `rank1 study retire` ends that."""
+    """Hide a study from lists. It still gives suggestions; `rank1 study retire` stops that."""
     with _opened(name, storage) as study:
         if undo:
             study.unarchive()
@@ -40,7 +40,7 @@ def archive(
 def delete(
     name: Name, storage: Storage = "rank1.db", yes: Yes = False, json_: Json = False
 ) -> None:
-    """Delete a study with its whole log, for good."""
+    """Permanently delete a study with its whole log."""
     from rank1.studies import Study
 
     _confirm(f"delete {name!r} with its whole log", yes)
@@ -56,7 +56,7 @@ def forget_unit(
     yes: Yes = False,
     json_: Json = False,
 ) -> None:
-    """Remove a unit's name from the log, and the data of its suggestions; its counts stay."""
+    """Remove a unit's name and its suggestions' data from the log; its counts stay."""
     _confirm(f"forget the unit {unit!r} in {name!r}", yes)
     with _opened(name, storage) as study:
         changed = study.forget_unit(unit)
@@ -68,7 +68,7 @@ def forget_unit(
 
 
 def _confirm(what: str, yes: bool) -> None:
-    """Ask whether to do what can't be undone; where nobody can answer, --yes is needed."""
+    """Ask before doing something that can't be undone; without a terminal, --yes is required."""
     if not yes and not sys.stdin.isatty():
         raise InputError("--yes", False, f"given to {what}", "it can't be undone")
     if not yes:
@@ -84,7 +84,7 @@ def fit(
     ] = 199,
     json_: Json = False,
 ) -> None:
-    """Is the grid of rank one?"""
+    """Test whether the grid is of rank one."""
     from rank1 import checks
     from rank1.studies.fitting import LEAST_B
 
@@ -135,7 +135,7 @@ def import_(
     ] = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
-    """Add rewards that are known from elsewhere; the same file counts once."""
+    """Import rewards from elsewhere; the same file counts only once."""
     columns = {}
     for text in column:
         meaning, equals, own = text.partition("=")
@@ -160,7 +160,7 @@ def replay(
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)] = 1,
     json_: Json = False,
 ) -> None:
-    """Play another policy on the rewards of the log, each arm's in their order."""
+    """Replay another policy on the logged rewards, using each arm's rewards in order."""
     with _opened(name, storage) as study:
         found = study.replay(policy, seed)
     if json_:
@@ -176,7 +176,7 @@ def replay(
 
 @study_app.command(epilog="Example: rank1 study verify spring --json")
 def verify(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Recompute the study from its log, and compare; status 1 if something is wrong."""
+    """Recompute the study from its log and compare; exit status 1 if something is wrong."""
     with _opened(name, storage) as study:
         found = study.verify()
     if json_:
@@ -197,7 +197,7 @@ def backup(
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
-    """Copy the whole storage to a new file, while others write; the copy is checked."""
+    """Copy the whole storage to a new file and check the copy; others may write meanwhile."""
     from rank1.studies.storage import open_storage
 
     place = open_storage(storage)
@@ -211,7 +211,7 @@ def backup(
 
 @study_app.command(epilog="Example: rank1 study doctor --json")
 def doctor(storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Look at a storage and all its studies; status 1 if something is wrong."""
+    """Check a storage and all its studies; exit status 1 if something is wrong."""
     from rank1.studies.verification import examine
 
     found = examine(storage)

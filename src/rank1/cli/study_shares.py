@@ -1,4 +1,4 @@
-"""rank1 study shares, record, reward, report: studies that draw by shares."""
+"""rank1 study shares, record, reward, report: commands for studies that use shares."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rank1.cli.study import (
 )
 from rank1.errors import FileError, InputError, Rank1Error
 
-#: The arguments of `Study.record`, as a line of a JSONL file names them.
+#: The arguments of `Study.record`, which are also the field names in a JSONL file.
 RECORD = "unit", "version", "levels", "reward", "guardrails"
 
 Unit = Annotated[str, typer.Argument(help="The visitor, customer or session it was shown to.")]
@@ -37,7 +37,7 @@ Reward = Annotated[
 
 @study_app.command(epilog="Example: rank1 study shares home")
 def shares(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Print the current version of the shares as JSON, from which `rank1.assign` draws."""
+    """Print the current version of the shares as JSON; `rank1.assign` draws from it."""
     with _opened(name, storage) as study:
         print_json(study.shares())
 
@@ -52,7 +52,7 @@ def assign(
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
-    """Print the levels of a unit under the current shares; nothing is stored."""
+    """Print a unit's levels under the current shares, without storing anything."""
     from rank1.assignment import assign as drawn
 
     with _opened(name, storage) as study:
@@ -89,7 +89,7 @@ def record(
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
-    """Store exposures whose levels were drawn elsewhere, by a version of the shares."""
+    """Store exposures whose levels were drawn elsewhere from a version of the shares."""
     from rank1.cli.options import real
 
     with _opened(name, storage) as study:
@@ -107,7 +107,8 @@ def record(
             told = None if reward is None else real(reward)
             levels = _pairs("--level", level)
             found = [study.record(unit, version, levels, told, _metrics(guardrail))]
-    refused = [(k, each) for k, each in enumerate(found, 1) if isinstance(each, Rank1Error)]
+    begin = 2 if file is not None and file.suffix == ".csv" else 1  # below its header
+    refused = [(k, each) for k, each in enumerate(found, begin) if isinstance(each, Rank1Error)]
     stored = [each for each in found if not isinstance(each, Rank1Error)]
     new = sum(each.new for each in stored)
     if json_:
@@ -122,7 +123,7 @@ def record(
 
 
 def _records(path: Path, sides: list[str], metrics: list[str]) -> list[tuple[Any, ...]]:
-    """The records of a file, each as the arguments of `Study.record`."""
+    """Read the records of a file, each as the arguments of `Study.record`."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             if path.suffix == ".jsonl":
@@ -176,7 +177,7 @@ def reward(
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
-    """Store the reward of a unit that was recorded."""
+    """Store the reward of a recorded unit."""
     from rank1.cli.options import real
 
     with _opened(name, storage) as study:
@@ -188,7 +189,7 @@ def reward(
 
 @study_app.command(epilog="Example: rank1 study report home --out home.html")
 def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = False) -> None:
-    """Write a page for people who weren't there: one HTML file, which can be printed."""
+    """Write a report for readers who don't know the study: one HTML file, ready to print."""
     with _opened(name, storage) as study:
         study.report(out)
     answer(json_, {"file": str(out)}, f"{out} is written")
@@ -203,7 +204,7 @@ def forecast(
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
-    """Print how many reports, and days, a verdict will still take."""
+    """Print how many more reports, and days, a verdict will take."""
     with _opened(name, storage) as study:
         found = study.forecast(per_day=per_day)
     answer(json_, found.to_dict(), found.statement)
@@ -217,7 +218,7 @@ def personalise(
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
-    """Print whether it pays to choose the level of a side by another one's."""
+    """Print whether it pays to choose a side's level by another side's."""
     with _opened(name, storage) as study:
         found = study.personalise(side, by=by)
     if json_:

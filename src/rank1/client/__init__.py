@@ -1,4 +1,4 @@
-"""Studies of a service, with the methods that a `Study` has."""
+"""Client for a service: remote studies with the same methods as `Study`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["Assignment", "Client", "Recorder", "RemoteFit", "RemoteStudy"]
 
 
 class Client(Transport):
-    """A service that `rank1 serve` runs.
+    """A client for a service that `rank1 serve` runs.
 
-    Requests are retried where that is safe, after random pauses that grow: ids and keys make sure
+    Requests are retried where that is safe, after random pauses that grow. Ids and keys make sure
     that nothing counts twice. Threads may share a client.
 
     Parameters
     ----------
     url
-        Of the service, as in "http://127.0.0.1:8000".
+        The service's URL, such as "http://127.0.0.1:8000".
     token
-        As `rank1 serve token create` printed it.
+        The token that `rank1 serve token create` printed.
     timeout
-        Seconds that a call may take, with all retries and pauses.
+        Seconds that a call may take, including all retries and pauses.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Client(Transport):
     """
 
     def studies(self) -> list[str]:
-        """The names of the studies that the token may read."""
+        """Return the names of the studies that the token can read."""
         return [each["name"] for each in self.get("/v1/studies")["studies"]]
 
     def create(
@@ -50,7 +50,7 @@ class Client(Transport):
         sides: Mapping[str, Iterable[str]] | None = None,
         **settings: Any,
     ) -> RemoteStudy:
-        """Create a study; see `Study.create` for the settings. The token must be an admin's."""
+        """Create a study; see `Study.create` for the settings. Requires an admin's token."""
         window = settings.get("reward_window")
         if isinstance(window, datetime.timedelta):
             settings["reward_window"] = window.total_seconds()
@@ -64,10 +64,10 @@ class Client(Transport):
         return RemoteStudy(self, name)
 
     def open(self, name: str, *, look: bool = True) -> RemoteStudy:
-        """Open a study; UnknownStudyError if there is none of this name.
+        """Open a study; raises UnknownStudyError if it doesn't exist.
 
-        With `look=False` no request is sent, and the service may be down: for a page that must
-        start in any case, and shows its fallback until the service answers.
+        With `look=False` no request is sent, so the service may be down. Use it for a page that
+        must start in any case and shows its fallback until the service answers.
         """
         study = RemoteStudy(self, name)
         if look:

@@ -1,4 +1,4 @@
-"""Assignment without a round trip: cached shares, records, and a queue that survives a restart."""
+"""Assignment without a round trip: cached shares, and a send queue that survives a restart."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from rank1.errors import Rank1Error, StorageError
 
 __all__ = ["Assigning", "Assignment", "Recorder"]
 
-#: Items of one request.
+#: Items in one request.
 PART = 1000
-#: Seconds for which a service that didn't answer isn't asked for shares again.
+#: Seconds to wait before asking for shares again after the service didn't answer.
 SILENCE = 5.0
-#: Seconds between two tries to send what is queued, at first and at most.
+#: Seconds between two attempts to send the queue, at first and at most.
 PAUSE, LONGEST = 0.2, 60.0
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a unit sees."""
+    """The levels that a unit sees."""
 
     unit: str
     levels: dict[str, str] = field(hash=False)
-    #: The version of the shares; None for the fallback, which is no evidence.
+    #: The version of the shares; None for the fallback, which doesn't count as evidence.
     version: int | None
 
 
 class Assigning:
-    """What a `RemoteStudy` does by shares."""
+    """The methods of a `RemoteStudy` that work with shares."""
 
     _client: Transport
     _path: str
@@ -46,9 +46,10 @@ class Assigning:
     _fresh_until = 0.0
 
     def shares(self) -> dict[str, Any]:
-        """The current version of the shares, see `Study.shares`; cached as long as it may be.
+        """Return the current version of the shares, cached for up to its maximum age.
 
-        While the service doesn't answer, the last ones: every version is accepted later.
+        If the service doesn't answer, returns the last version: the service accepts records of any
+        version later. See `Study.shares`.
         """
         if self._shares is None or time.monotonic() >= self._fresh_until:
             try:
@@ -66,17 +67,17 @@ class Assigning:
         given: Mapping[str, str] | None = None,
         fallback: Mapping[str, str] | None = None,
     ) -> Assignment:
-        """The levels of a unit, drawn here by the current shares.
+        """Draw a unit's levels locally from the current shares.
 
         Parameters
         ----------
         unit
-            Whom it is for; the same unit and shares give the same levels.
+            The unit's name; the same unit and shares always give the same levels.
         given
             The levels that come with the unit, by side.
         fallback
-            What to show if the service can't be reached and no shares are cached; default: raise
-            the error.
+            The levels to show if the service can't be reached and no shares are cached; default:
+            raise the error.
         """
         try:
             shares = self.shares()
@@ -94,21 +95,21 @@ class Assigning:
         reward: float | None = None,
         guardrails: Mapping[str, float] | None = None,
     ) -> None:
-        """Store an exposure whose levels were drawn by a version; see `Study.record`."""
+        """Store an exposure whose levels were drawn from a version's shares; see `Study.record`."""
         _raise(self.record_many([(unit, version, levels, reward, guardrails)])[0])
 
     def record_many(self, records: Iterable[Sequence[Any]]) -> list[Rank1Error | None]:
-        """Store exposures, each as the arguments of `record`; an error where one is refused."""
+        """Store exposures, given as arguments of `record`; returns None or an error for each."""
         return self._sent("records", ("unit", "version", "levels", "reward", "guardrails"), records)
 
     def reward(
         self, unit: str, reward: float, guardrails: Mapping[str, float] | None = None
     ) -> None:
-        """Store the reward of a unit's exposure."""
+        """Store the reward for a unit's exposure."""
         _raise(self.reward_many([(unit, reward, guardrails)])[0])
 
     def reward_many(self, rewards: Iterable[Sequence[Any]]) -> list[Rank1Error | None]:
-        """Store rewards, each as the arguments of `reward`; an error where one is refused."""
+        """Store rewards, given as arguments of `reward`; returns None or an error for each."""
         return self._sent("rewards", ("unit", "reward", "guardrails"), rewards)
 
     def _sent(
@@ -121,7 +122,7 @@ class Assigning:
         return self.send(what, bodies)
 
     def send(self, what: str, bodies: Sequence[Mapping[str, Any]]) -> list[Rank1Error | None]:
-        """Send "records" or "rewards", as the service takes them; a unit counts once."""
+        """Send "records" or "rewards" in the service's format; a unit counts only once."""
         answers: list[Rank1Error | None] = []
         for begin in range(0, len(bodies), PART):
             part = list(bodies[begin : begin + PART])
@@ -133,22 +134,22 @@ class Assigning:
         return answers
 
     def recorder(self, path: str | os.PathLike[str]) -> Recorder:
-        """A queue of records and rewards that sends in the background; see `Recorder`."""
+        """Make a queue that sends records and rewards in the background; see `Recorder`."""
         return Recorder(self, path)
 
 
 class Recorder:
-    """Records and rewards that are sent in the background, in batches, until they are confirmed.
+    """Sends records and rewards in the background, in batches, until they are confirmed.
 
-    What isn't confirmed is in a file, and is sent after a restart. What the service refuses is
-    dropped, and kept in `refused`.
+    A file keeps everything that isn't confirmed, and it is sent after a restart. Items that the
+    service refuses are dropped and listed in `refused`.
 
     Parameters
     ----------
     study
         A `RemoteStudy`.
     path
-        The file, for this process alone.
+        The file; it must belong to this process alone.
 
     Examples
     --------
@@ -162,7 +163,7 @@ class Recorder:
         self._study, self._path = study, Path(path)
         self._changed = threading.Condition()
         self._closing = False
-        #: What the service has refused: the item and the error.
+        #: The refused items, each with its error.
         self.refused: list[tuple[dict[str, Any], Rank1Error]] = []
         lines = self._path.read_text().splitlines() if self._path.exists() else []
         self._queue: list[tuple[str, dict[str, Any]]] = [
@@ -170,12 +171,12 @@ class Recorder:
         ]
         self._file = self._path.open("a", encoding="utf-8")
         if lines and not self._path.read_text().endswith("\n"):
-            self._file.write("\n")  # the last line was cut short
+            self._file.write("\n")  # the last line was incomplete
         self._thread = threading.Thread(target=self._work, name="rank1-recorder", daemon=True)
         self._thread.start()
 
     def record(self, seen: Assignment, reward: float | None = None) -> None:
-        """Note that a unit saw its assignment; a fallback isn't evidence, and isn't noted."""
+        """Queue a unit's exposure; a fallback isn't evidence and is ignored."""
         if seen.version is not None:
             item: dict[str, Any] = {
                 "unit": seen.unit, "version": seen.version, "levels": seen.levels
@@ -183,7 +184,7 @@ class Recorder:
             self._add("records", item if reward is None else {**item, "reward": reward})
 
     def reward(self, unit: str, reward: float) -> None:
-        """Note the reward of a unit."""
+        """Queue the reward of a unit."""
         self._add("rewards", {"unit": unit, "reward": reward})
 
     def _add(self, what: str, item: dict[str, Any]) -> None:
@@ -195,11 +196,11 @@ class Recorder:
 
     @property
     def unsent(self) -> int:
-        """How many items wait to be confirmed."""
+        """The number of items that aren't confirmed yet."""
         return len(self._queue)
 
     def close(self, timeout: float = 5.0) -> None:
-        """Send what is queued, for some seconds at most; the rest stays in the file."""
+        """Send the queue, for up to `timeout` seconds; the rest stays in the file."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -248,7 +249,7 @@ class Recorder:
                     self._rewrite()
 
     def _rewrite(self) -> None:
-        """The file without what is confirmed."""
+        """Write the file again without the confirmed items."""
         self._file.close()
         with atomic.whole_file(self._path, sync=False) as temporary:
             temporary.write_text("".join(json.dumps(each) + "\n" for each in self._queue))
@@ -259,7 +260,7 @@ def _read(line: str) -> Any:
     try:
         return json.loads(line)
     except ValueError:
-        return None  # it was cut short when the process ended
+        return None  # incomplete: the process ended while writing it
 
 
 def _raise(error: Rank1Error | None) -> None:

@@ -1,4 +1,4 @@
-"""A study of a service."""
+"""A study on a service."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteFit", "RemoteStudy"]
 
-#: A label for each side, by its name; or a row and a column.
+#: A level for each side, by the side's name; or a row and a column.
 Fallback = Mapping[str, str] | tuple[str, str]
-#: Seconds for which a service that didn't answer isn't asked, where there is a fallback.
+#: Seconds during which calls with a fallback send no request after the service didn't answer.
 SILENCE = 1.0
 #: Reports or rewards in one request.
 PART = 5000
@@ -43,18 +43,18 @@ PART = 5000
 
 @dataclass(frozen=True)
 class RemoteFit:
-    """What `RemoteStudy.fit` returns; see `StudyFit`."""
+    """The result of `RemoteStudy.fit`; see `StudyFit`."""
 
-    #: The levels in play, by side.
+    #: The living levels, by side.
     sides: dict[str, list[str]]
-    #: A dimension for each side.
+    #: Nested lists with one dimension for each side.
     means: list[Any]
     deviance: float
     degrees_of_freedom: int
     explained: float | None
     p_value: float | None
     repetitions: int
-    #: By side, the factors of its levels relative to the largest.
+    #: For each side, the factors of its levels relative to the largest.
     effects: dict[str, list[float]]
     deviating: list[dict[str, Any]]
     advice: str
@@ -63,12 +63,12 @@ class RemoteFit:
     hardly_tried: list[list[str]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the fields as plain values."""
         return dict(vars(self))
 
 
 class RemoteStudy(Assigning):
-    """A study of a service; made by `Client.create` or `Client.open`. See `Study`."""
+    """A study on a service, made by `Client.create` or `Client.open`; see `Study`."""
 
     def __init__(self, client: Transport, name: str) -> None:
         self._client, self.name = client, name
@@ -78,13 +78,13 @@ class RemoteStudy(Assigning):
         return f"<RemoteStudy {self.name!r} of {self._client!r}>"
 
     def about(self) -> dict[str, Any]:
-        """The study's settings, sides and counts."""
+        """Get the study's settings, sides and counts."""
         found: dict[str, Any] = self._client.get(self._path)
         return found
 
     @property
     def sides(self) -> dict[str, list[str]]:
-        """The levels in play, by side."""
+        """The living levels, by side."""
         return dict(self.about()["sides"])
 
     @property
@@ -99,11 +99,11 @@ class RemoteStudy(Assigning):
 
     @property
     def revision(self) -> int:
-        """How often levels were added or retired."""
+        """The number of times that levels were added or retired."""
         return int(self.about()["revision"])
 
     def counts(self) -> dict[str, int]:
-        """The number of suggestions, and what became of them."""
+        """Count the suggestions, in total and in each state."""
         return dict(self.about()["totals"])
 
     # Asking and telling
@@ -145,18 +145,18 @@ class RemoteStudy(Assigning):
         fallback: Fallback | None = None,
         timeout: float | None = None,
     ) -> Suggestion | list[Suggestion]:
-        """Ask for the next arm to show; with a `count`, for a list of that length.
+        """Ask for the next arm to show; with a `count`, for a list of that many.
 
         Parameters
         ----------
         count, key, unit, data, given
             See `Study.ask`.
         fallback
-            What to show when the service doesn't answer in time: a row and a column, or a level of
-            each side by its name. Its suggestion has the id "", which `tell` and `cancel` ignore.
-            After a failure, the next second's calls return the fallback without a request.
+            What to show if the service doesn't answer in time: a row and a column, or a level for
+            each side by its name. The suggestion's id is "", which `tell` and `cancel` ignore. For
+            a second after a failure, calls return the fallback without sending a request.
         timeout
-            Seconds for this call; default: the client's, or 0.25 where there is a fallback.
+            Seconds for this call; default: the client's timeout, or 0.25 if there is a fallback.
         """
         client = self._client
         if timeout is not None and not timeout > 0:
@@ -192,7 +192,7 @@ class RemoteStudy(Assigning):
     def tell(
         self, id: str, reward: float, guardrails: Mapping[str, float] | None = None
     ) -> Report | None:
-        """Report the reward of a suggestion; None for one of a fallback."""
+        """Report the reward of a suggestion; returns None for a fallback's suggestion."""
         if id == "":
             return None
         body = _given(id=id, reward=reward, guardrails=guardrails)
@@ -201,10 +201,10 @@ class RemoteStudy(Assigning):
     def tell_many(
         self, reports: Mapping[str, float] | Iterable[Sequence[Any]]
     ) -> list[Report | Rank1Error | None]:
-        """Report many rewards; an error in the place of one that is refused, None for a fallback's.
+        """Report many rewards; returns a report, or the error, for each, and None for a fallback's.
 
-        Each is an id, a reward and, if there are any, guardrails. Unlike `Study.tell_many`, which
-        stores all or none, this stores all the others.
+        Each item is an id, a reward and optionally guardrails. Unlike `Study.tell_many`, which
+        stores all or none, this stores all the valid ones.
         """
         pairs = list(reports.items() if isinstance(reports, Mapping) else reports)
         places = [k for k, (id, *_) in enumerate(pairs) if id != ""]
@@ -224,7 +224,7 @@ class RemoteStudy(Assigning):
         return answers
 
     def cancel(self, id: str) -> None:
-        """Cancel a suggestion that was never shown: it doesn't count."""
+        """Cancel a suggestion that was never shown, so that it doesn't count."""
         if id != "":
             self._client.post(f"{self._path}/cancel", {"id": id})
 
@@ -237,7 +237,7 @@ class RemoteStudy(Assigning):
         retire: Mapping[str, Iterable[str]] | None = None,
         **two_sided: Iterable[str],
     ) -> int:
-        """Add and retire levels; the number of the revision. See `Study.revise`."""
+        """Add and retire levels; returns the number of the revision. See `Study.revise`."""
         body: dict[str, Any] = {name: list(labels) for name, labels in two_sided.items()}
         for name, levels in (("add", add), ("retire", retire)):
             if levels is not None:
@@ -246,42 +246,42 @@ class RemoteStudy(Assigning):
         return int(self._client.post(f"{self._path}/revisions", body, key)["revision"])
 
     def retire(self) -> None:
-        """Close the study: it gives no more suggestions, and still takes reports."""
+        """Close the study: it gives no more suggestions, but still accepts reports."""
         self._client.post(f"{self._path}/retire", {})
 
     def archive(self) -> None:
-        """Hide the study from lists; see `Study.archive`. The token must be an admin's."""
+        """Hide the study from lists; see `Study.archive`. Requires an admin's token."""
         self._client.post(f"{self._path}/archive", {})
 
     def unarchive(self) -> None:
-        """Show the study in lists again. The token must be an admin's."""
+        """Show the study in lists again. Requires an admin's token."""
         self._client.post(f"{self._path}/unarchive", {})
 
     def note(self, text: str) -> None:
-        """Add a remark to the log; see `Study.note`."""
+        """Add a note to the log; see `Study.note`."""
         self._client.post(f"{self._path}/notes", {"text": text})
 
-    # What was found
+    # Results
 
     def best(self) -> Best:
-        """The leader, intervals for arms and effects, and whether the study may stop, and why."""
+        """Get the leader, intervals for arms and effects, and whether the study may stop."""
         return Best.from_dict(self._client.get(f"{self._path}/best"))
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a page for people who weren't there; see `Study.report`."""
+        """Write a report for readers who don't know the study; see `Study.report`."""
         from rank1 import atomic
 
         with atomic.whole_file(path) as temporary, temporary.open("wb") as file:
             file.writelines(self._client.lines(f"{self._path}/report"))
 
     def plot(self) -> Figure:
-        """A picture of `best`: each level's lift over the leader's, with its interval."""
+        """Plot `best`: the lift of each level over the leader's, with its interval."""
         from rank1.plots import plot_best
 
         return plot_best(self.best(), self.name)
 
     def forecast(self, per_day: float | None = None, timeout: float = 600.0) -> Forecast:
-        """How many more rewards it takes until a verdict; see `Study.forecast`."""
+        """Forecast how many more rewards a verdict needs; see `Study.forecast`."""
         found = self._client.get(f"{self._path}/forecast", timeout, per_day=per_day)
 
         def span(values: Mapping[str, float | None]) -> dict[str, float]:
@@ -298,12 +298,12 @@ class RemoteStudy(Assigning):
         return read_document(RemoteFit, found)
 
     def personalise(self, side: str, by: str, timeout: float = 600.0) -> Personalised:
-        """Does it pay to choose a side's level by the level of another, such as a segment?"""
+        """Test whether it pays to choose a side's level by another side's, such as a segment."""
         found = self._client.get(f"{self._path}/personalise", timeout, side=side, by=by)
         return read_document(Personalised, found)
 
     def history(self, after: int | None = None, limit: int = 100, **query: Any) -> dict[str, Any]:
-        """A page of the log: `events`, and `next` for the page after it."""
+        """Get a page of the log: its `events`, and `next`, which continues with the next page."""
         found: dict[str, Any] = self._client.get(
             f"{self._path}/history", after=after, limit=limit, **query
         )
@@ -317,14 +317,14 @@ class RemoteStudy(Assigning):
         kinds: Sequence[str] = (),
         newest: bool = False,
     ) -> list[dict[str, Any]]:
-        """Some events of the log as dicts, at most 1,000; see `Study.events`."""
+        """Get up to 1,000 events of the log as dicts; see `Study.events`."""
         page = self.history(after, limit, kind=list(kinds) or None, newest=newest)
         return list(page["events"])
 
     def import_history(
         self, history: History, key: str | None = None, columns: Mapping[str, str] | None = None
     ) -> Imported:
-        """Add rewards that are known from elsewhere, at most 10,000; see `Study.import_history`."""
+        """Import up to 10,000 rewards from elsewhere; see `Study.import_history`."""
         skipped = 0
         if isinstance(history, str | os.PathLike):
             from rank1.studies.history import history_lines
@@ -343,13 +343,13 @@ class RemoteStudy(Assigning):
         return read_document(Imported, {**found, "skipped": skipped})
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write a line for each suggestion, as JSONL or CSV; returns how many."""
+        """Write a line for each suggestion, as JSONL or CSV; returns the number of lines."""
         from rank1 import atomic
 
         format = os.fspath(path).rpartition(".")[2]
         if format not in ("jsonl", "csv"):
             raise FileError(f"{os.fspath(path)!r} must end with .jsonl or .csv", where=str(path))
-        lines = -1 if format == "csv" else 0  # its head
+        lines = -1 if format == "csv" else 0  # the header doesn't count
         with atomic.whole_file(path) as temporary, temporary.open("wb") as file:
             for line in self._client.lines(f"{self._path}/export?format={format}"):
                 file.write(line)
@@ -357,14 +357,14 @@ class RemoteStudy(Assigning):
         return lines
 
     def replay(self, policy: str, seed: int = 1, timeout: float = 600.0) -> Replayed:
-        """How another policy fares on the rewards of the log."""
+        """Replay another policy on the logged rewards."""
         found = self._client.get(f"{self._path}/replay", timeout, policy=policy, seed=seed)
         for name in ("best", "exhausted"):
             found[name] = found.get(name) and tuple(found[name])
         return read_document(Replayed, found)
 
     def verify(self, timeout: float = 600.0) -> Verified:
-        """Recompute the study from its log, and compare. The token must be an admin's."""
+        """Recompute the study from its log and compare the results. Requires an admin's token."""
         return read_document(Verified, self._client.get(f"{self._path}/verification", timeout))
 
     def close(self) -> None:
@@ -379,12 +379,12 @@ class RemoteStudy(Assigning):
 
 
 def _given(**fields: Any) -> dict[str, Any]:
-    """The fields that aren't None: an older service refuses those that it doesn't know."""
+    """Return the fields that aren't None: an older service refuses fields it doesn't know."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _levels(fallback: Any) -> dict[str, str]:
-    """The level of each side, of a mapping or of a row and a column."""
+    """Return the level of each side, from a mapping or from a row and a column."""
     if isinstance(fallback, Sequence) and not isinstance(fallback, str) and len(fallback) == 2:
         fallback = dict(zip(("row", "column"), fallback, strict=True))
     texts = isinstance(fallback, Mapping) and [*fallback.keys(), *fallback.values()]

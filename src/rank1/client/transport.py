@@ -22,9 +22,9 @@ from rank1.errors import (
 
 __all__ = ["Transport", "error_of"]
 
-#: Statuses after which the same request may succeed.
+#: Statuses after which a retry may succeed.
 RETRIED = (408, 429, 500, 502, 503, 504)
-#: Seconds before the second try, at most; doubled with each.
+#: The longest pause before the first retry, in seconds; it doubles with each retry.
 FIRST_PAUSE = 0.05
 
 _CLASSES = {
@@ -42,9 +42,9 @@ _CLASSES = {
 
 
 def error_of(status: int, document: Any) -> Rank1Error:
-    """The error that the service met: the same class, with the same fields.
+    """Make the error that the service reported: the same class with the same fields.
 
-    The value of an argument is the text that the service shows of it.
+    The value of an argument is the text that the service shows for it.
 
     >>> error = error_of(422, {
     ...     "type": "urn:rank1:problem:input", "field": "count", "value": "0", "expected": "above 0"
@@ -60,7 +60,7 @@ def error_of(status: int, document: Any) -> Rank1Error:
     )
     if issubclass(kind, InputError | InputTypeError):
         argument, got = str(fields.get("field", "the request")), str(fields.get("value"))
-        # The shape of a body is checked by a schema, whose words are no "must be ...".
+        # A schema checks the shape of a body; its messages don't read like "must be ...".
         expected, hint = fields.get("expected", "valid"), fields.get("hint")
         hint = hint if "expected" in fields else remedy
         error = kind(argument, got, expected, hint, got=got, status=status)
@@ -71,12 +71,12 @@ def error_of(status: int, document: Any) -> Rank1Error:
     return error
 
 
-#: Errors for which a retry won't help.
+#: Errors that a retry can't fix.
 _FINAL = (errors.DamagedError, errors.FormatError)
 
 
 class Transport:
-    """Connections to a service, one a thread; see `Client`."""
+    """Connections to a service, one for each thread; see `Client`."""
 
     def __init__(self, url: str, token: str, timeout: float = 10.0) -> None:
         parts = urlsplit(url)
@@ -111,7 +111,7 @@ class Transport:
     # Requests
 
     def get(self, path: str, timeout: float | None = None, **query: Any) -> Any:
-        """The JSON that is there."""
+        """Send a GET request; returns the JSON of the answer."""
         asked = {name: value for name, value in query.items() if value is not None}
         return self._call(
             "GET", path + (f"?{urlencode(asked, doseq=True)}" if asked else ""), None, {}, timeout
@@ -120,7 +120,7 @@ class Transport:
     def post(
         self, path: str, body: Any, key: str | None = None, timeout: float | None = None
     ) -> Any:
-        """The JSON of the answer; the same key may be sent twice."""
+        """Send a POST request; returns the JSON of the answer. A key makes a retry safe."""
         headers = {"Content-Type": "application/json"}
         if key is not None:
             headers["Idempotency-Key"] = checked_key(key)
@@ -140,7 +140,7 @@ class Transport:
         headers: dict[str, str],
         timeout: float | None,
     ) -> Any:
-        """The JSON of an answer. What failed on its way is sent again, until time is up."""
+        """Send a request, retrying until the timeout; returns the JSON of the answer."""
         end = time.monotonic() + (self._timeout if timeout is None else timeout)
         pause = FIRST_PAUSE
         while True:
@@ -167,7 +167,7 @@ class Transport:
     def _once(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout: float
     ) -> tuple[int, float, bytes]:
-        """Status, seconds to wait before another try, and the body."""
+        """Send a request once; returns the status, seconds to wait before a retry, and the body."""
         link = self._link(timeout)
         link.request(method, self._path + path, body, {**self._headers(), **headers})
         answer = link.getresponse()
@@ -179,7 +179,7 @@ class Transport:
         return {"Authorization": f"Bearer {self._token}"}
 
     def _link(self, timeout: float) -> http.client.HTTPConnection:
-        """This thread's connection."""
+        """Return this thread's connection."""
         link: http.client.HTTPConnection | None = getattr(self._local, "link", None)
         if link is None:
             kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
@@ -190,7 +190,7 @@ class Transport:
         return link
 
     def lines(self, path: str) -> Iterable[bytes]:
-        """The lines of a stream, on a connection of its own."""
+        """Yield the lines of a stream, using a separate connection."""
         kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
         link = kind(*self._place, timeout=self._timeout)
         try:
@@ -208,7 +208,7 @@ class Transport:
 
 
 def checked_key(key: str) -> str:
-    """A key that can be sent in a header."""
+    """Check that a key can be sent in a header, and return it."""
     latin = isinstance(key, str) and all(letter < "\u0100" for letter in key)
     if not latin or not key.isprintable() or not key.strip() == key:
         raise InputError("key", key, "printable text in Latin letters, without spaces around it")

@@ -1,24 +1,24 @@
-"""Sides, shares and bets: which level of each side is best, from counts by version, at any time.
+"""Sides, shares and bets: find the best level of each side from counts by version, at any time.
 
 Each side's level is drawn by known shares, independently of the other sides. A *version* is a
-numbered set of shares, with the leaders and the fit that the bets under it use. All functions are
-pure: counts and values in, values out; nothing is kept.
+numbered set of shares, with the leaders and the fit that its bets use. All functions are pure: they
+take counts and values, return values, and keep no state.
 
-- `Design`: what stays the same: sides, confidence, range of rewards, floors,
-- `first_version`, then `next_version` whenever it `is_due`,
-- `start` and `fold`: what the bets have won, from `Counts` by version, arm and reward,
+- `Design`: the settings that never change: sides, confidence, reward range, floors,
+- `first_version`, then `next_version` whenever `is_due` returns True,
+- `start` and `fold`: the wealth of the bets, from `Counts` by version, arm and reward,
 - `gridded`: counts of bounded size, whatever the rewards,
-- `verdict`: which levels have gone, and whether the best arm is known,
-- `any_grid` and `flattened`: the same without any assumption on the grid, from the same draws,
-- `lifts`: intervals for the lift of each level over the leader, or over a control; `arm_lift`: for
-  that of the leaders' arm,
+- `verdict`: which levels are eliminated, and whether the best arm is known,
+- `any_grid` and `flattened`: a verdict from the same draws that assumes nothing about the grid,
+- `lifts`: intervals for the lift of each level over the leader, or over a control; `arm_lift`: an
+  interval for the lift of the leaders' arm,
 - `harmful`: which levels are worse than the control on a second metric,
-- `forecast`: how many more reports until a verdict,
+- `forecast`: how many more reports a verdict will take,
 - `judge`: verdict, lifts and the next version from a table of counts, for tests that live in a
-  warehouse; `first_shares` begins one, `counts_sql` is the query that makes the table,
-- `personalise`: whether another level is best in another segment; `gain`: what that may be worth.
+  warehouse; `first_shares` starts such a test, `counts_sql` is the query that makes the table,
+- `personalise`: whether the best level differs between segments; `gain`: what that may be worth.
 
-`rank1.BetElim` is the policy that plays it, by the same compiled functions.
+`rank1.BetElim` is the policy that plays this design, with the same compiled functions.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Bets against "this level is best on its side", one report at a time or many alike at once.
+"""Bets against "this level is best on its side", on one report or on many equal ones at once.
 
-A version of the design gives, for each side, a leader a, the shares r and a fit f. While it lasts a
-level l has a share ρ = r(l)/(r(a) + r(l)) of the pulls that show a or l. A report X in [0, 1] of an
-arm x, with m = ((1 − ρ)·f(a) + ρ·f(l))·Π f(x's other levels), multiplies the wealth against l by
+A version of the design gives each side a leader a, shares r and a fit f. Under that version, level
+l has a share ρ = r(l)/(r(a) + r(l)) of the pulls that show a or l. A report X in [0, 1] of an arm
+x, with m = ((1 − ρ)·f(a) + ρ·f(l))·Π f(x's other levels), multiplies the wealth against l by
 
     1 + c·ρ·(X − m)        if x shows a
     1 − c·(1 − ρ)·(X − m)  if x shows l
 
-and leaves it as it is for any other level. If l is best on its side, whatever the other sides show,
-the mean of this factor is at most 1, for any m and any c that keeps it positive. So the wealth is a
-test supermartingale, and the chance that it ever reaches 1/α is at most α.
+and doesn't change it if x shows another level. If l is best on its side, whatever the other sides
+show, this factor has a mean of at most 1, for any m and any c that keeps it positive. So the wealth
+is a test supermartingale, and the probability that it ever reaches 1/α is at most α.
 
-Levels of all sides stand in one row: level k of side d is at `sides[d].begin + k`.
+The levels of all sides are stored in one row: level k of side d is at `sides[d].begin + k`.
 """
 
 from __future__ import annotations
@@ -45,46 +45,46 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Records = NDArray[Any]
 
-#: The lifts that are bet on, with equal parts of the first wealth.
+#: The lifts to bet on; the initial wealth is split equally between them.
 KAPPAS = (0.03, 0.06, 0.12, 0.25, 0.5, 0.95)
-#: The same where rewards are small against their range.
+#: The lifts to bet on where rewards are small compared with their range.
 LONGER = (*KAPPAS, 3.0, 9.0)
-#: A bet never risks more than this part of the wealth.
+#: A bet never risks more than this fraction of the wealth.
 MOST = 0.95
-#: The expected reward m is kept within these.
+#: The expected reward m is clipped to this interval.
 LEAST_MEAN, LARGEST_MEAN = 1e-4, 0.99
-#: A product of this number of factors neither overflows nor vanishes: each is in [0.05, 1000].
+#: A product of this many factors neither overflows nor underflows: each is in [0.05, 1000].
 FACTORS = 64
-#: As many equal factors are multiplied one by one; the logarithm of more is quicker.
+#: Up to this many equal factors are multiplied one by one; for more, a logarithm is faster.
 FEW = 4
 
-#: Levels that may lead a side, one after another, with a process of their own.
+#: How many levels of a side can have a process of their own as leaders.
 LEADERS = 64
 
 SIDE = record("levels", "stride", "begin")
 
 
 class Book(NamedTuple):
-    """What is bet on, and what was won.
+    """The bets and the wealth they have made.
 
-    Beyond the levels there are rows for the bets against "l exceeds the leader by at least the
-    smallest lift": for level l of side d, row `rows[d] + slot·levels + l`, where `slots` has the
-    number of each level among those that have led, −1 for none. Both are empty without such a lift.
+    After the levels come rows for the bets against "l exceeds the leader by at least the smallest
+    lift": level l of side d is in row `rows[d] + slot·levels + l`. `slots` numbers the levels that
+    have led and is −1 for the others. Both are empty if there is no smallest lift.
     """
 
     sides: Records
     kappas: Floats
     leaders: Ints
     fit: Floats
-    logs: Floats  # the wealth of each row and κ is exp(logs)·wealth ...
+    logs: Floats  # the wealth of each row and κ is exp(logs)·wealth,
     wealth: Floats
-    factors: Ints  # ... and this is how many factors are in `wealth`
+    factors: Ints  # where `wealth` is a product of this many factors
     slots: Ints
     rows: Ints
 
 
 def sides_of(grid: Grid) -> Records:
-    """The sides of a grid for compiled code.
+    """Return the sides of a grid as records for compiled code.
 
     >>> sides_of(Grid([2, 3])).tolist()
     [(2, 3, 0), (3, 1, 2)]
@@ -95,7 +95,7 @@ def sides_of(grid: Grid) -> Records:
 
 @inlined
 def clipped(m: float) -> float:
-    """A mean within the bounds."""
+    """Clip a mean to its bounds."""
     return min(max(m, LEAST_MEAN), LARGEST_MEAN)
 
 
@@ -103,9 +103,9 @@ def clipped(m: float) -> float:
 def prepare(
     sides: Records, leaders: Ints, shares: Floats, fit: Floats, rho: Floats, base: Floats
 ) -> None:
-    """Compute ρ and (1 − ρ)·f(a) + ρ·f(l) of each level; ρ is 0 where nothing is bet.
+    """Compute ρ and (1 − ρ)·f(a) + ρ·f(l) of each level; ρ is 0 where there is no bet.
 
-    The leader's own ρ, which no bet needs, is how many levels of its side are bet against.
+    No bet needs the leader's own ρ, so it holds the number of levels of its side to bet against.
     """
     for d in range(len(sides)):
         begin, leader = sides[d].begin, leaders[d]
@@ -122,7 +122,7 @@ def prepare(
 
 @inlined
 def show(sides: Records, arm: int, shown: Ints) -> None:
-    """Where the levels of an arm stand in the row of all levels."""
+    """Find where the levels of an arm are in the row of all levels."""
     for d in range(len(sides)):
         level = arm // sides[d].stride
         arm -= level * sides[d].stride
@@ -134,9 +134,9 @@ def fold_reports(
     book: Any, rho: Floats, base: Floats, shown: Ints, x: float, count: float, ones: int,
     lift: float,
 ) -> None:  # fmt: skip
-    """Fold reports of the arm with these levels: `count` with the reward x, `ones` with 1.
+    """Fold reports of the arm with these levels: `count` with reward x, `ones` with reward 1.
 
-    `book` is a `Book`, or any other tuple with its fields.
+    `book` is a `Book`, or another tuple with the same fields.
     """
     product = 1.0
     for d in range(len(shown)):
@@ -169,7 +169,7 @@ def fold_reports(
 
 @inlined
 def multiply(book: Any, k: int, scale: float, most: float, part: float, count: float) -> None:
-    """Multiply the wealths of a row by 1 + c·part, `count` times."""
+    """Multiply the wealth of a row by 1 + c·part, `count` times."""
     if count <= FEW and count == int(count):
         for _ in range(int(count)):
             for j in range(len(book.kappas)):
@@ -184,7 +184,7 @@ def multiply(book: Any, k: int, scale: float, most: float, part: float, count: f
 
 @jit
 def take_logs(logs: Floats, wealth: Floats, factors: Ints, k: int) -> None:
-    """Move a row's products into its logarithms."""
+    """Move the products of a row into its logarithms."""
     for j in range(logs.shape[1]):
         logs[k, j] += math.log(wealth[k, j])
         wealth[k, j] = 1.0
@@ -193,7 +193,7 @@ def take_logs(logs: Floats, wealth: Floats, factors: Ints, k: int) -> None:
 
 @jit
 def log_mean(logs: Floats, wealth: Floats, k: int) -> float:
-    """The logarithm of a row's average wealth."""
+    """Return the logarithm of a row's average wealth."""
     most, total = logs[k, 0], 0.0
     for j in range(1, logs.shape[1]):
         most = max(most, logs[k, j])
@@ -204,7 +204,7 @@ def log_mean(logs: Floats, wealth: Floats, k: int) -> float:
 
 @jit
 def give_slots(sides: Records, leaders: Ints, slots: Ints) -> None:
-    """A level that leads for the first time gets a process of its own, if one is left."""
+    """Give each level that leads for the first time its own process, if a slot is left."""
     for d in range(len(sides)):
         begin, levels = sides[d].begin, sides[d].levels
         if leaders[d] >= 0 and slots[begin + leaders[d]] < 0:

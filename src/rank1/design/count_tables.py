@@ -1,4 +1,4 @@
-"""Tables of counts, or of single exposures, as rows for the bets; what is wrong is named by row."""
+"""Read tables of counts, or of single exposures, for the bets; errors name the row."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["counts_of"]
 
 
 def counts_of(shares: SharesDocument, table: Any) -> Counts:
-    """The counts of a table with the columns version, one for each side, reward and count.
+    """Read the counts of a table with the columns version, one per side, reward and count.
 
-    Without a column `count` each row is an exposure and has a `unit`. A unit counts once, by its
-    first exposure: that of the least `time`, or else of the first row. An exposure without a reward
-    is still pending.
+    Without a `count` column, each row is an exposure and needs a `unit`. Each unit counts once, by
+    its first exposure: the one with the earliest `time` or, without times, its first row. An
+    exposure without a reward is pending.
     """
     import polars as pl
 
@@ -63,12 +63,12 @@ def counts_of(shares: SharesDocument, table: Any) -> Counts:
 
 
 def _frame(table: Any) -> pl.DataFrame:
-    """The table as a Polars frame."""
+    """Return the table as a Polars frame."""
     import polars as pl
 
     if isinstance(table, pl.DataFrame):
         return table
-    if not isinstance(table, Mapping | Sequence) and hasattr(table, "columns"):  # of pandas
+    if not isinstance(table, Mapping | Sequence) and hasattr(table, "columns"):  # a pandas frame
         table = {str(name): table[name].to_list() for name in table.columns}
     try:
         return pl.DataFrame(table, strict=False, infer_schema_length=None)
@@ -79,7 +79,7 @@ def _frame(table: Any) -> pl.DataFrame:
 
 
 def _numbers(frame: pl.DataFrame, name: str) -> NDArray[np.float64]:
-    """A column as numbers; NaN where it has none."""
+    """Return a column as numbers, with NaN where a value is missing."""
     import polars as pl
 
     column = frame[name]
@@ -108,7 +108,7 @@ def _levels(frame: pl.DataFrame, side: str, labels: Sequence[str]) -> NDArray[np
 
 
 def _rewards(frame: pl.DataFrame, shares: SharesDocument, pending: bool) -> NDArray[np.float64]:
-    """The rewards; NaN for those that are pending."""
+    """Return the rewards, with NaN for pending ones."""
     import polars as pl
 
     reward, low, high = _numbers(frame, "reward"), shares.design.low, shares.design.high
@@ -124,7 +124,7 @@ def _rewards(frame: pl.DataFrame, shares: SharesDocument, pending: bool) -> NDAr
 
 
 def _first_exposures(frame: pl.DataFrame) -> NDArray[np.bool_]:
-    """Which rows are the first of their unit."""
+    """Tell which rows are the first exposure of their unit."""
     import polars as pl
 
     _refuse(frame, "unit", frame["unit"].is_null().to_numpy(), "the unit it was shown to")
@@ -133,7 +133,7 @@ def _first_exposures(frame: pl.DataFrame) -> NDArray[np.bool_]:
         time, numbers = frame["time"], _numbers(frame, "time")
         _refuse(frame, "time", time.is_null().to_numpy(), "when it was shown")
         if time.dtype == pl.String and not np.isnan(numbers).any():
-            time = pl.Series(numbers)  # "9" comes before "10"
+            time = pl.Series(numbers)  # as numbers, so that "9" sorts before "10"
         rows = rows.with_columns(time.alias("time")).sort("time", "row")
     found = np.zeros(len(frame), np.bool_)
     found[rows.filter(pl.col("unit").is_first_distinct())["row"].to_numpy()] = True
@@ -141,7 +141,7 @@ def _first_exposures(frame: pl.DataFrame) -> NDArray[np.bool_]:
 
 
 def _refuse(frame: pl.DataFrame, name: str, bad: NDArray[np.bool_], expected: str) -> None:
-    """Refuse the table because of the first bad row, if there is one."""
+    """Raise an error that names the first bad row, if there is one."""
     if bad.any():
         at = int(bad.argmax())
         error: Rank1Error = InputError(name, frame[name][at], expected)

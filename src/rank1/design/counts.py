@@ -1,4 +1,4 @@
-"""Reports as rows of counts: how many pulls of an arm, drawn under a version, gave which reward."""
+"""Reports as rows of counts: how many pulls of an arm, drawn under a version, gave each reward."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from rank1.errors import InputError, InputTypeError
 
 __all__ = ["Counts", "checked_counts", "gridded", "runs", "tally"]
 
-#: Into how many equal steps `gridded` cuts the range of rewards.
+#: The number of equal steps into which `gridded` divides the range of rewards.
 STEPS = 128
 
 
 class Counts(NamedTuple):
-    """How many pulls of an arm, drawn under a version, gave which reward: a row for each."""
+    """How many pulls of an arm, drawn under a version, gave a reward: one row for each reward."""
 
     version: Ints
     arm: Ints
     reward: Floats
-    #: Whole numbers, or parts of them where rewards are split; see `gridded`.
+    #: Whole numbers, or fractions where `gridded` has split rewards.
     pulls: NDArray[Any]
-    #: The version that was current when the reports came in; default: the one of the pull.
+    #: The version that was current when the reports arrived; default: the version of the pull.
     under: Ints | None = None
 
     @classmethod
     def of(cls, rows: Iterable[tuple[float, ...]]) -> Counts:
-        """From rows of version, arm, reward and number of pulls, and `under` for late reports.
+        """Make counts from rows of version, arm, reward, pulls and, for late reports, `under`.
 
         >>> Counts.of([(0, 3, 1.0, 12)]).pulls.tolist()
         [12.0]
@@ -40,19 +40,19 @@ class Counts(NamedTuple):
         return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)))
 
     def take(self, rows: Any) -> Counts:
-        """Some of the rows, by number, slice or condition."""
+        """Return some of the rows, by number, slice or condition."""
         under = None if self.under is None else self.under[rows]
         version, arm, reward, pulls = (column[rows] for column in self[:4])
         return Counts(version, arm, reward, pulls, under)
 
 
 def gridded(design: Design, counts: Counts) -> Counts:
-    """The counts with rewards at 129 equally spaced values, each split between its neighbours.
+    """Move rewards to 129 equally spaced values, splitting each between its two neighbours.
 
-    A reward between two values counts in part for each, so that means stay as they are. Then counts
-    by version, arm and value stay bounded, whatever the rewards. Evidence stays valid: a bet's
-    factor is linear in the reward and the logarithm is concave, so the wealth can only become
-    smaller. Rewards of 0 and 1 stay as they are.
+    A reward between two values counts partly for each, so means stay the same. Counts by version,
+    arm and value are then bounded in size, whatever the rewards. The evidence stays valid: a bet's
+    factor is linear in the reward and the logarithm is concave, so the wealth can only get
+    smaller. Rewards at either end of the range don't change.
 
     >>> plan = Design([2], low=0, high=128)
     >>> split = gridded(plan, Counts.of([(0, 1, 3.25, 8)]))
@@ -70,9 +70,9 @@ def gridded(design: Design, counts: Counts) -> Counts:
 
 
 def checked_counts(design: Design, versions: Mapping[int, Version], counts: Counts) -> Counts:
-    """The rows with a count, equal ones added up, by version and `under`; the rest is refused.
+    """Check counts, drop empty rows, add up equal ones, and sort by version and `under`.
 
-    Each must be of a known version and of an arm that it draws.
+    Raises an error if a row has an unknown version, or an arm that its version doesn't draw.
     """
     columns = [column for column in counts if column is not None]
     lengths = {len(column) for column in columns}
@@ -110,7 +110,7 @@ def checked_counts(design: Design, versions: Mapping[int, Version], counts: Coun
 
 
 def runs(counts: Counts) -> Iterator[tuple[int, int, Counts]]:
-    """Checked counts, one version and `under` after another."""
+    """Yield the checked counts of each pair of version and `under`."""
     version, under = counts.version, _under(counts)
     ends = np.nonzero((np.diff(version) != 0) | (np.diff(under) != 0))[0] + 1
     for begin, end in zip([0, *ends], [*ends, len(version)], strict=True):
@@ -119,7 +119,7 @@ def runs(counts: Counts) -> Iterator[tuple[int, int, Counts]]:
 
 
 def tally(places: Ints, weights: NDArray[Any], size: int) -> Floats:
-    """Weights added up by place."""
+    """Add up weights by place."""
     return np.bincount(places, weights, size).astype(np.float64, copy=False)
 
 
@@ -128,13 +128,13 @@ def _under(counts: Counts) -> Ints:
 
 
 def _merged(rows: Counts, arms: int) -> Counts:
-    """One row for all pulls of an arm under a version that gave the same reward."""
+    """Merge rows with the same version, arm and reward."""
     if len(rows.arm) < 2:
         return rows
     rewards, which = np.array([rows.reward.min(), rows.reward.max()]), rows.reward != rows.reward[0]
     if rows.reward[0] != rewards[0]:
         which = ~which
-    if (rewards[which.astype(np.int64)] != rows.reward).any():  # more than two
+    if (rewards[which.astype(np.int64)] != rows.reward).any():  # more than two values
         rewards, which = np.unique(rows.reward, return_inverse=True)
     under = _under(rows)
     width = int(under.max()) + 1

@@ -1,4 +1,4 @@
-"""The verdict that assumes nothing of the grid, from the same draws."""
+"""A verdict from the same draws that assumes nothing about the grid."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["any_grid", "flat_arms", "flattened"]
 
 
 def any_grid(design: Design) -> Design:
-    """The design that assumes nothing of the sides that are chosen: they become one side.
+    """Return a design that assumes nothing about the chosen sides: it joins them into one side.
 
-    Its levels are all combinations of their levels. Sides that are given come first and stay given:
-    the combination that is best is taken to be best whatever they are.
+    The levels of that side are all combinations of their levels. Given sides come first and stay
+    given: the best combination is assumed to be best whatever the given levels are.
 
     >>> any_grid(Design([2, 3])).sizes, any_grid(Design([2, 3, 4], given=[1])).sizes
     ((6,), (3, 8))
@@ -37,7 +37,7 @@ def any_grid(design: Design) -> Design:
 
 
 def flat_arms(design: Design, arms: Ints) -> Ints:
-    """The numbers that arms have in `any_grid(design)`: their own where no side is given.
+    """Return the numbers of arms in `any_grid(design)`; they are the same if no side is given.
 
     >>> flat_arms(Design([2, 3], given=[1]), np.array([0, 1, 2, 3])).tolist()
     [0, 2, 4, 1]
@@ -49,11 +49,11 @@ def flat_arms(design: Design, arms: Ints) -> Ints:
 
 
 def flattened(design: Design, version: Version, seen: Totals, sums: Floats) -> Version:
-    """A version as `any_grid(design)` has it: arms with the products of the shares.
+    """Convert a version to `any_grid(design)`: the share of an arm is the product of its shares.
 
-    The leader is the arm of the best mean. `seen` and `sums`, the sum of each arm's scaled rewards,
-    are for the arms of `design`. The verdict on any grid comes from the same draws, folded under
-    these versions with `flat_arms` in place of the arms.
+    The arm with the largest mean leads. `seen`, and `sums` with the sum of each arm's scaled
+    rewards, are for the arms of `design`. To get the verdict on any grid, fold the same draws
+    under these versions, with `flat_arms` instead of the arms.
     """
     arms, given = any_grid(design), len(design.given)
     shares, living = np.ones(1), np.ones(1, np.bool_)
@@ -78,6 +78,6 @@ def flattened(design: Design, version: Version, seen: Totals, sums: Floats) -> V
 
 
 def _moved(design: Design, cells: NDArray[Any]) -> NDArray[Any]:
-    """What there is for each arm, in the order of `any_grid(design)`."""
+    """Reorder values by arm into the order of `any_grid(design)`."""
     order = (*design.given, *design.chosen)
     return np.ascontiguousarray(cells.reshape(design.sizes).transpose(order)).ravel()

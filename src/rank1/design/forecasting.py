@@ -1,4 +1,4 @@
-"""How many more reports until a verdict: the design continued on grids drawn around the fit."""
+"""Forecast how many more reports a verdict takes: continue the design on grids around the fit."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from rank1.design.versions import next_version, with_floors
 
 __all__ = ["Forecast", "forecast"]
 
-#: By which part reports grow from version to version, at least: fewer versions take less time.
+#: Reports grow by at least this fraction from version to version; fewer versions take less time.
 GROWTH = 0.02
-#: The percentages of runs that have stopped by then.
+#: The fractions of runs that have stopped by the reported numbers.
 QUANTILES = (0.1, 0.5, 0.9)
 
 
 class Forecast(NamedTuple):
-    """More reports until a verdict; infinite where that is beyond what was looked at."""
+    """How many more reports a verdict takes; infinite if beyond the search limit."""
 
-    #: One study in ten has its verdict by then, ...
+    #: 10% of the studies have a verdict after this many more reports,
     low: float
-    #: ... every second one, ...
+    #: 50% after this many,
     median: float
-    #: ... and nine in ten.
+    #: and 90% after this many.
     high: float
 
 
@@ -44,31 +44,31 @@ def forecast(
     most: int = 10**7,
     spread: float = 1.0,
 ) -> Forecast:
-    """How many more reports it takes until a verdict, if all goes on as it is.
+    """Forecast how many more reports a verdict takes, if nothing changes.
 
-    The study is continued many times, by whole versions, on grids that are drawn around the fit, so
-    that the band has both what chance does and what isn't known yet. Sides are drawn one by one:
-    the leader as uncertain as its reports leave it, the other levels also as close to each other as
-    they seem to be.
+    The study is continued many times, in whole versions, on grids that are drawn around the fit. So
+    the band covers both chance and what isn't known yet. Each side is drawn separately: the leader
+    with the uncertainty that its reports leave, the other levels also shrunk towards each other, as
+    far as the reports suggest.
 
     Parameters
     ----------
     design, versions, wealth, seen
-        As they are now; `seen` has all reports.
+        The current state; `seen` has all reports.
     reports
-        How many there are, at least 1.
+        The number of reports so far, at least 1.
     runs, seed
-        How many times the study is continued, and from which seed.
+        The number of continuations, and the seed for them.
     most
-        The most reports to look ahead.
+        The largest number of reports to look ahead.
     spread
         For rewards in a range: the sum of their squares divided by their sum, both scaled to
-        [0, 1]. It is 1 for rewards of 0 and 1.
+        [0, 1]. For rewards of 0 and 1 this is 1.
 
     Notes
     -----
-    Where the sides are equally hard, which the reports can't tell early, the forecast is on the
-    long side.
+    If the sides are equally hard, which early reports can't show, the forecast tends to be too
+    long.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def forecast(
     current = versions[max(versions)]
     if not current.bets:
         current = next_version(design, current, wealth, seen)
-    with np.errstate(over="ignore"):  # wealth beyond what a number can hold
+    with np.errstate(over="ignore"):  # the wealth may overflow
         return _continued(design, current, wealth, seen, reports, runs, seed, most, spread)
 
 
@@ -115,7 +115,7 @@ def _continued(
 
 
 class _Runs:
-    """Many continuations of a study at once; those that have stopped leave."""
+    """Many continuations of a study at once; runs that have stopped are removed."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class _Runs:
         cells = seen.counts.reshape(design.sizes)
         sides = range(len(design.sizes))
         numbers = [cells.sum(axis=tuple(e for e in sides if e != d)) for d in sides]
-        self.rest = 1.0  # the mean of the factors of sides that are given, as visitors come
+        self.rest = 1.0  # the mean factor of the given sides, over the visitors
         for side in design.given:
             self.rest *= float(version.fit[side] @ numbers[side]) / float(numbers[side].sum())
         self.sides = [
@@ -139,14 +139,14 @@ class _Runs:
         ]
 
     def stopped(self) -> int:
-        """How many have a verdict now; they leave."""
+        """Remove the runs that have a verdict now, and return how many there were."""
         done = np.all([side.settled() for side in self.sides], axis=0)
         for side in self.sides:
             side.keep(~done)
         return int(done.sum())
 
     def play(self, pulls: int, rng: np.random.Generator) -> int:
-        """Play a version, begin the next, and say how many have stopped."""
+        """Play a version, begin the next, and return how many runs have stopped."""
         true = [(side.shares * side.truth).sum(axis=1) for side in self.sides]
         fitted = [(side.shares * side.fit).sum(axis=1) for side in self.sides]
         for k, side in enumerate(self.sides):
@@ -164,7 +164,7 @@ class _Runs:
 
 
 class _Side:
-    """One side in each run: a row for each run, a column for each level."""
+    """One side in all runs: a row for each run, a column for each level."""
 
     def __init__(
         self,
@@ -197,13 +197,13 @@ class _Side:
         self.leader = np.full(runs, leader)
 
     def keep(self, runs: Bools) -> None:
-        """Only some runs go on."""
+        """Keep only some runs."""
         for name in ("truth", "sums", "exposed", "fit", "shares", "living", "leader"):
             setattr(self, name, getattr(self, name)[runs])
         self.logs, self.pairs = self.logs[:, runs], self.pairs[:, runs]
 
     def play(self, pulls: int, true: Floats, fitted: Floats, rng: np.random.Generator) -> None:
-        """Draw the reports of a version and fold them; `true` and `fitted` are the other sides."""
+        """Draw and fold the reports of a version; `true` and `fitted` are the other sides."""
         number = rng.multinomial(pulls, self.shares)
         chance = np.clip(self.truth * true / self.spread, 0.0, 1.0)
         ones = rng.binomial(number, chance)
@@ -219,7 +219,7 @@ class _Side:
         rho = np.where(on, self.shares / (r_a + self.shares), 0.5)
         lift = self.design.min_lift
         for logs, more in ((self.logs, 0.0), (self.pairs, lift)):
-            # With a lift, rewards of the leader count 1 + lift times.
+            # With a smallest lift, the leader's rewards count 1 + lift times.
             mixed = (1 - rho) * (1 + more) * f_a + rho * self.fit
             m = np.clip(mixed * others, LEAST_MEAN, LARGEST_MEAN)
             most = MOST / np.maximum(rho * m, (1 - rho) * (1 - m))
@@ -232,7 +232,7 @@ class _Side:
                 logs[k] += np.where(on, gained, 0.0)
 
     def renew(self) -> None:
-        """What the next version has."""
+        """Compute the leaders, the fit and the shares of the next version."""
         log_e = _average(self.logs)
         least = np.where(self.living, log_e, np.inf).argmin(axis=1)
         self.living &= log_e < self.design.threshold
@@ -255,7 +255,7 @@ class _Side:
         self.shares = with_floors(self.design, self.side, shares, leader)
 
     def settled(self) -> Bools:
-        """Whether each level beside the leader has gone, or can't exceed it by `min_lift`."""
+        """Tell where each level but the leader is eliminated, or can't exceed it by `min_lift`."""
         levels = self.fit.shape[1]
         open_ = self.living & (np.arange(levels) != self.leader[:, None])
         if len(self.pairs):
@@ -269,7 +269,7 @@ def _average(logs: Floats) -> Floats:
 
 
 def _exposed(design: Design, version: Version, seen: Totals, side: int) -> Floats:
-    """Reports of each level, weighted by the factors of the other sides."""
+    """Return the reports of each level, weighted by the factors of the other sides."""
     cells = seen.counts.reshape(design.sizes)
     for other in reversed(range(len(design.sizes))):
         if other != side:
@@ -286,10 +286,10 @@ def _drawn(
     runs: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """Factors of a side as they may be, a row for each run: log-normal around the fit.
+    """Draw plausible factors of a side, a row for each run: log-normal around the fit.
 
-    Those beside the leader are taken to be normal around a mean of their own, with a variance that
-    is estimated from how much more they differ than their noise explains (DerSimonian and Laird).
+    The levels other than the leader are assumed to be normal around a common mean. Their variance
+    is estimated from how much more they differ than noise explains (DerSimonian and Laird).
     """
     g = max(float(sums.sum()), 0.5) / float(exposed.sum())
     log_fit = np.log((sums + PRIOR) / (exposed + PRIOR / g))

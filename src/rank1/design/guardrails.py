@@ -1,4 +1,4 @@
-"""Guardrails: which levels are shown to harm, by bets on a second metric."""
+"""Guardrails: detect levels that do harm, by bets on a second metric."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rank1.errors import InputError
 
 __all__ = ["harm_threshold", "harmful"]
 
-#: Reports that the mean of the metric starts from, and the sum of their values.
+#: The number and the sum of the prior reports that the mean of the metric starts from.
 PRIOR_REPORTS, PRIOR_SUM = 20.0, 1.0
 
 
@@ -26,33 +26,34 @@ def harmful(
     control: Sequence[int],
     worse_by: float,
 ) -> tuple[Floats, ...]:
-    """The log of the evidence that each level harms, by side.
+    """Return the log of the evidence that each level does harm, by side.
 
     Parameters
     ----------
     design, versions
-        As for `fold`.
+        As in `fold`.
     counts
-        As for `fold`, with the metric in place of the reward: a number from 0 to 1, the more the
+        As in `fold`, with the metric in place of the reward: a number from 0 to 1, where more is
         worse, such as 1 for a visitor who unsubscribed.
     control
-        The level of each side that the others are compared with; -1 for a side that is given.
+        The level of each side to compare the others with; -1 for a given side.
     worse_by
-        How much worse than the control a level may be, absolute.
+        How much worse than the control a level may be, as an absolute difference.
 
     Returns
     -------
     tuple
-        For each side an array with a number for each level, 0 for the control's. At
-        `harm_threshold(design)` a level is shown to be worse by more than that, whenever one looks.
+        For each side, an array with a number for each level; 0 for the control's level. A level
+        that reaches `harm_threshold(design)` is shown to be worse by more than that. This holds at
+        any time.
 
     Notes
     -----
-    Let level l be worse than the control's c by at most x, whatever the other sides show. A report
-    G that shows l multiplies the wealth by 1 + k·(1 − ρ)·(G − x − m), one that shows c by
-    1 − k·ρ·(G − m), with ρ = r(l)/(r(c) + r(l)) and m and k known beforehand. As r(l)·(1 − ρ) =
-    r(c)·ρ, its mean is 1 + k·r(l)·(1 − ρ)·(g(l) − x − g(c)) ≤ 1: a test supermartingale, which ever
-    reaches 1/α with probability at most α.
+    Suppose level l is worse than the control's level c by at most x, whatever the other sides show.
+    A report G that shows l multiplies the wealth by 1 + k·(1 − ρ)·(G − x − m), and one that shows c
+    multiplies it by 1 − k·ρ·(G − m), with ρ = r(l)/(r(c) + r(l)), and m and k known in advance. As
+    r(l)·(1 − ρ) = r(c)·ρ, its mean is 1 + k·r(l)·(1 − ρ)·(g(l) − x − g(c)) ≤ 1. So it is a test
+    supermartingale, and the probability that it ever reaches 1/α is at most α.
 
     Examples
     --------
@@ -85,17 +86,17 @@ def harmful(
 
 
 def harm_threshold(design: Design, guardrails: int = 1) -> float:
-    """The log of the evidence at which a level is dropped for harm.
+    """Return the log of the evidence at which a level is dropped for harm.
 
-    With the design's confidence no level that isn't harmful ever gets there, on any side and by any
-    of the guardrails.
+    With the design's confidence, no harmless level ever reaches it, on any side and for any of the
+    guardrails.
     """
     tested = sum(design.sizes[side] - 1 for side in design.chosen)
     return math.log(max(1, tested * guardrails) / (1 - design.confidence))
 
 
 def _means_before(rows: Counts) -> Floats:
-    """For each row, the mean of all reports that came in under earlier versions."""
+    """Return, for each row, the mean of all reports that arrived under earlier versions."""
     under = rows.version if rows.under is None else rows.under
     numbers, place = np.unique(under, return_inverse=True)
     reports = np.cumsum(tally(place, rows.pulls, len(numbers)))
@@ -105,7 +106,7 @@ def _means_before(rows: Counts) -> Floats:
 
 
 def _parts(shares: Floats, base: int) -> Floats:
-    """The ρ of each level under each version; 0 where nothing is bet."""
+    """Return the ρ of each level under each version; 0 where there is no bet."""
     own = shares[:, base : base + 1]
     both = (shares > 0) & (own > 0)
     rho = np.divide(shares, shares + own, where=both, out=np.zeros(shares.shape))
@@ -116,7 +117,7 @@ def _parts(shares: Floats, base: int) -> Floats:
 def _log_e(
     rows: Counts, means: Floats, rho: Floats, shown: Ints, base: int, worse_by: float
 ) -> Floats:
-    """The evidence against each level of a side; `rho` has a row for each row of the counts."""
+    """Return the evidence against each level of a side; `rho` has a row for each row of counts."""
     at, own = np.nonzero(shown == base)[0], np.nonzero(shown != base)[0]
     logs = np.zeros((len(LONGER), rho.shape[1]))
     wide, wide_m, narrow, m = rho[at], means[at, None], rho[own, shown[own]], means[own]
@@ -130,6 +131,6 @@ def _log_e(
 
 
 def _stake(kappa: float, rho: Floats, m: Floats, worse_by: float) -> Floats:
-    """The most that keeps what is lost within bounds; nothing where ρ is 0."""
+    """Return the largest stake that keeps the loss within bounds; 0 where ρ is 0."""
     lost = np.maximum((1 - rho) * (worse_by + m), rho * (1 - m))
     return np.where(rho > 0, np.minimum(kappa / (1 - m), MOST / lost), 0.0)

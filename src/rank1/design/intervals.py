@@ -1,4 +1,4 @@
-"""Intervals for lifts, by inverting bets: valid at any time, and in line with the verdict."""
+"""Intervals for lifts, by inverting bets: valid at any time, and consistent with the verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rank1.errors import InputError
 
 __all__ = ["ArmLift", "arm_lift", "lifts"]
 
-#: Below 1, so that a lift of 0 isn't in the interval.
+#: Just below 1, so that the interval excludes a lift of 0.
 ALMOST = float(np.nextafter(1.0, 0.0))
 
 
@@ -27,28 +27,28 @@ def lifts(
     wealth: Wealth,
     over: tuple[int, ...] | None = None,
 ) -> tuple[Floats, ...]:
-    """Intervals for the lift of each level over one level of its side.
+    """Return intervals for the lift of each level over one level of its side.
 
     Parameters
     ----------
     design, versions
-        As for `fold`; the version with the largest number is the current one.
+        As in `fold`; the version with the largest number is the current one.
     counts
         All reports so far.
     wealth
-        What `fold` made of them.
+        The wealth that `fold` returned for these counts.
     over
-        The level of each side that the others are compared with, such as a control; default: the
-        current leaders. -1 for a side that is given.
+        The level of each side to compare the others with, such as a control; default: the current
+        leaders. Use -1 for a given side.
 
     Returns
     -------
     tuple
-        For each side an array with a row for each level: the least and the largest lift, relative;
-        −1 and infinity where nothing is known. Each interval covers the lift with the design's
-        confidence, whenever one looks, as long as the ratio stays the same. The interval of a level
-        over the leader lies below 0 if the verdict says that the level has gone, and has 0 in it if
-        not; that of the leader over any level likewise lies above 0, or has 0 in it.
+        For each side, an array with a row for each level: the lower and upper end of its relative
+        lift; −1 and infinity where nothing is known. Each interval covers the lift with the
+        design's confidence, at any time, as long as the ratio doesn't change. A level's interval
+        over the leader lies below 0 if the verdict has eliminated the level, and contains 0
+        otherwise. Likewise, the leader's interval over a level lies above 0, or contains 0.
 
     Examples
     --------
@@ -75,11 +75,11 @@ def lifts(
 
 
 class ArmLift(NamedTuple):
-    """The lift of the leaders' arm over another one, with an interval."""
+    """The lift of the leaders' arm over another arm, with an interval."""
 
-    #: The other arm; -1 for a side that is given.
+    #: The other arm; -1 for a given side.
     over: tuple[int, ...]
-    #: From the fit, which knows all rewards; the end of the interval where it lies outside.
+    #: From the fit, which uses all rewards, clipped to the interval.
     estimate: float
     low: float
     high: float
@@ -92,20 +92,20 @@ def arm_lift(
     wealth: Wealth,
     over: tuple[int, ...] | None = None,
 ) -> ArmLift:
-    """The lift of the arm of all leaders over another arm.
+    """Return the lift of the leaders' arm over another arm.
 
     Parameters
     ----------
     design, versions, counts, wealth
-        As for `lifts`.
+        As in `lifts`.
     over
-        The other arm, such as the control, a level for each side; default: the runner-up, which is
-        the best arm that has one level changed.
+        The other arm, such as the control, with a level for each side; default: the runner-up,
+        which is the best arm that differs from the leaders' arm in one level.
 
     Notes
     -----
-    The lift of an arm is the product of its sides' ratios, so this assumes rank one. Each side's
-    interval has the level α/D, and together they cover with the design's confidence.
+    The lift of an arm is the product of the ratios of its sides, so this assumes rank one. Each
+    side's interval has the level α/D, so together they cover with the design's confidence.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def arm_lift(
 
 
 def _ratios(history: History, said: Verdict, side: int, base: int, threshold: float) -> Floats:
-    """The least and the largest ratio of each level of a side to the base."""
+    """Return the smallest and the largest ratio of each level of a side to the base."""
     design, leader = history.design, said.leaders[side]
     if base < 0:
         return np.tile([0.0, math.inf], (design.sizes[side], 1))
@@ -148,11 +148,11 @@ def _ratios(history: History, said: Verdict, side: int, base: int, threshold: fl
     refuted = _refuted(history, side, every, others) if gone.any() else upper
 
     def agreed(level: int, low: float, high: float) -> tuple[float, float]:
-        """The ratio of a level to the leader, as the verdict has it."""
+        """Make the ratio of a level to the leader consistent with the verdict."""
         if gone[level]:
             high = min(high, refuted[level], ALMOST)
             return min(low, high), high
-        if design.kept[side][level]:  # it may be as good as the leader
+        if design.kept[side][level]:  # not eliminated, so it may be as good as the leader
             return min(low, 1.0), max(high, 1.0)
         return low, high
 
@@ -160,7 +160,7 @@ def _ratios(history: History, said: Verdict, side: int, base: int, threshold: fl
         for level in range(design.sizes[side]):
             lower[level], upper[level] = agreed(level, lower[level], upper[level])
     elif leader >= 0:
-        # The base's ratio to the leader, turned round.
+        # Invert the base's ratio to the leader.
         with np.errstate(divide="ignore"):
             low, high = agreed(base, *(1 / np.array([upper[leader], lower[leader]])))
             lower[leader], upper[leader] = 1 / np.array([high, low])
@@ -169,9 +169,9 @@ def _ratios(history: History, said: Verdict, side: int, base: int, threshold: fl
 
 
 def _refuted(history: History, side: int, every: Shown, others: Floats) -> Floats:
-    """The ratio to the best level that bets like the verdict's refute, for each level.
+    """Return, for each level, the ratio to the best level that bets like the verdict's refute.
 
-    They are on the level that led in each version.
+    The bets are on the level that led in each version.
     """
     leaders = history.leaders[:, side : side + 1]
     at = np.maximum(leaders, 0)
@@ -187,7 +187,7 @@ def _refuted(history: History, side: int, every: Shown, others: Floats) -> Float
 
 
 def _runner_up(design: Design, version: Version) -> tuple[int, ...]:
-    """The best arm that has one level of the leaders' arm changed, of those that may be shown."""
+    """Return the best arm that differs from the leaders' arm in one level and may be shown."""
     best, other = 0.0, version.leaders
     for side in design.chosen:
         leader, factors = version.leaders[side], version.fit[side]

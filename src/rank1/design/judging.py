@@ -1,4 +1,4 @@
-"""A test that lives in a warehouse: verdict, lifts and the next version, from a table of counts."""
+"""Tests that live in a warehouse: verdict, lifts and the next version from a table of counts."""
 
 from __future__ import annotations
 
@@ -22,70 +22,70 @@ from rank1.errors import InputError
 
 __all__ = ["Judgement", "judge"]
 
-#: Rewards of more values than this are kept on the grid of `gridded`.
+#: Rewards with more distinct values than this are moved to the grid of `gridded`.
 MOST_REWARDS = 129
-#: More arms aren't compared one by one.
+#: With more arms than this, arms aren't compared one by one.
 MOST_ARMS = 2**16
 
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """What `judge` returns."""
+    """The result of `judge`."""
 
-    #: Whether the leader may be called best, assuming one order: a level that is best on its side
-    #: is best whatever the other sides show.
+    #: Whether the leader can be called best, assuming one order: the best level of a side is best
+    #: whatever the other sides show.
     stop: bool
-    #: The best level of each side so far; None until there are enough rewards for a first fit.
+    #: The best level of each side so far; None until there are enough rewards for the first fit.
     leader: dict[str, str] | None
-    #: For each side and level: whether it lives, its share in the newest version, the interval of
-    #: its lift and the estimate, the reports and their mean, and the log of the evidence (log_e).
+    #: For each side and level: whether it is living, its share in the newest version, the estimate
+    #: and the interval of its lift, its reports and their mean, and its log evidence (log_e).
     sides: dict[str, dict[str, dict[str, Any]]]
     #: The newest version.
     version: int
-    #: Whether it is new: false if the counts are those of the last update.
+    #: Whether `version` is new; False if the counts are the same as in the last update.
     new: bool
     reports: int
     #: The verdict in words.
     reason: str
-    #: The verdict that assumes nothing of the grid: `stop` and `reason`.
+    #: The verdict that assumes nothing about the grid: `stop` and `reason`.
     any_grid: dict[str, Any]
-    #: The lift of the leader over the control or, without one, over the runner-up. Lifts compare
-    #: rewards above the lowest there can be (`above`).
+    #: The leader's lift over the control or, without a control, over the runner-up. Lifts compare
+    #: rewards above the lowest possible reward (`above`).
     lift: dict[str, Any] | None
-    #: What lifts of levels are over: "control" or "leader".
+    #: The baseline of the levels' lifts: "control" or "leader".
     over: str
     confidence: float
     min_lift: float
-    #: The document with the newest version: what clients draw from, and what `judge` takes next.
+    #: The document with the newest version: clients draw from it, and the next `judge` takes it.
     shares: dict[str, Any] = dataclasses.field(repr=False)
-    #: The same as `rank1 judge` writes it.
+    #: The same document as text, as `rank1 judge` writes it.
     text: str = dataclasses.field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """What `rank1 judge update --json` prints; None for an end of an interval not known yet."""
+        """Return what `rank1 judge update --json` prints; unknown interval ends are None."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del fields["shares"], fields["text"]
         return fields
 
 
 def judge(versions: Mapping[str, Any], frame: Any) -> Judgement:
-    """What may be said of counts by version, and the next version of the shares.
+    """Judge a test from its counts by version, and make the next version of the shares.
 
     Parameters
     ----------
     versions
-        What `first_shares` returned, or `Judgement.shares` of the last time.
+        The document that `first_shares` returned, or `Judgement.shares` of the previous call.
     frame
-        All counts so far, not only those since the last time: a Polars or pandas frame, columns by
-        name, or rows. The columns are version, one for each side, reward and count. Or single
-        exposures: unit in place of count, and a time if the rows aren't in order.
+        All counts so far, not only those since the previous call: a Polars or pandas frame, columns
+        by name, or rows. The columns are version, one per side, reward and count. Alternatively,
+        single exposures: unit in place of count, and a time if the rows aren't in order.
 
     Notes
     -----
     Each report is bet on with the shares, the leaders and the fit of the version it was drawn
-    under, so all that is kept is the document. The same counts again give the same answer and no
-    new version. The verdict holds whenever `judge` is called; each call with more counts ends a
-    version.
+    under, so the document is the only state. A call with the same counts returns the same result
+    and makes no new version; a call with more counts ends the current version. The verdict is valid
+    no matter when or how often `judge` is called.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def judge(versions: Mapping[str, Any], frame: Any) -> Judgement:
 
 
 def _bounded(shares: SharesDocument, told: Counts) -> tuple[Counts, Counts]:
-    """The counts and those of the last update, both of bounded size."""
+    """Return the counts and those of the last update, both of bounded size."""
     both = [told, shares.counts]
     if len(np.unique(np.concatenate([each.reward for each in both]))) > MOST_REWARDS:
         both = [gridded(shares.design, each) for each in both]
@@ -122,7 +122,7 @@ def _bounded(shares: SharesDocument, told: Counts) -> tuple[Counts, Counts]:
 
 
 def _has_grown(shares: SharesDocument, counts: Counts, before: Counts) -> bool:
-    """Whether there are more counts than in the last update; counts that shrank are refused."""
+    """Tell whether counts were added since the last update; raises an error if any shrank."""
     design = shares.design
     found = {key[:3]: key[3] for key in zip(*(c.tolist() for c in counts[:4]), strict=True)}
     for version, arm, reward, pulls in zip(*(c.tolist() for c in before[:4]), strict=True):
@@ -142,7 +142,7 @@ def _has_grown(shares: SharesDocument, counts: Counts, before: Counts) -> bool:
 
 
 def _next(shares: SharesDocument, wealth: Wealth, counts: Counts) -> Version:
-    """The version after the current one: equal shares again while rewards are few."""
+    """Return the version after the current one; shares stay equal while rewards are few."""
     design, current = shares.design, shares.current
     gained = float((counts.pulls * design.scaled(counts.reward)).sum())
     first = first_version(design)
@@ -194,7 +194,7 @@ def _levels(
     said: Verdict,
     base: tuple[int, ...] | None,
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """What is known of each level."""
+    """Return what is known about each level."""
     design, current = shares.design, shares.current
     ends = lifts(design, shares.versions, counts, wealth, base) if current.bets else None
     found: dict[str, dict[str, dict[str, Any]]] = {}
@@ -223,7 +223,7 @@ def _levels(
 
 
 def _reason(shares: SharesDocument, said: Verdict) -> str:
-    """The verdict in words."""
+    """Return the verdict in words."""
     design = shares.design
     if not shares.current.bets:
         until = f"{design.first:,} rewards, or 60 successes"
@@ -246,9 +246,9 @@ def _reason(shares: SharesDocument, said: Verdict) -> str:
 
 
 def _any_grid(shares: SharesDocument, counts: Counts, stop: bool, reason: str) -> dict[str, Any]:
-    """The verdict that assumes nothing of the grid, from the same draws.
+    """Return the verdict that assumes nothing about the grid, from the same draws.
 
-    Bets are on the arm of all leaders, with the version's own fit: no more has to be kept.
+    Bets are on the leaders' arm, with the version's own fit, so the document needs nothing more.
     """
     design = shares.design
     if len(design.chosen) == 1 or not shares.current.bets:
@@ -269,7 +269,7 @@ def _any_grid(shares: SharesDocument, counts: Counts, stop: bool, reason: str) -
 
 
 def _flat(design: Design, version: Version) -> Version:
-    """A version as `any_grid(design)` has it, with the factors of the version's own fit."""
+    """Convert a version to `any_grid(design)`, with the factors of the version's own fit."""
     shares, fit, leader = np.ones(1), np.ones(1), 0
     for side in design.chosen:
         shares = np.multiply.outer(shares, version.shares[side]).ravel()

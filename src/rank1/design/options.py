@@ -1,4 +1,4 @@
-"""Checks of options that studies and `rank1 judge` share: reward range, floor, control."""
+"""Checks of options that studies and `rank1 judge` share: reward range, floor and control."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rank1.errors import InputError, InputTypeError
 
 __all__ = ["check_floor", "control_of", "range_of"]
 
-#: The largest reward there can be.
+#: The largest allowed reward.
 LARGEST = 1e100
 
 
 def range_of(reward_range: Any) -> tuple[float, float]:
-    """The lowest and the largest reward, checked.
+    """Check a reward range and return its ends.
 
     >>> range_of((5, 0))
     Traceback (most recent call last):
@@ -37,7 +37,7 @@ def range_of(reward_range: Any) -> tuple[float, float]:
 
 
 def check_floor(floor: float, sizes: Mapping[str, int]) -> None:
-    """Refuse a floor that leaves nothing to choose on a side; `sizes` are the numbers of levels."""
+    """Raise an error if a side has no share left to choose; `sizes` are the numbers of levels."""
     for side, size in sizes.items():
         if size > 1 and floor * size >= 1:
             expected = f"below 1/{size}, for the {size} levels of {side}"
@@ -47,7 +47,7 @@ def check_floor(floor: float, sizes: Mapping[str, int]) -> None:
 def control_of(
     sides: Mapping[str, Sequence[str]], given: Collection[str], control: Any
 ) -> dict[str, str] | None:
-    """A control, checked: a level of each side that isn't given.
+    """Check a control: it needs one level for each side that isn't given.
 
     >>> control_of({"image": ("x", "y"), "age": ("old", "new")}, ("age",), {"age": "old"})
     Traceback (most recent call last):

@@ -1,11 +1,11 @@
-"""Does it pay to personalise: is another level best in another segment?
+"""Does it pay to personalise: does the best level differ between segments?
 
-Under one order a level that is best is best in every segment. For each level l the null says just
-that. In segment i bets are on the segment's own leader against l, as in `bets`: while the null
-holds their wealth E(l, i) is a supermartingale, and so is E(l) = Π (½ + ½·E(l, i)), because a
-report changes one factor only. If some level is best in every segment, its own E ever reaches 1/α
-with probability at most α. So if all levels get there, no level is best everywhere, with confidence
-1 − α: no union is needed.
+If one order holds, the best level is best in every segment. For each level l, the null hypothesis
+says exactly that. In segment i, bets are on the segment's own leader against l, as in `bets`. Under
+the null their wealth E(l, i) is a supermartingale, and so is E(l) = Π (½ + ½·E(l, i)), because a
+report changes only one factor. If some level is best in every segment, its own E ever reaches 1/α
+with probability at most α. So if the E of all levels reach 1/α, no level is best everywhere, with
+confidence 1 − α and without a union bound.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ from rank1.errors import InputError
 
 __all__ = ["Gain", "Personalised", "gain", "personalise"]
 
-#: The most numbers of versions, segments and levels that are dealt with at once.
+#: The largest number of versions × segments × levels to process at once.
 ROOM = 2**20
-#: A segment speaks for personalising if its evidence against the common leader is at least this.
+#: A segment supports personalising if its evidence against the common leader is at least this.
 SPEAKS = math.log(3)
 
 
 class Personalised(NamedTuple):
     """Whether it pays to personalise, at the design's confidence."""
 
-    #: Whether no level is best in every segment. If not, there is no evidence that it pays.
+    #: Whether no level is best in every segment. If False, there is no evidence that it pays.
     pays: bool
-    #: Which levels aren't best in every segment.
+    #: The levels that are shown not to be best in every segment.
     rejected: Bools
-    #: The level that would be shown to all: the one with the least evidence against it.
+    #: The level to show to everyone: the one with the least evidence against it.
     common: int
     #: The level that leads in each segment.
     leaders: Ints
-    #: The segments in which another level than the common one is better, by their own evidence.
+    #: The segments whose own evidence says that another level is better than the common one.
     segments: tuple[int, ...]
     #: The log of the evidence against each level.
     log_e: Floats
-    #: The same by level and segment.
+    #: The log of the evidence by level and segment.
     by_segment: Floats
 
 
 def personalise(
     design: Design, versions: Mapping[int, Version], counts: Counts, side: int, by: int
 ) -> Personalised:
-    """Whether it pays to choose the level of one side by the level of another.
+    """Test whether it pays to choose the level of one side by the level of another.
 
     Parameters
     ----------
     design, versions, counts
-        As for `fold`.
+        As in `fold`.
     side
-        A side that is chosen.
+        A chosen side, not a given one.
     by
-        The segments: another side, given or chosen.
+        The side whose levels are the segments, given or chosen.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def personalise(
             log_e = table.log_e(block, means, level)
             over_time[1:, level] += (np.logaddexp(0.0, log_e) - math.log(2)).sum(axis=1)
             by_segment[level, block] = log_e[-1] if len(log_e) else 0.0
-    # At any time: what has been refuted once is refuted.
+    # The maximum over time: a level that was refuted once stays refuted.
     most, kept = over_time.max(axis=0), design.kept[side]
     rejected = most >= -math.log(1 - design.confidence)
     common = int(np.where(kept, most, math.inf).argmin())
@@ -102,7 +102,7 @@ def personalise(
 
 
 class _Table:
-    """Reports by segment and level, in the order in which they came."""
+    """Reports by segment and level, in order of arrival."""
 
     def __init__(
         self, design: Design, versions: Mapping[int, Version], counts: Counts, side: int, by: int
@@ -117,7 +117,7 @@ class _Table:
         under = rows.version if rows.under is None else rows.under
         numbers, self.at = np.unique(under, return_inverse=True)
         self.arrivals = [versions[number] for number in numbers.tolist()]
-        #: The arrivals, and the current version after them all.
+        #: The version at each arrival, then the current version.
         self.by = [*self.arrivals, versions[max(versions)]]
         self.drawn = np.array([version.shares[side] > 0 for version in self.by])
         self.design, self.size = design, (design.sizes[by], design.sizes[side])
@@ -130,7 +130,7 @@ class _Table:
     def _drawn_by(
         self, versions: Mapping[int, Version], own: Ints, side: int, by: int
     ) -> tuple[Floats, Floats]:
-        """For each row the shares of the levels, and the mean of the remaining sides' factors."""
+        """Return, for each row, the levels' shares and the mean factor of the remaining sides."""
         numbers, place = np.unique(own, return_inverse=True)
         own_versions = [versions[number] for number in numbers.tolist()]
         shares = np.array([version.shares[side] for version in own_versions])
@@ -147,9 +147,9 @@ class _Table:
         return shares.reshape(-1, self.size[1])[place], others
 
     def means(self, block: slice) -> Floats:
-        """The factors by segment and level before each arrival, and after the last.
+        """Return the factors by segment and level before each arrival, and after the last.
 
-        They start from the product of the fit.
+        They start from the rank-one fit.
         """
         sums = self._before(block, self.pulls * self.x)
         exposed = self._before(block, self.pulls * self.others)
@@ -157,12 +157,12 @@ class _Table:
         return np.asarray((sums + PRIOR) / (exposed + PRIOR / product))
 
     def total(self, weights: Floats) -> Floats:
-        """The weights of all pulls, by segment and level."""
+        """Add up the weights of all pulls by segment and level."""
         cell = self.segment * self.size[1] + self.level
         return tally(cell, self.pulls * weights, math.prod(self.size)).reshape(self.size)
 
     def _before(self, block: slice, weights: Floats) -> Floats:
-        """The weights of all rows before each arrival, by segment and level, and of all rows."""
+        """Add up the weights of all rows before each arrival, and of all rows, like `total`."""
         rows = self._rows(block)
         segments, levels = len(range(*block.indices(self.size[0]))), self.size[1]
         cell = (self.at[rows] * segments + self.segment[rows] - block.start) * levels
@@ -173,7 +173,7 @@ class _Table:
         return np.asarray(np.cumsum(found, axis=0))
 
     def log_e(self, block: slice, means: Floats, rival: int) -> Floats:
-        """The log evidence against a level in each segment after each arrival."""
+        """Return the log evidence against a level in each segment after each arrival."""
         ahead = _leaders(means, self.drawn)
         rows, segments = self._rows(block), means.shape[1]
         at, segment = self.at[rows], self.segment[rows] - block.start
@@ -201,12 +201,12 @@ class _Table:
 
 
 def _leaders(means: Floats, drawn: Bools) -> Ints:
-    """The level of the best mean in each segment, of those that the version draws."""
+    """Return the level with the best mean in each segment, among those that the version draws."""
     return np.where(drawn[:, None, :], means, -1.0).argmax(axis=2)
 
 
 class Gain(NamedTuple):
-    """What personalising could gain, relative to one level for all: a plug-in, no proof."""
+    """What personalising could gain over one level for everyone: an estimate, not a proof."""
 
     estimate: float
     #: The ends of a basic parametric-bootstrap interval, at least 0.
@@ -224,18 +224,18 @@ def gain(
     runs: int = 500,
     seed: int = 1,
 ) -> Gain:
-    """What it could gain to show each segment its own leader instead of one level to all.
+    """Estimate the gain from showing each segment its own leader instead of one level to everyone.
 
-    This is an estimate: the mean of each segment and level as it was seen, pulled a little towards
-    rank one, with segments as frequent as they were. Its interval, for the design's confidence, is
-    a bootstrap's and holds for one look at many reports; `personalise` is what decides.
+    The estimate uses the observed mean of each segment and level, shrunk a little towards rank one,
+    and the observed frequency of each segment. The interval, at the design's confidence, is a
+    bootstrap interval: it holds for a single look at many reports. Decide by `personalise`.
 
     Parameters
     ----------
     design, versions, counts, side, by
-        As for `personalise`.
+        As in `personalise`.
     runs, seed
-        How often and from what seed reports are drawn again.
+        The number of bootstrap samples, and the seed for them.
     """
     table = _Table(design, versions, counts, side, by)
     number, exposed, sums = (table.total(own) for own in (np.ones(1), table.others, table.x))
@@ -243,7 +243,7 @@ def gain(
     traffic = number.sum(axis=1) / max(number.sum(), 1)
     shown = table.drawn[-1]
     estimate = _gained(means, traffic, shown)
-    # A report of mean p has the variance p·(d − p); d is 1 for rewards of 0 and 1.
+    # A report with mean p has variance p·(d − p); d is 1 for rewards of 0 and 1.
     total = float(table.pulls @ table.x)
     spread = float(table.pulls @ table.x**2) / total if total > 0 else 1.0
     others = np.divide(exposed, number, where=number > 0, out=np.zeros_like(number))
@@ -259,7 +259,7 @@ def gain(
 
 
 def _gained(means: Floats, traffic: Floats, shown: Bools) -> float:
-    """The gain, for means by segment and level."""
+    """Return the gain for these means by segment and level."""
     weighted = traffic[:, None] * means[:, shown]
     common = float(weighted.sum(axis=0).max())
     return float(weighted.max(axis=1).sum()) / common - 1 if common > 0 else 0.0

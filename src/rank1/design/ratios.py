@@ -1,19 +1,19 @@
-"""Which ratios of two levels the reports refute, at any time: bets turned into polynomials.
+"""Find the ratios of two levels that the reports refute, at any time, with bets as polynomials.
 
-The null "level l is at least s times as good as level a" is bet against with s·X in place of X
-where a was shown. A report X of either multiplies the wealth by
+To bet against the null "level l is at least s times as good as level a", replace X by s·X where a
+was shown. A report X of either level multiplies the wealth by
 
     1 + c·ρ·(s·X − m)      if it shows a
     1 − c·(1 − ρ)·(X − m)  if it shows l
 
-whose mean is at most 1 under the null, for any m and c that are known beforehand (see `bets`). It
-grows with s, so the ratios that aren't refuted have an upper end. For the lower one a and l change
-places.
+whose mean is at most 1 under the null, for any m and c that are known in advance (see `bets`). The
+wealth grows with s, so the ratios that aren't refuted have an upper end. For the lower end, swap a
+and l.
 
-Here m is the mean of l by the fit, averaged over what the other sides show: reports then count by
-version and level alone. And log(1 + y) ≥ y − y²/2 + y³/3 − γ·y⁴ for all y ≥ −y₀, with the γ that
-makes both sides equal at −y₀. So moments of the rewards make, of a whole history, a polynomial in s
-that the log wealth is never below. A bound from below is as valid as the wealth itself.
+Here m is the fitted mean of l, averaged over what the other sides show, so only the version and the
+level of a report matter. Also, log(1 + y) ≥ y − y²/2 + y³/3 − γ·y⁴ for all y ≥ −y₀, with the γ that
+makes both sides equal at −y₀. So the moments of the rewards turn a whole history into a polynomial
+in s that is a lower bound of the log wealth. A lower bound is as valid as the wealth itself.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from rank1.design.values import ROUNDING, Design, Floats, Version, checked_versi
 
 __all__ = ["History", "Shown", "largest_ratio"]
 
-#: Ratios from 2 to the power of −10 to 2 to the power of 10 are told apart.
+#: The ratios to compare: 2 to the powers −10 to 10, in steps of 1/4.
 RATIOS = 2.0 ** np.arange(-10, 10.25, 0.25)
-#: Halvings of the last step between them.
+#: The number of bisections between two neighbouring ratios.
 HALVINGS = 16
-#: The order of the polynomial.
+#: The degree of the polynomial.
 ORDER = 4
-#: The most numbers of versions and levels that are dealt with at once.
+#: The largest number of versions × levels to process at once.
 ROOM = 2**20
 
 
 class Shown(NamedTuple):
-    """Reports of each level, or of one, with a row for each version."""
+    """Reports of all levels, or of one level, with a row for each version."""
 
     shares: Floats
     fit: Floats
-    #: Sums of the powers 0 to 4 of the rewards.
+    #: Sums of the rewards to the powers 0 to 4.
     moments: list[Floats]
 
     def take(self, where: Any) -> Shown:
-        """Some versions, or some levels."""
+        """Return some of the versions or levels."""
         return Shown(self.shares[where], self.fit[where], [sums[where] for sums in self.moments])
 
 
 class History:
-    """All reports, by the version of the pull and the one that was current at arrival."""
+    """All reports, by the version of the pull and the version that was current at arrival."""
 
     def __init__(self, design: Design, versions: Mapping[int, Version], counts: Counts) -> None:
         rows = checked_counts(design, versions, counts)
@@ -77,7 +77,7 @@ class History:
             self.fit.append(fit)
 
     def shown(self, side: int) -> tuple[Shown, Floats]:
-        """Reports of each level of a side, and the mean of the other sides' factors."""
+        """Return the reports of each level of a side, and the mean of the other sides' factors."""
         design, levels = self.design, self.design.sizes[side]
         shown = self.rows.arm // design.grid.strides[side] % levels
         place, size = self.pair * levels + shown, len(self.leaders) * levels
@@ -98,9 +98,9 @@ class History:
 def largest_ratio(
     design: Design, ahead: Shown, rival: Shown, others: Floats, threshold: float
 ) -> Floats:
-    """For each level the largest ratio of the rival to the one ahead that isn't refuted.
+    """Return, for each level, the largest ratio of `rival` to `ahead` that isn't refuted.
 
-    Of the two, one has all levels of a side and the other one column.
+    One of the two has all levels of a side, the other a single column.
     """
     kappas = design.kappas
     top = max(1.0, float(kappas[-1]))
@@ -125,7 +125,7 @@ def largest_ratio(
 def _add(
     ahead: Shown, rival: Shown, others: Floats, top: float, sums: Floats, lost: Floats
 ) -> None:
-    """Add the powers of y without its η: `sums[j, i]` has the part of y^j that goes with s^i."""
+    """Add the powers of y without its η: `sums[j, i]` is the part of y^j that belongs to s^i."""
     both = (ahead.shares > 0) & (rival.shares > 0)
     rho = np.divide(rival.shares, ahead.shares + rival.shares, where=both, out=np.zeros(both.shape))
     m = np.clip(rival.fit * others, LEAST_MEAN, LARGEST_MEAN)
@@ -146,14 +146,14 @@ def _add(
 
 
 def _total(weights: Floats, powers: Floats) -> Floats:
-    """Weighted sums over the versions."""
+    """Return weighted sums over the versions."""
     if powers.shape[1] == 1:
         return powers[:, 0] @ weights
     return np.einsum("vk,vk->k", np.broadcast_to(weights, powers.shape), powers)
 
 
 def _polynomials(sums: Floats, lost: Floats, etas: Floats) -> Floats:
-    """Coefficients by power of s, stake and level."""
+    """Return the coefficients by power of s, stake and level."""
     worst = np.clip(np.multiply.outer(etas, lost), 1e-3, None)
     last = (-np.log1p(-worst) - worst - worst**2 / 2 - worst**3 / 3) / worst**4
     found = np.zeros((ORDER + 1, len(etas), sums.shape[2]))
@@ -163,7 +163,7 @@ def _polynomials(sums: Floats, lost: Floats, etas: Floats) -> Floats:
 
 
 def _log_e(found: Floats, ratios: Floats) -> Floats:
-    """The log of the average wealth of each level at these ratios."""
+    """Return the log of the average wealth of each level at these ratios."""
     value = found[ORDER] * ratios
     for power in range(ORDER - 1, 0, -1):
         value = (value + found[power]) * ratios

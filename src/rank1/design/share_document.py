@@ -19,13 +19,13 @@ from rank1.errors import InputError, InputTypeError, Rank1Error, shown
 
 __all__ = ["SharesDocument", "first_shares"]
 
-#: Columns of a table of counts or exposures that no side may be called after.
+#: Column names of tables of counts and exposures; no side may have one of these names.
 TAKEN = ("version", "reward", "count", "unit", "time")
 
 
 @dataclasses.dataclass(frozen=True)
 class SharesDocument:
-    """What `shares.json` holds, once it is checked."""
+    """The contents of `shares.json`, checked."""
 
     sides: dict[str, list[str]]
     given: tuple[str, ...]
@@ -33,12 +33,12 @@ class SharesDocument:
     salt: str
     design: Design
     versions: dict[int, Version]
-    #: All reports of the last update; arms are numbered row-major over `sides`.
+    #: All reports of the last update; arms are numbered in row-major order over `sides`.
     counts: Counts
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> SharesDocument:
-        """The document, checked; only sides, confidence and versions have to be there."""
+        """Check a document; only sides, confidence and versions are required."""
         if not isinstance(document, Mapping):
             raise InputTypeError("shares", document, "a mapping with sides and versions")
         sides = _checked_sides(document.get("sides"))
@@ -74,12 +74,12 @@ class SharesDocument:
         return self.versions[len(self.versions)]
 
     def extended(self, version: Version | None, counts: Counts) -> SharesDocument:
-        """The document after an update."""
+        """Return the document after an update."""
         versions = {**self.versions, **({} if version is None else {version.number: version})}
         return dataclasses.replace(self, versions=versions, counts=counts)
 
     def named(self, levels: Sequence[int]) -> dict[str, str]:
-        """The labels of levels by number, for the sides that are chosen."""
+        """Return the labels of numbered levels, for the chosen sides."""
         return {
             side: self.sides[side][levels[k]]
             for k, side in enumerate(self.sides)
@@ -87,14 +87,14 @@ class SharesDocument:
         }
 
     def numbers(self, levels: Mapping[str, str]) -> tuple[int, ...]:
-        """The numbers of levels by label; -1 for a side that is given."""
+        """Return the numbers of labelled levels; -1 for a given side."""
         return tuple(
             -1 if side in self.given else labels.index(levels[side])
             for side, labels in self.sides.items()
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The document as plain values."""
+        """Return the document as plain values."""
         return {
             "sides": self.sides,
             "given": list(self.given),
@@ -109,7 +109,7 @@ class SharesDocument:
         }
 
     def _version_dict(self, version: Version) -> dict[str, Any]:
-        """A version: `rank1.assign` can draw from it, and `judge` can bet with it."""
+        """Return a version as plain values, for `rank1.assign` to draw from and `judge` to bet."""
         found: dict[str, Any] = {"version": version.number, "salt": self.salt, "sides": {}}
         if self.given:
             found["given"] = list(self.given)
@@ -127,7 +127,7 @@ class SharesDocument:
         return found
 
     def to_text(self) -> str:
-        """The document as JSON: a line for each setting, each version, and each row of counts."""
+        """Return the document as JSON: one line per setting, version, and row of counts."""
         fields = []
         for name, value in self.to_dict().items():
             if name in ("versions", "counts"):
@@ -149,7 +149,7 @@ def first_shares(
     reward_range: tuple[float, float] = (0, 1),
     salt: str | None = None,
 ) -> dict[str, Any]:
-    """The first version of the shares: what `rank1 judge start` writes.
+    """Make the first version of the shares, which `rank1 judge start` writes.
 
     Parameters
     ----------
@@ -158,17 +158,17 @@ def first_shares(
     given
         Sides whose level comes with the visitor, such as a segment.
     control
-        A level of each side that isn't given; lifts are then over the control.
+        A level for each side that isn't given; with a control, lifts are over it.
     confidence
-        The verdict's.
+        The confidence of the verdict.
     min_lift
-        The smallest lift worth having, in reward above the lowest there can be.
+        The smallest lift worth having, in reward above the lowest possible reward.
     floor
-        The least share of every level, also of one that was refuted.
+        The smallest share of each level, even of an eliminated one.
     reward_range
-        The least and the largest reward.
+        The smallest and the largest possible reward.
     salt
-        What `rank1.assign` hashes with a unit; default: a random one.
+        The string that `rank1.assign` hashes with a unit; default: a random one.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def first_shares(
         "reward_range": list(reward_range),
         "salt": secrets.token_hex(8) if salt is None else salt,
     }
-    shares = {  # any that add up: they tell the design which sides there are
+    shares = {  # any values that add up to 1: only the names of the sides matter here
         side: {label: float(k == 0) for k, label in enumerate(labels)}
         for side, labels in _checked_sides(settings["sides"]).items()
         if side not in settings["given"]
@@ -251,7 +251,7 @@ def _version(
 
 
 def _by_label(name: str, values: Any, labels: Sequence[str], default: float | None) -> Any:
-    """A number for each level; those left out are the default."""
+    """Return a number for each level; missing levels get the default."""
     if values is None and default is not None:
         return np.full(len(labels), default)
     if not isinstance(values, Mapping):
@@ -268,7 +268,7 @@ def _by_label(name: str, values: Any, labels: Sequence[str], default: float | No
 
 
 def _stored_counts(design: Design, versions: int, listed: Any) -> Counts:
-    """The counts of the last update."""
+    """Return the counts of the last update."""
     rows: list[Counts] = []
     for place, each in enumerate(listed, 1):
         try:
@@ -287,7 +287,7 @@ def _stored_counts(design: Design, versions: int, listed: Any) -> Counts:
 
 
 def _counts_list(design: Design, counts: Counts) -> list[dict[str, Any]]:
-    """A row for each version and reward, with a number for each arm."""
+    """Return a row for each version and reward, with a number for each arm."""
     found: dict[tuple[int, float], Any] = {}
     columns = (column.tolist() for column in (counts.version, counts.reward))
     for key, arm, pulls in zip(

@@ -1,4 +1,4 @@
-"""What a new version of the design has: a fit of the factors, leaders, and shares."""
+"""The parts of a new version of the design: a fit of the factors, leaders, and shares."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Records = NDArray[Any]
 
-#: Successes that each level is given beforehand, at the rate of all.
+#: Prior successes of each level, at the rate of the whole side.
 PRIOR = 2.0
-#: No living level has less than exp(−this) of the most that one beside the leader has.
+#: A living level's share is at least exp(−this) of the largest share of a level but the leader.
 WIDEST = 50.0
 
 
 @jit
 def fit_factors(sides: Records, counts: Floats, sums: Floats, fit: Floats, room: Floats) -> None:
-    """One pass of alternating ratios.
+    """Do one pass of alternating ratios.
 
     The factor of level l of side d becomes (S_l + 2)/(Σ N_x·Π_{e≠d} f_e(x_e) + 2/g): `sums` has S
-    of each level, `counts` N of each arm, and g is the same ratio over all levels of the side. The
-    last side's levels are next to each other in `counts`, so all arms that differ there alone are
-    dealt with together.
+    of each level, `counts` has N of each arm, and g is the same ratio over all levels of the side.
+    The last side's levels are adjacent in `counts`, so arms that differ only in that level are
+    processed together.
     """
     last = len(sides) - 1
     begin_last, run = sides[last].begin, sides[last].levels
@@ -50,7 +50,7 @@ def fit_factors(sides: Records, counts: Floats, sums: Floats, fit: Floats, room:
                 for k in range(run):
                     room[begin + k] += product * counts[arm + k]
             else:
-                # Two sums, because one would wait for itself in every step.
+                # Two sums, because with one, each addition would wait for the previous one.
                 even = odd = 0.0
                 for k in range(0, run - 1, 2):
                     even += counts[arm + k] * fit[begin_last + k]
@@ -70,7 +70,7 @@ def fit_factors(sides: Records, counts: Floats, sums: Floats, fit: Floats, room:
 
 @jit
 def drop(sides: Records, log_e: Floats, threshold: float, living: Bools) -> None:
-    """Levels whose evidence reaches the threshold go, for good; a side keeps its last one."""
+    """Eliminate levels whose evidence reaches the threshold; a side keeps its last level."""
     for d in range(len(sides)):
         begin, end = sides[d].begin, sides[d].begin + sides[d].levels
         keeper, left = -1, 0
@@ -88,7 +88,7 @@ def drop(sides: Records, log_e: Floats, threshold: float, living: Bools) -> None
 
 @jit
 def find_leaders(sides: Records, fit: Floats, living: Bools, leaders: Ints) -> None:
-    """The living level of the largest factor leads its side; of several, the first."""
+    """Find each side's leader: the first living level with the largest factor."""
     for d in range(len(sides)):
         begin, leader = sides[d].begin, -1
         for k in range(begin, begin + sides[d].levels):
@@ -101,7 +101,7 @@ def find_leaders(sides: Records, fit: Floats, living: Bools, leaders: Ints) -> N
 def set_shares(
     sides: Records, leaders: Ints, log_e: Floats, living: Bools, floor: float, shares: Floats
 ) -> None:
-    """The leader 1/(1 + √(living − 1)); the others by how little stands against them."""
+    """Give the leader 1/(1 + √(living − 1)), and others more the less evidence is against them."""
     for d in range(len(sides)):
         begin, levels = sides[d].begin, sides[d].levels
         leader, least, others = begin + leaders[d], math.inf, 0

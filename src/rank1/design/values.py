@@ -1,4 +1,4 @@
-"""What the design's functions take and return: plain, immutable values."""
+"""The plain, immutable values that the design's functions take and return."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: How far from 1 the sum of a side's shares may be.
+#: How far the sum of a side's shares may be from 1.
 ROUNDING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
 class Design:
-    """What stays the same from the first version to the last.
+    """The settings that never change, from the first version to the last.
 
     Parameters
     ----------
     sides
-        A `Grid`, or how many levels each side has.
+        A `Grid`, or the number of levels of each side.
     confidence
         1 − α, above 0 and below 1.
     low, high
-        The least and the largest reward.
+        The smallest and the largest possible reward.
     growth
-        By which part reports grow until the next version is due.
+        The fraction by which reports grow until the next version is due.
     floor
-        The least share of every level, also of one that has gone.
+        The smallest share of each level, even of an eliminated one.
     fixed
         Shares that never change, by side and level: `{(0, 2): 0.1}` for a control or a holdout.
     min_lift
-        The smallest lift worth having, in reward above the lowest there can be.
+        The smallest lift worth having, in reward above the lowest possible reward.
     first
-        The most reports of the first version, in which all levels have equal shares.
+        The largest number of reports in the first version, in which all levels have equal shares.
     given
-        Numbers of the sides whose level comes with the visitor, such as a segment. Nothing is bet
-        on them and none of their levels ever goes; their factors take part in the fit.
+        Numbers of the sides whose level comes with the visitor, such as a segment. There are no
+        bets on them and their levels are never eliminated, but the fit includes their factors.
     retired
         Levels that must not be shown any more, by side and level: `[(0, 2)]`. They have no share,
-        whatever the floor; see also `restarted`.
+        even with a floor; see also `restarted`.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Design:
         self._check_shares()
 
     def changed(self, sides: Grid | Sequence[int] | None = None, **settings: Any) -> Design:
-        """This design with other sides or settings.
+        """Return this design with other sides or settings.
 
         >>> Design([3, 2], 0.9).changed([4, 2]).confidence
         0.9
@@ -161,7 +161,7 @@ class Design:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many levels each side has."""
+        """The number of levels of each side."""
         return self.grid.sizes
 
     @property
@@ -171,7 +171,7 @@ class Design:
 
     @cached_property
     def kept(self) -> tuple[Bools, ...]:
-        """For each side, which levels aren't retired."""
+        """For each side, the levels that aren't retired."""
         kept = [np.ones(size, np.bool_) for size in self.sizes]
         for side, level in self.retired:
             kept[side][level] = False
@@ -184,67 +184,67 @@ class Design:
 
     @property
     def kappas(self) -> Floats:
-        """The lifts that are bet on: more of them where rewards lie in a range."""
+        """The lifts to bet on; there are more of them if rewards lie in a range."""
         return np.array(KAPPAS if (self.low, self.high) == (0, 1) else LONGER)
 
     @property
     def threshold(self) -> float:
-        """The log E at which a level goes: D/α, twice that where there is a smallest lift."""
-        # A side of one level can't err, nor one that is given.
+        """The log E at which a level is eliminated: log(D/α), or log(2D/α) with a smallest lift."""
+        # Given sides and sides with a single level can't err.
         sides = max(1, sum(self.sizes[side] > 1 for side in self.chosen))
         return math.log((2 if self.min_lift > 0 else 1) * sides / (1 - self.confidence))
 
     @cached_property
     def pair_rows(self) -> Ints:
-        """Where each side's rows of `Wealth.pairs` begin, and where the last one's end."""
+        """Where each side's rows of `Wealth.pairs` begin, and where the last side's rows end."""
         led = [min(size, LEADERS) * size if self.min_lift > 0 else 0 for size in self.sizes]
         return np.cumsum([0, *led])
 
     def scaled(self, rewards: Floats) -> Floats:
-        """Rewards in [0, 1]."""
+        """Scale rewards to [0, 1]."""
         return (rewards - self.low) / (self.high - self.low)
 
     def split(self, levels: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """What there is for all levels in a row, as an array for each side."""
+        """Split a row of values for all levels into an array for each side."""
         return tuple(np.split(levels, np.cumsum(self.sizes)[:-1]))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Version:
-    """A numbered set of shares, with the leaders and the fit that the bets under it use.
+    """A numbered set of shares, with the leaders and the fit that its bets use.
 
-    While it lasts each side's level is drawn by its shares, independently of the other sides.
+    Under it, each side's level is drawn by its shares, independently of the other sides.
     """
 
     number: int
     #: For each side, the share of each level.
     shares: tuple[Floats, ...]
-    #: For each side, the level that leads; −1 for a side that is given, and for all of them in a
-    #: version under which nothing is bet.
+    #: For each side, the leading level; −1 for a given side, and for all sides if there are no bets
+    #: under this version.
     leaders: tuple[int, ...]
     #: For each side, the factor of each level.
     fit: tuple[Floats, ...]
-    #: For each side, which levels had not gone when it began.
+    #: For each side, the levels that weren't eliminated when this version began.
     living: tuple[Bools, ...]
 
     @property
     def bets(self) -> bool:
-        """Whether anything is bet under it."""
+        """Whether there are bets under this version."""
         return max(self.leaders) >= 0
 
 
 class Totals(NamedTuple):
-    """Numbers of reports by arm, and sums of scaled rewards by level: what a fit needs."""
+    """Numbers of reports by arm, and sums of scaled rewards by level: the input of a fit."""
 
     counts: Floats
     sums: Floats
 
 
 class Wealth(NamedTuple):
-    """What the bets have won: log wealth of each level and κ, all 0 at first.
+    """The wealth of the bets: the log wealth of each level and κ, all 0 at first.
 
-    The last two are for a smallest lift: which levels have led, and log wealth of each pair of a
-    level that led and another.
+    The last two fields are for a smallest lift: which levels have led, and the log wealth of each
+    pair of a level that has led and another level.
     """
 
     logs: Floats
@@ -253,7 +253,7 @@ class Wealth(NamedTuple):
 
 
 def checked_version(design: Design, version: Version) -> Version:
-    """The version, whose shares must be some on this design's sides.
+    """Check that a version's shares fit this design's sides, and return the version.
 
     >>> half = np.array([0.5, 0.4]),
     >>> checked_version(Design([2]), Version(1, half, (0,), half, (np.ones(2, bool),)))

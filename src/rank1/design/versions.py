@@ -1,4 +1,4 @@
-"""Versions, one after another: the levels that live, those that lead, and the shares of each."""
+"""The sequence of versions: which levels are living, which lead, and the share of each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rank1.errors import InputError
 
 __all__ = ["first_version", "is_due", "next_version", "padded", "restarted", "with_floors"]
 
-#: Successes that end the first version; rewards in a range count as the part of it that they are.
+#: Successes that end the first version; a reward in a range counts as a fraction of a success.
 ENOUGH = 60
-#: Passes of the first fit; each later one starts from the one before.
+#: Passes of the first fit; each later fit starts from the previous one.
 FIRST_PASSES = 8
 
 
 def first_version(design: Design) -> Version:
-    """Equal shares, but for those that are fixed; nothing is bet.
+    """Return the first version: equal shares, except for fixed ones, and no bets.
 
     >>> first_version(Design([4], fixed={(0, 0): 0.4})).shares[0].round(3).tolist()
     [0.4, 0.2, 0.2, 0.2]
@@ -34,16 +34,16 @@ def first_version(design: Design) -> Version:
 
 
 def is_due(design: Design, version: Version, began: int, reports: int, gained: float) -> bool:
-    """Whether the next version is due.
+    """Tell whether the next version is due.
 
     Parameters
     ----------
     design, version
-        The version is the current one.
+        The design and the current version.
     began, reports
-        How many reports were in when it began, and how many are in now.
+        The number of reports when the version began, and now.
     gained
-        The sum of their scaled rewards: 60 successes end the first version before its time.
+        The sum of their scaled rewards; 60 successes end the first version early.
 
     Examples
     --------
@@ -59,10 +59,10 @@ def is_due(design: Design, version: Version, began: int, reports: int, gained: f
 
 
 def next_version(design: Design, version: Version, wealth: Wealth, seen: Totals) -> Version:
-    """The version after this one.
+    """Return the version after this one.
 
-    Levels that the wealth refutes are gone, as are those that don't live in `version`. `seen` is
-    what the fit uses, all reports or those of matured pulls; it needs at least one.
+    Levels that the wealth refutes are eliminated; levels that aren't living in `version` stay so.
+    The fit uses `seen`, which has all reports or those of matured pulls, and at least one.
     """
     checked_version(design, version)
     sides = design.sides
@@ -87,9 +87,9 @@ def next_version(design: Design, version: Version, wealth: Wealth, seen: Totals)
 
 
 def padded(version: Version, sizes: Sequence[int]) -> Version:
-    """The version for sides to which levels were added at the end.
+    """Extend a version to sides to which levels were added at the end.
 
-    A level that was added has no share, the mean of its side's factors, and lives.
+    An added level is living, has no share, and gets the mean of its side's factors.
 
     >>> longer = padded(first_version(Design([2])), [3])
     >>> longer.shares[0].tolist(), longer.fit[0].tolist(), longer.living[0].tolist()
@@ -106,11 +106,11 @@ def padded(version: Version, sizes: Sequence[int]) -> Version:
 def restarted(
     design: Design, version: Version, wealth: Wealth, side: int
 ) -> tuple[Version, Wealth]:
-    """The version and the wealth with one side's evidence as at the beginning.
+    """Return the version and the wealth with the evidence of one side reset.
 
-    For a side of which a level is retired that has led. What it has won against the others says
-    that they aren't best of all, but one of them may be best of those that are left. So all that
-    aren't retired live again, and the bets on this side start anew.
+    Use this for a side whose retired level has led. The wealth that it won against the others shows
+    that they aren't best of all, but one of them may be the best of those that are left. So all
+    levels that aren't retired are living again, and the bets on this side start over.
     """
     living = list(version.living)
     living[side] = design.kept[side].copy()
@@ -126,7 +126,7 @@ def restarted(
 
 
 def _added(before: Sequence[int], after: Sequence[int]) -> list[int]:
-    """How many levels each side gets."""
+    """Return the number of levels to add to each side."""
     if len(before) != len(after) or any(m < n for n, m in zip(before, after, strict=False)):
         expected = f"at least {tuple(before)}, side by side"
         raise InputError("sizes", tuple(after), expected)
@@ -136,7 +136,7 @@ def _added(before: Sequence[int], after: Sequence[int]) -> list[int]:
 def _with_floors(
     design: Design, shares: tuple[Floats, ...], leaders: tuple[int, ...]
 ) -> tuple[Floats, ...]:
-    """Floors and fixed shares in place; a side that is given has equal shares, never used."""
+    """Apply floors and fixed shares; a given side has equal shares, which are never used."""
     return tuple(
         np.full(len(own), 1 / len(own))
         if side in design.given
@@ -146,7 +146,7 @@ def _with_floors(
 
 
 def with_floors(design: Design, side: int, shares: Floats, leaders: Ints) -> Floats:
-    """Floors and fixed shares of a side in place; what is left goes by the shares in each row."""
+    """Apply a side's floors and fixed shares, and split the rest by the shares in each row."""
     kept = design.kept[side]
     fixed = np.zeros(len(kept))
     for (where, level), share in design.fixed.items():
@@ -154,7 +154,7 @@ def with_floors(design: Design, side: int, shares: Floats, leaders: Ints) -> Flo
             fixed[level] = share
     free = kept & (fixed == 0)
     weights = np.where(free, shares, 0.0)
-    # If a level whose share is fixed is the only one that lives, it gets the rest.
+    # If the only living level has a fixed share, it gets the rest.
     alone = np.where(leaders[..., None] >= 0, np.arange(len(kept)) == leaders[..., None], fixed)
     weights = np.where(weights.sum(axis=-1, keepdims=True) > 0, weights, alone)
     least = np.where(free, design.floor, fixed)

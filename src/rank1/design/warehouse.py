@@ -14,10 +14,10 @@ __all__ = ["DIALECTS", "counts_sql"]
 
 
 class Dialect(NamedTuple):
-    """How an engine writes names."""
+    """How an SQL engine quotes names."""
 
     quote: str
-    #: Whether a name without quotes means the same as with them, if it is in lower case.
+    #: Whether a lower-case name means the same with and without quotes.
     lower: bool = True
 
 
@@ -26,11 +26,11 @@ DIALECTS = {
     "postgres": Dialect('"'),
     "spark": Dialect("`"),
     "bigquery": Dialect("`"),
-    # Without quotes, names are in upper case there.
+    # Snowflake converts names without quotes to upper case.
     "snowflake": Dialect('"', lower=False),
 }
 
-#: What `rank1 judge sql` calls the number of a unit's exposure.
+#: The column in which `rank1 judge sql` numbers the exposures of a unit.
 VISIT = "rank1_visit"
 
 
@@ -43,21 +43,21 @@ def counts_sql(
     time: str = "time",
     where: str | None = None,
 ) -> str:
-    """The query that counts exposures by version, levels and reward; each unit once.
+    """Return a query that counts exposures by version, levels and reward, and each unit once.
 
     Parameters
     ----------
     versions
-        The document of the shares, as for `judge`.
+        The shares document, as in `judge`.
     dialect
         One of `DIALECTS`.
     table
-        The table of exposures, with the columns version, one for each side, and reward, which is
-        NULL while it is pending. It may be anything that can follow FROM.
+        The table of exposures. Its columns are version, one per side, and reward, which is NULL
+        while pending. Anything that can follow FROM is allowed.
     unit, time
-        The columns that say whom it was shown to, and when.
+        The columns with the unit that saw the exposure, and with its time.
     where
-        A condition on the exposures that count, such as that the time for their rewards is over.
+        A condition that exposures must meet to count, such as that their reward window is over.
 
     Examples
     --------
@@ -108,13 +108,13 @@ def _quoted(dialect: Dialect, name: str) -> str:
 
 
 def _read(dialect: Dialect, name: str) -> str:
-    """A column of the table."""
+    """Return the SQL for a column of the table."""
     if not dialect.lower and re.fullmatch("[a-z_][a-z0-9_]*", name):
         return name
     return _quoted(dialect, name)
 
 
 def _read_as(dialect: Dialect, name: str) -> str:
-    """A column of the table, under its own name in the result."""
+    """Return the SQL for a column of the table, under its own name in the result."""
     read, quoted = _read(dialect, name), _quoted(dialect, name)
     return read if read == quoted else f"{read} AS {quoted}"

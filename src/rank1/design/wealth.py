@@ -1,4 +1,4 @@
-"""What the bets have won, and what may be said from it."""
+"""The wealth of the bets, and the verdict that follows from it."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ __all__ = [
 
 
 class Verdict(NamedTuple):
-    """What may be said now, at the design's confidence."""
+    """What the evidence shows now, at the design's confidence."""
 
-    #: Whether the arm of all leaders may be called best, or close enough to the best.
+    #: Whether the leaders' arm can be called best, or close enough to the best.
     stop: bool
     leaders: tuple[int, ...]
-    #: For each side, which levels may still be best.
+    #: For each side, the levels that may still be best.
     living: tuple[Bools, ...]
     #: For each side, the log of the evidence against each level.
     log_e: tuple[Floats, ...]
 
 
 def start(design: Design) -> Wealth:
-    """The wealth before the first report."""
+    """Return the wealth before the first report."""
     levels, kappas = sum(design.sizes), len(design.kappas)
     led = int(design.pair_rows[-1])
     slots = np.full(levels if led else 0, -1)
@@ -56,7 +56,7 @@ def start(design: Design) -> Wealth:
 
 
 def totals(design: Design, versions: Mapping[int, Version], counts: Counts) -> Totals:
-    """What a fit needs of the reports: hand over those of matured pulls only."""
+    """Add up reports for a fit; pass those of matured pulls only."""
     rows = checked_counts(design, versions, counts)
     number = tally(rows.arm, rows.pulls, design.grid.arms)
     gained = tally(rows.arm, rows.pulls * design.scaled(rows.reward), design.grid.arms)
@@ -64,7 +64,7 @@ def totals(design: Design, versions: Mapping[int, Version], counts: Counts) -> T
 
 
 def level_sums(cells: Floats) -> Floats:
-    """The sums over all arms with a level, for the levels of all sides in a row."""
+    """Add up the arms of each level, for the levels of all sides in a row."""
     every = range(cells.ndim)
     sums = [cells.sum(axis=tuple(e for e in every if e != side)).ravel() for side in every]
     return np.concatenate(sums)
@@ -77,22 +77,22 @@ def fold(
     counts: Counts,
     under: Version | None = None,
 ) -> Wealth:
-    """The wealth after more reports.
+    """Return the wealth after more reports.
 
     Parameters
     ----------
     design, wealth
-        As they are; neither changes.
+        The design, and the wealth so far; neither changes.
     versions
-        The versions that the counts speak of, by their number.
+        The versions that the counts refer to, by number.
     counts
-        How often each arm, drawn under a version, gave a reward. Each report once. The bets use the
-        shares of the version that the pull was drawn under, and leaders and fit of the version
-        `Counts.under`, which was current when the report came in and knows more where reports are
-        late. Neither may depend on these counts. The order in which reports are folded makes no
-        difference.
+        How often each arm, drawn under a version, gave each reward. Each report counts once. The
+        bets use the shares of the version that the pull was drawn under, and the leaders and the
+        fit of the version `Counts.under`, which was current when the report arrived: for late
+        reports, that version knows more. Neither may depend on these counts. The order in which
+        reports are folded doesn't matter.
     under
-        In place of `Counts.under`, one version for all reports.
+        One version for all reports, in place of `Counts.under`.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def fold(
             design.sides, design.kappas, leaders, fit, logs, products, factors, slots,
             levels + design.pair_rows,
         )  # fmt: skip
-        work = sum(  # a report of a leader is bet on against all levels, another against one
+        work = sum(  # a leader's report is a bet against all levels, any other against one
             len(part.arm) + size * int((part.arm // stride % size == leader).sum())
             for size, stride, leader in zip(
                 design.sizes, design.grid.strides, by.leaders, strict=True
@@ -145,14 +145,14 @@ def _fold_rows(
     book: Any, rho: Floats, base: Floats, shown: Ints, arms: Ints, x: Floats, count: Floats,
     lift: float,
 ) -> None:  # fmt: skip
-    """Reports under one version."""
+    """Fold reports that arrived under one version."""
     for row in range(len(arms)):
         show(book.sides, arms[row], shown)
         fold_reports(book, rho, base, shown, x[row], count[row], 0, lift)
 
 
 def verdict(design: Design, version: Version, wealth: Wealth) -> Verdict:
-    """What may be said of the current version's leaders."""
+    """Return the verdict on the current version's leaders."""
     log_e = log_e_of(wealth.logs)
     living = np.concatenate(version.living) & np.concatenate(design.kept)
     drop(design.sides, log_e, design.threshold, living)
@@ -174,13 +174,13 @@ def verdict(design: Design, version: Version, wealth: Wealth) -> Verdict:
 
 
 def log_e_of(logs: Floats) -> Floats:
-    """The log of the average wealth of each row."""
+    """Return the log of the average wealth of each row."""
     top = logs.max(axis=1, initial=-np.inf)
     return top + np.log(np.exp(logs - top[:, None]).mean(axis=1))
 
 
 def padded_wealth(design: Design, wealth: Wealth, sizes: Sequence[int]) -> Wealth:
-    """The wealth for sides to which levels were added at the end; `design` is as it was before.
+    """Extend the wealth to sides with levels added at the end; `design` is the one before that.
 
     >>> padded_wealth(Design([2, 2]), start(Design([2, 2])), [2, 3]).logs.shape
     (5, 6)
@@ -200,7 +200,7 @@ def padded_wealth(design: Design, wealth: Wealth, sizes: Sequence[int]) -> Wealt
 
 
 def padded_totals(design: Design, seen: Totals, sizes: Sequence[int]) -> Totals:
-    """What a fit needs, for sides to which levels were added; `design` is as it was before.
+    """Extend totals to sides with levels added at the end; `design` is the one before that.
 
     >>> seen = Totals(np.array([5.0, 6.0]), np.array([1.0, 2.0, 3.0]))
     >>> padded_totals(Design([1, 2]), seen, [2, 2]).counts.tolist()

@@ -1,6 +1,6 @@
-"""What a study's log says, by going through its events once: to be compared with the study's fold.
+"""Read a study's log in a single pass over its events, to compare with the study's own fold.
 
-Nothing of `rank1.studies` is used here. An event is anything with the fields of one.
+This uses nothing from `rank1.studies`. An event is any object with the fields of one.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ __all__ = ["LiteralStudy"]
 SUGGESTED, REPORTED, CANCELLED, EXPIRED, REVISED, HISTORY = 2, 3, 4, 5, 6, 7
 RETIRED, VERSION, RECORDED, GUARDRAIL = 8, 9, 10, 11
 REPEAT, HELD_OUT = -2, -3
-#: The tag of a reward that is overdue, where a default is taken for it.
+#: The tag of an overdue reward that is replaced by a default.
 DEFAULT = 1
 
 
 @dataclass
 class LiteralStudy:
-    """All that a study knows, but for its policy's state and its wealth.
+    """All that a study knows, except for its policy's state and its wealth.
 
     Parameters
     ----------
     on_expiry, window, low, high, forgetting
-        As a study is told: `on_expiry`, `reward_window`, `reward_range` and `forgetting`.
+        The study's settings: `on_expiry`, `reward_window`, `reward_range` and `forgetting`.
     drawn
-        Whether it draws by shares.
+        Whether the study draws by shares.
     living
-        The levels of each side at the beginning; after `take`, those that live.
+        The levels of each side at the beginning; after `take`, the living ones.
     """
 
     on_expiry: str = "drop"
@@ -42,24 +42,24 @@ class LiteralStudy:
     drawn: bool = False
     forgetting: float = math.inf
     living: dict[str, set[str]] = field(default_factory=dict)
-    #: Exposures by their seq, and the kinds of events that say what became of them.
+    #: Exposures by their seq, and the kinds of events that decided each.
     asked: dict[int, Any] = field(default_factory=dict)
     became: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    #: What is known by arm, less with time where the study forgets: number and sum of rewards.
+    #: Number and sum of rewards by arm; these decrease over time if the study forgets.
     known: dict[int, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0.0]))
-    #: Rewards since it last forgot.
+    #: The number of rewards since the study last forgot.
     learned: int = 0
-    #: Evidence by arm: the time from which on it counts, and the scaled reward of each.
+    #: Evidence by arm: for each reward, the time from which it counts, and the scaled reward.
     evidence: dict[int, list[tuple[float, float]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    #: What of it came from elsewhere.
+    #: The part of the evidence that was imported.
     imported: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
-    #: Delays of rewards, in events, by whether the reward was above the average so far.
+    #: Delays of rewards, in events, by whether the reward was above the average at that time.
     delays: dict[bool, list[int]] = field(default_factory=lambda: {False: [], True: []})
-    #: How often (version, current version, arm, metric, value).
+    #: The number of reports by (version, current version, arm, metric, value).
     rows: Counter[tuple[int, int, int, int, float]] = field(default_factory=Counter)
-    #: Rewards so far, without those from elsewhere, and their sum.
+    #: The number of rewards so far, without imported ones, and their sum.
     credited: int = 0
     gained: float = 0.0
     held_out: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ class LiteralStudy:
     retired: bool = False
 
     def take(self, events: Iterable[Any]) -> LiteralStudy:
-        """Go through events that follow."""
+        """Process the next events."""
         for event in events:
             if event.kind in (SUGGESTED, RECORDED):
                 self.asked[event.seq] = event
@@ -131,13 +131,13 @@ class LiteralStudy:
         return (value - self.low) / (self.high - self.low)
 
     def own(self, now: float = math.inf) -> list[float]:
-        """What is evidence by now, without what came from elsewhere."""
+        """Return the evidence up to now, without imported rewards."""
         found = Counter(x for each in self.evidence.values() for at, x in each if at <= now)
         found -= Counter(x for each in self.imported.values() for x in each)
         return list(found.elements())
 
     def totals(self) -> dict[str, int]:
-        """How many exposures there are, and what became of them."""
+        """Return the number of exposures, in all and by what became of them."""
         kinds = [self.became[seq] for seq in self.asked]
         reported, cancelled = (sum(k in each for each in kinds) for k in (REPORTED, CANCELLED))
         expired = sum(each == [EXPIRED] for each in kinds)
@@ -148,6 +148,6 @@ class LiteralStudy:
         }  # fmt: skip
 
     def pending(self) -> Counter[int]:
-        """Exposures of each arm that wait for a reward, those too that are overdue and may come."""
+        """Count each arm's pending exposures, including overdue ones that may still come."""
         waits = ([], [EXPIRED]) if self.on_expiry == "wait" else ([],)
         return Counter(e.arm for seq, e in self.asked.items() if self.became[seq] in waits)

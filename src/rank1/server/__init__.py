@@ -1,3 +1,3 @@
-"""Live studies over HTTP, with a page that shows them; what `rank1 serve` runs."""
+"""The HTTP service for live studies and its web pages, started by `rank1 serve`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Schemas of answers. Later versions may add fields; those of these names stay."""
+"""Schemas of answers. Later versions may add fields, but keep these names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
     "Token", "TokenList", "Verified", "View",
 ]  # fmt: skip
 
-#: Nested lists, with a dimension for each side.
+#: Nested lists with one dimension for each side.
 Table = Annotated[list[Any], Field(description="Nested lists, a dimension for each side.")]
 Labels = dict[str, list[str]]
 KindName = Literal[
@@ -40,7 +40,7 @@ class Shares(BaseModel):
 
 
 class Arm(BaseModel):
-    """An arm that lives."""
+    """A living arm."""
 
     levels: dict[str, str]
     reports: float
@@ -80,32 +80,32 @@ class Link(BaseModel):
 
 
 class NewLink(Link):
-    """A link to a study; its secret is shown once."""
+    """A link to a study. Its secret is shown only once."""
 
     token: str
     path: str = Field(description="After the service's address: the page of the study.")
 
 
 class LinkList(BaseModel):
-    """The links to a study, the oldest first."""
+    """The links to a study, oldest first."""
 
     links: list[Link]
 
 
 class NewToken(Token):
-    """A token, with the text that requests carry; it is shown once."""
+    """A token with the text that requests send, which is shown only once."""
 
     token: str
 
 
 class TokenList(BaseModel):
-    """All tokens of the service's file, the oldest first."""
+    """All tokens in the service's file, oldest first."""
 
     tokens: list[Token]
 
 
 class Suggestion(BaseModel):
-    """An arm to be shown."""
+    """An arm to show."""
 
     id: str
     levels: dict[str, str]
@@ -119,7 +119,7 @@ class Suggestion(BaseModel):
 
 
 class Report(BaseModel):
-    """A report that is stored."""
+    """A stored report."""
 
     id: str
     levels: dict[str, str]
@@ -148,7 +148,7 @@ class Problem(BaseModel):
 
 
 class AskResult(BaseModel):
-    """The answer to one of many asks."""
+    """The answer to one ask in a batch."""
 
     status: int
     suggestion: Suggestion | None = None
@@ -156,7 +156,7 @@ class AskResult(BaseModel):
 
 
 class TellResult(BaseModel):
-    """The answer to one of many reports."""
+    """The answer to one report in a batch."""
 
     status: int
     report: Report | None = None
@@ -164,38 +164,38 @@ class TellResult(BaseModel):
 
 
 class RecordResult(BaseModel):
-    """201: stored; 200: stored before, or a fallback; else what is wrong."""
+    """201: stored; 200: a duplicate, or a fallback; any other status comes with a problem."""
 
     status: int
     problem: Problem | None = None
 
 
 class RecordResults(BaseModel):
-    """The answers, in the order of the records."""
+    """The answers, in the same order as the records."""
 
     results: list[RecordResult]
 
 
 class RewardResults(BaseModel):
-    """The answers, in the order of the rewards."""
+    """The answers, in the same order as the rewards."""
 
     results: list[RecordResult]
 
 
 class AskResults(BaseModel):
-    """The answers, in the order of the asks."""
+    """The answers, in the same order as the asks."""
 
     results: list[AskResult]
 
 
 class TellResults(BaseModel):
-    """The answers, in the order of the reports."""
+    """The answers, in the same order as the reports."""
 
     results: list[TellResult]
 
 
 class _Open(BaseModel):
-    """With fields that aren't described here."""
+    """A model with further fields that aren't described here."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -213,13 +213,13 @@ class Listed(BaseModel):
 
 
 class StudyList(BaseModel):
-    """The studies that the token may read."""
+    """The studies that the token can read."""
 
     studies: list[Listed]
 
 
 class Totals(BaseModel):
-    """How many suggestions there are, and what became of them."""
+    """The number of suggestions, and of those in each state."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -231,7 +231,7 @@ class Totals(BaseModel):
 
 
 class Study(_Open):
-    """What a study is, and how far it has come."""
+    """A study's settings and counts."""
 
     name: str
     uid: str
@@ -252,14 +252,14 @@ class Study(_Open):
 
 
 class Saying(_Open):
-    """Whether a rule says stop, and why."""
+    """Whether a rule says to stop, and why."""
 
     stop: bool
     reason: str
 
 
 class Best(_Open):
-    """What a study has found so far; see `rank1.documents.Best`."""
+    """The results so far; see `rank1.documents.Best`."""
 
     sides: Labels
     leader: list[str] | None
@@ -298,7 +298,7 @@ class Best(_Open):
 
 
 class View(_Open):
-    """What the page shows; it may change with the page."""
+    """The data of the web page; it may change when the page does."""
 
     name: str
     uid: str
@@ -325,7 +325,7 @@ class Fit(_Open):
 
 
 class Replayed(_Open):
-    """How another policy fared on the rewards of the log."""
+    """How another policy performed on the logged rewards."""
 
     policy: str
     steps: int
@@ -337,7 +337,7 @@ class Replayed(_Open):
 
 
 class Verified(_Open):
-    """The state, recomputed from the log and compared."""
+    """The result of recomputing the state from the log."""
 
     ok: bool
     suggestions: int
@@ -349,7 +349,7 @@ class Verified(_Open):
 
 
 class LogEvent(_Open):
-    """An event of the log, with what its kind says."""
+    """An event of the log, with the fields of its kind."""
 
     seq: int
     at: float
@@ -369,7 +369,7 @@ class History(BaseModel):
 
 
 class Revision(_Open):
-    """Levels that were added and retired at once."""
+    """Levels that were added and retired together."""
 
     revision: int
     at: float
@@ -379,7 +379,7 @@ class Revision(_Open):
 
 
 class Revisions(_Open):
-    """All changes of the grid."""
+    """All revisions of the grid."""
 
     revision: int
     sides: Labels
@@ -387,20 +387,20 @@ class Revisions(_Open):
 
 
 class Revised(_Open):
-    """A change of the grid that is stored."""
+    """A stored revision of the grid."""
 
     revision: int
 
 
 class Cancelled(BaseModel):
-    """A suggestion that takes no reward any more."""
+    """A cancelled suggestion, which no longer accepts a reward."""
 
     id: str
     state: Literal["cancelled"]
 
 
 class Imported(_Open):
-    """What was imported."""
+    """The result of an import."""
 
     rewards: int
     skipped: int

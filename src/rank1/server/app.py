@@ -1,4 +1,4 @@
-"""The application: routes, middleware, and what is open while it runs."""
+"""The ASGI application: routes, middleware, and the resources that are open while it runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 def make_app(
     config: Config, tokens: Tokens, started: Callable[[StudyRegistry], Any] | None = None
 ) -> Any:
-    """The ASGI application of a configuration.
+    """Make the ASGI application for a configuration.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ def make_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        # The writing thread and the loop hand each other work: both need the GIL soon.
-        compiled.in_background()  # requests run as plain Python until it is done
+        # The writer thread and the event loop hand each other work: both need the GIL quickly.
+        compiled.in_background()  # requests run as plain Python until compilation is done
         before = sys.getswitchinterval()
         sys.setswitchinterval(0.0005)
         extra = started(registry) if started else None

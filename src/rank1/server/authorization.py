@@ -1,4 +1,4 @@
-"""Who may do what: dependencies of the routes, which also give the study's name."""
+"""Authorization: route dependencies that check the token and return the study's name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ IdempotencyKey = Annotated[
 
 
 def require(token: Token, role: str, study: str | None = None) -> None:
-    """Refuse what a token isn't for."""
+    """Raise RefusedError if a token doesn't allow a role's actions on a study."""
     if not token.allows(role, study):
         what = "all studies" if study is None else f"study {study!r}"
         if role == "log":
@@ -59,7 +59,7 @@ def _of(role: str) -> Callable[..., Awaitable[str]]:
         request: Request,
         name: Annotated[str, Path(description="The study's name.", max_length=12 * MAX_TEXT)],
     ) -> str:
-        study = unquote(name)  # the middleware has left it encoded
+        study = unquote(name)  # the middleware leaves it encoded
         require(request.state.token, role, study)
         return study
 

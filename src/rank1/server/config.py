@@ -1,4 +1,4 @@
-"""Settings of the service: from flags, the environment and a TOML file, in this order."""
+"""Settings of the service. Flags override environment variables, which override a TOML file."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ class Config:
 
     host: str = "127.0.0.1"
     port: int = 8000
-    #: A file, or postgresql://…
+    #: A file path, or postgresql://…
     storage: str = "rank1.db"
-    #: The file of tokens.
+    #: The file that holds the tokens.
     tokens: str = "rank1-tokens.json"
-    #: The largest body, in bytes.
+    #: The largest request body, in bytes.
     max_body: int = 4 * 2**20
-    #: Requests a second of one token.
+    #: Requests per second for each token.
     rate: float = 5000.0
-    #: Seconds that a body may take to arrive.
+    #: Seconds that a request body may take to arrive.
     patience: float = 10.0
-    #: Seconds that a request may take to finish after the service is asked to stop.
+    #: Seconds that running requests get to finish after the service is asked to stop.
     drain: float = 10.0
-    #: Connections at once; more are answered with 503.
+    #: The most open connections; further ones get a 503.
     connections: int = 2000
-    #: Processes that serve; more than one pays with PostgreSQL and as many cores.
+    #: Worker processes; more than one only pays off with PostgreSQL and that many cores.
     workers: int = 1
-    #: A line in the log for each request.
+    #: Whether to log a line for each request.
     access_log: bool = False
-    #: Where to send webhooks; none if it is empty.
+    #: Where to send webhooks; empty for none.
     webhook: str = ""
-    #: The secret they are signed with.
+    #: The secret that signs webhooks.
     webhook_secret: str = dataclasses.field(default="", repr=False)
-    #: The file of webhooks that wait.
+    #: The file of webhooks that are still to be sent.
     webhook_state: str = "rank1-webhooks.json"
 
     def shown(self) -> dict[str, Any]:
-        """All of it, without secrets: the password of a database, and that of webhooks."""
+        """Return all settings, without the database's password and the webhook secret."""
         secret = "***" if self.webhook_secret else ""
         return {
             **dataclasses.asdict(self),
@@ -69,16 +69,16 @@ def read_config(
     file: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Config:
-    """Read the configuration: flags take precedence over the environment, that over the file.
+    """Read the configuration. Flags override the environment, which overrides the file.
 
     Parameters
     ----------
     flags
-        By the names of `Config`; None where one isn't given.
+        Settings by their names in `Config`; None for a flag that wasn't given.
     file
-        A TOML file with the same names; default: the environment's RANK1_SERVE_CONFIG.
+        A TOML file with the same names; default: the path in RANK1_SERVE_CONFIG, if it is set.
     environment
-        Names are those of `Config` in capitals after RANK1_SERVE_.
+        The variables: RANK1_SERVE_ and the name of a setting in capitals.
 
     Examples
     --------
@@ -100,10 +100,10 @@ def read_config(
 
 
 def _refuse_slips(environment: Mapping[str, str]) -> None:
-    """Refuse a variable whose name nearly is that of a setting.
+    """Raise an error if a variable's name looks like a misspelt setting.
 
-    Other names with this prefix are ignored: a cluster sets RANK1_SERVE_SERVICE_HOST and the like
-    for everything that runs beside a service called rank1-serve.
+    Other names with this prefix are ignored: Kubernetes, for example, sets variables such as
+    RANK1_SERVE_SERVICE_HOST in every container beside a service called rank1-serve.
     """
     known = [_PREFIX + name.upper() for name in (*_FIELDS, "config")]
     for name in environment:
@@ -165,7 +165,7 @@ def _checked(values: dict[str, Any]) -> Config:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
+    """Whether an address can only be reached from this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)

@@ -1,4 +1,4 @@
-"""A study with simulated visitors on a real grid, for a first look at the page."""
+"""A demo study with simulated visitors on a real grid."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from rank1.server.registry import StudyRegistry
 __all__ = ["NAME", "DemoTraffic", "demo_settings"]
 
 NAME = "demo: e-mails of a shop"
-#: Visitors that come at once, and seconds until the next do.
+#: Visitors that arrive together, and seconds between arrivals.
 VISITORS, PAUSE = 20, 0.25
-#: Seconds after which most report, and the share that never does.
+#: The usual delay of a reward in seconds, and the share of visitors who never send one.
 DELAY, LOST = 1.0, 0.05
 
 
 @contextlib.contextmanager
 def demo_settings(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table]]:
-    """Settings with a temporary storage, unless one is named, and the grid of the demo."""
+    """Settings with a temporary storage, unless a storage was given, and the demo's grid."""
     table = datasets.hillstrom("history")
     with tempfile.TemporaryDirectory(prefix="rank1-demo-") as folder:
         place = {
@@ -44,7 +44,7 @@ def demo_settings(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table
 
 
 class DemoTraffic:
-    """A thread of visitors: asks, waits a little, and tells rewards drawn from the grid's rates."""
+    """A thread of simulated visitors, who ask, wait, and tell rewards at the grid's rates."""
 
     def __init__(self, registry: StudyRegistry, table: Table) -> None:
         with contextlib.suppress(StudyExistsError):
@@ -78,6 +78,6 @@ class DemoTraffic:
                     self._study.tell_many(due_now)
 
     def close(self) -> None:
-        """End."""
+        """Stop the visitors."""
         self._end.set()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""Routes for people who run studies: how long it takes, notes, archive, delete."""
+"""Routes for managing studies: summaries, forecasts, notes, archiving and deletion."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from rank1.studies.events import MAX_TEXT
 
 __all__ = ["manage_routes"]
 
-#: How often a study is continued for a forecast, and runs of one that hasn't begun.
+#: Simulated continuations of a running study, and simulated runs of a planned one, per forecast.
 CONTINUED, RUNS = 60, 20
-#: The most arms, and levels altogether, of a study whose length is forecast before it begins.
+#: The most arms, and the most levels in total, for which a planned study is forecast.
 MOST_ARMS, MOST_LEVELS = 2**12, 128
-#: The most visitors to look ahead, and the seconds after which no further run begins.
+#: The most visitors to simulate, and the seconds after which no further run starts.
 MOST_PULLS, BUDGET = 10**8, 1.0
 
 
 class Plan(models.Body):
-    """A study that hasn't begun."""
+    """A planned study."""
 
     levels: list[Annotated[int, Field(ge=1)]] = Field(
         description="How many levels each side has.", min_length=1, max_length=16
@@ -49,7 +49,7 @@ class Plan(models.Body):
 
 
 class Span(BaseModel):
-    """In 10%, 50% and 90% of studies; null where that is beyond what was looked at."""
+    """The 10%, 50% and 90% quantiles over studies; null if beyond the simulated range."""
 
     low: float | None
     median: float | None
@@ -57,7 +57,7 @@ class Span(BaseModel):
 
 
 class Personalised(BaseModel):
-    """Whether it pays to choose a side's level by another's."""
+    """Whether it pays to choose a side's level by another side's."""
 
     side: str
     by: str
@@ -71,7 +71,7 @@ class Personalised(BaseModel):
 
 
 class Forecast(BaseModel):
-    """How long a study takes until it may stop."""
+    """How long a study will take until it may stop."""
 
     visitors: Span
     days: Span | None
@@ -80,7 +80,7 @@ class Forecast(BaseModel):
 
 
 class Lift(BaseModel):
-    """Of the leader over the control, or over the runner-up."""
+    """The lift of the leader over the control or the runner-up."""
 
     over: list[str]
     is_control: bool
@@ -103,25 +103,25 @@ class Summary(BaseModel):
 
 
 class Note(models.Body):
-    """A remark, which is kept in the log."""
+    """A note, which is stored in the log."""
 
     text: str = Field(min_length=1, max_length=MAX_TEXT)
 
 
 class Done(BaseModel):
-    """What was done."""
+    """The study and its new state."""
 
     name: str
     state: str
 
 
 def manage_routes(registry: StudyRegistry) -> APIRouter:
-    """The routes."""
+    """Make the routes."""
     routes = APIRouter(prefix="/v1")
 
     @routes.get("/studies/{name}/summary", tags=["results"], response_model=Summary)
     async def get_summary(name: ReadableStudy) -> Response:
-        """The leader and the verdict, in a few fields."""
+        """Get the leader and the verdict in a few fields."""
 
         def look() -> dict[str, Any]:
             study = registry.study(name)
@@ -135,7 +135,7 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
         request: Request,
         per_day: Annotated[float | None, Query(gt=0, le=1e12, allow_inf_nan=False)] = None,
     ) -> Response:
-        """How many more visitors it takes until the study may stop, if all goes on as it is."""
+        """Forecast how many more visitors the study needs until it may stop, if nothing changes."""
         await registry.read(registry.row, name)
         found = await registry.read_slowly(
             ("forecast", name, per_day),
@@ -149,7 +149,7 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
     async def get_personalise(
         name: ReadableStudy, side: str, by: str, request: Request
     ) -> Response:
-        """Whether it pays to choose a side's level by another's, such as a segment's."""
+        """Test whether it pays to choose a side's level by another side's, such as a segment."""
         await registry.read(registry.row, name)
         found = await registry.read_slowly(
             ("personalise", name, side, by),
@@ -160,7 +160,7 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.post("/forecasts", tags=["studies"], response_model=Forecast)
     async def plan(body: Plan, request: Request, token: CurrentToken) -> Response:
-        """How many visitors a study takes that hasn't begun, by simulation."""
+        """Forecast by simulation how many visitors a planned study will need."""
         arms = math.prod(body.levels)
         if arms > MOST_ARMS or sum(body.levels) > MOST_LEVELS:
             most = f"of at most {MOST_LEVELS} levels and {MOST_ARMS:,} combinations"
@@ -175,13 +175,13 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.post("/studies/{name}/notes", status_code=201, tags=["log"], response_model=Done)
     async def add_note(name: WritableStudy, body: Note) -> Response:
-        """Add a remark to the log."""
+        """Add a note to the log."""
         await registry.read(lambda: registry.study(name).note(body.text))
         return json_response({"name": name, "state": "noted"}, 201)
 
     @routes.post("/studies/{name}/archive", tags=["studies"], response_model=Done)
     async def archive(name: AdministeredStudy) -> Response:
-        """Hide a study from the list. It stays as it is, and can be opened by its name."""
+        """Hide a study from the list. It keeps running and can still be opened by its name."""
         await registry.read(lambda: registry.study(name).archive())
         return json_response({"name": name, "state": "archived"})
 
@@ -196,7 +196,7 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
         name: AdministeredStudy,
         confirm: Annotated[str, Query(description="The study's name once more.")],
     ) -> Response:
-        """Delete a study with its log, for good."""
+        """Permanently delete a study and its log."""
         await registry.read(registry.delete, name, confirm)
         return json_response({"name": name, "state": "deleted"})
 
@@ -206,7 +206,7 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
 def _simulated(
     levels: list[int], rate: float, lift: float, min_lift: float, confidence: float
 ) -> list[float]:
-    """Pulls until a stop where one level of each side is better by `lift` and the rest alike."""
+    """Simulate the pulls until a stop; one level of each side is better by `lift`."""
     import numpy as np
 
     from rank1.policies import BetElim
@@ -214,7 +214,7 @@ def _simulated(
     from rank1.simulation import identify
 
     if max(levels) == 1:
-        return [0.0] * 3  # there is nothing to find
+        return [0.0] * 3  # nothing to choose from
     factors = [np.array([1.0, *[1 / (1 + lift)] * (size - 1)]) for size in levels]
     best = rate / math.prod(float(side.mean()) for side in factors)
     if best > 1:

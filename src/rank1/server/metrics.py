@@ -27,7 +27,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # times of creation
 
 
 class Metrics:
-    """What one application counts.
+    """The metrics of one application.
 
     Examples
     --------
@@ -69,12 +69,12 @@ class Metrics:
         return Counter(f"rank1_{name}", about, labels, registry=self._registry)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count an answered request."""
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def text(self, gauges: Mapping[str, int]) -> str:
-        """All metrics, with these gauges, in the text format."""
+        """Return all metrics, including these gauges, in Prometheus's text format."""
         for name, value in gauges.items():
             if name not in self._gauges:
                 found = Gauge(f"rank1_{name}", f"Now {name}.", registry=self._registry)

@@ -24,7 +24,7 @@ from rank1.server.tokens import Tokens
 
 __all__ = ["CSP", "Middleware", "RateLimiter", "log"]
 
-#: No resources of other hosts, no inline code, no frames. Plotly sets styles of its elements.
+#: No resources from other hosts, no inline scripts, no frames. Plotly sets inline styles.
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
     "img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; "
@@ -41,28 +41,28 @@ _HEADERS = [
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 ]
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-#: Paths whose parts are decoded one by one, so that a name may have a slash.
+#: Paths that are split before their parts are decoded, so that a study's name may contain a slash.
 _DECODED_LATER = "/v1/"
 
-#: Paths that need a token, and those of them that pages of other origins may use.
+#: Paths that require a token, and path endings that pages of other origins may use.
 _CLOSED = ("/v1/", "/metrics")
 _SHARED = ("/shares", "/records", "/rewards")
-#: Answered however many connections there are.
+#: Paths that are answered even when there are too many connections.
 _ALWAYS = ("/healthz", "/metrics")
 
-#: The most bytes of bodies that are being worked on, unless two of the largest are more.
+#: The most bytes of request bodies in memory at once (or two of the largest, if that is more).
 MAX_HELD = 64 * 2**20
-#: A body up to this many times too large is read to its end and discarded.
+#: A body that is too large by at most this factor is read to its end and discarded.
 MAX_DISCARDED = 16
 
-# Ids are counted: a random number for each request would cost a system call.
+# Request ids are counted up: a random number for each request would cost a system call.
 _PROCESS, _numbers = secrets.token_hex(4), itertools.count(1)
 
 log = logging.getLogger("rank1.server")
 
 
 class Middleware:
-    """An ASGI application around another."""
+    """An ASGI application that wraps another one."""
 
     def __init__(
         self,
@@ -79,18 +79,18 @@ class Middleware:
         self.app, self.registry, self.metrics, self.tokens = app, registry, metrics, tokens
         self.rates, self.max_body = RateLimiter(rate), max_body
         self.patience, self.access_log = patience, access_log
-        #: Bytes of the bodies of all requests that haven't been answered.
+        #: Bytes of the bodies of all unanswered requests.
         self.held = 0
-        #: Whether there are more connections than allowed, in all or of a request's address.
+        #: Whether there are too many connections, in total or from the request's address.
         self.crowded: Callable[[Scope], bool] = lambda scope: False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request, or the start and shutdown of the service."""
+        """Handle a request, or the startup and shutdown of the service."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         began, status, sent = time.perf_counter(), 500, False
-        head = scope["method"] == "HEAD"  # answered like GET, without the body
+        head = scope["method"] == "HEAD"  # answered like GET, but without the body
         if head:
             scope["method"] = "GET"
         raw = scope.get("raw_path")
@@ -102,7 +102,7 @@ class Middleware:
 
         async def answer(message: Message) -> None:
             if limit.refused and not sent:
-                # The application mistakes any failure to read a body for bad JSON.
+                # The application treats any failure to read a body as invalid JSON.
                 await limit.discard()
                 await problem_response(limit.refused)(scope, receive, begin)
             elif not limit.refused:
@@ -142,7 +142,7 @@ class Middleware:
                 log.error("%s: %s", type(error).__name__, error)
             if not sent:
                 await problem_response(error)(scope, receive, answer)
-        except asyncio.CancelledError:  # the service ends, and this takes too long
+        except asyncio.CancelledError:  # the service is stopping, and this request took too long
             if not sent:
                 ending = RefusedError(503, "the service is ending", "try again later")
                 await problem_response(ending)(scope, receive, begin)
@@ -156,7 +156,7 @@ class Middleware:
             self._note(scope, status, time.perf_counter() - began)
 
     def _is_preflight(self, scope: Scope) -> bool:
-        """Whether a browser asks what a page of another origin may send."""
+        """Whether this is a CORS preflight request."""
         headers = dict(scope["headers"])
         origin = headers.get(b"origin", b"").decode("latin-1")
         asked = scope["method"] == "OPTIONS" and b"access-control-request-method" in headers
@@ -172,13 +172,12 @@ class Middleware:
         return True
 
     def _authenticate(self, scope: Scope) -> None:
-        """Find the token of a request, before its body is read."""
+        """Find the token of a request before its body is read."""
         if not scope["path"].startswith(_CLOSED):
             return
         headers = dict(scope["headers"])
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        # A beacon has no headers of its own: a browser's token, which is public, may be in the
-        # address.
+        # A beacon can't set headers, so a browser's token, which is public, may be in the URL.
         beacon = not kind and scope["path"].endswith(_SHARED)
         if beacon:
             query = parse_qs(scope["query_string"].decode("latin-1"))
@@ -216,7 +215,7 @@ class Middleware:
 
 
 class _BodyLimit:
-    """A `receive` that refuses a body that is too large or too slow."""
+    """A `receive` that refuses bodies that are too large or too slow."""
 
     def __init__(self, middleware: Middleware, scope: Scope, receive: Receive) -> None:
         self._receive, self._middleware = receive, middleware
@@ -228,13 +227,13 @@ class _BodyLimit:
         self.refused: RefusedError | None = None
 
     async def receive(self) -> Message:
-        """The next part of the body."""
+        """Return the next part of the body."""
         if self._done:
             return await self._receive()
         try:
             self._check(self._declared)
             now = asyncio.get_running_loop().time()
-            self._end = self._end or now + self._patience  # of the whole body
+            self._end = self._end or now + self._patience  # for the whole body
             async with asyncio.timeout_at(self._end):
                 message = await self._receive()
         except TimeoutError:
@@ -258,14 +257,14 @@ class _BodyLimit:
         return message
 
     def release(self) -> None:
-        """The request is answered: its body is held no more."""
+        """Give back the body's share of memory once the request is answered."""
         self._middleware.held -= self._held
         self._held = 0
 
     async def discard(self) -> None:
-        """Read the rest of a body that was refused, up to a limit.
+        """Read the rest of a refused body, up to a limit.
 
-        A client that is still sending when the connection closes doesn't see the answer.
+        A client that is still sending when the connection closes wouldn't see the answer.
         """
         most = MAX_DISCARDED * self._most
         slow = self.refused is not None and self.refused.status != 413
@@ -288,7 +287,7 @@ class _BodyLimit:
 
 
 def _cors(origin: str) -> list[tuple[bytes, bytes]]:
-    """Headers that let a page of this origin read the answer."""
+    """Return the headers that let a page of this origin read the answer."""
     return [
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-expose-headers", b"etag, retry-after"),
@@ -298,7 +297,7 @@ def _cors(origin: str) -> list[tuple[bytes, bytes]]:
 
 
 def _about(scope: Scope) -> dict[str, Any]:
-    """What the log says of a request: no query, no header, no body."""
+    """Return what the log records about a request: no query, headers or body."""
     state = scope.get("state", {})
     return {
         "method": scope["method"],
@@ -310,10 +309,10 @@ def _about(scope: Scope) -> dict[str, Any]:
 
 
 class JsonFormatter(logging.Formatter):
-    """Log records as lines of JSON."""
+    """Formats log records as lines of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Format a record as one line."""
         line = {"time": round(record.created, 3), "level": record.levelname.lower()}
         line["message"] = record.getMessage()
         line.update(getattr(record, "about", {}))
@@ -323,7 +322,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class RateLimiter:
-    """A token bucket for each token: `rate` requests a second, and as many at once.
+    """A token bucket for each token: `rate` requests per second, and bursts of the same size.
 
     >>> now = [0.0]
     >>> rates = RateLimiter(2, clock=lambda: now[0])
@@ -339,7 +338,7 @@ class RateLimiter:
         self._left: dict[str, tuple[float, float]] = {}
 
     def admit(self, who: str, rate: float | None = None) -> bool:
-        """Whether one more request is allowed; with a rate of its own, if that is lower."""
+        """Whether one more request is allowed; a token's own rate applies if it is lower."""
         now = self._clock()
         rate = self._rate if rate is None else min(rate, self._rate)
         left, at = self._left.get(who, (max(rate, 1.0), now))

@@ -20,21 +20,21 @@ from rank1.studies.events import MAX_TEXT
 
 __all__ = ["Ask", "AskMany", "Cancel", "Create", "Import", "Revise", "Tell", "TellMany"]
 
-#: The most items of a batch.
+#: The most items in a batch.
 MAX_BATCH = 10_000
-#: The most levels of a side in a body, and the most sides.
+#: The most levels of a side, and the most sides, in a body.
 MAX_LEVELS, MAX_SIDES = 4096, 16
 
 
 class Body(BaseModel):
-    """A request: unknown fields are refused, by naming the first of them."""
+    """A request body. An unknown field is refused with an error that names it."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, given: Any, info: ValidationInfo) -> Any:
-        """Pydantic would describe each of a hundred thousand unknown fields."""
+        """Report only the first unknown field: Pydantic would list all of them, even 100,000."""
         if isinstance(given, dict) and len(given) > len(cls.model_fields):
             unknown = next(name for name in given if name not in cls.model_fields)
             raise ValueError(f"there is no field {unknown[:40]!r}")
@@ -42,7 +42,7 @@ class Body(BaseModel):
 
 
 def _own_error(value: Any, handler: Callable[[Any], Any]) -> Any:
-    """An item of a list, or the error of this item alone."""
+    """Validate an item of a list; returns the item, or its error."""
     try:
         return handler(value)
     except ValidationError as error:
@@ -54,7 +54,7 @@ def _own_error(value: Any, handler: Callable[[Any], Any]) -> Any:
 #: Each item of a list is accepted or refused by itself.
 EACH = WrapValidator(_own_error)
 
-#: A number: neither true nor "1e-1".
+#: A number; true and "1e-1" are refused.
 Number = Annotated[float, Field(strict=True)]
 
 Labels = Annotated[list[str], Field(max_length=MAX_LEVELS)]
@@ -62,7 +62,7 @@ Sides = Annotated[dict[str, Labels], Field(max_length=MAX_SIDES)]
 
 
 def _one_of(*names: str) -> dict[str, Any]:
-    """What a schema says of a field that the study checks."""
+    """Return the schema's enum of a field that the study itself validates."""
     return {"enum": list(names)}
 
 
@@ -115,28 +115,28 @@ class Create(Body):
 
 
 class Ask(Body):
-    """The unit that a suggestion is for, and data to store with it."""
+    """The unit that a suggestion is for, and data to store with the suggestion."""
 
     unit: str | None = None
-    #: A JSON object of at most 4 KB.
+    #: A JSON object of up to 4 KB.
     data: dict[str, Any] | None = None
     #: The levels of given sides.
     given: dict[str, str] | None = None
 
 
 class AskOne(Ask):
-    """One of many asks, with a key of its own."""
+    """One ask in a batch, with a key of its own."""
 
     key: str | None = None
 
 
 class AskMany(Body):
-    """A number of suggestions under one key; or a list of asks, each answered by itself."""
+    """Either a number of suggestions under one key, or a list of asks, each answered by itself."""
 
     count: int | None = Field(None, ge=1, le=MAX_BATCH)
-    #: Stored with each of `count`.
+    #: Data to store with each of the `count` suggestions.
     data: dict[str, Any] | None = None
-    #: The levels of given sides, for each of `count`.
+    #: The levels of given sides, for each of the `count` suggestions.
     given: dict[str, str] | None = None
     asks: list[Annotated[AskOne, EACH]] | None = Field(None, min_length=1, max_length=MAX_BATCH)
 
@@ -162,7 +162,7 @@ class Cancel(Body):
 
 
 class Revise(Body):
-    """Levels to add and to retire, by side; of rows and columns also by these words."""
+    """Levels to add and to retire, by side; with two sides also as rows and columns."""
 
     add: Sides = {}
     retire: Sides = {}
@@ -173,13 +173,13 @@ class Revise(Body):
 
 
 class Import(Body):
-    """Rewards that are known from elsewhere: each a level of every side, then the reward."""
+    """Rewards from elsewhere; each item is a level of every side, followed by the reward."""
 
     rewards: list[list[str | float | None]] = Field(min_length=1, max_length=MAX_BATCH)
 
 
 class Record(Body):
-    """An exposure whose levels were drawn by a version's shares; or a client's fallback."""
+    """An exposure whose levels were drawn from a version's shares; or a client's fallback."""
 
     unit: str = Field(max_length=MAX_TEXT)
     version: int | None = None
@@ -221,7 +221,7 @@ class CreateToken(Body):
 
 
 class CreateLink(Body):
-    """A link by which anybody can read a study."""
+    """A new link that lets anyone read a study."""
 
     note: str = Field("", max_length=MAX_TEXT)
     days: float | None = Field(None, description="Days until it expires; default: never.")

@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457): what is wrong with which field, and what would be right."""
+"""Errors as problem details (RFC 9457): which field is wrong, why, and what would be valid."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class RefusedError(Rank1Error):
-    """A request that the service refuses, whatever the study would answer."""
+    """A request that the service refuses before the study sees it."""
 
     def __init__(self, status: int, problem: str, hint: str, **headers: str) -> None:
         super().__init__(problem, hint)
@@ -34,7 +34,7 @@ class RefusedError(Rank1Error):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-#: The status of each class of errors, the special before the general.
+#: The status of each class of errors; subclasses come before their base classes.
 STATUS: dict[type[Rank1Error], int] = {
     errors.UnknownStudyError: 404,
     errors.UnknownSuggestionError: 404,
@@ -52,8 +52,8 @@ STATUS: dict[type[Rank1Error], int] = {
 
 _LOG = "the log of the service says more"
 
-#: What is said of an error in place of its own words, which name files or other studies; with
-#: the error's facts.
+#: Details that replace an error's own message if that names files or other studies; formatted with
+#: the error's fields.
 _DETAILS: dict[type[Rank1Error], str] = {
     errors.DamagedError: f"the storage is damaged: nothing was stored; {_LOG}",
     errors.StorageError: f"the storage can't be used now; {_LOG}",
@@ -62,7 +62,7 @@ _DETAILS: dict[type[Rank1Error], str] = {
     errors.StudyExistsError: "there is a study {study!r}",
 }
 
-#: Errors whose hints name files, or studies that a token may not be for.
+#: Errors whose hints name files, or studies that the token may not read.
 _PRIVATE_HINTS = (
     errors.FileError,
     errors.OtherStudyError,
@@ -90,13 +90,13 @@ def _first(table: Mapping[type[Rank1Error], Any], error: Rank1Error) -> Any:
 
 
 def status_of(error: Rank1Error) -> int:
-    """The HTTP status of an error."""
+    """Return the HTTP status of an error."""
     status: int = error.status if isinstance(error, RefusedError) else _first(STATUS, error)
     return status
 
 
 def problem_document(status: int, title: str, detail: str, **more: Any) -> dict[str, Any]:
-    """A document of problem details; what is None is left out."""
+    """Make a problem details document, leaving out what is None."""
     return {
         "type": f"urn:rank1:problem:{title.lower().replace(' ', '-')}",
         "title": title,
@@ -107,7 +107,7 @@ def problem_document(status: int, title: str, detail: str, **more: Any) -> dict[
 
 
 def problem_of(error: Rank1Error) -> dict[str, Any]:
-    """Problem details of one of the package's errors, from its fields.
+    """Make the problem details of one of the package's errors from its fields.
 
     >>> found = problem_of(InputError("count", 0, "a whole number of at least 1"))
     >>> found["field"], found["value"], found["remedy"]
@@ -138,13 +138,13 @@ def problem_of(error: Rank1Error) -> dict[str, Any]:
 
 
 def _title(kind: type[Rank1Error]) -> str:
-    """UnknownStudyError is an "Unknown study"."""
+    """Turn a class name into a title: UnknownStudyError becomes "Unknown study"."""
     words: list[str] = re.findall("[A-Z][a-z0-9]*", kind.__name__.removesuffix("Error"))
     return " ".join(words).capitalize()
 
 
 def validation_problem(found: list[Mapping[str, Any]], body: Any) -> dict[str, Any]:
-    """Problem details of a body or parameter that has the wrong shape."""
+    """Make the problem details of a body or parameter that failed validation."""
     faults = []
     for each in found[:20]:
         place = [str(part) for part in each["loc"]]
@@ -170,14 +170,14 @@ _encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 def json_response(
     document: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """A JSON answer; problem details have a media type of their own."""
+    """Make a JSON response; problem details get their own media type."""
     body = _encoded(document).encode()
     media = "application/problem+json" if status >= 400 else "application/json"
     return Response(body, status, headers, media_type=media)
 
 
 def problem_response(error: Rank1Error) -> Response:
-    """The answer to a request that met this error."""
+    """Make the response to a request that raised this error."""
     headers = dict(error.headers) if isinstance(error, RefusedError) else {}
     status = status_of(error)
     if status == 503:

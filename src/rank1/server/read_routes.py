@@ -1,4 +1,4 @@
-"""Routes that read a study: what it is, best, fit, history, revisions, exports."""
+"""Routes that read a study: settings, results, fit, history, revisions and exports."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ from rank1.studies.storage import StudyRow
 
 __all__ = ["about", "read_routes"]
 
-#: Lines of an export that are read at once.
+#: Lines of an export that are read at a time.
 PART = 2000
-#: Events that are read at most for a page of a filtered history.
+#: The most events that are read for one page of a filtered history.
 MAX_SEEN = 20_000
-#: The most revisions of an answer.
+#: The most revisions in an answer.
 MAX_REVISIONS = 100_000
-#: The most arms of a page.
+#: The most arms on a page.
 MAX_PAGE = 10_000
-#: Cells that a spreadsheet would take for a formula begin with one of these.
+#: A spreadsheet takes a cell that begins with one of these for a formula.
 FORMULA = ("=", "+", "-", "@")
 
 T = TypeVar("T")
 
-#: The answer to an ETag that is still that of the document.
+#: The answer when a request's ETag is still current.
 UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "Not changed"}}
 
 
 def read_routes(registry: StudyRegistry) -> APIRouter:
-    """The routes."""
+    """Make the routes."""
     routes = APIRouter(prefix="/v1/studies")
 
     async def _looked(name: str, request: Request, key: Any, function: Callable[[Study], T]) -> T:
-        """What a function makes of a study; of large ones, one at a time."""
+        """Call a function with a study; for large studies, one call at a time."""
         study = await registry.read(registry.study, name)
         if not is_large(study):
             return await registry.read(function, study)
@@ -64,7 +64,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.get("", tags=["studies"], summary="List the studies", response_model=answers.StudyList)
     async def list_studies(token: CurrentToken, archived: bool = False) -> Response:
-        """List the studies: those that are archived, or the others."""
+        """List the studies that aren't archived, or only the archived ones."""
         rows = await registry.read(registry.rows)
         listed = [row for row in rows if (row.archived is not None) == archived]
         seen = [row for row in listed if token.allows("reader", row.name)]
@@ -78,9 +78,9 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.get("/{name}/best", tags=["results"], response_model=answers.Best)
     async def get_best(name: ReadableStudy, request: Request) -> Response:
-        """The leader, intervals for arms and effects, whether the study may stop, and why.
+        """Get the leader, intervals for arms and effects, and whether the study may stop, and why.
 
-        Tables of arms are empty where there are more than 100,000: `…/arms` has them by page.
+        Tables of arms are empty if there are more than 100,000: `…/arms` lists them page by page.
         """
         return await _looked(name, request, "best", lambda study: json_response(_best(study)))
 
@@ -91,7 +91,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         after: Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")] = 0,
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 1000,
     ) -> Response:
-        """List the arms page by page: rewards so far, their mean, and what waits."""
+        """List the arms page by page, with their rewards so far, mean and pending suggestions."""
         return await _looked(
             name, request, ("arms", after, limit),
             lambda study: json_response(_page_of_arms(study, after, limit)),
@@ -99,7 +99,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.get("/{name}/report", tags=["results"], response_class=HTMLResponse)
     async def get_report(name: ReadableStudy, request: Request) -> Response:
-        """A page for people who weren't there: one HTML file, which can be printed."""
+        """Get a report for readers who don't know the study: one HTML file, ready to print."""
         text = await _looked(name, request, "report", lambda study: study.report_text())
         return HTMLResponse(text)
 
@@ -110,7 +110,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         if_none_match: Annotated[str | None, Header()] = None,
         accept_encoding: Annotated[str, Header(include_in_schema=False)] = "",
     ) -> Response:
-        """What the page shows, in one document; 304 while nothing has changed."""
+        """Get all that the page shows, in one document; 304 if nothing has changed."""
         tag, document, small = await _looked(
             name, request, "view", lambda study: registry.view(name).get()
         )
@@ -129,7 +129,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         repetitions: Annotated[int, Query(ge=19, le=999)] = 199,
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
     ) -> Response:
-        """Test whether the grid is of rank one, by playing the study again; it may be slow."""
+        """Test whether the grid is of rank one by replaying the study; this may be slow."""
         await registry.read(registry.row, name)
         found = await registry.read_slowly(
             ("fit", name, repetitions, seed),
@@ -146,8 +146,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         policy: Annotated[str, Query(min_length=1, max_length=200)],
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
     ) -> Response:
-        """How another policy fares on the rewards of the log; an admin may name `module:Class`."""
-        if _names_module(policy):  # which the service imports
+        """Replay another policy on the logged rewards; an admin may name `module:Class`."""
+        if _names_module(policy):  # the service would import it
             require(token, "admin", name)
         found = await registry.read_slowly(
             ("replay", name, policy, seed),
@@ -158,7 +158,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.get("/{name}/verification", tags=["results"], response_model=answers.Verified)
     async def get_verification(name: AdministeredStudy, request: Request) -> Response:
-        """Recompute the study from its log, and compare."""
+        """Recompute the study from its log and compare the results."""
         found = await registry.read_slowly(
             ("verify", name),
             lambda: registry.separate(name).verify().to_dict(),
@@ -180,7 +180,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         column: Annotated[str | None, Query(max_length=256)] = None,
         newest: bool = False,
     ) -> Response:
-        """Read the log, page by page, from the oldest event on or from the newest back."""
+        """Read the log page by page, oldest events first or newest first."""
         wanted = {"row": row, "column": column}
 
         def is_wanted(line: dict[str, Any]) -> bool:
@@ -211,7 +211,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.get("/{name}/revisions", tags=["log"], response_model=answers.Revisions)
     async def list_revisions(name: ReadableStudy) -> Response:
-        """List when levels were added and retired."""
+        """List the revisions: when levels were added and retired."""
 
         def look() -> dict[str, Any]:
             study = registry.study(name)
@@ -226,9 +226,9 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
     @routes.get("/{name}/export", tags=["log"], response_class=StreamingResponse)
     async def export(name: LoggedStudy, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
-        """A line for each suggestion, as a stream."""
+        """Stream one line for each suggestion."""
         study = await registry.read(registry.study, name)
-        first = await registry.read(study.lines, 0, PART)  # an error now is no broken stream later
+        first = await registry.read(study.lines, 0, PART)  # fail here, not in mid-stream
         media = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}[format]
         kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:60]
         return StreamingResponse(
@@ -245,7 +245,7 @@ def _best(study: Study) -> dict[str, Any]:
 
 
 def _page_of_arms(study: Study, after: int, limit: int) -> dict[str, Any]:
-    """The arms after a number, in the order of the sides, the last one first to change."""
+    """Return the arms from number `after` on, in the order of the sides (last side fastest)."""
 
     def page(state: StudyState, now: float) -> dict[str, Any]:
         counts, sums = state.evidence(now)
@@ -272,7 +272,7 @@ def _page_of_arms(study: Study, after: int, limit: int) -> dict[str, Any]:
 
 
 def about(registry: StudyRegistry, name: str) -> dict[str, Any]:
-    """What a study is and how far it has come."""
+    """Return a study's settings and counts."""
     row, study = registry.row(name), registry.study(name)
     return {
         **_listed(row),
@@ -284,7 +284,7 @@ def about(registry: StudyRegistry, name: str) -> dict[str, Any]:
 
 
 def _living(study: Study) -> dict[str, Any]:
-    """The levels in play, by side; of two sides also as rows and columns."""
+    """Return the living levels by side; with two sides, also as rows and columns."""
     sides = study.sides
     two = dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
     return {"sides": sides, **two}
@@ -298,7 +298,7 @@ def _listed(row: StudyRow) -> dict[str, Any]:
 
 
 def _names_module(policy: str) -> bool:
-    """Whether a policy is given as `module:Class`.
+    """Whether a policy's text names `module:Class`.
 
     >>> [_names_module(text) for text in ("uts", "ucb1:confidence=2", "mine:Policy:a=1")]
     [False, False, True]
@@ -308,7 +308,7 @@ def _names_module(policy: str) -> bool:
 
 
 def _change(study: Study, change: dict[str, Any]) -> dict[str, Any]:
-    """Levels that were added and retired, by side; of two sides also as rows and columns."""
+    """Return the added and retired levels by side; with two sides, also as rows and columns."""
     found = {what: levels for what, levels in change.items() if levels}
     if len(study.spec.sides) == 2:
         for what, levels in change.items():
@@ -321,7 +321,7 @@ def _change(study: Study, change: dict[str, Any]) -> dict[str, Any]:
 async def _exported(
     registry: StudyRegistry, study: Study, format: str, part: tuple[list[dict[str, Any]], int]
 ) -> AsyncIterator[bytes]:
-    """Part by part, each as of its own moment: a slow client holds nothing open."""
+    """Yield the export in parts, each read separately: a slow client keeps nothing open."""
     sides, first = list(study.spec.sides), True
     while True:
         lines, after = part
@@ -350,7 +350,7 @@ _COLUMNS = (
 
 
 def _safe(cell: Any) -> Any:
-    """A cell whose text no spreadsheet takes for a formula.
+    """Escape a cell's text, so that no spreadsheet takes it for a formula.
 
     >>> _safe("=1+1"), _safe(" ＝1+1"), _safe(-1.0)
     ("'=1+1", "' ＝1+1", -1.0)

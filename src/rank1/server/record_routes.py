@@ -1,7 +1,7 @@
 """Routes for assignment without a round trip: shares, records and rewards.
 
-They are what a page in a browser needs, and may be called with a browser's token. Bodies are read
-whatever their media type is, because a beacon can't name JSON without asking first.
+A page in a browser needs these routes, so they accept a browser's token. They read a body whatever
+its media type is, because a beacon can't send application/json without a preflight request.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ __all__ = ["record_routes"]
 
 _RECORD = ("unit", "version", "levels", "reward", "guardrails")
 _REWARD = ("unit", "reward", "guardrails")
-#: The answer for a record that was stored without the study's lock.
+#: The result of a record that was stored without the study's lock.
 _NEW = object()
-#: What a client sends when it couldn't reach the service, and showed its fallback.
+#: The fields a client sends after it couldn't reach the service and showed its fallback.
 _FALLBACK = {"unit", "levels", "fallback"}
 
 
 def _body(model: Any) -> dict[str, Any]:
-    """The schema of a body that isn't parsed by its media type."""
+    """Return the OpenAPI schema of a body that FastAPI doesn't parse itself."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
-    """The routes."""
+    """Make the routes."""
     routes = APIRouter(prefix="/v1/studies", tags=["assignment"])
 
     @routes.get("/{name}/shares", response_model=answers.Shares, responses=UNCHANGED)
     async def get_shares(
         name: AssignableStudy, if_none_match: Annotated[str | None, Header()] = None
     ) -> Response:
-        """The current version: `rank1.assign` and its twins draw a unit's levels from it."""
+        """Get the current version of the shares; `rank1.assign` draws a unit's levels from it."""
         study = await registry.read(registry.study, name)
         found = await registry.read(study.shares)
         tag = f'"{study.uid}-{found["version"]}"'
@@ -61,9 +61,10 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         "/{name}/records", response_model=answers.RecordResults, openapi_extra=_body(models.Records)
     )
     async def add_records(name: AssignableStudy, request: Request) -> Response:
-        """Store exposures that were drawn by a version's shares, each answered by itself.
+        """Store exposures whose levels were drawn from a version's shares.
 
-        A unit is recorded once: the same record again gets the same answer.
+        Each record is accepted or refused by itself. A unit is recorded once: a duplicate gets
+        the same answer.
         """
         items = await _items(request, "records")
         fallbacks = sum(_is_fallback(each) for each in items)
@@ -76,7 +77,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         "/{name}/rewards", response_model=answers.RewardResults, openapi_extra=_body(models.Rewards)
     )
     async def add_rewards(name: AssignableStudy, request: Request) -> Response:
-        """Store rewards by unit, each accepted or refused by itself."""
+        """Store rewards by unit. Each one is accepted or refused by itself."""
         items = await _items(request, "rewards")
         found = await _stored(registry, name, items, _REWARD, take_rewards, new_rewards, None)
         metrics.tells.inc(sum(not isinstance(each, Rank1Error) for each in found))
@@ -86,7 +87,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
 
 async def _items(request: Request, name: str) -> list[Any]:
-    """The list that a body has under this name."""
+    """Read the list under this name from the body."""
     raw = await request.body()
     try:
         body = json.loads(raw)
@@ -109,7 +110,7 @@ async def _stored(
     new: Callable[[StudyAccess, Any], list[Any]],
     stored: Any,
 ) -> list[Any]:
-    """An answer for each item, or its error."""
+    """Store the valid items; returns a result or an error for each item."""
     checked = [_checked(each, fields) for each in items]
     valid = [each for each in checked if isinstance(each, tuple)]
     if not valid:
@@ -120,7 +121,7 @@ async def _stored(
 
 
 def _checked(item: Any, fields: tuple[str, ...]) -> Any:
-    """An item's fields in their order; or what is wrong with it; None for a fallback."""
+    """Return the item's fields in order, an error if it is invalid, or None for a fallback."""
     if _is_fallback(item):
         return None
     if not isinstance(item, dict):

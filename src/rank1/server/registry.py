@@ -30,53 +30,53 @@ __all__ = ["StudyRegistry"]
 
 T = TypeVar("T")
 
-#: Studies kept in memory, for writing and for reading; others are folded again when needed.
+#: Studies kept in memory, for writing and for reading; others are loaded again when needed.
 MAX_OPEN = 256
-#: Bytes of the studies kept in memory, of each kind; one is always kept.
+#: Bytes of the studies kept in memory, for writing and for reading; at least one is always kept.
 MAX_BYTES = 2**28
-#: Threads that read.
+#: Reader threads.
 READERS = 3
-#: Slow reads that may wait; more are refused.
+#: The most slow reads pending or running; further ones are refused.
 MAX_SLOW = 16
-#: The largest file, in bytes, that is checked at the start; that takes a second at most.
+#: The largest file, in bytes, that is checked at startup; the check takes a second at most.
 MAX_CHECKED = 2**26
-#: Seconds after which records that were added without a lock are folded, at the latest. Reads, asks
-#: and tells fold them at once.
+#: Seconds until records that were added without a lock are folded into the state, at the latest.
+#: Reads, asks and tells fold them immediately.
 SETTLE_AFTER = 0.25
-#: Seconds within which a storage that is ready answers.
+#: Seconds within which the storage must answer to be ready.
 READY_WITHIN = 2.0
 
 
 class StudyRegistry:
-    """A storage, the thread that writes to it, and the studies that are open.
+    """A storage, the thread that writes to it, and the open studies.
 
-    A study is open twice: for writing and for reading. So a long read never delays an ask.
+    Each study is opened twice, for writing and for reading, so a long read never delays an ask.
     """
 
     def __init__(self, storage: Storage, committed: Callable[[], Any] = lambda: None) -> None:
         self.storage = storage
         storage.prepare()
-        with storage.transaction() as log:  # refuse now what can't be read or written
+        with storage.transaction() as log:  # fail now if the storage can't be read or written
             log.studies()
             small = (
                 isinstance(storage, SqliteStorage) and storage.path.stat().st_size <= MAX_CHECKED
             )
             if small and (found := log.damage()):
                 raise log.damaged("; ".join(found[:3]))
-        # One for all studies: the more requests wait together, the more share a commit. With
-        # several writers, PostgreSQL answered fewer requests.
+        # One queue for all studies: the more requests wait together, the more share a commit.
+        # PostgreSQL answered fewer requests with several writers.
         self.writes = WriteQueue(committed)
-        #: Records and rewards, where they don't need a study's lock.
+        #: The queue for records and rewards that don't need a study's lock.
         self._appends: WriteQueue | None = None
         if isinstance(storage, SideBySide):
             self._appends = WriteQueue(committed, append_together)
-        #: By the name of a study, the task that is about to number what was added to it.
+        #: For each study's name, the task that will soon fold what was appended to it.
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._pool = _Threads(READERS, "rank1-reader")
         self._probe = _Threads(1, "rank1-probe")
         self._slow_thread = _Threads(1, "rank1-slow")
         self._one_slow = asyncio.Semaphore()
-        #: Slow reads that wait or run, with a function for each request that says if it's gone.
+        #: Pending and running slow reads, with a function of each request that says if it's gone.
         self._slow: dict[tuple[Any, ...], tuple[asyncio.Task[Any], list[Any]]] = {}
         self._writing: OrderedDict[str, Study] = OrderedDict()
         self._reading: OrderedDict[str, Study] = OrderedDict()
@@ -86,12 +86,12 @@ class StudyRegistry:
     # Writing
 
     async def write(self, name: str, work: Callable[[UnitOfWork], T]) -> T:
-        """The result of `work`, once it is stored, together with what others wrote meanwhile."""
+        """Run `work` in a transaction that other requests may share; returns its result."""
         found: T = await self.writes.write((await self._to_write(name)).access, work)
         return found
 
     async def _to_write(self, name: str) -> Study:
-        """A study for writing."""
+        """Open a study for writing."""
         study = self._writing.get(name)
         return await self.read(self._opened, self._writing, name) if study is None else study
 
@@ -103,20 +103,20 @@ class StudyRegistry:
         new: Callable[[StudyAccess, Sequence[Any]], list[Event | None]],
         stored: T,
     ) -> list[T]:
-        """An answer for each record or reward, once it is stored, without a lock where it may be.
+        """Store records or rewards, without a lock where possible; returns a result for each.
 
         Parameters
         ----------
         name
-            The study's.
+            The study's name.
         items
             The records or rewards.
         take
-            Stores them under the study's lock: an answer for each.
+            Stores items under the study's lock; returns a result for each.
         new
-            The events of those that can do without, None for the others.
+            Makes the events of items that don't need the lock; None for the others.
         stored
-            The answer for such a one.
+            The result of an item that was stored without the lock.
         """
         if self._appends is None:
             return list(await self.write(name, lambda work: take(work, items)))
@@ -130,21 +130,21 @@ class StudyRegistry:
         return [stored if is_stored else next(taken) for is_stored in done]
 
     def _settle_soon(self, name: str) -> None:
-        """Fold what was added, and begin the next version if it is due; many appends together."""
+        """Fold appended events soon, many at once, and begin the next version if it is due."""
 
         async def settle() -> None:
             try:
                 await asyncio.sleep(SETTLE_AFTER)
             finally:
                 del self._settling[name]
-            with contextlib.suppress(Rank1Error):  # the next one does
+            with contextlib.suppress(Rank1Error):  # the next write will do it
                 await self.write(name, lambda work: None)
 
         if name not in self._settling:
             self._settling[name] = asyncio.create_task(settle())
 
     def _opened(self, studies: OrderedDict[str, Study], name: str) -> Study:
-        """A study from one of the caches, which opens it at first."""
+        """Return a study from one of the caches, opening it if necessary."""
         with self._lock:
             if name in studies:
                 studies.move_to_end(name)
@@ -156,11 +156,11 @@ class StudyRegistry:
     # Reading
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function in a reader's thread."""
+        """Call a function in a reader thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
     async def ready(self) -> None:
-        """Check that the storage answers, in a thread of its own; RefusedError if it's slow."""
+        """Check in a separate thread that the storage answers; raises RefusedError if it's slow."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(READY_WITHIN):
@@ -176,10 +176,10 @@ class StudyRegistry:
         function: Callable[[], T],
         gone: Callable[[], Awaitable[bool]],
     ) -> T:
-        """Call a slow function in a thread of its own, one at a time.
+        """Call a slow function in a separate thread, one at a time.
 
-        Requests with the same key share a result. What all of them have abandoned before its turn
-        comes isn't computed. A shutdown doesn't wait for it.
+        Requests with the same key share a result. If all of them were abandoned before its turn,
+        it isn't computed. A shutdown doesn't wait for it.
         """
         job = self._slow.get(key)
         if job is None:
@@ -205,30 +205,30 @@ class StudyRegistry:
             del self._slow[key]
 
     def cancel_slow(self) -> None:
-        """Refuse the requests that wait for a slow read: the service is about to end."""
+        """Cancel the slow reads, because the service is about to stop."""
         for task, _ in self._slow.values():
             task.cancel()
 
     def row(self, name: str) -> StudyRow:
-        """The study as the storage lists it."""
+        """Return a study's row in the storage."""
         with self.storage.reading() as log:
             return log.study(name)
 
     def rows(self) -> list[StudyRow]:
-        """All studies."""
+        """Return the rows of all studies."""
         with self.storage.reading() as log:
             return log.studies()
 
     def study(self, name: str) -> Study:
-        """A study for reading."""
+        """Open a study for reading."""
         return self._opened(self._reading, name)
 
     def separate(self, name: str) -> Study:
-        """A study for one slow read, which locks nobody else out."""
+        """Open a separate copy of a study for a slow read, which then blocks no other reader."""
         return Study.open(name, self.storage)
 
     def view(self, name: str) -> StudyView:
-        """What the page shows of a study."""
+        """Return the cached view of a study for the web page."""
         with self._lock:
             if name in self._views:
                 self._views.move_to_end(name)
@@ -238,14 +238,14 @@ class StudyRegistry:
             return _kept(self._views, name, views)
 
     def create(self, name: str, **settings: Any) -> Study:
-        """A new study."""
+        """Create a study."""
         study = Study.create(name, storage=self.storage, **settings)
         with self._lock:
             _kept(self._reading, name, study)
         return study
 
     def delete(self, name: str, confirm: str) -> None:
-        """Delete a study for good."""
+        """Delete a study permanently."""
         Study.delete(name, self.storage, confirm=confirm)
         with self._lock:
             for cache in (self._writing, self._reading, self._views):
@@ -254,7 +254,7 @@ class StudyRegistry:
     # Counting
 
     def gauges(self) -> dict[str, int]:
-        """Pending and expired suggestions of studies open for writing, and jobs that wait."""
+        """Count pending and expired suggestions of studies open for writing, and pending jobs."""
         with self._lock:
             known = [study.access.known for study in self._writing.values()]
         counts = [state.counts() for state in known if state is not None]
@@ -265,7 +265,7 @@ class StudyRegistry:
         }
 
     def close(self) -> None:
-        """Write what waits, keep snapshots, and close the storage; within ten seconds."""
+        """Finish pending writes, save snapshots and close the storage, within ten seconds."""
         ended = self.writes.close()
         if self._appends is not None:
             ended &= self._appends.close()
@@ -274,11 +274,11 @@ class StudyRegistry:
             self._slow_thread.shutdown(wait=False)
             for pool in (self._probe, self._pool):
                 pool.shutdown()
-            if ended:  # else each would wait for the storage; so would those after one that failed
+            if ended:  # else each would wait for the storage; stop at the first failure
                 all(study.access.keep_snapshot() for study in self._writing.values())
             self.storage.close()
 
-        # With an unreachable storage this would take longer than systemd waits.
+        # With an unreachable storage this would take longer than systemd's timeout.
         last = threading.Thread(target=finish, name="rank1-end", daemon=True)
         last.start()
         last.join(SHUTDOWN)
@@ -300,7 +300,7 @@ class _Threads(Executor):
             job()
 
     def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
-        """Call a function when a thread is free."""
+        """Call a function as soon as a thread is free."""
         future: Future[T] = Future()
 
         def job() -> None:
@@ -308,14 +308,14 @@ class _Threads(Executor):
                 return
             try:
                 future.set_result(function(*arguments, **named))
-            except BaseException as error:  # the caller must see it
+            except BaseException as error:  # passed on to the caller
                 future.set_exception(error)
 
         self._jobs.put(job)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Finish what is queued, and end."""
+        """Finish the queued calls and end the threads."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads if wait else ():
@@ -323,9 +323,9 @@ class _Threads(Executor):
 
 
 def _kept(cache: OrderedDict[str, T], name: str, value: T) -> T:
-    """The value under this name; if there is none yet, this one.
+    """Return the cached value of this name, or add this value if there is none.
 
-    What was used longest ago makes room: there are limits to the number and to the memory.
+    The least recently used values are dropped when there are too many or they take too much memory.
     """
     value = cache.setdefault(name, value)
     cache.move_to_end(name)
@@ -335,10 +335,10 @@ def _kept(cache: OrderedDict[str, T], name: str, value: T) -> T:
 
 
 def _size(kept: Any) -> int:
-    """The bytes of a study's tables, which are most of what it takes."""
+    """Return the bytes of a study's tables, which make up most of its memory."""
     study: Study = kept if isinstance(kept, Study) else kept.study
     known = study.access.known
-    if known is None:  # it is about to be folded; an arm takes 40 to 130 bytes
+    if known is None:  # not folded yet; an arm takes 40 to 130 bytes
         return 100 * math.prod(map(len, study.spec.sides.values()))
     parts: list[Any] = [*known.book, *cast("tuple[Any, ...]", known.state)]
     return sum(each.nbytes for each in parts if isinstance(each, np.ndarray))

@@ -1,4 +1,4 @@
-"""Run the service: print address and token, then serve until it is asked to stop."""
+"""Run the service: print its address and token, then serve until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rank1.server.workers import supervise
 
 __all__ = ["serve", "serve_on", "set_up_log"]
 
-#: The largest head of a request, in bytes.
+#: The largest request head, in bytes.
 MAX_HEAD = 16 * 1024
 
 
@@ -31,14 +31,14 @@ def serve(
     say: Callable[[str], Any] = print,
     started: Callable[[Any], Any] | None = None,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that have begun are finished first.
+    """Serve until SIGTERM or Ctrl-C, then finish the running requests.
 
     Parameters
     ----------
     config
         The settings.
     say
-        Called with the address and the token, once the service can be reached.
+        Called with the address and the token when the service accepts connections.
     started
         See `make_app`.
     """
@@ -51,7 +51,7 @@ def serve(
             "a loopback address while there are no tokens",
             f"create one in {config.tokens!r} first",
         )
-    # Keys that were made on the page open nothing but their studies: somebody has to get in.
+    # Tokens created on the page only give access to their studies: an admin needs another way in.
     is_open = is_loopback(config.host) and all(token.role != "admin" for token in kept)
     temporary = tokens.create_temporary() if is_open else None
     set_up_log()
@@ -76,7 +76,7 @@ def serve_on(
     ready: Callable[[], Any],
     started: Callable[[Any], Any] | None = None,
 ) -> None:
-    """Serve on a socket, in this process."""
+    """Serve on a socket in this process."""
     app = make_app(config, tokens, started)
     settings = uvicorn.Config(
         app,
@@ -98,10 +98,10 @@ def serve_on(
 
 
 def _is_crowded(server: uvicorn.Server, most: int, scope: Any) -> bool:
-    """Whether there are too many connections, or too many of one address.
+    """Whether there are too many connections, in total or from one address.
 
-    uvicorn has such a limit, but answers without problem details. No address but this machine's,
-    which may be a proxy, has more than half of them.
+    uvicorn's own limit answers without problem details. One address may have at most half of the
+    connections, except this machine's, which may be a proxy.
     """
     connections: set[Any] = server.server_state.connections
     address = (scope.get("client") or ("",))[0]
@@ -112,9 +112,9 @@ def _is_crowded(server: uvicorn.Server, most: int, scope: Any) -> bool:
 
 
 def _patient(patience: float) -> Any:
-    """A protocol that closes connections whose request head is too large or doesn't arrive in time.
+    """Make a protocol class that closes connections whose request head is too large or too slow.
 
-    Its parser refuses a length together with chunks, and lines that end in a bare line feed.
+    Its parser refuses Content-Length together with chunks, and lines that end in a bare line feed.
     """
 
     class Patient(HttpToolsProtocol):
@@ -161,7 +161,7 @@ def _patient(patience: float) -> Any:
 
 
 class _Server(uvicorn.Server):
-    """Calls `ready` when it can be reached, and `ending` before it stops."""
+    """A server that calls `ready` when it accepts connections, and `ending` before it stops."""
 
     def __init__(
         self, config: uvicorn.Config, ready: Callable[[], Any], ending: Callable[[], Any]
@@ -170,27 +170,27 @@ class _Server(uvicorn.Server):
         self._ready, self._ending = ready, ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and call `ready`."""
+        """Start, then call `ready`."""
         await super().startup(sockets)
         if self.started:
             log.info("started")
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish the requests that have begun, except for slow reads."""
+        """Finish the running requests, except slow reads."""
         self._ending()
         await super().shutdown(sockets)
 
 
 def _bound(config: Config) -> socket.socket:
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    # Without the protocol's name asyncio doesn't know that it may turn off Nagle's algorithm,
-    # and each answer would wait for 40 ms.
+    # Unless the protocol is given, asyncio doesn't turn off Nagle's algorithm, and each answer
+    # would wait for 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((config.host.strip("[]"), config.port))
-        listener.listen()  # of two servers at once, the later one fails here
+        listener.listen()  # fails here if another server already listens on this port
     except OSError as error:
         listener.close()
         raise BackendError(
@@ -201,7 +201,7 @@ def _bound(config: Config) -> socket.socket:
 
 
 def set_up_log() -> None:
-    """Write the log to standard error, as lines of JSON."""
+    """Write the log to standard error as lines of JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     for name in ("rank1.server", "uvicorn", "uvicorn.error"):

@@ -1,4 +1,4 @@
-"""What the page shows of a study, as one JSON document."""
+"""All that the web page shows of a study, as one JSON document."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from rank1.studies.words import ORDER
 __all__ = ["StudyView", "is_large", "summary"]
 
 
-#: Versions whose shares are shown, sides with more levels aside; notes and revisions likewise.
+#: The most versions shown, the most levels of a side whose shares are shown, and the most notes
+#: and revisions.
 MAX_VERSIONS, MAX_LEVELS, MAX_NOTES = 200, 24, 200
-#: Arms up to which the heat map comes with intervals.
+#: The most arms for which the heat map includes intervals.
 WITH_INTERVALS = 2500
-#: The most arms whose tables fit into an answer; those of larger studies are read by pages.
+#: The most arms whose tables fit into an answer; larger studies list theirs page by page.
 MAX_ARMS = 100_000
 
 
 def is_large(study: Study) -> bool:
-    """Whether a study has too many arms for an answer with tables of them."""
+    """Whether a study has too many arms for an answer that lists them all."""
     return math.prod(map(len, study.spec.sides.values())) > MAX_ARMS
 
 
 class StudyView:
-    """The document of one study, made once for all who look at the same time."""
+    """The document of one study, computed once and shared by all viewers."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -49,12 +50,12 @@ class StudyView:
         self._next = 0.0
 
     def get(self) -> tuple[str, bytes, bytes]:
-        """A tag that changes with the study, the document as JSON, and the same compressed."""
+        """Return an ETag, the document as JSON, and the same compressed."""
         with self._lock:
             if self._kept is None or time.monotonic() >= self._next:
                 began = time.monotonic()
                 self._kept = self._made()
-                # However large the study is, this takes no more than a third of a thread's time.
+                # However large the study is, this takes at most a third of a thread's time.
                 self._next = time.monotonic() + max(0.5, 2 * (time.monotonic() - began))
             return self._kept
 
@@ -63,7 +64,7 @@ class StudyView:
         last, archived = access.look(lambda state, log: (state.seq, _archived(log, self.study)))
         tag = f'"{access.study.uid}-{last}-{archived:d}"'
         if self.study.spec.reward_window is None and self._kept and self._kept[0] == tag:
-            return self._kept  # nothing has happened, and nothing becomes overdue
+            return self._kept  # nothing has happened, and nothing can become overdue
         best = self.study.best(tables=not is_large(self.study))
         document = access.look(lambda state, log: self._document(best, state, log))
         archived = document["archived"] is not None
@@ -133,7 +134,7 @@ class StudyView:
         }
 
     def _versions(self, state: StudyState) -> dict[str, Any] | None:
-        """When versions began, and the shares of each side; None where a policy chooses."""
+        """Return when versions began and the shares of each side; None if a policy chooses."""
         if state.design is None:
             return None
         known = state.design.versions
@@ -147,7 +148,7 @@ class StudyView:
         return {"at": [at for _, at in begun], "shares": sides}
 
     def _grid(self, best: Best, state: StudyState, sides: list[Any]) -> dict[str, Any]:
-        """The heat map of two sides, over all levels that ever were."""
+        """Return the heat map of two sides, including retired levels."""
         low, high = self.study.spec.reward_range
         shape = state.grid.sizes
         counts, sums = state.book.counts.reshape(shape), state.book.sums.reshape(shape)
@@ -155,7 +156,7 @@ class StudyView:
             means = low + (high - low) * (sums / counts)
         out, given = np.zeros(shape, np.int64), counts.copy()
         living = np.ix_(*state.living.values())
-        if best.out.shape == state.shape:  # else a revision came in between
+        if best.out.shape == state.shape:  # otherwise a revision came in between
             out[living] = best.out
             given[living] += best.pending
         ends = {}
@@ -178,16 +179,16 @@ def _archived(log: Reader, study: Study) -> bool:
 
 
 def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:
-    """The verdict in a few fields: "go", "stop", "only" (if one order holds) or "none" yet.
+    """Return the verdict in a few fields: "go", "stop", "only" (if one order holds) or "none" yet.
 
-    The leader has no levels of sides that are given.
+    The leader doesn't include the levels of given sides.
     """
     kind = "stop" if best.stop else "go"
     if best.leader is None:
         kind = "none"
     elif not best.stop and best.verdicts.get("one_order", {}).get("stop"):
         kind = "only"
-    # What is said against the order, and by how much the leader leads.
+    # The objection to the order, and by how much the leader leads.
     doubt = best.statement.partition(f"{ORDER}: ")[2] if kind == "only" else ""
     return {
         "verdict": kind,
@@ -204,7 +205,7 @@ def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:
 def _levels(
     best: Best, axis: int, side: str, chances: list[float | None], spec: Spec
 ) -> list[dict[str, Any]]:
-    """The levels of a side, those that are retired too."""
+    """Return the levels of a side, including retired ones."""
     chance = dict(zip(best.sides[side], chances, strict=True))
     leads = best.leader[axis] if best.leader and side not in spec.given else None
     shown = max(sum(level["shown"] for level in best.levels[side]), 1)
@@ -223,7 +224,7 @@ def _levels(
 
 
 def _told(level: dict[str, Any], retired: bool, seen: float) -> dict[str, Any]:
-    """A level's share of the traffic, its lift, and when and why it went."""
+    """Return a level's share of the traffic, its lift, and when and why it was dropped."""
     at = (level.get("gone_at") or {}).get("at")
     why = "retired" if retired else None if level["living"] else level["why"] or "dropped"
     ends = (level.get("estimate"), *(level["lift"] or (None, None)))
@@ -236,7 +237,7 @@ def _told(level: dict[str, Any], retired: bool, seen: float) -> dict[str, Any]:
 
 
 def _progress(state: StudyState) -> float | None:
-    """How much of the evidence against all other levels is in; None where a policy chooses."""
+    """Return the share of the required evidence collected so far; None if a policy chooses."""
     if state.design is None:
         return None
     live = state.settled()
@@ -255,7 +256,7 @@ def _ends(interval: Sequence[float] | None) -> list[float | None]:
 
 
 def _number(value: float) -> float | None:
-    """With five digits, which is more than a screen shows; None where there is none."""
+    """Round to five digits, more than a screen shows; None if the value isn't finite."""
     return float(f"{value:.5g}") if math.isfinite(value) else None
 
 

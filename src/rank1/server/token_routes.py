@@ -1,4 +1,4 @@
-"""Routes for admins: create, list and revoke tokens, and links to a study."""
+"""Routes for admins: create, list and revoke tokens and links to a study."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["link_routes", "token_routes"]
 
 
 def token_routes(tokens: Tokens) -> APIRouter:
-    """The routes, for admins of all studies."""
+    """Make the routes for admins of all studies."""
     routes = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
     @routes.post("", status_code=201, response_model=answers.NewToken)
     def create_token(body: models.CreateToken, token: CurrentToken) -> Response:
-        """Create a token. Its text is in this answer and nowhere else."""
+        """Create a token. Only this answer contains its text."""
         require(token, "admin")
         made, text = tokens.add(**body.model_dump())
         return json_response({**made.public(), "token": text}, 201)
@@ -36,12 +36,12 @@ def token_routes(tokens: Tokens) -> APIRouter:
 
     @routes.get("/current", response_model=answers.Token)
     async def current_token(token: CurrentToken) -> Response:
-        """What the token of this request is for."""
+        """Get the role, studies and limits of this request's token."""
         return json_response(token.public())
 
     @routes.delete("/{id}", response_model=answers.Token)
     def revoke_token(id: str, token: CurrentToken) -> Response:
-        """Revoke a token: it is refused from now on."""
+        """Revoke a token: requests with it are refused from now on."""
         require(token, "admin")
         return json_response(tokens.revoke(id).public())
 
@@ -49,12 +49,12 @@ def token_routes(tokens: Tokens) -> APIRouter:
 
 
 def link_routes(tokens: Tokens, registry: StudyRegistry) -> APIRouter:
-    """Routes for the admins of a study: links by which anybody can read it."""
+    """Make the routes for a study's admins: links that give read access without a login."""
     routes = APIRouter(prefix="/v1/studies/{name}/links", tags=["tokens"])
 
     @routes.post("", status_code=201, response_model=answers.NewLink)
     async def create_link(name: AdministeredStudy, body: models.CreateLink) -> Response:
-        """Create a link: it shows anybody the results of this study; no log, no names of units."""
+        """Create a link that shows this study's results to anyone: no log, no names of units."""
         await registry.read(registry.row, name)
         more = body.model_dump()
         made, text = await registry.read(
@@ -71,7 +71,7 @@ def link_routes(tokens: Tokens, registry: StudyRegistry) -> APIRouter:
 
     @routes.delete("/{id}", response_model=answers.Link)
     async def revoke_link(name: AdministeredStudy, id: str) -> Response:
-        """Revoke a link: nobody reads the study by it from now on."""
+        """Revoke a link: it no longer gives access to the study."""
         return json_response(_link(await registry.read(tokens.revoke, id, name)))
 
     return routes

@@ -1,4 +1,4 @@
-"""Tokens: what they allow on which studies. The file holds digests only."""
+"""Tokens: what each one allows, and on which studies. The file holds digests only."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from rank1.studies.events import check_text
 
 __all__ = ["ROLES", "Token", "Tokens", "new_token"]
 
-#: What each role allows; "log" is the log, which has the names of units. A browser's token is
-#: public: it fetches shares, and sends records and rewards, of the studies that it names.
+#: What each role allows. "log" means reading the log, which contains the names of units. A
+#: browser's token is public: it can only fetch shares, and send records and rewards, of the studies
+#: that it names.
 ALLOWS = {
     "browser": ("browser",),
     "reader": ("reader", "log"),
     "writer": ("browser", "reader", "log", "writer"),
     "admin": ("browser", "reader", "log", "writer", "admin"),
 }
-#: What the token of a shared link allows: nothing that names units.
+#: What the token of a shared link allows: nothing that shows the names of units.
 LINK_ALLOWS = ("reader",)
 ROLES = tuple(ALLOWS)
-#: A token is r1_ID_SECRET.
+#: The format of a token is r1_ID_SECRET.
 _PREFIX = "r1"
 _SECRET = 32
 
@@ -43,27 +44,27 @@ log = logging.getLogger("rank1.server")
 
 @dataclasses.dataclass(frozen=True)
 class Token:
-    """What is kept of a token."""
+    """A token as it is stored."""
 
     id: str
     role: str
-    #: The studies it is for; None for all.
+    #: The studies it is valid for; None means all of them.
     studies: tuple[str, ...] | None
-    #: SHA-256 of its secret, which is random and long: no slow hash is needed.
+    #: SHA-256 of the secret. The secret is long and random, so a slow hash isn't needed.
     digest: str
     created: float
     note: str = ""
-    #: When it becomes invalid, in seconds since 1970; None for never.
+    #: When it expires, in seconds since 1970; None means never.
     expires: float | None = None
-    #: The origins whose pages may use it (a browser's token only), such as https://shop.example.
+    #: The origins whose pages may use it, such as https://shop.example (browser tokens only).
     origins: tuple[str, ...] = ()
-    #: Requests a second; None for the service's own limit.
+    #: Requests per second; None means the service's limit.
     rate: float | None = None
-    #: Whether it is in a link to its study, which was shared.
+    #: Whether it belongs to a shared link to its study.
     link: bool = False
 
     def allows(self, role: str, study: str | None = None) -> bool:
-        """Whether it allows what this role may do, on a study or on all of them.
+        """Whether it allows a role's actions on a study; without a study, on all of them.
 
         >>> token, text = new_token("writer", ["spring"])
         >>> token.allows("writer", "spring"), token.allows("reader", "autumn")
@@ -73,7 +74,7 @@ class Token:
         return enough and (self.studies is None or (study is not None and study in self.studies))
 
     def public(self) -> dict[str, Any]:
-        """All but its digest."""
+        """Return all fields except the digest."""
         fields = dataclasses.asdict(self)
         del fields["digest"]
         return fields
@@ -93,7 +94,7 @@ def new_token(
     rate: float | None = None,
     link: bool = False,
 ) -> tuple[Token, str]:
-    """A token, and the text that requests carry, which isn't stored anywhere.
+    """Make a token; returns it with the text that requests send, which isn't stored anywhere.
 
     >>> new_token("browser", ["spring"], origins=["shop.example"])
     Traceback (most recent call last):
@@ -143,7 +144,7 @@ def _check_origin(origin: Any) -> None:
 
 
 class Tokens:
-    """The tokens of a file, which may change while the service runs.
+    """The tokens in a file. The file may change while the service runs.
 
     Examples
     --------
@@ -164,47 +165,47 @@ class Tokens:
         self._stamp: tuple[int, ...] | None = None
         self._looked = -1.0
         self._kept: dict[str, Token] = {}
-        #: Tokens of this process, or of those that it serves with, alone.
+        #: Tokens that aren't in the file: only this process and its workers know them.
         self._own = {token.id: token for token in own}
-        #: Why the file can't be read now, while the tokens that were read last stay valid.
+        #: Why the file can't be read at the moment; the tokens read last stay valid.
         self.problem: FileError | None = None
 
     def create(
         self, role: str, studies: Sequence[str] | None = None, note: str = "", **limits: Any
     ) -> str:
-        """Create a token, with limits as `new_token` has them; its text, which is shown once."""
+        """Create a token (limits as in `new_token`); returns its text, which is shown only once."""
         return self.add(role, studies, note, **limits)[1]
 
     def add(
         self, role: str, studies: Sequence[str] | None = None, note: str = "", **limits: Any
     ) -> tuple[Token, str]:
-        """The same: the token, and its text."""
+        """Create a token like `create`; returns the token and its text."""
         token, text = new_token(role, studies, note, **limits)
         with self._lock:
             self._write({**self._read(), token.id: token})
         return token, text
 
     def create_temporary(self, role: str = "admin") -> str:
-        """Create a token that ends with the process."""
+        """Create a token that is valid until the process ends."""
         token, text = new_token(role)
         self._own[token.id] = token
         return text
 
     def own(self) -> list[Token]:
-        """The tokens that aren't in the file."""
+        """Return the tokens that aren't in the file."""
         return list(self._own.values())
 
     def list(self) -> list[Token]:
-        """All tokens of the file, the oldest first."""
+        """Return all tokens in the file, oldest first."""
         with self._lock:
             return sorted(self._read().values(), key=lambda token: token.created)
 
     def links(self, study: str) -> dict[str, Token]:
-        """The links to a study that are shared, by id, the oldest first."""
+        """Return the shared links to a study by id, oldest first."""
         return {t.id: t for t in self.list() if t.link and t.studies == (study,)}
 
     def revoke(self, id: str, of_study: str | None = None) -> Token:
-        """Make a token invalid, and return it; with a study, one of its links."""
+        """Revoke a token and return it; with a study, only one of that study's links."""
         links = None if of_study is None else self.links(of_study)
         with self._lock:
             kept = self._read()
@@ -216,12 +217,12 @@ class Tokens:
         return revoked
 
     def allow_origin(self, origin: str) -> bool:
-        """Whether some token is for pages of this origin."""
+        """Whether any token may be used by pages of this origin."""
         self._look()
         return any(origin in token.origins for token in self._kept.values())
 
     def find(self, text: str) -> Token | None:
-        """The valid token with this text, or None; both take the same time."""
+        """Return the valid token with this text, or None; both cases take the same time."""
         prefix, _, rest = text.partition("_")
         mark, _, secret = rest.partition("_")
         self._look()
@@ -234,7 +235,7 @@ class Tokens:
         return token
 
     def _look(self) -> None:
-        """Read the file again if it has changed, once a second at most."""
+        """Read the file again if it has changed; checks at most once a second."""
         now = time.monotonic()
         if now - self._looked < 1.0:
             return

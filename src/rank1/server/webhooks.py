@@ -1,9 +1,9 @@
-"""Webhooks: tell another service when a level is dropped, a guardrail trips, a verdict is reached.
+"""Webhooks: notify another service of dropped levels, tripped guardrails and verdicts.
 
-Messages are signed as the Standard Webhooks specification has it: `webhook-signature` is `v1,` and
-the base64 of an HMAC-SHA256 over `id.timestamp.body`. Each is sent until the receiver answers 2xx,
-with pauses that double, for three days. What was noticed and what waits to be sent is kept in a
-file, so a restart loses nothing; a message may come twice, with the same id.
+Messages are signed according to the Standard Webhooks specification: `webhook-signature` is `v1,`
+and the base64 of an HMAC-SHA256 over `id.timestamp.body`. A message is retried for three days, with
+pauses that double, until the receiver answers 2xx. A file keeps what was noticed and which messages
+are pending, so a restart loses nothing; a receiver may get a duplicate, with the same id.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from rank1.server.registry import StudyRegistry
 
 __all__ = ["Webhooks", "signature"]
 
-#: Seconds between two looks at the studies, at least.
+#: The shortest pause between two checks of the studies, in seconds.
 EVERY = 1.0
-#: A look at a study takes at most one part in this many of the time.
+#: Checking a study takes at most one part in this many of the time.
 SHARE = 10
-#: Seconds to the second try; the third comes after twice as many, and so on.
+#: Seconds before the first retry, doubled for each further one, and the longest pause.
 PAUSE, LONGEST = 2.0, 3600.0
-#: Seconds after which a message is given up.
+#: Seconds after which a message is dropped.
 GIVE_UP = 3 * 86400.0
-#: Seconds that a receiver may take.
+#: Seconds that a receiver may take to answer.
 TIMEOUT = 10.0
 
 
 def signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
-    """What a message is signed with; a secret that begins with whsec_ is base64.
+    """Return a message's signature; a secret that begins with whsec_ is decoded as base64.
 
     >>> signature("secret", "msg_1", 1700000000, b"{}")
     'v1,A5oIrJxXPB/PkULSoVu0e4khvPiqpF9vljmhkSKg0FI='
@@ -54,20 +54,21 @@ def signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
 
 
 class Webhooks:
-    """A thread that looks at the studies after commits, and sends what is new.
+    """A thread that checks the studies after commits and sends messages about what is new.
 
     Parameters
     ----------
     registry
         The studies.
     metrics
-        Where messages are counted.
+        Counts the messages.
     url
-        The receiver.
+        The receiver's URL.
     secret
-        By which the receiver knows that a message is from here.
+        Signs the messages, so that the receiver can verify them.
     path
-        The file of what was noticed and what waits. Without one, what happened before isn't told.
+        The file that keeps what was noticed and what is pending. If it doesn't exist yet, earlier
+        events aren't sent.
     """
 
     def __init__(
@@ -75,11 +76,11 @@ class Webhooks:
     ) -> None:
         self._registry, self._metrics = registry, metrics
         self._url, self._secret, self._path = url, secret, Path(path)
-        #: By the uid of a study: the last event that was looked at, and the verdict that was told.
+        #: For each study's uid: the last event that was checked, and the last verdict sent.
         self._seen: dict[str, dict[str, Any]] = {}
-        #: Messages that wait: `id`, `body`, `since`, `tries` and `next`.
+        #: Pending messages: `id`, `body`, `since`, `tries` and `next`.
         self._waiting: list[dict[str, Any]] = []
-        #: When a study may be looked at again, by uid.
+        #: When each study may be checked again, by uid.
         self._not_before: dict[str, float] = {}
         self._new = not self._read()
         self._wake, self._ending = threading.Event(), threading.Event()
@@ -88,18 +89,18 @@ class Webhooks:
         self._thread.start()
 
     def committed(self) -> None:
-        """Something was stored."""
+        """Wake the thread after a commit."""
         self._wake.set()
 
     def close(self) -> None:
-        """End; what waits is sent after the next start."""
+        """Stop the thread; pending messages are sent after the next start."""
         self._ending.set()
         self._wake.set()
         self._thread.join(TIMEOUT / 2)
 
     def _run(self) -> None:
         while not self._ending.is_set():
-            # Commits of other processes are seen at the latest after a minute.
+            # Commits of other processes are noticed within a minute.
             due = min([each["next"] for each in self._waiting], default=time.time() + 60)
             self._wake.wait(max(0.0, min(60.0, due - time.time())))
             self._wake.clear()
@@ -108,11 +109,11 @@ class Webhooks:
             try:
                 self._look()
                 self._send()
-            except Exception as error:  # of the storage, say: the next look may fare better
+            except Exception as error:  # of the storage, for example: the next check may succeed
                 log.error("webhooks: %r", error, exc_info=not isinstance(error, Rank1Error))
             self._ending.wait(EVERY)
 
-    # What is new
+    # Finding what is new
 
     def _look(self) -> None:
         rows = self._registry.rows()
@@ -139,7 +140,7 @@ class Webhooks:
     def _news(
         self, name: str, last: int, seen: dict[str, Any]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What has happened in a study since it was seen, which is noted."""
+        """Yield what has happened in a study since the last check, and update `seen`."""
         best = self._registry.study(name).best(tables=False)
         before, seen["seq"] = seen["seq"], max(seen["seq"], last)
         for side, levels in best.levels.items():
@@ -191,7 +192,7 @@ class Webhooks:
             self._write()
 
     def _post(self, message: dict[str, Any]) -> str | None:
-        """What went wrong, if anything."""
+        """Send a message; returns what went wrong, or None."""
         body, now = message["body"].encode(), int(time.time())
         headers = {
             "Content-Type": "application/json",
@@ -213,7 +214,7 @@ class Webhooks:
     # The file
 
     def _read(self) -> bool:
-        """Read the file; whether there is one."""
+        """Read the file; returns whether it exists."""
         try:
             found = json.loads(self._path.read_text(encoding="utf-8"))
             self._seen, self._waiting = dict(found["seen"]), list(found["waiting"])
@@ -234,7 +235,7 @@ class Webhooks:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """A redirect is an answer like any other: what is signed goes to no other address."""
+    """Treats a redirect as an answer, so that signed messages go to no other address."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Several processes that serve one address: `rank1 serve --workers`."""
+"""Several worker processes that serve one address: `rank1 serve --workers`."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from rank1.server.tokens import Token, Tokens
 
 __all__ = ["supervise"]
 
-#: Seconds before a process that ended by itself is replaced.
+#: Seconds to wait before replacing a process that ended unexpectedly.
 PAUSE = 1.0
-#: Seconds beyond the time to drain that a process gets to end.
+#: Seconds that a process gets to end, in addition to the drain time.
 MORE = 15.0
 
 
 def supervise(
     config: Config, listener: socket.socket, own: Sequence[Token], ready: Callable[[], Any]
 ) -> None:
-    """Serve by several processes until SIGTERM or Ctrl-C; one that ends by itself is replaced.
+    """Run several worker processes until SIGTERM or Ctrl-C; replace those that end early.
 
     Parameters
     ----------
     config
-        The settings, with the number of processes.
+        The settings, including the number of processes.
     listener
-        The socket that they share: whichever is free takes a connection.
+        The socket they share: a connection goes to any free process.
     own
         Tokens that aren't in the file.
     ready
-        Called when all can be reached.
+        Called when all processes accept connections.
     """
     context = multiprocessing.get_context("spawn")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     processes: list[Any] = []
 
     def start(number: int) -> tuple[Any, Any]:
-        # One of them sends webhooks.
+        # Only the first process sends webhooks.
         mine = config if number == 0 else dataclasses.replace(config, webhook="")
         up = context.Event()
         process = context.Process(target=_work, args=(mine, listener, own, up), daemon=True)
@@ -80,7 +80,7 @@ def supervise(
 
 
 def _work(config: Config, listener: socket.socket, own: Sequence[Token], up: Any) -> None:
-    """What each process does."""
+    """Serve in a worker process."""
     from rank1.server.run import serve_on, set_up_log
 
     def end_with_parent() -> None:

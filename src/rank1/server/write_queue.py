@@ -1,4 +1,4 @@
-"""A queue of writes and the thread that works on it: what waits together shares a commit."""
+"""A queue of writes and the thread that runs them; pending jobs share a commit."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ __all__ = ["WriteQueue"]
 
 T = TypeVar("T")
 
-#: The most jobs that share a commit: the more, the longer the first of them waits.
+#: The most jobs in one commit. A higher limit makes the first job wait longer.
 MAX_TOGETHER = 64
-#: The most jobs that may wait; more are refused with 503.
+#: The most pending jobs; further ones are refused with a 503.
 MAX_WAITING = 4096
-#: Seconds that a shutdown waits for the thread, when all requests have been answered.
+#: Seconds that a shutdown waits for the thread after all requests have been answered.
 SHUTDOWN = 5.0
 
 _Job = tuple[StudyAccess, Callable[[Any], Any], "asyncio.Future[Any]"]
 
 
 class WriteQueue:
-    """Jobs in order of arrival, many in one transaction.
+    """Runs jobs in the order they arrive, many in one transaction.
 
     Parameters
     ----------
     committed
         Called after each transaction.
     together
-        What does many jobs in one transaction: an answer for each, or an exception in its place.
+        Runs many jobs in one transaction; returns a result or an exception for each.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class WriteQueue:
 
     @property
     def waiting(self) -> int:
-        """The number of jobs that wait."""
+        """The number of pending jobs."""
         return self._jobs.qsize()
 
     async def write(self, access: StudyAccess, work: Callable[[Any], T]) -> Any:
-        """The result of `work`, once it is stored."""
+        """Run `work` in the queue's thread; returns its result after the commit."""
         if self._closed or self._jobs.qsize() >= MAX_WAITING:
             raise RefusedError(
                 503, "too many requests wait to be stored", "try again", Retry_After="1"
@@ -66,9 +66,10 @@ class WriteQueue:
         return await future
 
     def close(self) -> bool:
-        """Finish the jobs that wait, and end the thread; whether it ended in time.
+        """Finish the pending jobs and end the thread; returns whether it ended in time.
 
-        It doesn't where the storage is unreachable. No request waits then, so nothing is lost.
+        It doesn't end in time if the storage is unreachable. No request is waiting by then, so
+        nothing is lost.
         """
         self._closed = True
         self._jobs.put(None)
@@ -89,16 +90,16 @@ class WriteQueue:
                 except queue.Empty:
                     break
             ended = job is None
-            # A request that was given up at the end of the service needs no answer.
+            # A request that was cancelled during shutdown needs no answer.
             if batch := [job for job in batch if not job[2].done()]:
                 answers = self._write(batch)
                 if all(isinstance(each, StorageError) and each.waited for each in answers):
                     ended |= self._fail_all(answers[0])
 
     def _fail_all(self, error: BaseException) -> bool:
-        """Fail all jobs that wait: the storage timed out; whether the queue is closed.
+        """Fail all pending jobs after a storage timeout; returns whether the queue is closed.
 
-        Each batch by itself would wait for another timeout.
+        Otherwise each batch would wait for a timeout of its own.
         """
         with contextlib.suppress(queue.Empty):
             while (job := self._jobs.get_nowait()) is not None:
@@ -109,7 +110,7 @@ class WriteQueue:
     def _write(self, batch: list[_Job]) -> list[Any]:
         try:
             answers = self._together([(access, work) for access, work, _ in batch])
-        except BaseException as error:  # the request must see it
+        except BaseException as error:  # passed on to the request
             answers = [error] * len(batch)
         self._committed()
         self._answer(batch, answers)
@@ -117,7 +118,7 @@ class WriteQueue:
 
     def _answer(self, batch: list[_Job], answers: list[Any]) -> None:
         futures = [future for _, _, future in batch]
-        with contextlib.suppress(RuntimeError):  # the loop is closed
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
             futures[0].get_loop().call_soon_threadsafe(_resolve, futures, answers)
 
 

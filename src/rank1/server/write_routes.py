@@ -31,7 +31,7 @@ __all__ = ["write_routes"]
 
 
 def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
-    """The routes; each answers after the commit."""
+    """Make the routes; each one answers after the commit."""
     routes = APIRouter(prefix="/v1/studies")
 
     @routes.post(
@@ -49,7 +49,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         fields = {field: value for field, value in fields.items() if value is not None}
         fields.setdefault("seed", None)
         if key is not None and body.seed is None:
-            # The seed stands for the key, by which a retry is told from another study.
+            # Derive the seed from the key: it tells a retry from another study of the same name.
             seal = hashlib.blake2b(f"{name}\0{key}".encode(), digest_size=6)
             fields["seed"] = int.from_bytes(seal.digest())
         return json_response(await registry.read(_created, registry, name, fields, key), 201)
@@ -75,7 +75,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     async def ask_many(
         name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None
     ) -> Response:
-        """Ask for many arms: a count of them, or a list of asks with units and keys."""
+        """Ask for many arms: either a count, or a list of asks with units and keys."""
         count, asks = body.count, body.asks
         if (count is None) == (asks is None):
             raise InputError("count", count, "given, or asks in its place, but not both")
@@ -109,7 +109,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     async def tell_many(
         name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None
     ) -> Response:
-        """Report many rewards, each accepted or refused by itself."""
+        """Report many rewards. Each one is accepted or refused by itself."""
         valid = [
             (each.id, each.reward, each.guardrails) for each in body.reports if not _is_error(each)
         ]
@@ -126,7 +126,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     async def cancel(
         name: WritableStudy, body: models.Cancel, key: IdempotencyKey = None
     ) -> Response:
-        """Cancel a suggestion that was never shown. A second time changes nothing."""
+        """Cancel a suggestion that was never shown. A retry changes nothing."""
         await registry.write(name, lambda work: suggestions.cancel(work, body.id, key))
         return json_response({"id": body.id, "state": "cancelled"})
 
@@ -152,7 +152,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     async def import_history(
         name: AdministeredStudy, body: models.Import, key: IdempotencyKey = None
     ) -> Response:
-        """Add rewards that are known from elsewhere; the same ones, or the same key, once."""
+        """Import rewards from elsewhere. The same rewards, or the same key, count only once."""
 
         def work() -> dict[str, Any]:
             with warnings.catch_warnings():
@@ -163,11 +163,11 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
     @routes.post("/{name}/retire", tags=["studies"], response_model=answers.Study)
     async def retire(name: AdministeredStudy, key: IdempotencyKey = None) -> Response:
-        """Close the study: it gives no more suggestions, and still takes reports."""
+        """Close the study: it gives no more suggestions, but still accepts reports."""
 
         def work() -> dict[str, Any]:
             if registry.row(name).retired is None:
-                with contextlib.suppress(ConflictError):  # another request was faster
+                with contextlib.suppress(ConflictError):  # another request has already retired it
                     registry.study(name).retire()
             return about(registry, name)
 
@@ -189,9 +189,9 @@ def _created(
 
 
 def _own_key(key: str | None, place: int, one: models.AskOne) -> str | None:
-    """The key of one of many asks: its own, or one derived from the request's.
+    """Return the key of one ask in a batch: its own, or one derived from the request's key.
 
-    A unit needs none: while it waits for its reward it gets the same suggestion.
+    An ask with a unit needs no key: the unit gets the same suggestion until its reward arrives.
     """
     if _is_error(one):
         return None
@@ -206,7 +206,7 @@ def _is_error(one: Any) -> bool:
 
 
 def _ask_one(work: UnitOfWork, one: models.AskOne, key: str | None) -> Any:
-    """A suggestion, or the error of this one alone."""
+    """Return a suggestion, or the error for this ask alone."""
     if _is_error(one):
         return one
     return work.attempt(

@@ -105,6 +105,7 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
         tolerance=spec.tolerance,
         drawn=False,
         no_rule="" if may_stop else f"there is no rule for when to stop, as {why_not}",
+        ended=bool(state.book.at[0].retired),
     )
     arms = leading_arms(state, won, counts, pending, out, finding.leader)
     return Best(

@@ -57,13 +57,13 @@ def no_design_options(**told: Any) -> None:
     >>> no_design_options(floor=0.1)
     Traceback (most recent call last):
     ...
-    rank1.InputError: floor must be left out for a study with a policy, got 0.1: it is for goal="find" without a policy, which draws by shares
+    rank1.InputError: floor must be left out unless goal is find, without a policy, got 0.1: only such a study draws by shares
     """  # noqa: E501
     for name, value in told.items():
         if value is not None and (tuple(value) if name == "given" else value) != DEFAULTS[name]:
             raise InputError(
-                name, value, "left out for a study with a policy",
-                'it is for goal="find" without a policy, which draws by shares',
+                name, value, "left out unless goal is find, without a policy",
+                "only such a study draws by shares",
             )  # fmt: skip
 
 

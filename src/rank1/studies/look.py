@@ -112,6 +112,7 @@ class Look:
             confidence=self.spec.confidence,
             min_lift=self.spec.min_lift,
             above=self.low,
+            ended=bool(self.state.book.at[0].retired),
         )
 
     def _doubt(self) -> Doubt | None:

@@ -100,6 +100,8 @@ class Finding:
     above: float = 0.0
     #: Why the study has no stopping rule.
     no_rule: str = ""
+    #: Whether the study is retired.
+    ended: bool = False
 
     @property
     def stop(self) -> bool:
@@ -109,19 +111,20 @@ class Finding:
 
     @property
     def statement(self) -> str:
-        """Say what leads, by how much, and whether to stop."""
+        """What leads, by how much, and whether to stop."""
+        go_on = "Ended without a verdict" if self.ended else "Keep going"
         if self.leader is None:
-            return "Keep going: nothing is reported yet."
+            return f"{go_on}: nothing is reported yet."
         if self.lift is None:
             return f"Stop: ship {name(self.leader)}. It is the only arm."
         leads = f"{name(self.leader)} {self.lift}"
         if self.stop:
             return f"Stop: ship {name(self.leader)}. It {self.lift}{self._within}."
         if self.no_rule:
-            return f"Keep going: {leads}; {self.no_rule}."
+            return f"{go_on}: {leads}; {self.no_rule}."
         if self.doubt is not None and self.order_stop:
             return f"Stop only if {ORDER}: {self.doubt}. {leads}."
-        return f"Keep going: {leads}."
+        return f"{go_on}: {leads}."
 
     @property
     def _within(self) -> str:
@@ -134,7 +137,10 @@ class Finding:
 
     @property
     def next_step(self) -> str:
-        """Say what to do next."""
+        """What to do."""
+        if self.ended:
+            ship = f"Ship {name(self.leader)}. " if self.stop and self.leader else ""
+            return f"{ship}The study has ended, and gives no more suggestions."
         if self.leader is None:
             return "Ask for arms, show them, and report their rewards."
         if self.stop:

@@ -1,4 +1,4 @@
-"""The pages: shells without data, which a little JavaScript fills through the API."""
+"""The web pages: static HTML without data, which JavaScript fills through the API."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FILES = (
     "style.css", "common.js", "list.js", "new.js", "study.js", "levels.js", "manage.js",
     "charts.js", "tokens.js", "docs.js", "plotly.js",
 )  # fmt: skip
-#: Pages by their addresses. Each is one level deep and names others relatively, so that the service
-#: can stand behind a proxy under any path.
+#: Pages by address. All are one level deep and link to each other relatively, so that the service
+#: works behind a proxy under any path.
 PAGES = {"/": "list", "/new": "new", "/study": "study", "/tokens": "tokens", "/docs": "docs"}
 
 
 @functools.cache
 def _file(name: str) -> tuple[bytes, bytes]:
-    """A file, and the same compressed."""
+    """Read a file; returns it plain and compressed."""
     if name == "plotly.js":
         data = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
     else:
@@ -38,7 +38,7 @@ def _file(name: str) -> tuple[bytes, bytes]:
 
 @functools.cache
 def _digest() -> str:
-    """Part of the files' address, so that a new version is not mixed with an old one."""
+    """Return a digest for the files' address, so that new and old versions aren't mixed."""
     seal = hashlib.blake2b(digest_size=6)
     for name in FILES:
         seal.update(_file(name)[0])
@@ -61,7 +61,7 @@ async def _shell(template: str) -> Response:
 
 
 def routes() -> APIRouter:
-    """The pages and their files."""
+    """Make the routes of the pages and their files."""
     router = APIRouter(include_in_schema=False)
 
     for address, name in PAGES.items():
@@ -69,7 +69,7 @@ def routes() -> APIRouter:
 
     @router.get("/rank1.js")
     async def client(request: Request) -> Response:
-        """The JavaScript client, for pages of any origin; built from `js/`."""
+        """Serve the JavaScript client, built from `js/`, to pages of any origin."""
         return _sent(
             request,
             "rank1.js",
@@ -89,7 +89,7 @@ def routes() -> APIRouter:
 
 
 def _sent(request: Request, name: str, headers: dict[str, str]) -> Response:
-    """A file, compressed for those who take it so."""
+    """Respond with a file, compressed if the client accepts that."""
     data, small = _file(name)
     headers = {**headers, "Vary": "Accept-Encoding"}
     media = mimetypes.guess_type(name)[0] or "application/octet-stream"
