@@ -111,7 +111,7 @@ class Finding:
 
     @property
     def statement(self) -> str:
-        """What leads, by how much, and whether to stop."""
+        """Say what leads, by how much, and whether to stop."""
         go_on = "Ended without a verdict" if self.ended else "Keep going"
         if self.leader is None:
             return f"{go_on}: nothing is reported yet."
