@@ -137,7 +137,7 @@ class Finding:
 
     @property
     def next_step(self) -> str:
-        """What to do."""
+        """Say what to do next."""
         if self.ended:
             ship = f"Ship {name(self.leader)}. " if self.stop and self.leader else ""
             return f"{ship}The study has ended, and gives no more suggestions."
