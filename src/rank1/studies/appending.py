@@ -110,5 +110,5 @@ def _told(metrics: dict[int, float]) -> str | None:
 
 
 def _is_many(access: StudyAccess, items: Sequence[Any]) -> bool:
-    """Return whether there are so many that versions should begin in between, under the lock."""
+    """Return whether folding these requires new versions in between, which takes the lock."""
     return access.known is None or len(items) > largest_part(access.known.book)

@@ -74,7 +74,7 @@ class Kind(IntEnum):
     REPORTED = 3
     #: The arm was never shown: suggestion.
     CANCELLED = 4
-    #: The reward is overdue: suggestion; `tag` says what was done (`Expiry`), `value` the default.
+    #: The reward became overdue: suggestion; `tag` is an `Expiry`, `value` the default reward.
     EXPIRED = 5
     #: Levels were added or retired: `data` (JSON), `tag` is the revision's number.
     REVISED = 6

@@ -26,7 +26,7 @@ class Line(NamedTuple):
 
     number: int
     labels: Sequence[Any]
-    #: A reward, or None if there is none; or the numbers of highest and lowest rewards.
+    #: A reward, or None if there is none; if `trials` is set, the number of successes.
     reward: Any
     count: Any = 1
     trials: Any = None

@@ -343,7 +343,7 @@ def exposed(work: UnitOfWork, event: Event) -> _Asked:
 
 
 def _became(work: UnitOfWork, asked: _Asked, text: str, by: str = "suggestion") -> Event | bool:
-    """Return a suggestion's report, or else whether it expired; raises CancelledError."""
+    """Return a suggestion's report, or whether it expired without one; raises CancelledError."""
     if asked.report is not None:
         return asked.report
     if asked.status in (fold.PENDING, fold.WAITING):

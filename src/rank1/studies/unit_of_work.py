@@ -158,7 +158,7 @@ class StudyAccess:
                         new = self.read(log)
                 self._snapshot_seq = state.seq
             if new is not None:
-                self._state = None  # until all is folded
+                self._state = None  # until everything is folded
                 fold_log(state, *new)
             self._state = state
             return state, now
@@ -166,7 +166,7 @@ class StudyAccess:
     def _caught_up(self, log: Reader) -> StudyState:
         """Do the same inside a transaction, for a few new events."""
         state = self._state or StudyState(self.spec)
-        self._state = None  # until all is folded
+        self._state = None  # until everything is folded
         # Checking where the log ends is cheaper than querying for events that don't exist.
         if log.last(self.study.id)[0] != state.seq:
             fold_log(state, *self.read(log, state.seq))

@@ -111,7 +111,7 @@ class Finding:
 
     @property
     def statement(self) -> str:
-        """What leads, by how much, and whether to stop."""
+        """Say what leads, by how much, and whether to stop."""
         go_on = "Ended without a verdict" if self.ended else "Keep going"
         if self.leader is None:
             return f"{go_on}: nothing is reported yet."
@@ -137,7 +137,7 @@ class Finding:
 
     @property
     def next_step(self) -> str:
-        """What to do."""
+        """Say what to do next."""
         if self.ended:
             ship = f"Ship {name(self.leader)}. " if self.stop and self.leader else ""
             return f"{ship}The study has ended, and gives no more suggestions."

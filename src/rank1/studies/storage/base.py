@@ -123,7 +123,7 @@ class Transaction(Reader, Protocol):
         """
 
     def retire(self, study: int) -> None:
-        """Close the study; retries change nothing."""
+        """Close the study; raises ConflictError if it is already closed."""
 
     def forget_unit(self, study: int, unit: str) -> int:
         """Remove a unit's name, its data, and keys that contain it; return how many events had it.

@@ -1,4 +1,4 @@
-"""Studies in a PostgreSQL database, which processes on many hosts can use at once."""
+"""Studies in a PostgreSQL database, which processes on many hosts can use concurrently."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ T = TypeVar("T")
 
 TYPES = ["int4", *COLUMNS.values()]
 COPY = f"COPY rank1_events ({', '.join(WRITTEN)}) FROM STDIN (FORMAT BINARY)"
-#: The most rows that are inserted by a statement; more are copied.
+#: The maximum number of rows to insert with a statement; more rows use COPY.
 FEW = 100
 INSERT = f"""
     INSERT INTO rank1_events ({", ".join(WRITTEN)})
     SELECT * FROM unnest({", ".join(f"%s::{of}[]" for of in TYPES)})"""
-# The columns of `Events`, one after the other in one long value: a row each would take far longer.
+# All columns of `Events` concatenated into one long value, far faster than a row for each event.
 READ = "SELECT string_agg({sent}, '') FROM ({some} AND seq >= ? ORDER BY seq LIMIT ?) AS e".format(
     sent=" || ".join(f"{COLUMNS[name]}send({name})" for name in RECORD.names or ()), some="{some}"
 )
 SENT = RECORD.newbyteorder(">")
-# An own statement after that of the lock: it sees what was committed while it waited.
+# A separate statement after the lock's, so that it sees what was committed while it waited.
 LOCK = "SELECT id FROM rank1_studies WHERE id IN ({studies}) ORDER BY id FOR NO KEY UPDATE"
-#: Of each study the seq, time and checksum of its last event, the time now, and whether events wait
-#: for their numbers.
+#: By study: the seq, time and checksum of its last event, the current time, and whether there are
+#: events without a number.
 Ends = dict[int, tuple[int, float, int, float, bool]]
 
 CLOCK = "extract(epoch FROM clock_timestamp())::float8"
@@ -64,7 +64,7 @@ ENDS = f"""
         SELECT seq, at, checksum FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1) AS e
     WHERE id IN ({{studies}})"""
 OWN = "SELECT at, kind, nonce FROM rank1_events WHERE study = ? AND seq = ?"
-# A study that isn't committed yet has no row that others could see and wait for.
+# An uncommitted study has no row yet that others could see and wait for.
 CREATION = f"BEGIN; SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
 SNAPSHOT_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -113,14 +113,14 @@ class PostgresReader(SqlReader):
 
 
 class PostgresTransaction(PostgresReader, SqlTransaction):
-    """Reads and writes through one connection, which has the studies locked."""
+    """Reads and writes through one connection, which holds the studies' locks."""
 
     new_study = "INSERT INTO rank1_studies (name, uid, created) VALUES (?, ?, ?) RETURNING id"
 
     def __init__(self, connection: Connection, ends: Ends) -> None:
         PostgresReader.__init__(self, connection)
         SqlTransaction.__init__(self, list(ends))
-        #: Rows of events that the database hasn't got yet.
+        #: Rows of events not yet sent to the database.
         self._unwritten: list[tuple[Any, ...]] = []
         for study, (seq, at, checksum, now, waiting) in ends.items():
             self._lasts[study], self._times[study] = (seq, at, checksum), max(at, now)
@@ -146,25 +146,25 @@ class PostgresTransaction(PostgresReader, SqlTransaction):
                 copy.write_row(row)
 
     def commit(self) -> str | None:
-        """Write what was appended, all at once, and commit; others wait for the lock meanwhile."""
+        """Write all appended events at once, and commit; others wait for the lock meanwhile."""
         if self._unwritten:
             self._write()
         return self.connection.execute("COMMIT").statusmessage
 
 
 class PostgresStorage(SqlStorage):
-    """Studies in a database; writers to the same study take turns, others don't meet.
+    """Studies in a database; writers to the same study take turns, others run in parallel.
 
-    If the connection breaks while a transaction is committed, the database is asked afterwards
-    whether its events are there. If it breaks before, the error says that nothing was stored.
+    If the connection is lost during a commit, the storage checks afterwards whether the events were
+    stored. If it is lost before that, the error says that nothing was stored.
 
     Parameters
     ----------
     url
-        Where the database is: `postgresql://user@host/database`. The tables are made in it by the
-        first study that is created.
+        The database: `postgresql://user@host/database`. Creating the first study creates the
+        tables.
     patience
-        Seconds to wait for others, and for a server that was there to come back.
+        Seconds to wait for other writers, and for a server that was reachable to come back.
     """
 
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
@@ -192,17 +192,17 @@ class PostgresStorage(SqlStorage):
             yield PostgresReader(log.connection)
 
     def add(self, added: Sequence[tuple[int, Event]]) -> set[int]:
-        """Add records and rewards to studies without their locks; the places of those it added.
+        """Add records and rewards to studies without locking; return the indices of those added.
 
-        Each has the study's number before it. What isn't added has met another of the same unit,
-        or of the same exposure: see `unnumbered`. If the connection is lost, all are sent again,
-        which adds nothing twice.
+        Each item is the study's number and an event. An item isn't added if there is already one
+        for the same unit or the same exposure: see `unnumbered`. If the connection is lost, all are
+        sent again; duplicates aren't added.
         """
         with translated(self.where, self.patience):
             return {place for (place,) in self._alone(ADD, columns_of(added))}
 
     def settle(self, study: int) -> None:
-        """Have the events that wait for their numbers numbered; where this may be written."""
+        """Number the events without a number, if the database is writable."""
         with translated(self.where, self.patience):
             ((waiting,),) = self._alone(f"SELECT {WAITING.format(study='%s')}", [study])
         if waiting:
@@ -210,7 +210,7 @@ class PostgresStorage(SqlStorage):
                 pass
 
     def _alone(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The rows of a statement that is a transaction by itself, and may be repeated."""
+        """Return the rows of a statement that is its own transaction and is safe to retry."""
         connection, found = self._begin(lambda one: one.execute(statement, parameters).fetchall())
         self._connections.give(connection)
         return found
@@ -239,7 +239,7 @@ class PostgresStorage(SqlStorage):
     def _transaction(
         self, begin: str, studies: Sequence[int] = ()
     ) -> Iterator[PostgresTransaction]:
-        """A transaction that ends with the block, on a connection that is kept for the next."""
+        """Run a transaction that ends with the block, on a connection that is kept for reuse."""
         with translated(self.where, self.patience):
             connection, ends = self._begin(lambda one: _locked(one, begin, studies))
             pid = os.getpid()
@@ -255,7 +255,7 @@ class PostgresStorage(SqlStorage):
             self._undo(connection)
 
     def _undo(self, connection: Connection) -> None:
-        """Keep a connection for the next transaction, if it is still good for one."""
+        """Roll back, and keep the connection for the next transaction if it is still usable."""
         with contextlib.suppress(psycopg.Error):
             if connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.execute("ROLLBACK")
@@ -264,9 +264,9 @@ class PostgresStorage(SqlStorage):
         self._connections.drop(connection)
 
     def _begin(self, first: Callable[[Connection], T]) -> tuple[Connection, T]:
-        """A connection, and what is first done with it.
+        """Return a connection, and the result of `first` on it.
 
-        That may be repeated, so a lost connection is simply replaced.
+        `first` is safe to retry, so a lost connection is simply replaced.
         """
         deadline = time.monotonic() + self.patience
         for attempt in itertools.count():
@@ -280,12 +280,12 @@ class PostgresStorage(SqlStorage):
                 gone = connection is None or connection.closed
                 if connection is not None:
                     self._connections.drop(connection)
-                # Who has never reached the server gave a wrong address, or is early.
+                # If the server was never reached, the address is wrong or the server isn't up yet.
                 if not gone or not self._was_there:
                     raise
                 if time.monotonic() > deadline:
                     raise lost(self.where, error, waited=True) from error
-                self._connections.close()  # what waits there is as dead
+                self._connections.close()  # idle connections are dead, too
                 time.sleep(0.01 * 2 ** min(attempt, 6) * random.uniform(0.5, 1.5))
             except BaseException:
                 if connection is not None:
@@ -294,7 +294,7 @@ class PostgresStorage(SqlStorage):
         raise AssertionError
 
     def _commit(self, connection: Connection, log: PostgresTransaction) -> None:
-        """Commit; if the connection is lost meanwhile, find out what became of it."""
+        """Commit; if the connection is lost meanwhile, find out whether the commit succeeded."""
         try:
             status = log.commit()
         except psycopg.OperationalError as error:
@@ -313,10 +313,10 @@ class PostgresStorage(SqlStorage):
                 raise StorageError(problem, where=self.where)
 
     def _is_there(self, added: tuple[int, Event] | None) -> bool:
-        """Whether a transaction that added this event at last was committed.
+        """Return whether the transaction whose last event was this one was committed.
 
-        Under the lock that it held to its end, there is no doubt: the event of that number is its
-        own, or another's, or missing.
+        The transaction held the study's lock to its end, so a check under the same lock is
+        conclusive: the event with that number is its own, another's, or missing.
         """
         if added is None:
             return True
@@ -339,12 +339,13 @@ class PostgresStorage(SqlStorage):
 
 
 def _locked(connection: Connection, begin: str, studies: Sequence[int]) -> Ends:
-    """Begin a transaction and lock studies: where their logs end, and the time."""
+    """Begin a transaction and lock studies; return where their logs end, and the time."""
     if not studies:
         connection.execute(begin)
         return {}
-    # One message, one round trip. After a pipeline, whose last message is a flush, the server would
-    # wait without a timeout for a client that has stopped, and everybody else for the lock.
+    # Send one message, for one round trip. After a pipeline, whose last message is a flush, the
+    # server would wait for a stopped client without a timeout, and all others would wait for its
+    # lock.
     numbers = ", ".join(str(int(study)) for study in studies)
     statements = "; ".join((begin, *(each.format(studies=numbers) for each in (LOCK, ENDS))))
     cursor = connection.execute(statements.encode(), prepare=False)
@@ -359,12 +360,12 @@ def _locked(connection: Connection, begin: str, studies: Sequence[int]) -> Ends:
 
 @functools.cache
 def _own_marks(sql: str) -> str:
-    """A statement with psycopg's marks for parameters."""
+    """Convert a statement to psycopg's parameter placeholders."""
     return sql.replace("?", "%s")
 
 
 def _without_password(parts: dict[str, Any]) -> str:
-    """An address that can be shown.
+    """Return an address that is safe to show.
 
     >>> _without_password(conninfo_to_dict("postgresql://ann:secret@db.example:5433/shop"))
     'postgresql://ann@db.example:5433/shop'

@@ -1,4 +1,4 @@
-"""The tables of a PostgreSQL storage: made, found, refused."""
+"""Create, find and check the tables of a PostgreSQL storage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     present: frozenset[str]
 
 
-#: The number of the lock under which tables are made: "rnk1".
+#: The advisory lock for creating tables: "rnk1".
 ADVISORY_LOCK = 0x726E6B31
 
 _TYPES = {name: name for name in ("int2", "int4", "int8", "float8", "text")} | {"bytes": "bytea"}
@@ -30,7 +30,7 @@ DIALECT = Dialect(_TYPES, "int4", "int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY
 COLUMNS = """
     SELECT attname FROM pg_catalog.pg_attribute
     WHERE attrelid = 'rank1_events'::regclass AND attnum > 0 AND NOT attisdropped"""
-#: A host that is gone is noticed within seconds, not after the hours that are TCP's default.
+#: Detect a lost host within seconds, not after hours, which is TCP's default.
 TCP = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -39,8 +39,8 @@ TCP = {
     "tcp_user_timeout": 30_000,
     "application_name": "rank1",
 }
-# A client that stops in the middle doesn't hold its locks for ever, and who waits for them waits
-# a little longer. Commits are forced onto the disk whatever the server's default is.
+# A client that stops midway must not hold its locks forever, and the lock timeout is a little
+# longer than that. Commits are flushed to disk, whatever the server's default is.
 SETTINGS = """
     SELECT set_config('idle_in_transaction_session_timeout', %(patience)s, false),
         set_config('lock_timeout', %(longer)s, false),
@@ -48,7 +48,7 @@ SETTINGS = """
             current_setting('synchronous_commit'), 'off', 'on'), false)"""
 
 
-# Not to_regclass, which may remember that there was no table before others were waited for.
+# Don't use to_regclass: after waiting for others, it may still say that there is no table.
 THERE = """
     SELECT 1 FROM pg_catalog.pg_tables
     WHERE tablename = 'rank1_format' AND schemaname = ANY (current_schemas(false))"""
@@ -56,7 +56,7 @@ THERE = """
 
 @contextlib.contextmanager
 def translated(where: str, patience: float) -> Iterator[None]:
-    """What PostgreSQL complains of, as errors of ours that say what to do."""
+    """Translate PostgreSQL's errors to errors of ours that say what to do."""
     try:
         yield
     except errors.UniqueViolation as error:
@@ -91,7 +91,7 @@ def translated(where: str, patience: float) -> Iterator[None]:
 
 
 def lost(where: str, error: BaseException, waited: bool = False) -> StorageError:
-    """The connection was lost before anything was committed."""
+    """Return the error for a connection that was lost before anything was committed."""
     return StorageError(
         f"no connection to {where}, or it was lost ({_told(error)}); nothing was stored",
         "retry when the server is there",
@@ -106,7 +106,7 @@ def _told(error: BaseException) -> str:
 def connect(
     parts: Mapping[str, Any], where: str, patience: float, *, make: bool = False
 ) -> Connection:
-    """A connection to a database that has our tables, or is given them."""
+    """Connect to a database that has our tables; with `make`, create them if they are missing."""
     connection = Connection.connect(autocommit=True, **{**TCP, **parts})
     try:
         encoding = connection.info.parameter_status("server_encoding")
@@ -130,7 +130,7 @@ def connect(
 
 
 def _bring_to_format(connection: Connection, where: str, make: bool) -> None:
-    """Tables of this version, whole or not at all; another process may be first."""
+    """Bring the tables to this version atomically; another process may do so first."""
     found = _format(connection)
     if found is None and not make:
         raise StorageError(
@@ -139,14 +139,14 @@ def _bring_to_format(connection: Connection, where: str, make: bool) -> None:
             where=where,
         )
     if found is None or check_format(found, where):
-        # A user who may only read does so from the tables as they are.
+        # A user with read-only access reads the tables as they are.
         with contextlib.suppress(errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction):
             _migrate(connection, where)
     connection.present = frozenset(name for (name,) in connection.execute(COLUMNS))
 
 
 def _migrate(connection: Connection, where: str) -> None:
-    """Make the tables, or bring them to this version; whole or not at all."""
+    """Create the tables or bring them to this version, atomically."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [ADVISORY_LOCK])
         found = _format(connection)
@@ -162,7 +162,7 @@ def _migrate(connection: Connection, where: str) -> None:
 
 
 def _format(connection: Connection) -> int | None:
-    """The version of the tables, if there are any."""
+    """Return the version of the tables, or None if there are none."""
     if connection.execute(THERE).fetchone() is None:
         return None
     rows = connection.execute("SELECT version FROM rank1_format").fetchall()

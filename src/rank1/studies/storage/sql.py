@@ -1,4 +1,4 @@
-"""The queries that write, which SQLite and PostgreSQL share; what runs them is theirs."""
+"""The queries for writing that SQLite and PostgreSQL share; each runs them in its own way."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from rank1.studies.storage.sql_reader import SqlReader
 __all__ = ["SqlStorage", "SqlTransaction"]
 
 TAIL = "SELECT seq, at, checksum FROM rank1_events WHERE study = ? ORDER BY seq DESC LIMIT 1"
-# Those without a number yet, too.
+# Includes events without a number.
 OF_UNIT = "SELECT seq FROM rank1_events WHERE study = ? AND unit = ?"
-# What the checksum of an event doesn't cover; by number, for SQLite wouldn't look at its index.
+# Clears columns that the checksum doesn't cover; by seq, or SQLite wouldn't use its index.
 FORGET = f"""
     UPDATE rank1_events SET unit = NULL, data = NULL,
         key = CASE WHEN replace(key, ?, '') = key THEN key END
@@ -54,22 +54,22 @@ PRUNE_SNAPSHOTS = """
 
 
 class SqlTransaction(SqlReader):
-    """A `Transaction` over `clock` and `insert`, which a database provides."""
+    """A `Transaction` built on `clock` and `insert`, which each database provides."""
 
-    #: The statement that makes a study of a name, a uid and a time; its number is a new one.
+    #: The statement that creates a study from name, uid and time, with a new number.
     new_study: str
 
     def __init__(self, studies: Sequence[int]) -> None:
         self._studies = studies
-        #: Of each study the seq, time and checksum of its last event, ...
+        #: By study: the seq, time and checksum of its last event, ...
         self._lasts: dict[int, tuple[int, float, int]] = {}
-        #: ... and the time of those to come.
+        #: ... and the time for new events.
         self._times: dict[int, float] = {}
         self._clock: float | None = None
-        #: The study of the last event that was added, and that event.
+        #: The last added event, and its study.
         self.added: tuple[int, Event] | None = None
-        #: Whether something was changed that has to be changed anew where it is doubtful whether
-        #: the transaction was committed.
+        #: Whether there were changes that must be repeated if it is unknown whether the transaction
+        #: was committed.
         self.changed = False
         self.failed = False
 
@@ -78,8 +78,8 @@ class SqlTransaction(SqlReader):
         raise NotImplementedError
 
     def create(self, name: str, spec: str) -> StudyRow:
-        """A new study, whose log begins with its specification."""
-        # From the table itself: by an index that is damaged, a study could be there twice.
+        """Create a study, whose log begins with its specification."""
+        # Read the table itself: with a damaged index, a study could be created twice.
         if self.rows("SELECT created FROM rank1_studies WHERE name || '' = ?", name):
             raise ConflictError(f"there is a study {name!r} already", study=name)
         uid = new_uid()
@@ -92,7 +92,7 @@ class SqlTransaction(SqlReader):
         return self.study(name)
 
     def last(self, study: int) -> tuple[int, float]:
-        if study not in self._studies:  # somebody else may add to it
+        if study not in self._studies:  # others may append to it
             return super().last(study)
         return self._last(study)[:2]
 
@@ -106,7 +106,7 @@ class SqlTransaction(SqlReader):
         return self._lasts[study]
 
     def end(self, study: int) -> tuple[int, float]:
-        """Seq of the last event, and the time of those to come."""
+        """Return the seq of the last event, and the time for new events."""
         if study not in self._studies:
             raise InputError("study", study, "one that the transaction names")
         seq, at, _ = self._last(study)
@@ -120,7 +120,7 @@ class SqlTransaction(SqlReader):
         last, at = self.end(study)
         if not events:
             return last + 1
-        # By columns: an event at a time would take three times as long.
+        # Going by columns is three times as fast as event by event.
         given: dict[str, Any] = dict(zip(Event._fields, zip(*events, strict=True), strict=True))
         kinds = given["kind"] = list(map(int, given["kind"]))
         for name in ("key", "unit"):
@@ -150,7 +150,7 @@ class SqlTransaction(SqlReader):
         try:
             self.insert(zip(repeat(study), *given.values()))
         except BaseException:
-            self.failed = True  # some of the rows may be there
+            self.failed = True  # some of the rows may have been written
             raise
         self._lasts[study] = last + len(events), times[-1], checksums[-1]
         self.added = study, Event(*(column[-1] for column in given.values()))
@@ -163,10 +163,10 @@ class SqlTransaction(SqlReader):
         self.rows("UPDATE rank1_studies SET retired = ? WHERE id = ?", self.now(study), study)
 
     def forget_unit(self, study: int, unit: str) -> int:
-        self.end(study)  # one that the transaction names
+        self.end(study)  # raises if the transaction hasn't locked the study
         self.changed = True
         own = {seq for (seq,) in self.rows(OF_UNIT, study, check_text("unit", unit))}
-        # In the keys of others as a word of its own: "ann" is in "ask-ann-1", and not in "joanna".
+        # In other units' keys, match whole words: "ann" is in "ask-ann-1" but not in "joanna".
         word = re.compile(rf"(?<![^\W_]){re.escape(unit)}(?![^\W_])")
         keys = [
             seq
@@ -196,13 +196,13 @@ class SqlTransaction(SqlReader):
         del self._lasts[study]
 
     def check_whole(self) -> None:
-        """Refuse to commit half of what an append should have written."""
+        """Refuse to commit an incomplete append."""
         if self.failed:
             raise StorageError("an append failed, so nothing of its transaction can be committed")
 
 
 class SqlStorage:
-    """What a storage does through `prepare`, `reading` and `transaction`, which a database has."""
+    """Storage methods built on `prepare`, `reading` and `transaction` of each database."""
 
     where: str
 
@@ -216,7 +216,7 @@ class SqlStorage:
         raise NotImplementedError
 
     def creation(self) -> AbstractContextManager[SqlTransaction]:
-        """A transaction that creates a study; one at a time."""
+        """Return a transaction for creating a study; only one runs at a time."""
         return self.transaction()
 
     def create(self, name: str, spec: str) -> StudyRow:

@@ -1,4 +1,4 @@
-"""The queries that read, which SQLite and PostgreSQL share; what runs them is theirs."""
+"""The queries for reading that SQLite and PostgreSQL share; each runs them in its own way."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from rank1.studies.storage.tables import select_events, select_studies
 
 __all__ = ["PORTION", "SqlReader"]
 
-#: How many events are read at once.
+#: Events to read at once.
 PORTION = 500_000
-#: What comes of pages that look like rows, and of events that aren't what was written.
+#: Errors caused by damaged pages that look like rows, and by damaged events.
 GARBAGE = (ValueError, TypeError, OverflowError)
 NAME = "SELECT name FROM rank1_studies WHERE id = ?"
 LAST = "SELECT seq, at FROM rank1_events WHERE study = ? ORDER BY seq DESC LIMIT 1"
@@ -45,25 +45,25 @@ SNAPSHOTS = """
 
 
 class SqlReader:
-    """A `Reader` over `rows` and `among`, which a database provides."""
+    """A `Reader` built on `rows` and `among`, which each database provides."""
 
-    #: The columns that the table of events has.
+    #: The columns of the table of events.
     present: frozenset[str]
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement."""
+        """Return the rows of a statement."""
         raise NotImplementedError
 
     def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
-        """The condition of being one of `values`, and its parameter."""
+        """Return the SQL condition "is one of `values`", and its parameter."""
         raise NotImplementedError
 
     def clock(self) -> float:
-        """The storage's clock, in seconds since 1970."""
+        """Return the storage's time, in seconds since 1970."""
         raise NotImplementedError
 
     def end(self, study: int) -> tuple[int, float]:
-        """Seq of the last event, and the time now, which isn't before it."""
+        """Return the seq of the last event, and the current time, which is never before it."""
         seq, at = self.last(study)
         return seq, max(at, self.clock())
 
@@ -71,22 +71,22 @@ class SqlReader:
         return self.end(study)[1]
 
     def damage(self) -> list[str]:
-        """What the database itself finds wrong with its files."""
+        """Return the problems that the database itself finds in its files."""
         return []
 
     def damaged(self, what: str) -> Exception:
-        """What to raise where the tables say what can't be."""
+        """Return the error to raise if the tables contain something impossible."""
         raise NotImplementedError
 
     def records(self, study: int, first: int, count: int) -> NDArray[Any]:
-        """The events from the number `first` on, at most `count`, with the fields of `RECORD`."""
+        """Return at most `count` events, from the seq `first`, with the fields of `RECORD`."""
         raise NotImplementedError
 
     def check_structure(self) -> None:
-        """Refuse a table of events, or indices, that the database itself finds damaged."""
+        """Refuse a table of events or indices that the database itself finds damaged."""
 
     def read(self, study: int, after: int = 0, limit: int | None = None) -> Events:
-        if not after and limit is None:  # else events at the end may be missing
+        if not after and limit is None:  # a damaged table could silently lack the last events
             self.check_structure()
         try:
             return self._whole(study, after, 2**62 if limit is None else limit)
@@ -94,7 +94,7 @@ class SqlReader:
             raise self.damaged(str(error)) from None
 
     def _whole(self, study: int, after: int, limit: int) -> Events:
-        """What `read` reads; `GARBAGE` if it isn't what was written."""
+        """Return the events for `read`; raises one of `GARBAGE` if they are damaged."""
         records, before = self.records(study, after, limit + bool(after)), 0
         if after:
             if not len(records) or records["seq"][0] != after:
@@ -116,7 +116,7 @@ class SqlReader:
         return columns(records)
 
     def wrong_checksums(self) -> list[str]:
-        """The first event of each study that isn't what its checksum says, a sentence each."""
+        """Return each study's first event that doesn't match its checksum, a sentence each."""
         found = []
         for (study,) in self.rows("SELECT id FROM rank1_studies ORDER BY name"):
             last = 0
@@ -138,7 +138,7 @@ class SqlReader:
         for row in self.rows(f"{select_studies(self.present)} WHERE name = ?", name):
             return StudyRow(*row)
         names = [row.name for row in self.studies()]
-        if name in names:  # the index doesn't know of it
+        if name in names:  # the index doesn't have it
             raise self.damaged(f"study {name!r} is there and can't be found")
         there = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
         raise UnknownStudyError(
@@ -198,7 +198,8 @@ class SqlReader:
         which = which if recorded else "max(seq)"
         for some in several(units):
             condition, parameter = self.among(some)
-            # By the index of units; for the last one by ORDER BY, SQLite would read the whole log.
+            # Use the index of units: with ORDER BY for the last event, SQLite would read the whole
+            # log.
             last = f"SELECT {which} FROM rank1_events WHERE study = ? AND unit {condition}"
             events = self._events(
                 f"AND seq IN ({last} GROUP BY unit HAVING max(seq) > 0) ORDER BY seq",
@@ -221,5 +222,5 @@ class SqlReader:
     def _events(self, condition: str, *parameters: Any) -> list[Event]:
         rows = self.rows(f"{select_events(self.present)} {condition}", *parameters)
         events = map(Event._make, rows)
-        # SQLite has no NaN: it keeps NULL.
+        # SQLite stores NaN as NULL.
         return [e if e.value is not None else e._replace(value=math.nan) for e in events]

@@ -1,4 +1,4 @@
-"""Studies in a SQLite file, which many processes of one machine can use at once."""
+"""Studies in a SQLite file, which many processes on one machine can use concurrently."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from rank1.studies.storage.tables import insert_events, select_columns
 __all__ = ["SqliteStorage"]
 
 
-#: SQLite itself would give the largest number anew after a deletion.
+#: By default, SQLite would reuse the largest number after a deletion.
 NEW_STUDY = """
     INSERT INTO rank1_studies (id, name, uid, created)
     SELECT 1 + coalesce(max(id), 0), ?, ?, ?
     FROM (SELECT id FROM rank1_studies UNION ALL SELECT study FROM rank1_deleted) RETURNING id"""
 
 
-# Of suggestions: what else there is, checksums cover.
+# Only for suggestions, because checksums cover all other data.
 NO_JSON = f"""
     SELECT seq, name FROM rank1_events JOIN rank1_studies ON id = study
     WHERE data IS NOT NULL AND kind NOT IN ({", ".join(str(int(kind)) for kind in WITH_DATA)})
@@ -52,7 +52,7 @@ class SqliteReader(SqlReader):
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(sql, parameters).fetchall()
-        except UnicodeDecodeError as error:  # text with bytes that can't be
+        except UnicodeDecodeError as error:  # text with invalid bytes
             raise self.damaged(str(error)) from None
 
     def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
@@ -83,7 +83,7 @@ class SqliteReader(SqlReader):
 
 
 class SqliteTransaction(SqliteReader, SqlTransaction):
-    """Reads and writes through one connection, which has the file to itself."""
+    """Reads and writes through one connection, which has locked the file."""
 
     new_study = NEW_STUDY
 
@@ -104,7 +104,7 @@ class SqliteTransaction(SqliteReader, SqlTransaction):
 
     @contextlib.contextmanager
     def _overwriting(self) -> Iterator[None]:
-        """What is removed is overwritten in the file, too; that takes longer."""
+        """Overwrite removed data in the file, too; this takes longer."""
         self._connection.pragma("secure_delete", True)
         try:
             yield
@@ -115,17 +115,17 @@ class SqliteTransaction(SqliteReader, SqlTransaction):
 class SqliteStorage(SqlStorage):
     """Studies in a file, with its -wal and -shm files beside it while it is in use.
 
-    What is acknowledged has been forced onto the disk. Writers take turns; one that has waited for
-    `patience` seconds raises StorageError. Readers never wait. All processes must run
-    on one machine, and none may open the file with another library (`sqlite3`, say) beside this
-    one: when that closes the file, the operating system takes this one's locks away.
+    Acknowledged events have been flushed to disk. Writers take turns; a writer that has waited for
+    `patience` seconds raises StorageError. Readers never wait. All processes must run on one
+    machine, and none of them may also open the file with another library, such as `sqlite3`: when
+    that library closes the file, the operating system releases this one's locks.
 
     Parameters
     ----------
     path
-        The file. The first study that is created makes it.
+        The file. Creating the first study creates it.
     patience
-        Seconds to wait for others.
+        Seconds to wait for other writers.
 
     Examples
     --------
@@ -152,8 +152,8 @@ class SqliteStorage(SqlStorage):
 
     def prepare(self) -> None:
         if os.path.exists(self.path):
-            self._connections.give(self._connections.take())  # a new one looks whether it is ours
-        elif self._was_there:  # its studies are elsewhere
+            self._connections.give(self._connections.take())  # a new one checks that it is ours
+        elif self._was_there:  # the file was moved or deleted
             raise StorageError(
                 f"{self.where!r} was there and has gone", "put it back", where=self.where
             )
@@ -169,7 +169,7 @@ class SqliteStorage(SqlStorage):
     @contextlib.contextmanager
     def transaction(self, *studies: int) -> Iterator[SqliteTransaction]:
         lock = self._connections.writing
-        if not lock.acquire(timeout=self.patience):  # the threads of a process queue up here
+        if not lock.acquire(timeout=self.patience):  # threads of this process queue here
             raise sqlite_file.held(self.where, self.patience)
         try:
             with self._connection("BEGIN IMMEDIATE") as connection:
@@ -182,16 +182,16 @@ class SqliteStorage(SqlStorage):
             lock.release()
 
     def _empty_wal(self) -> None:
-        """Move what is in the WAL into the file: what was removed may still be there."""
+        """Move the WAL's content into the file, because the WAL may still have removed data."""
         connection = self._connections.take()
         connection.set_busy_handler(sqlite_file.waiter(min(self.patience, 1.0)))
-        with contextlib.suppress(apsw.Error):  # by and by it is overwritten in any case
+        with contextlib.suppress(apsw.Error):  # it is overwritten later in any case
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.set_busy_handler(sqlite_file.waiter(self.patience))
         self._connections.give(connection)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy everything to a new file, while others write; the copy is checked.
+        """Copy everything to a new file, while others may write, and check the copy.
 
         Examples
         --------
@@ -214,7 +214,7 @@ class SqliteStorage(SqlStorage):
                 copy = apsw.Connection(os.fspath(temporary))
                 try:
                     with copy.backup("main", source, "main") as pages:
-                        pages.step()  # all of them, as of one moment
+                        pages.step()  # all pages at once, for a consistent copy
                 except (apsw.FullError, apsw.IOError) as error:
                     problem = f"no room to write the copy {where!r} ({error})"
                     raise StorageError(problem, where=where) from error
@@ -237,7 +237,7 @@ class SqliteStorage(SqlStorage):
 
     @contextlib.contextmanager
     def _connection(self, begin: str) -> Iterator[Connection]:
-        """A connection for one transaction, which ends with the block."""
+        """Provide a connection for one transaction, which ends with the block."""
         with translated(self.where, self.patience):
             connection = self._connections.take()
             pid = os.getpid()
@@ -266,7 +266,7 @@ class SqliteStorage(SqlStorage):
             self._connections.give(connection)
 
     def _undo(self, connection: Connection, error: BaseException) -> None:
-        """Keep a connection for the next transaction, unless something is wrong with it."""
+        """Roll back, and keep the connection for the next transaction if it is still usable."""
         if not isinstance(error, apsw.Error | StorageError) or isinstance(
             error, apsw.ConstraintError
         ):

@@ -1,8 +1,7 @@
-"""The file of a SQLite storage: made, opened, refused.
+"""Create, open and check the file of a SQLite storage.
 
-The file of a database with open connections must not be opened by anything else in the same
-process: when that is closed again, the operating system takes the database's locks away. So nothing
-here reads the file but SQLite.
+While a database has open connections, nothing else in the same process may open its file: when that
+is closed, the operating system releases the database's locks. So only SQLite reads the file here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["connect", "create", "place", "translated"]
 
 #: Marks a SQLite file as ours: "rnk1".
 APPLICATION = 0x726E6B31
-#: Up to 3.51.2, two connections that write at once can lose a commit when the WAL is reset.
+#: Up to 3.51.2, two concurrent writers can lose a commit when the WAL is reset.
 OLDEST_SQLITE = (3, 51, 3)
 
 _TYPES = {"int2": "INTEGER", "int4": "INTEGER", "int8": "INTEGER", "float8": "REAL",
@@ -41,7 +40,7 @@ RESTORE = (
 
 @contextlib.contextmanager
 def translated(where: str, patience: float = 0.0) -> Iterator[None]:
-    """What SQLite complains of, as errors of ours that name the file and what to do."""
+    """Translate SQLite's errors to errors of ours that name the file and what to do."""
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -98,14 +97,14 @@ def _not_writable(where: str) -> StorageError:
 
 
 class Connection(apsw.Connection):
-    """A connection that knows which file it has open, and the columns of its table of events."""
+    """A connection that knows its file, and the columns of its table of events."""
 
     file: tuple[int, int]
     present: frozenset[str]
 
 
 def regular_file(path: Path, where: str) -> os.stat_result:
-    """What is there now; refused if it can't be a database."""
+    """Return the file's status; raises if it can't be a database."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -127,27 +126,27 @@ def regular_file(path: Path, where: str) -> os.stat_result:
 
 
 def is_cut_short(connection: Connection) -> bool:
-    """Whether the file lacks pages of the database that aren't in the WAL either."""
-    connection.execute("BEGIN")  # so that nobody moves pages from the WAL into the file meanwhile
+    """Return whether the file lacks pages of the database that aren't in the WAL either."""
+    connection.execute("BEGIN")  # so that no process moves pages from the WAL into the file
     try:
         size, pages = connection.pragma("page_size"), connection.pragma("page_count")
         there = os.stat(connection.filename).st_size // size
         if there >= pages:
             return False
-        missing = {*range(there + 1, pages + 1)} - {2**30 // size + 1}  # which SQLite never uses
+        missing = {*range(there + 1, pages + 1)} - {2**30 // size + 1}  # SQLite never uses this
         return not missing <= _pages_in_wal(connection.filename_wal, size)
     finally:
         connection.execute("ROLLBACK")
 
 
 def _pages_in_wal(path: str, size: int) -> set[int]:
-    """The numbers of the pages in a WAL, of which SQLite doesn't mind if it is opened."""
+    """Return the numbers of the pages in a WAL, which, unlike the database, is safe to open."""
     try:
         wal = Path(path).read_bytes()
     except FileNotFoundError:
         wal = b""
-    # A header of 32 bytes, then frames, each with a header of 24: the page's number at 0, and at 8
-    # the same salt as in the file's header, unless the frame is left over from before.
+    # A header of 32 bytes, then frames, each with a header of 24 bytes: the page's number at 0, and
+    # at 8 a salt. A frame whose salt differs from the file header's is left over from before.
     return {
         int.from_bytes(wal[at : at + 4], "big")
         for at in range(32, len(wal) - size - 23, size + 24)
@@ -156,10 +155,10 @@ def _pages_in_wal(path: str, size: int) -> set[int]:
 
 
 def close(connection: Connection) -> None:
-    """Close a connection, and leave a file that was cut short as it is.
+    """Close a connection, but leave a truncated file as it is.
 
-    SQLite would move the WAL into it. It would then be as long as before, with pages of zeros, and
-    be taken for whole; and what was cut off couldn't be put back.
+    SQLite would move the WAL into it. The file would then have its old length, with pages of zeros,
+    and pass for intact, and the missing part could no longer be restored.
     """
     with contextlib.suppress(OSError, apsw.Error):
         kept = os.path.getsize(connection.filename_wal) > 0 and is_cut_short(connection)
@@ -168,13 +167,13 @@ def close(connection: Connection) -> None:
 
 
 def check_writable(connection: Connection, file: os.stat_result, where: str) -> None:
-    """Refuse what may not be written; root could, but somebody marked it read-only on purpose."""
+    """Refuse a read-only file, even for root: it was made read-only on purpose."""
     if connection.readonly("main") or not file.st_mode & 0o222:
         raise _not_writable(where)
 
 
 def waiter(patience: float) -> Callable[[int], bool]:
-    """What SQLite calls while somebody else holds a lock: waits longer and longer, not for ever."""
+    """Return SQLite's busy handler: it waits for increasing times, up to `patience` in total."""
     begin = 0.0
 
     def wait(times: int) -> bool:
@@ -185,7 +184,7 @@ def waiter(patience: float) -> Callable[[int], bool]:
         left = begin + patience - now
         if left <= 0:
             return False
-        # From a fifth of a millisecond to a hundredth of a second; nobody waits in step.
+        # From 0.2 to 10 milliseconds, with jitter so that processes don't wait in step.
         time.sleep(min(left, 0.0002 * 2 ** min(times, 6) * random.uniform(0.5, 1.5)))
         return True
 
@@ -193,7 +192,7 @@ def waiter(patience: float) -> Callable[[int], bool]:
 
 
 def connect(path: Path, where: str, patience: float) -> Connection:
-    """A connection to a file that is there and ours; brought to this version's format."""
+    """Connect to an existing file of ours, and bring it to this version's format."""
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SQLITE:
         raise StorageError(
             f"SQLite {apsw.sqlite_lib_version()} can lose commits when two processes write at once",
@@ -215,13 +214,13 @@ def connect(path: Path, where: str, patience: float) -> Connection:
             connection.set_busy_handler(waiter(patience))
             for pragma, value in (
                 ("synchronous", "FULL"),
-                ("fullfsync", True),  # on macOS, or the disk's own cache may lose it
+                ("fullfsync", True),  # required on macOS to flush the disk's own cache
                 ("checkpoint_fullfsync", True),
                 ("foreign_keys", True),
                 ("cell_size_check", True),
                 ("trusted_schema", False),
                 ("cache_size", -8000),
-                # A WAL that is used again and again; while it grows, a commit takes longer.
+                # Keep the WAL small and reuse it: while it grows, a commit takes longer.
                 ("wal_autocheckpoint", 250),
             ):
                 connection.pragma(pragma, value)
@@ -250,9 +249,9 @@ def _columns(connection: Connection) -> frozenset[str]:
 
 
 def _bring_to_format(connection: Connection, file: os.stat_result, where: str) -> None:
-    """From an older format to this one, whole or not at all; another process may be first.
+    """Migrate from an older format atomically; another process may do so first.
 
-    A file that may not be written stays as it is, and is read all the same.
+    A read-only file stays as it is, and can still be read.
     """
     may_write = not connection.readonly("main") and file.st_mode & 0o222
     if check_format(connection.pragma("user_version"), where) and may_write:
@@ -268,17 +267,17 @@ def _bring_to_format(connection: Connection, file: os.stat_result, where: str) -
 
 @contextlib.contextmanager
 def rollback(connection: apsw.Connection) -> Iterator[None]:
-    """Undo what a transaction did before an exception."""
+    """Roll back the transaction after an exception."""
     try:
         yield
     except BaseException:
-        if connection.in_transaction:  # some errors have ended it
+        if connection.in_transaction:  # some errors end it
             connection.execute("ROLLBACK")
         raise
 
 
 def create(path: Path, where: str) -> None:
-    """Make the file, unless another process is first: it is there whole or not at all."""
+    """Create the file atomically, unless another process does so first."""
     if os.path.exists(f"{path}-wal") and not os.path.exists(path):
         raise StorageError(
             f"there is a {where + '-wal'!r}, but no {where!r} to which it belongs",
@@ -293,13 +292,13 @@ def create(path: Path, where: str) -> None:
             connection.execute(f"BEGIN; {schema(DIALECT)} PRAGMA user_version = {FORMAT}; COMMIT")
         finally:
             connection.close(True)
-        with contextlib.suppress(FileExistsError):  # somebody was first: theirs is as good
+        with contextlib.suppress(FileExistsError):  # another process was first: use its file
             place(temporary, path)
 
 
 @contextlib.contextmanager
 def beside(path: Path, where: str) -> Iterator[Path]:
-    """The name of a new file beside `path`; what is left there at the end is removed."""
+    """Provide a name for a temporary file beside `path`, and remove the file at the end."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         temporary.touch(exist_ok=False)
@@ -319,7 +318,7 @@ def beside(path: Path, where: str) -> Iterator[Path]:
 
 
 def place(temporary: Path, path: Path) -> None:
-    """Give a finished file its name, which no file may have yet; a power failure won't undo it."""
+    """Rename a finished file to a name not yet in use; this survives a power failure."""
     _sync(temporary, os.O_RDWR)
     os.link(temporary, path)
     if os.name == "posix":

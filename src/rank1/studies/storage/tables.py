@@ -1,4 +1,4 @@
-"""The tables of a storage, as SQLite and PostgreSQL have them; derived from `events.Event`."""
+"""The tables of a storage in SQLite and PostgreSQL, derived from `events.Event`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rank1.studies.events import COLUMNS, FORMER_ARM, RECORD, Event
 
 __all__ = ["FORMAT", "Dialect", "check_format", "insert_events", "migration", "schema"]
 
-#: The version of the tables: to be raised when they change. `migration` adds what an older one
-#: hasn't got. Version 1 had rows and columns for arms; up to 2, there were no checksums and no
-#: guardrails, and studies could be neither archived nor deleted; up to 3, PostgreSQL had no events
-#: without numbers.
+#: The version of the tables: increase it when they change. `migration` adds what an older version
+#: lacks. Version 1 had rows and columns for arms. Versions 1 and 2 had no checksums and no
+#: guardrails, and studies could be neither archived nor deleted. Before version 4, PostgreSQL had
+#: no events without numbers.
 FORMAT = 4
 
-#: What is written for each event, in this order.
+#: The columns to write for each event, in this order.
 WRITTEN = ("study", *Event._fields)
 
 
@@ -28,33 +28,33 @@ REFUSE_OLDER = """
 
 
 class Dialect(NamedTuple):
-    """What differs between the databases."""
+    """The differences between the databases."""
 
-    #: By the names of types in `COLUMNS`, and "bytes".
+    #: SQL types, by the type names in `COLUMNS` and "bytes".
     types: Mapping[str, str]
-    #: The type of a study's number, and of the column that gives a new one.
+    #: The type of a study's number, and of the column that generates new ones.
     study: str
     new_study: str
-    #: What a table is made with.
+    #: Options for creating a table.
     options: str
-    #: Whether NaN is kept as NULL.
+    #: Whether the database can store NaN; otherwise it stores NULL.
     has_nan: bool
 
 
 def _column(name: str, dialect: Dialect) -> str:
-    """A column of the table of events."""
+    """Return the definition of a column of the table of events."""
     optional = COLUMNS[name] == "text" or not (dialect.has_nan or _default(name) != "NULL")
     return f"{name} {dialect.types[COLUMNS[name]]}{'' if optional else ' NOT NULL'}"
 
 
 def _default(name: str) -> str:
-    """What events before a column was added have in it."""
+    """Return a column's value in events from before it was added."""
     default = Event._field_defaults.get(name)
     return "NULL" if default is None or default != default else repr(default)
 
 
 def schema(dialect: Dialect) -> str:
-    """The statements that make the tables."""
+    """Return the statements that create the tables."""
     d, types = dialect, dialect.types
     columns = ",\n        ".join(_column(name, d) for name in COLUMNS)
     return f"""
@@ -88,13 +88,13 @@ def schema(dialect: Dialect) -> str:
 
 
 def _deleted(dialect: Dialect) -> str:
-    """Studies that were deleted: their numbers are never given again."""
+    """Return the table of deleted studies, whose numbers are never reused."""
     columns = f"study {dialect.study} PRIMARY KEY, at {dialect.types['float8']} NOT NULL"
     return f"CREATE TABLE rank1_deleted ({columns}){dialect.options}"
 
 
 def check_format(found: int, where: str) -> bool:
-    """Whether the tables are of an older version; refuse those of a later one."""
+    """Return whether the tables are of an older version; raises if they are of a newer one."""
     if found > FORMAT:
         raise FormatError(
             f"{where!r} has format {found}, and this version of rank1 knows up to {FORMAT}",
@@ -109,17 +109,17 @@ def check_format(found: int, where: str) -> bool:
 
 
 def migration(dialect: Dialect, present: frozenset[str]) -> list[str]:
-    """The statements that bring the tables to this version, where that of events has `present`.
+    """Return the statements that migrate to this version; the table of events has `present`.
 
-    No row is written anew, so they take no time. A process of an older version that is still
-    running fails before it could misread an event, for want of a column "row", or write one
+    They rewrite no rows, so they take no time. A process of an older release that is still running
+    fails before it can misread an event, because there is no column "row", or write an event
     without a checksum.
     """
     change, made = "ALTER TABLE rank1_events", []
     if "row" in present:
         made += [f'{change} RENAME COLUMN "{name}" TO former_{name}' for name in ("row", "column")]
         made.append(f"{change} ADD COLUMN arm {dialect.types['int8']}")
-        if dialect.has_nan:  # SQLite gives them their values when it inserts
+        if dialect.has_nan:  # SQLite sets their values on insert
             made += [f"{change} ALTER former_{name} SET DEFAULT 0" for name in ("row", "column")]
     for name in COLUMNS:
         if name not in present and not (name == "arm" and "row" in present):
@@ -132,8 +132,8 @@ def migration(dialect: Dialect, present: frozenset[str]) -> list[str]:
 
 
 def read_as(column: str, present: frozenset[str]) -> str:
-    """How a column of the log is read from a table that has the columns `present`."""
-    if column == "arm" and "row" in present:  # of version 1, and read-only
+    """Return the SQL for reading a column from a table that has the columns `present`."""
+    if column == "arm" and "row" in present:  # a read-only table of version 1
         return FORMER_ARM.format(row='"row"', column='"column"')
     if column == "arm" and "former_row" in present:
         return f"coalesce(arm, {FORMER_ARM.format(row='former_row', column='former_column')})"
@@ -142,21 +142,21 @@ def read_as(column: str, present: frozenset[str]) -> str:
 
 @functools.cache
 def select_events(present: frozenset[str]) -> str:
-    """The beginning of a statement that reads a study's events, with the fields of `Event`."""
+    """Return the start of a statement that reads a study's events, with the fields of `Event`."""
     fields = ", ".join(read_as(column, present) for column in Event._fields)
     return f"SELECT {fields} FROM rank1_events WHERE study = ?"
 
 
 @functools.cache
 def select_columns(present: frozenset[str]) -> str:
-    """The same for the columns of `RECORD`, with their names."""
+    """Do the same for the columns of `RECORD`, with their names."""
     fields = ", ".join(f"{read_as(column, present)} AS {column}" for column in RECORD.names or ())
     return f"SELECT {fields} FROM rank1_events WHERE study = ?"
 
 
 @functools.cache
 def select_studies(present: frozenset[str]) -> str:
-    """The beginning of a statement that reads studies, with the fields of `StudyRow`."""
+    """Return the start of a statement that reads studies, with the fields of `StudyRow`."""
     last = "FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1"
     return f"""
         SELECT id, name, uid, created, retired, {"archived" if "checksum" in present else "NULL"},
@@ -165,7 +165,7 @@ def select_studies(present: frozenset[str]) -> str:
 
 @functools.cache
 def insert_events(present: frozenset[str]) -> str:
-    """The statement that writes an event, with the fields of `WRITTEN`."""
+    """Return the statement that writes an event, with the fields of `WRITTEN`."""
     names, marks = list(WRITTEN), ["?"] * len(WRITTEN)
     if "former_row" in present:
         names += ["former_row", "former_column"]

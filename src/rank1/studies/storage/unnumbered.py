@@ -1,32 +1,32 @@
-"""Events that are added without the study's lock, and get their numbers later.
+"""Events that are added without the study's lock, and numbered later.
 
 A log is numbered without gaps, and each checksum covers the event before. So a writer that adds
 numbered events must know where the log ends until it commits: it holds the study's lock, and others
-wait while it folds, fits and commits. Exposures that were drawn elsewhere, and their rewards, don't
-depend on the state, so they needn't wait. On PostgreSQL they are added like this:
+wait while it folds, fits and commits. Exposures drawn by clients, and their rewards, don't depend
+on the state, so they needn't wait. On PostgreSQL they are added like this:
 
-- One INSERT statement adds them to the table of events, with a negative number from a sequence and
-  without a checksum. It commits by itself, so they are durable when it returns. Nothing that reads
-  the log by number sees them.
-- The next transaction that has the study's lock takes them out, in the order in which they came,
-  and appends them to the log before it does anything else. So whatever is done under the lock
-  (ask, tell, export, forget, verify, delete) finds a log that is complete. A read that needs the
-  state has them numbered first.
-- If a server or the database is killed in between, they are still there, and the next transaction
-  numbers them.
+- One INSERT statement adds them to the table of events, with a negative number from a sequence
+  and no checksum. The statement commits by itself, so the events are durable when it returns.
+  Queries that read the log by number don't see them.
+- The next transaction that holds the study's lock takes them out, in order of arrival, and
+  appends them to the log before it does anything else. So everything that runs under the lock
+  (ask, tell, export, forget, verify, delete) sees a complete log. A read that needs the state
+  has them numbered first.
+- If a server or the database is killed in between, the events are still there, and the next
+  transaction numbers them.
 
-Because they are in the same table, the same unique indices decide who was first, over all servers
-and both ways of writing: `rank1_recorded` allows one record of a unit, and `rank1_outcomes` one
-report of an exposure. An INSERT that finds another row there leaves its own out. The caller then
-takes the lock, which gives the exact answer: a duplicate, or a conflict. A table of its own for
-these events would have needed a second check under the lock to see both.
+Because they are in the same table, the same unique indices decide which event was first, across all
+servers and both ways of writing: `rank1_recorded` allows one record per unit, and `rank1_outcomes`
+one report per exposure. An INSERT skips rows that conflict with an existing row. The caller then
+takes the lock to get the exact answer: a duplicate, or a conflict. A separate table for these
+events would need a second check under the lock to see both.
 
-What no index decides is decided when numbers are given. A unit that was given a suggestion in the
-very moment in which its record was added counts once, by what is first in the log: the record is
-kept with the tag `REPEAT`. A report whose exposure has expired meanwhile is a late one.
+Conflicts that no index detects are resolved when numbers are assigned. If a unit gets a suggestion
+at the very moment its record is added, it counts once, by the first of the two in the log: the
+record is stored with the tag `REPEAT`. A report whose exposure has expired meanwhile is late.
 
-Each such event is written twice. In return a record never waits for another server's fold. SQLite
-has one writer at a time whatever is written, so there this would only cost.
+Each such event is written twice. In return, a record never waits for another server's fold. SQLite
+has only one writer at a time in any case, so there this would have only costs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rank1.studies.events import COLUMNS, REPEAT, Event, Kind, late_report
 
 __all__ = ["ADD", "MADE", "TAKE", "WAITING", "arrays", "columns_of", "numbered"]
 
-#: What tables of version 4 have for it.
+#: What version 4 of the tables adds for this.
 MADE = f"""
     CREATE SEQUENCE IF NOT EXISTS rank1_unnumbered;
     CREATE UNIQUE INDEX IF NOT EXISTS rank1_recorded ON rank1_events (study, unit)
@@ -47,8 +47,8 @@ MADE = f"""
 
 _GIVEN = ("kind", "arm", "tag", "suggestion", "value", "nonce", "unit", "data")
 _FILLED = [name for name in COLUMNS if name not in (*_GIVEN, "key", "seq", "at", "position")]
-# The place in the list is kept as the position: by it the statement says what it has added, and
-# events get their numbers in order. The number here says nothing but that they have none.
+# The index in the list is stored as the position: the statement uses it to return what it has
+# added, and events are numbered in this order. The number here only marks them as unnumbered.
 ADD = f"""
     INSERT INTO rank1_events (study, {", ".join(_GIVEN)}, seq, at, position, {", ".join(_FILLED)})
     SELECT study, {", ".join(_GIVEN)}, -nextval('rank1_unnumbered'),
@@ -59,7 +59,7 @@ ADD = f"""
         SELECT FROM rank1_events AS e WHERE e.study = given.study AND e.unit = given.unit)
     ON CONFLICT DO NOTHING RETURNING position"""
 WAITING = "EXISTS (SELECT FROM rank1_events WHERE study = {study} AND seq < 0)"
-# With what else there is of the unit, and whether the exposure has expired.
+# Also returns other events of the unit, and whether the exposure has expired.
 TAKE = f"""
     DELETE FROM rank1_events AS e WHERE study = ? AND seq < 0
     RETURNING {", ".join(Event._fields)}, EXISTS (
@@ -70,10 +70,10 @@ TAKE = f"""
 
 
 def columns_of(added: Sequence[tuple[int, Event]]) -> list[list[Any]]:
-    """The parameters of `ADD`, from numbers of studies and their events.
+    """Return the parameters of `ADD`, from numbers of studies and their events.
 
-    The tag of a report is its exposure's. The data of an event is None, or the values of the
-    guardrails that came with it, by their numbers (JSON).
+    The tag of a report is its exposure's tag. The data of an event is None, or the guardrail values
+    reported with it, by number (JSON).
     """
     studies, events = zip(*added, strict=True)
     given = dict(zip(Event._fields, zip(*events, strict=True), strict=True))
@@ -82,7 +82,7 @@ def columns_of(added: Sequence[tuple[int, Event]]) -> list[list[Any]]:
 
 
 def arrays(types: Iterable[str], columns: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Columns as parameters; NumPy's numbers aren't taken for Python's in an array."""
+    """Return columns as parameters, with NumPy's numbers converted to Python's."""
     return [
         list(column) if of == "text" else list(map(float if of == "float8" else int, column))
         for of, column in zip(types, columns, strict=True)
@@ -90,7 +90,7 @@ def arrays(types: Iterable[str], columns: Iterable[Sequence[Any]]) -> list[list[
 
 
 def numbered(rows: Sequence[tuple[Any, ...]]) -> list[Event]:
-    """The events that `TAKE` has taken out, as they are appended to the log."""
+    """Return the events that `TAKE` took out, ready to append to the log."""
     found: list[Event] = []
     taken = [(Event._make(fields), seen, late) for *fields, seen, late in rows]
     for event, seen, late in sorted(taken, key=lambda each: (each[0].at, each[0].position)):
