@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude modules and tests from garbage collection, which took a tenth of the time."""
+    """Exclude modules and tests from garbage collection, which slowed down compiling."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
