@@ -103,7 +103,7 @@ release: test validate docs ## all that comes before an upload
 test-oldest: .venv-oldest/ready ## the tests with the oldest packages that are allowed
 	.venv-oldest/bin/pytest -n 2 -m "not validate" -W ignore::DeprecationWarning
 
-validate: .venv/ready .venv-box/ready ## what takes long: statistics, and rarer ways to fail
+validate: .venv/ready .venv/spark .venv-box/ready ## what takes long: statistics, and rarer ways to fail
 	HYPOTHESIS_PROFILE=many $(BIN)/pytest -n 2 -m validate tests
 	HYPOTHESIS_PROFILE=many $(BIN)/pytest -n 2 -m "hypothesis and not validate" tests
 	if [ ! -s .venv-box/ready ]; then .venv-box/bin/pytest -m validate tests/simulation/test_ray.py; fi
@@ -112,10 +112,10 @@ bench: .venv/ready ## speed, beside others'
 	for file in benchmarks/bench_*.py; do \
 	  $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
-# Runs the usual alternatives, each in its own environment, and writes docs/compare.md. This takes
-# ten minutes, and five more the first time, to install them.
+# Runs the usual alternatives, each in its own environment, two at a time, and writes docs/compare.md.
+# Each result is saved at once: `make compare FLAGS="--only with_river"` repeats one of them.
 compare: .venv/ready ## beside other packages: writes docs/compare.md
-	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.compare $(FLAGS)
 
 # Builds the site in site/: open site/index.html. It works without a network and without a server.
 docs: .venv-docs/ready ## the site, into site/
@@ -135,6 +135,12 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 	@$(SUPPORTED)
 	"$(PYTHON)" -m venv .venv
 	$(INSTALL) .venv --editable . --group dev
+	touch $@
+
+# For one test of `make validate`.
+.venv/spark: .venv/ready
+	if command -v java > /dev/null; then $(INSTALL) .venv --group spark; \
+	else echo "Spark is left out: there is no Java"; fi
 	touch $@
 
 .venv-oldest/ready: pyproject.toml tools/oldest.py

@@ -11,7 +11,7 @@ from pathlib import Path
 import rank1
 from benchmarks.timing import cpu_seconds
 from rank1.paper import Options
-from rank1.paper.table1 import compute
+from rank1.paper.artefact import make
 
 N = 2_000_000
 
@@ -42,7 +42,9 @@ def wall(*command: str) -> float:
 def table1() -> float:
     """Return the seconds that Table 1 takes, including its cells."""
     with tempfile.TemporaryDirectory() as folder:
-        return float(compute(Options(out=Path(folder)))["seconds"])
+        begin = time.perf_counter()
+        make("table1", Options(out=Path(folder)))
+        return time.perf_counter() - begin
 
 
 def main() -> None:

@@ -20,7 +20,8 @@ import numpy as np
 
 from benchmarks.bench_storage import Cost, each, sync_cost
 from benchmarks.rivals import environment, why_skipped
-from rank1 import Study
+from benchmarks.timing import cpu_seconds
+from rank1 import Study, assign
 
 MILLION = 1_000_000
 TRIALS = 2000
@@ -82,6 +83,52 @@ def optuna(folder: Path, sync: Cost, ours: Cost) -> None:
         )
 
 
+def records(study: Study, batches: int, begin: int) -> tuple[float, float]:
+    """Record batches of 1,000 rewarded exposures; returns records a second, by wall and by CPU."""
+    rng, wall, cpu = np.random.default_rng(begin), 0.0, 0.0
+    for b in range(begin, begin + batches):
+        shares, some = study.shares(), []
+        for k in range(1000):
+            levels = assign(shares, f"{b} {k}")
+            mean = 0.05 * 1.3 ** list(levels.values()).count(NAMES[0])
+            some.append((f"{b} {k}", shares["version"], levels, float(rng.random() < mean)))
+        cost = each(lambda some=some: study.record_many(some), 1)  # type: ignore[misc]
+        wall, cpu = wall + cost.wall, cpu + cost.cpu
+    return batches * 1000 / wall, batches * 1000 / cpu
+
+
+def drawn(folder: Path, sync: Cost, uts: Cost) -> None:
+    """Studies that draw by shares: pairs beside UTS, records, and looks."""
+    place = folder / "drawn.db"
+    print("the same, goal find: levels drawn by shares")
+    study = Study.create("pairs", NAMES, NAMES, storage=place, goal="find", seed=1)
+    batch(study, 20_000)
+    single(study)
+    ours = each(lambda: single(study), TRIALS)
+    shown("ask and tell, a commit each", ours, 1, sync)
+    print(
+        f"  find / UTS: {ours.wall / uts.wall:.2f} on the clock, {ours.cpu / uts.cpu:.2f} in CPU "
+        "time (to reach: 1.2)"
+    )
+    sides = dict.fromkeys(("headline", "image"), NAMES[:4])
+    study = Study.create("records", sides=sides, storage=place, goal="find", seed=1)
+    for title, begin, batches in (("first 100,000", 0, 100), ("next 100,000", 100, 100)):
+        wall, cpu = records(study, batches, begin)
+        print(
+            f"  records in batches of 1,000, {title:<14} {wall:>10,.0f} records/s, "
+            f"{wall / 50_000:.1f} of the target; {cpu / 50_000:.1f} in CPU time (to reach: 1)"
+        )
+    for size, target in ((64, 0.05), (1000, 1.0)):
+        names = [f"{k}" for k in range(size)]
+        study = Study.create(f"best {size}", names, names, storage=place, goal="find", seed=1)
+        batch(study, 20_000)
+        took = cpu_seconds(study.best, 3)
+        print(
+            f"  best() at {size}×{size}: {took * 1e3:,.0f} ms of CPU, {took / target:.2f} of the "
+            "target (to reach: 1)"
+        )
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -100,6 +147,7 @@ def main() -> None:
         hundred = each(lambda: batch(study, 100), 100)
         shown("the same, in batches of 100", hundred, 100, sync)
 
+        drawn(folder, sync, ours)
         few = Study.create("few", NAMES, NAMES, storage=place, policy="uts", seed=1)
         fill(few, 1000)
         many = Study.create("many", NAMES, NAMES, storage=place, policy="uts", seed=1)

@@ -11,7 +11,7 @@ import numpy as np
 import rank1
 from rank1.compiled import kernel
 from rank1.literal import LITERAL
-from rank1.simulation.loop import play, room_for_curve
+from rank1.simulation.loop import NEVER, play, room_for_curve
 
 #: Makes a player from what it may know: a policy's `start`, or one of `rank1.literal`.
 Start = Callable[[rank1.Known], Any]
@@ -38,7 +38,9 @@ def ns_a_step(start: Start, K: int, n: int, repeats: int = 3, steps: int | None 
     def work() -> None:
         state, rng = start(rank1.Known(K, K, n)), np.random.default_rng(1)
         marks, curve, totals = np.array([n]), room_for_curve(1), np.zeros(2)
-        kernel(play, state, law)(state, law, rng, K * K, 0, many, marks, curve, totals)
+        kernel(play, state, law, NEVER)(
+            state, law, rng, NEVER, K * K, 0, many, marks, curve, totals
+        )
 
     return cpu_seconds(work, repeats) / many * 1e9
 

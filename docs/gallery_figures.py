@@ -11,7 +11,7 @@ from matplotlib.ticker import EngFormatter, StrMethodFormatter
 
 import rank1
 from rank1 import theory
-from rank1.paper import Options, scaling
+from rank1.paper import Options, artefact, scaling
 from rank1.plots import colour_of, fills, line_styles, new_figure, save_figure
 from rank1.policies import POLICIES
 from rank1.statistics import mean_and_error
@@ -154,7 +154,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     result = rank1.simulate(rank1.Rank1Elim(), PROBLEM, n=2_000_000, runs=20, seed=1)
     save_figure(result.plot(bounds=True).figure, FOLDER / "bounds.png")
-    for name, figure in scaling.draw(scaling.compute(Options(progress=True))).items():
+    for name, figure in scaling.draw(artefact.make("scaling", Options(progress=True))).items():
         save_figure(figure, FOLDER / f"{name}.png")
     ratios = draw_ratios(all_policies(PROBLEM, n=2_000_000, runs=5))
     save_figure(ratios, FOLDER / "ratios.png")

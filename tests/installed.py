@@ -76,7 +76,7 @@ def test_a_study(tmp_path: Path) -> None:
 def test_what_needs_an_extra_names_it(tmp_path: Path) -> None:
     done = subprocess.run([BIN / "rank1", "serve"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
-    assert "pip install 'rank1[server]'" in done.stderr
+    assert "pip install '.[server]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -70,7 +70,7 @@ def read(sampler: ArmSampler, study: Any) -> Trials:
 
 
 def assert_same(one: ArmSampler, two: ArmSampler, study: Any) -> None:
-    assert read(one, study).memory.differences(read(two, study).memory) == []
+    assert read(one, study).state.differences(read(two, study).state) == []
 
 
 def suggest(trial: Any) -> float:

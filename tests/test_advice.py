@@ -190,7 +190,7 @@ def test_no_verdict_on_pulls_that_were_not_played(monkeypatch: pytest.MonkeyPatc
     assert max(row["gain"] for row in told.figures) < 0.1
     assert told.policy == "uts"
     assert "in the first 64 of 1,000,000 pulls no policy brings 10%" in told.words[1]
-    assert "a longer simulation takes too long here" in told.words[1]
+    assert "A longer simulation would take too long here" in told.words[1]
     assert "Don't expect" not in str(told)
     assert "half of that takes" not in str(told)
 

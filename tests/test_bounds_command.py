@@ -75,7 +75,7 @@ def test_measured_over_bound(capsys: Capture) -> None:
     lines = [" ".join(line.split()) for line in Output(capsys, *arguments).out.splitlines()]
     assert any(line.endswith("at α = 0.1 top_two ÷ bound") for line in lines)
     over = f"{measured['over_bound']['rank_one']:.2f}"
-    assert any(line.startswith("T* of rank one ") and line.endswith(over) for line in lines)
+    assert any(line.startswith("T* (rank one) ") and line.endswith(over) for line in lines)
 
 
 def test_what_a_grid_of_any_means_lacks(capsys: Capture) -> None:

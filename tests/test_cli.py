@@ -330,11 +330,11 @@ def test_paper_hands_on_what_it_was_told(
     monkeypatch.chdir(tmp_path)
     seen: list[Any] = []
 
-    def make(name: str, options: Any) -> None:
+    def make(names: Any, options: Any) -> None:
         seen.append(options)
         raise Captured
 
-    monkeypatch.setattr("rank1.paper.artefact.make", make)
+    monkeypatch.setattr("rank1.paper.artefact.make_all", make)
     with pytest.raises(Captured):
         Output(capsys, "paper", "figure3", *arguments)
     default = Options(jobs=checks.jobs("jobs", -1), progress=True)
@@ -622,7 +622,7 @@ def test_find_the_best_of_three_sides(capsys: pytest.CaptureFixture[str]) -> Non
         (["--problem", "means", "--set", "means=[[.5],[.1,.2]]", "--policy", "uts"], "equal len"),
         (["--problem", "means", "--set", "means=[[.5],[-.1]]", "--policy", "uts"], "got -0.1"),
         (["--problem", "product", "--set", f"factors={[[0.5] * 1024] * 3}", "--policy", "uts"],
-         "at most 1,048,576 arms, got 1,073,741,824"),
+         "few enough for 1,048,576 arms, got 1,073,741,824"),
     ],
 )  # fmt: skip
 def test_bad_sides_are_told(

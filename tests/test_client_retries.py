@@ -76,7 +76,8 @@ def answer(request: Request) -> Any:
         ids = range(request.body["count"])
         return {"results": [{"suggestion": {**SUGGESTION, "id": f"k-{k}-0"}} for k in ids]}
     found = {"ask": SUGGESTION, "tell": REPORT, "revisions": {"revision": 1}}
-    return found.get(last, {"rewards": 1, "studies": []})
+    other = {"rewards": 1, "studies": [], "results": [{"status": 201}], "events": 1}
+    return found.get(last, other)
 
 
 def told(id: str) -> Any:
@@ -206,12 +207,18 @@ POSTS: dict[str, tuple[bool, Callable[[Client, RemoteStudy], Any]]] = {
     "ask many": (True, lambda client, study: study.ask(count=2)),
     "ask with data": (True, lambda client, study: study.ask(data={"page": 7})),
     "revise": (True, lambda client, study: study.revise(add={"row": ["c"]})),
+    "note": (True, lambda client, study: study.note("new prices")),
     "ask for a unit": (False, lambda client, study: study.ask(unit="u")),
     "tell": (False, lambda client, study: study.tell("k-1-0", 1.0)),
     "tell many": (False, lambda client, study: study.tell_many([("k-1-0", 1.0)])),
     "cancel": (False, lambda client, study: study.cancel("k-1-0")),
     "retire": (False, lambda client, study: study.retire()),
     "import": (False, lambda client, study: study.import_history([("a", "x", 1.0)])),
+    "archive": (False, lambda client, study: study.archive()),
+    "unarchive": (False, lambda client, study: study.unarchive()),
+    "record": (False, lambda client, study: study.record("u", 0, {"row": "a", "column": "x"}, 1.0)),
+    "reward": (False, lambda client, study: study.reward("u", 1.0)),
+    "forget_unit": (False, lambda client, study: study.forget_unit("u")),
 }
 
 
@@ -237,7 +244,8 @@ def test_a_key_of_the_callers_own_is_sent(script: Script, study: RemoteStudy) ->
     study.ask(count=2, key="two")
     study.ask(key="three", unit="u")
     study.import_history([("a", "x", 1.0)], key="four")
-    assert [request.key for request in script.requests] == ["one", "two", "three", "four"]
+    study.note("new prices", key="five")
+    assert [request.key for request in script.requests] == ["one", "two", "three", "four", "five"]
 
 
 @pytest.mark.parametrize("as_mapping", [False, True])

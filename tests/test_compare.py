@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.compare import page, run
-from benchmarks.compare.__main__ import PAGE, RIVALS, N, Rival, outcome_of
+from benchmarks.compare.__main__ import PAGE, RIVALS, N, Rival, main, outcome_of
 from benchmarks.compare.game import CHECKPOINT, Game
 
 FOLDER = Path(run.__file__).parent
@@ -153,6 +153,46 @@ def test_the_line_that_says_most() -> None:
     path = "ERROR: Cannot open " + "/".join(["", "home", "me", "x.whl"])
     assert page.reason(path) == "ERROR: Cannot open …"
     assert page.reason("") == "no message"
+
+
+def test_one_package_again_keeps_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results are saved as soon as they are there, and the page is written from them."""
+    command = "benchmarks.compare.__main__"
+    monkeypatch.setattr(f"{command}.cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(f"{command}.PAGE", tmp_path / "page.md")
+    (tmp_path / "page.md").write_text(f"{page.BEGIN}\n{page.END}")
+    played: list[str] = []
+
+    def outcome(rival: Rival) -> page.Outcome:
+        played.append(rival.module)
+        if len(played) == 4:
+            raise KeyboardInterrupt
+        cells = [cell("find", rival.module, grid) for grid in run.GRIDS]
+        return page.Outcome(rival.title, str(len(played)), cells=cells)
+
+    monkeypatch.setattr(f"{command}.outcome_of", outcome)
+    for name in ("with_river", "with_obp", "with_river"):
+        main(["--only", name])
+    text = (tmp_path / "page.md").read_text()
+    assert "| river 3 | with_river |" in text
+    assert "| obp 2 | with_obp |" in text
+    assert "- Optuna: `not played yet`" in text
+    with pytest.raises(KeyboardInterrupt):
+        main(["--only", "with_obp"])
+    assert set(json.loads((tmp_path / "compare.json").read_text())) == {"with_river", "with_obp"}
+    assert (tmp_path / "page.md").read_text() == text
+
+
+def test_the_rule_stops_at_the_best_pair() -> None:
+    from benchmarks.compare import with_rank1_stopping
+
+    for player in with_rank1_stopping.FIND.values():
+        game = Game(2, 300, seed=0)
+        found = player(game)
+        assert found
+        assert game.is_best(*found)
 
 
 def test_a_package_that_is_not_there_is_named() -> None:

@@ -41,6 +41,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_named_files_exist(page: Path) -> None:
+    folders = "src|tests|docs|benchmarks|examples|tools|deploy|js"
+    for name in re.findall(rf"`((?:{folders})/[\w./-]+\.\w+)`", page.read_text()):
+        assert (ROOT / name).exists() or name.endswith("/epsilon_greedy.py"), name
+
+
 def recipe() -> tuple[str, str]:
     """Return the policy of the contributing guide, and the code that tries it."""
     text = (ROOT / "CONTRIBUTING.md").read_text()

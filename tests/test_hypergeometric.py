@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rank1.compiled import entry
+from rank1.compiled import kernel
 from rank1.hypergeometric import (
     FEW,
     SHIFT,
@@ -32,7 +32,7 @@ from rank1.hypergeometric import (
 DRAWS = 20_000
 
 
-@entry
+@kernel
 def fill(population: int, marked: int, sample: int, rng: np.random.Generator, out: Any) -> None:
     for k in range(len(out)):
         out[k] = hypergeometric(population, marked, sample, rng)
@@ -127,7 +127,7 @@ def test_what_is_certain_takes_no_random_number(
 
 @pytest.mark.parametrize("method", [one_by_one, inverted, from_ratio])
 def test_each_method_has_the_law_by_itself(method: Any) -> None:
-    rng, method = np.random.default_rng(5), entry(method)
+    rng, method = np.random.default_rng(5), kernel(method)
     out = np.array([method(200, 60, 40, rng) for _ in range(DRAWS)])
     values = np.arange(41)
     assert_law(out, values, stats.hypergeom(200, 60, 40).pmf(values))
@@ -149,7 +149,7 @@ def test_bounds_on_the_probabilities_decide_as_the_probabilities_do(
     law = stats.hypergeom(*numbers)
     centre, width = law.mean() + 0.5, WIDTH * math.sqrt(law.var() + 0.5) + SHIFT
     ours, theirs = np.random.default_rng(8), np.random.default_rng(8)
-    compiled = entry(from_ratio)
+    compiled = kernel(from_ratio)
     for _ in range(2000):
         while True:
             u = theirs.random()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -126,7 +127,9 @@ def test_what_else_is_refused(started: Command) -> None:
     exists = started("start", "shares.json", "--side", "a=b,c", status=2)
     assert "'shares.json' exists" in exists
     assert "--side must be given" in started("start", "other.json", status=2)
-    assert "begin with: rank1 judge start" in started("update", "no.json", "counts.csv", status=2)
+    assert "create it with: rank1 judge start" in started(
+        "update", "no.json", "counts.csv", status=2
+    )
     assert "counts must be a .csv" in started("update", "shares.json", "counts", status=2)
     assert "the query failed" in started("update", "shares.json", "SELECT 1 FROM", status=2)
     assert "--dialect must be one of" in started("sql", "shares.json", "--dialect", "x", status=2)
@@ -155,6 +158,8 @@ def test_the_query_in_duckdb(started: Command) -> None:
     assert alone.shares["counts"] == json.loads(Path("shares.json").read_text())["counts"]
 
 
+@pytest.mark.validate
+@pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java, which Spark needs")
 def test_the_query_in_spark() -> None:
     pyspark: Any = pytest.importorskip("pyspark.sql", reason="pyspark isn't installed")
     spark = pyspark.SparkSession.builder.master("local[1]").getOrCreate()

@@ -93,7 +93,7 @@ def test_results_show_a_row_a_policy_and_their_curves(monkeypatch: pytest.Monkey
     def fail(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("rank1.plots.html.svg_of", fail)
+    monkeypatch.setattr("rank1.plots.html.svg_file", fail)
     assert "rank1elim" in shown(played)  # the table replaces the picture
     monkeypatch.setattr("rank1.plots.html.plot_result", fail)
     assert played._repr_html_() is None

@@ -7,9 +7,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
@@ -23,6 +23,7 @@ from optuna.testing.pytest_samplers import (
 from optuna.trial import TrialState
 
 import rank1
+from rank1.errors import extra
 from rank1.optuna import ArmSampler, PairSampler
 from rank1.optuna.trials import KEY, Choice
 from rank1.policies.base import has_counts
@@ -147,7 +148,7 @@ def test_what_teaches_nothing() -> None:
     with pytest.warns(UserWarning, match="nan"):
         study.tell(trial, float("nan"))
     study.ask(GRID)
-    memory = read(study.sampler, study).memory
+    memory = read(study.sampler, study).state
     assert memory.book.counts.sum() == 5
     state: Any = memory.state
     assert state.counts.sum() == 5
@@ -172,11 +173,11 @@ def test_pairs_that_somebody_else_chose(policy: str) -> None:
     play(study, 2)
     assert place(study.trials[7]) == (2, 3)
     assert place(study.trials[8])[0] == 2
-    memory = read(sampler, study).memory
+    memory = read(sampler, study).state
     assert memory.book.counts.sum() == memory.book.imported.sum() == 9
     assert len(memory.open_table()) == 0
     play(study, 1)
-    assert read(sampler, study).memory.book.imported.sum() == 9
+    assert read(sampler, study).state.book.imported.sum() == 9
     assert_same(sampler, sampler_of(policy), study)
 
 
@@ -203,7 +204,7 @@ def test_a_trial_that_is_tried_again_is_another_one() -> None:
     )  # fmt: skip
     play(study, 1)
     assert pairs(study)[-1] == place(failed)  # the failed pull is issued again
-    assert read(study.sampler, study).memory.book.imported.sum() == 2
+    assert read(study.sampler, study).state.book.imported.sum() == 2
 
 
 def test_pruners_that_show_only_some_trials() -> None:
@@ -217,7 +218,7 @@ def test_pruners_that_show_only_some_trials() -> None:
 
     study.optimize(objective, n_trials=20)
     assert len(study.pruner._pruners) > 1
-    assert read(study.sampler, study).memory.book.counts.sum() == 20
+    assert read(study.sampler, study).state.book.counts.sum() == 20
     assert_same(study.sampler, sampler_of(), study)
 
 
@@ -233,7 +234,7 @@ def test_a_value_outside_the_range_is_said_at_once_and_can_be_mended() -> None:
         study.ask(GRID)
     study.sampler = sampler_of(reward_range=(0, 2))
     play(study, 1)
-    assert read(study.sampler, study).memory.book.sums.max() >= 0.5
+    assert read(study.sampler, study).state.book.sums.max() >= 0.5
 
 
 @pytest.mark.parametrize(
@@ -322,7 +323,7 @@ def test_parameters_of_any_name(name: str) -> None:
     ("sizes", "words"),
     [
         ([5000], "side 0 must be a parameter with at most 4,096 choices, got 5,000"),
-        ([200, 200, 200], "sides must be fewer levels, for at most 1,048,576 arms"),
+        ([200, 200, 200], "sides must be small enough for 1,048,576 arms"),
     ],
 )
 def test_grids_that_are_too_large(sizes: list[int], words: str) -> None:
@@ -342,6 +343,26 @@ class Own(rank1.UCB1):
     name = "own"
 
 
+@dataclass(frozen=True)
+class OwnLeaping(rank1.ThompsonSampling):
+    """A policy from another package with a shortcut, and a state with a field called `shares`."""
+
+    name = "own_leaping"
+    leaps = rank1.Rank1Elim.leaps
+
+    def start(self, known: rank1.Known) -> Any:
+        state = super().start(known)
+        arrays = {**state._asdict(), "shares": np.zeros(2)}
+        fields = NamedTuple("Arrays", [(name, Any) for name in arrays])  # type: ignore[misc]
+        return type("OwnState", (fields, type(state)), {})(**arrays)
+
+
+def test_a_shortcut_of_another_package_says_nothing_about_pulls() -> None:
+    study = study_of(sampler_of(OwnLeaping()))
+    play(study, 20)
+    assert read(study.sampler, study).pulls == 19
+
+
 def test_policies_of_other_packages() -> None:
     """Given by class name or as a value; each treats the other's choices as its own pulls."""
     one, two = sampler_of(f"{__name__}:Own:confidence=2"), sampler_of(Own(confidence=2))
@@ -350,7 +371,7 @@ def test_policies_of_other_packages() -> None:
     study.sampler = two
     play(study, 20)
     assert_same(one, two, study)
-    assert read(two, study).memory.book.imported.sum() == 1  # the first trial, which is random
+    assert read(two, study).state.book.imported.sum() == 1  # the first trial, which is random
     with pytest.raises(rank1.InputError, match="policy must be a class that can be imported"):
         sampler_of("no_such_module:Own")
 
@@ -398,7 +419,7 @@ def test_without_optuna_it_says_how_to_get_it() -> None:
         "except ImportError as error: print(error)"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert run.stdout == "rank1.optuna needs optuna: pip install 'rank1[optuna]'\n"
+    assert run.stdout == f"rank1.optuna needs optuna: {extra('optuna')}\n"
 
 
 # Optuna's own tests, which know nothing about rows and columns

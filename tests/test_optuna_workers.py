@@ -62,7 +62,7 @@ def test_a_sampler_for_several_studies() -> None:
     for _ in range(10):
         play(one, 2)
         play(two, 1)
-    assert read(sampler, one).memory.book.counts.sum() == 20
+    assert read(sampler, one).state.book.counts.sum() == 20
     alone = study_of(sampler_of())
     play(alone, 10)
     assert pairs(two) == pairs(alone)
@@ -98,7 +98,7 @@ def test_workers_know_the_same_whatever_they_have_seen_when(policy: str) -> None
     fresh = sampler_of(policy)
     for worker in workers:
         assert_same(worker.sampler, fresh, worker)
-    memory = read(fresh, workers[0]).memory
+    memory = read(fresh, workers[0]).state
     told = [trial for trial in workers[0].trials if trial.state == TrialState.COMPLETE]
     if policy == "ucb1":  # every reward counts
         assert memory.book.counts.sum() == len(told)
@@ -126,7 +126,7 @@ def test_no_round_has_a_reward_too_many() -> None:
         choices.append(choice)
         worker.tell(trial.number, 1.0)
     assert choices[0].tag == choices[1].tag
-    state: Any = read(two.sampler, two).memory.state
+    state: Any = read(two.sampler, two).state.state
     assert state.C_row[0].tolist() == [1, 0, 0]
     assert state.awaited[0] == 0
 
@@ -153,7 +153,7 @@ def test_bets_need_to_know_of_rewards_but_not_of_pulls(aware: bool) -> None:
         trials.append(trial)
     for worker, trial in zip((one, two), trials, strict=True):
         worker.tell(trial.number, 1.0)
-    state: Any = read(two.sampler, two).memory.state
+    state: Any = read(two.sampler, two).state.state
     assert state.at[0].reports == 6  # the policy didn't choose the first trial
     assert len(two.trials) == (7 if aware else 8)
 
@@ -179,7 +179,7 @@ def test_pickles_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         return reward(trial)
 
     study.optimize(objective, n_trials=40, n_jobs=3)
-    assert read(copy, study).memory.book.counts.sum() == 45
+    assert read(copy, study).state.book.counts.sum() == 45
     assert_same(copy, sampler, study)
 
 
@@ -247,7 +247,7 @@ def test_all_time_zones_read_the_same(
         zone(name)
         other = worker()
         found = read(other.sampler, other)
-        assert found.memory.differences(read(study.sampler, study).memory) == []
+        assert found.state.differences(read(study.sampler, study).state) == []
         assert [(it.number, it.kind) for it in found.entries[3:]] == happened
 
 
@@ -281,7 +281,7 @@ def test_processes_on_one_study(where: str, policy: str, tmp_path: Path) -> None
     assert [process.wait(300) for process in running] == [0, 0]
     trials = study.trials
     assert len(trials) == 351
-    counts = read(sampler, study).memory.book.counts.sum()
+    counts = read(sampler, study).state.book.counts.sum()
     strict = policy in ("rank1elim", "bet_elim")
     assert 100 < counts <= 351 if strict else counts == 351
     assert_same(sampler, sampler_of(policy), study)

@@ -25,11 +25,12 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / ".git/info").mkdir(exist_ok=True)
     (tmp_path / ".git/info/exclude").write_text("*\n")
     named = [each.split()[0] for each in problems(tmp_path)]
-    assert named == ["CHANGELOG.md", "CITATION.cff", "js/package.json"]
+    assert named == ["CHANGELOG.md", "CITATION.cff", "js/package.json", "js/"]
 
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.0 (a day)\n")
     (tmp_path / "CITATION.cff").write_text("version: 1.2.0\n")
     (tmp_path / "js/package.json").write_text('{"version": "1.2.0"}')
+    (tmp_path / "js/rank1-1.2.0.tgz").touch()
     assert problems(tmp_path) == []
 
     (tmp_path / "dist/rank1-1.1.0.tar.gz").touch()

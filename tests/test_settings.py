@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rank1
+from rank1.client.transport import error_of
 from rank1.policies import POLICIES
+from rank1.server.problem_details import problem_of
 from rank1.settings import all_policies, parse_policy, settings_of
 
 
@@ -96,3 +98,15 @@ def test_an_error_of_a_setting_has_its_fields() -> None:
 def test_what_is_wrong_with_a_setting_says_whose_it_is() -> None:
     with pytest.raises(rank1.InputError, match=r"^policy ucb1: confidence must be .*got -1"):
         parse_policy("ucb1:confidence=-1")
+
+
+def test_an_error_about_a_setting_says_whose_setting_it_is() -> None:
+    """Also over HTTP, where the body may have a field of the same name."""
+    with pytest.raises(rank1.InputError) as raised:
+        parse_policy("ucb1:confidence=-1")
+    for error in (raised.value, error_of(422, problem_of(raised.value))):
+        assert isinstance(error, rank1.InputError)
+        assert (error.argument, error.part_of) == ("confidence", "policy")
+        assert error.field == "policy.confidence"
+        assert error.requirement == f"confidence must be {error.expected}"
+        assert str(error) == str(raised.value)

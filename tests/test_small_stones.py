@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import warnings
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import rank1
 from rank1 import grids, theory
 from rank1.cli import COMMANDS
 from rank1.errors import FileError, InputError
+from rank1.plots import plot_best
 from tests.test_cli import Output
 
 MINE = "row,column,trials,successes\na,x,100,5\na,y,100,4\nb,x,100,8\nb,y,100,6\n"
@@ -40,6 +43,11 @@ def test_no_description_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     text = Output(capsys, "--help").out
     assert "..." not in text.split("Commands:")[1]
     assert all(f"  {name} " in text for name in COMMANDS)
+
+
+def test_commands_for_live_tests_come_first(capsys: pytest.CaptureFixture[str]) -> None:
+    names = re.findall(r"^  (\w+)  ", Output(capsys, "--help").out.split("Commands:")[1], re.M)
+    assert names[:4] == ["serve", "study", "judge", "advise"]
 
 
 def test_warnings_are_notes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,5 +100,55 @@ def test_a_study_draws_its_levels(tmp_path: Path) -> None:
         figure = study.plot()
         assert [ax.get_title(loc="left") for ax in figure.axes] == list(sides)
         labels = [tick.get_text() for tick in figure.axes[1].get_yticklabels()]
+        assert figure.axes[0].get_xlabel() == "Lift over the leader's level"
         assert labels == sides["image"]
         figure.canvas.draw()
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(
+    ("lifts", "over"),
+    [([[0, 0], [0.1, 0.4]], "the control"), ([[-0.3, -0.1], [0, 0]], "the leader's level")],
+)
+def test_lifts_are_drawn_over_what_they_compare_with(
+    tmp_path: Path, lifts: list[list[float]], over: str
+) -> None:
+    place = str(tmp_path / "a.db")
+    with rank1.Study.create("a", sides={"image": ["x", "y"]}, goal="find", storage=place) as study:
+        best = study.best()
+    levels = [
+        level | {"estimate": sum(lift) / 2, "lift": lift}
+        for level, lift in zip(best.levels["image"], lifts, strict=True)
+    ]
+    best = dataclasses.replace(
+        best,
+        leader=("y",),
+        levels={"image": levels},
+        lift={"over": ["x"], "is_control": True, "above": 0.0},
+    )
+    (ax,) = plot_best(best).axes
+    assert ax.get_xlabel() == f"Lift over {over}"
+    (points,) = (line for line in ax.lines if line.get_marker() == "o")
+    assert np.asarray(points.get_xdata()).tolist() == [level["estimate"] for level in levels]
+
+
+@pytest.mark.parametrize("command", [["judge", "start", "FILE"], ["study", "create", "a"]])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--side", "image=x,x"], "--side image must be "),
+        (["--side", "image=x,y", "--control", "image=z"], "--control image must be "),
+    ],
+)
+def test_a_message_names_the_option(
+    command: list[str],
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = ["--storage", str(tmp_path / "a.db")] if command[0] == "study" else []
+    words = [str(tmp_path / "shares.json") if word == "FILE" else word for word in command]
+    ran = Output(capsys, *words, *arguments, *place)
+    assert ran.status == 2
+    assert said in ran.err

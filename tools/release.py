@@ -1,4 +1,4 @@
-"""Final check before an upload: dist/ has this version, from a clean tree, with release notes.
+"""Final check before an upload: dist/ and js/ have this version, from a clean tree, with notes.
 
 make release          tests first, then this; it uploads nothing
 """
@@ -28,6 +28,9 @@ def problems(root: Path = ROOT) -> list[str]:
     wanted = {f"rank1-{version}.tar.gz", f"rank1-{version}-py3-none-any.whl"}
     if names != wanted:
         found.append(f"dist/ has {sorted(names)}, and should have {sorted(wanted)}")
+    packed = {path.name for path in (root / "js").glob("*.tgz")}
+    if packed != {f"rank1-{version}.tgz"}:
+        found.append(f"js/ has {sorted(packed)}, and should have rank1-{version}.tgz alone")
     try:
         status = subprocess.run(
             ["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True

@@ -1,7 +1,7 @@
 """savvi: the always-valid test of conversion rates by Lindon and Malek (2022), between two pairs.
 
 Compares the pair with the most successes with each of the others, with Bonferroni's correction, and
-drops pairs that are surely worse. Tests whenever the pulls of a pair have grown by 5%.
+drops pairs that are surely worse. Tests whenever the pulls of a pair have grown by 20%.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def lindon_malek(game: Game) -> tuple[int, int]:
     pairs, shown = np.arange(game.K * game.L), 0
     successes, alpha = np.zeros(len(pairs), np.int64), 0.05 / (len(pairs) - 1)
     while len(pairs) > 1:
-        more = max(10, shown // 20)
+        more = max(10, shown // 5)
         successes, shown = successes + game.rounds(pairs, more), shown + more
         most, worse = successes.max(), np.zeros(len(pairs), np.bool_)
         for k in np.argsort(successes):  # if one isn't worse, nor are those with more successes

@@ -19,10 +19,13 @@ export interface Assignment {
   version: number | null;
 }
 
+/** The values of a study's guardrails, by name. */
+export type Guardrails = Record<string, number>;
+
 export interface Options {
   /** Levels to show if the service can't be reached; default: the control, once it is known. */
   fallback?: Levels;
-  /** Called with each error; the page never gets an exception. */
+  /** Called with each error; default: a warning on the console for the first. Nothing is thrown. */
   onError?: (error: unknown) => void;
   /** Where to keep shares and unsent reports; default: localStorage, or memory if there is none. */
   storage?: Pick<Storage, "getItem" | "setItem">;
@@ -83,14 +86,21 @@ export function assign(shares: Shares, unit: string, given: Levels = {}): Levels
 type Item = { to: "records" | "rewards"; body: Record<string, unknown> };
 type Kept = { shares?: Shares; at: number; queue: Item[] };
 
-const MOST = 1000;
+/** The most items of a request, the most bytes of beacons, and the longest pause between tries. */
+const MOST = 1000, ROOM = 60000, LONGEST = 60000;
+
+const text = (value: unknown): string => JSON.stringify(value);
+const body = (to: string, batch: Item[]): string => text({ [to]: batch.map((item) => item.body) });
 
 /** A study on a rank1 service, for use in web pages. */
 export class Study {
-  private kept: Kept = { at: 0, queue: [] };
-  private readonly key: string;
-  private sending: Promise<void> | null = null;
-  private pause = 1000;
+  // A build shortens names that begin with an underscore.
+  private _kept: Kept = { at: 0, queue: [] };
+  private readonly _url: string;
+  private readonly _key: string;
+  private _sending: Promise<void> | null = null;
+  private _pause = 1000;
+  private _warned = false;
 
   /**
    * @param url the address of the service, such as https://rank1.shop.example
@@ -98,19 +108,18 @@ export class Study {
    * @param token a token with the role "browser", which may be public
    */
   constructor(
-    private readonly url: string,
+    url: string,
     name: string,
-    private readonly token: string,
-    private readonly options: Options = {},
+    private readonly _token: string,
+    private readonly _options: Options = {},
   ) {
-    this.url = `${url.replace(/\/$/, "")}/v1/studies/${encodeURIComponent(name)}/`;
-    this.key = `rank1 ${this.url}`;
+    this._url = `${url.replace(/\/$/, "")}/v1/studies/${encodeURIComponent(name)}/`;
+    this._key = `rank1 ${this._url}`;
     try {
-      this.options.storage ??= localStorage;
-      this.kept = { ...this.kept, ...JSON.parse(this.options.storage.getItem(this.key) ?? "{}") };
-    } catch { /* no storage, or a damaged one: start empty */ }
-    if (typeof addEventListener === "function") addEventListener("pagehide", () => this.beacon());
-    if (this.kept.queue.length) void this.flush();
+      this._options = { storage: localStorage, ..._options };
+    } catch { /* this page has no storage */ }
+    if (typeof addEventListener === "function") addEventListener("pagehide", () => this._beacon());
+    if (this._load().queue.length) void this.flush();
   }
 
   /** Get the levels to show to a unit. Never throws: without shares, it returns the fallback. */
@@ -119,112 +128,114 @@ export class Study {
       const shares = await this.shares();
       return { unit, levels: assign(shares, unit, given), version: shares.version };
     } catch (error) {
-      this.failed(error);
-      const levels = { ...given, ...(this.options.fallback ?? this.kept.shares?.control) };
-      this.add({ to: "records", body: { unit, levels, fallback: true } });
+      this._failed(error);
+      const levels = { ...given, ...(this._options.fallback ?? this._kept.shares?.control) };
+      this._add("records", { unit, levels, fallback: true });
       return { unit, levels, version: null };
     }
   }
 
   /** Get the current shares, from the cache if they are fresh or the service can't be reached. */
   async shares(): Promise<Shares> {
-    const { shares, at } = this.kept;
+    const { shares, at } = this._load();
     if (shares && Date.now() - at < 1000 * (shares.max_age ?? 60)) return shares;
     try {
-      const answer = await this.fetch("shares");
+      const answer = await this._fetch("shares");
       if (!answer.ok) throw new Error(`the service answered ${answer.status}`);
-      this.kept.shares = (await answer.json()) as Shares;
-      this.kept.at = Date.now();
-      this.keep();
+      const found = (await answer.json()) as Shares;
+      this._keep({ shares: found, at: Date.now() });
+      return found;
     } catch (error) {
       if (!shares) throw error;
-      this.failed(error);
+      this._failed(error);
+      return shares;
     }
-    return this.kept.shares!;
   }
 
   /** Record that a unit has seen its assignment, with the reward if it is already known. */
-  record(seen: Assignment, reward: number | null = null): void {
-    const { version, ...rest } = seen;
-    if (version !== null) this.add({ to: "records", body: { ...rest, version, reward } });
+  record(seen: Assignment, reward: number | null = null, guardrails?: Guardrails): void {
+    if (seen.version !== null) this._add("records", { ...seen, reward, guardrails });
   }
 
   /** Report the reward of a recorded unit. */
-  reward(unit: string, reward: number): void {
-    this.add({ to: "rewards", body: { unit, reward } });
+  reward(unit: string, reward: number, guardrails?: Guardrails): void {
+    this._add("rewards", { unit, reward, guardrails });
   }
 
   /** Send the queue; resolves when it is sent, or when it can't be sent now. */
   flush(): Promise<void> {
-    this.sending ??= this.send().finally(() => { this.sending = null; });
-    return this.sending;
+    this._sending ??= this._send().finally(() => { this._sending = null; });
+    return this._sending;
   }
 
-  private async send(): Promise<void> {
-    while (this.kept.queue.length) {
-      const batch = this.batch();
-      const to = batch[0]!.to;
+  private async _send(): Promise<void> {
+    for (let queue; (queue = this._load().queue).length; ) {
+      const to = queue[0]!.to;
+      const stop = queue.findIndex((item) => item.to !== to);
+      const batch = queue.slice(0, Math.min(stop < 0 ? MOST : stop, MOST));
       try {
-        const answer = await this.fetch(to, this.body(batch));
-        if (answer.status >= 500 || answer.status === 429) throw new Error(`${answer.status}`);
+        const answer = await this._fetch(to, body(to, batch));
+        if (answer.status >= 500 || [401, 408, 429].includes(answer.status)) throw new Error(`the service answered ${answer.status}`);
         const { results } = answer.ok ? await answer.json() : { results: [await answer.json()] };
-        for (const each of results) if (each.status >= 400) this.failed(each);
-        const sent = new Set(batch);
-        this.kept.queue = this.kept.queue.filter((item) => !sent.has(item));
-        this.keep();
-        this.pause = 1000;
+        for (const each of results) if (each.status >= 400) this._failed(each);
+        const sent = new Set(batch.map(text));
+        this._keep({ queue: this._load().queue.filter((item) => !sent.has(text(item))) });
+        this._pause = 1000;
       } catch (error) {
-        this.failed(error);
-        setTimeout(() => void this.flush(), this.pause *= 2);
+        this._failed(error);
+        setTimeout(() => void this.flush(), this._pause = Math.min(2 * this._pause, LONGEST));
         return;
       }
     }
   }
 
-  /** The items at the head of the queue that go to the same route. */
-  private batch(): Item[] {
-    const { queue } = this.kept;
-    const stop = queue.findIndex((item) => item.to !== queue[0]!.to);
-    return queue.slice(0, Math.min(stop < 0 ? MOST : stop, MOST));
+  /** Send what fits when the page closes. Unconfirmed items are safely sent again later. */
+  private _beacon(): void {
+    let room = ROOM; // browsers refuse more than 64 KiB
+    for (const to of ["records", "rewards"] as const) {
+      const batch = this._load().queue.filter((item) =>
+        item.to === to && (room -= new TextEncoder().encode(text(item)).length) > 0);
+      if (batch.length && !navigator.sendBeacon(`${this._url}${to}?token=${this._token}`, body(to, batch))) return;
+    }
   }
 
-  private body(batch: Item[]): string {
-    return JSON.stringify({ [batch[0]!.to]: batch.map((item) => item.body) });
-  }
-
-  /** Send without waiting when the page closes. Unconfirmed items are safely sent again later. */
-  private beacon(): void {
-    if (!this.kept.queue.length) return;
-    const batch = this.batch();
-    navigator.sendBeacon(`${this.url}${batch[0]!.to}?token=${this.token}`, this.body(batch));
-  }
-
-  private fetch(path: string, body?: string): Promise<Response> {
+  private _fetch(path: string, body?: string): Promise<Response> {
     const ending = new AbortController();
-    const timer = setTimeout(() => ending.abort(), this.options.timeout ?? 2000);
-    return fetch(this.url + path, {
+    const timer = setTimeout(() => ending.abort(), this._options.timeout ?? 2000);
+    return fetch(this._url + path, {
       method: body ? "POST" : "GET",
-      headers: { Authorization: `Bearer ${this.token}`, ...(body && { "Content-Type": "application/json" }) },
+      headers: { Authorization: `Bearer ${this._token}`, ...(body && { "Content-Type": "application/json" }) },
       body,
       signal: ending.signal,
     }).finally(() => clearTimeout(timer));
   }
 
-  private add(item: Item): void {
-    this.kept.queue.push(item);
-    this.keep();
+  private _add(to: Item["to"], body: Item["body"]): void {
+    this._keep({ queue: [...this._load().queue, { to, body }] });
     void Promise.resolve().then(() => this.flush());
   }
 
-  private keep(): void {
+  /** Read what is kept anew: another tab of the same study may have added to it. */
+  private _load(): Kept {
     try {
-      this.options.storage?.setItem(this.key, JSON.stringify(this.kept));
+      this._kept = { ...this._kept, ...JSON.parse(this._options.storage?.getItem(this._key) ?? "{}") };
+    } catch { /* damaged: go on with what this page knows */ }
+    return this._kept;
+  }
+
+  private _keep(change: Partial<Kept>): void {
+    this._kept = { ...this._load(), ...change };
+    try {
+      this._options.storage?.setItem(this._key, text(this._kept));
     } catch (error) {
-      this.failed(error);
+      this._options.storage = undefined; // full: go on in memory
+      this._failed(error);
     }
   }
 
-  private failed(error: unknown): void {
-    this.options.onError?.(error);
+  private _failed(error: unknown): void {
+    if (this._options.onError) this._options.onError(error);
+    else if (!this._warned) console.warn("rank1", error);
+    this._warned = true;
   }
 }

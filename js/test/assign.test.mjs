@@ -88,3 +88,62 @@ test("without a service and without shares it is the fallback, which is reported
   assert.deepEqual(queue.map((item) => item.body), [{ unit: "u1", levels: { a: "y" }, fallback: true }]);
   await settled();
 });
+
+test("two tabs of a study share a queue, and neither loses the other's items", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const storage = memory(), quiet = { storage, onError: () => {} };
+  scripted(t, [{ body: SHARES }]);
+  const one = new Study("https://h", "s", "t", quiet), two = new Study("https://h", "s", "t", quiet);
+  const seen = await one.assign("u1");
+  one.record(seen);
+  two.record({ ...seen, unit: "u2" }); // with the shares that the first tab fetched
+  one.reward("u1", 1);
+  await settled();
+  const queue = () => JSON.parse([...storage.kept.values()][0]).queue.map((item) => `${item.to} ${item.body.unit}`);
+  assert.deepEqual(queue(), ["records u1", "records u2", "rewards u1"]);
+  t.mock.restoreAll();
+  scripted(t, [{ body: { results: [{ status: 201 }, { status: 201 }] } }]);
+  await one.flush();
+  assert.deepEqual(queue(), ["rewards u1"]);
+});
+
+test("a page that closes sends both kinds, and no more than a beacon takes", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const sent = [], leave = [];
+  let room = 65536;
+  globalThis.addEventListener = (name, hear) => void leave.push(hear);
+  t.after(() => delete globalThis.addEventListener);
+  const sendBeacon = (url, body) => {
+    room -= Buffer.byteLength(body);
+    sent.push({ url, ...JSON.parse(body) });
+    return room >= 0;
+  };
+  Object.defineProperty(globalThis, "navigator", { value: { sendBeacon }, configurable: true });
+  scripted(t, []);
+  const study = new Study("https://h", "s", "t", { storage: memory(), onError: () => {} });
+  study.record({ unit: "u1", levels: { a: "ü" }, version: 3 }, null, { left: 0 });
+  study.reward("u1", 1, { left: 1 });
+  leave[0]();
+  assert.deepEqual(sent.map((each) => each.url), ["https://h/v1/studies/s/records?token=t", "https://h/v1/studies/s/rewards?token=t"]);
+  assert.deepEqual([sent[0].records[0].guardrails, sent[1].rewards], [{ left: 0 }, [{ unit: "u1", reward: 1, guardrails: { left: 1 } }]]);
+  for (let k = 0; k < 500; k++) study.record({ unit: `u${k}`, levels: { a: "ü".repeat(100) }, version: 3 });
+  room = 65536;
+  leave[0]();
+  assert.ok(room >= 0);
+  assert.ok(sent[2].records.length > 100);
+  await settled();
+});
+
+test("without onError the first error is shown; a refused token loses nothing", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const warned = t.mock.method(console, "warn", () => {}), storage = memory();
+  scripted(t, [{ body: SHARES }, { status: 401, body: { status: 401 } }]);
+  const study = new Study("https://h", "s", "t", { storage });
+  study.record(await study.assign("u1"));
+  await settled();
+  await study.flush();
+  await study.flush();
+  assert.equal(warned.mock.callCount(), 1);
+  assert.match(String(warned.mock.calls[0].arguments[1]), /401/);
+  assert.equal(JSON.parse([...storage.kept.values()][0]).queue.length, 1);
+});

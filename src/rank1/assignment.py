@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rank1.errors import InputError, InputTypeError
+from rank1.errors import InputError, InputTypeError, listed
 
 __all__ = ["assign", "held_out", "murmur3"]
 
@@ -160,7 +160,7 @@ def _given(shares: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str
         raise InputError("given", dict(given), names)
     for side, known in named.items() if isinstance(named, Mapping) else ():
         if given[side] not in known:
-            raise InputError(f"given.{side}", given[side], f"one of {', '.join(known)}")
+            raise InputError(f"given.{side}", given[side], f"one of {listed(known)}")
     return {side: _text(f"given.{side}", given[side]) for side in wanted}
 
 

@@ -33,7 +33,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 def _temporary(path: str | os.PathLike[str], place: Path) -> Path:
     """A new empty file beside `place`, the target of `path`."""
     if os.path.exists(place) and not os.path.isfile(place) and not os.path.islink(place):
-        raise FileError(f"can't write {os.fspath(path)!r}: it isn't a file; give the name of one")
+        raise FileError(
+            f"can't write {os.fspath(path)!r}: it isn't a regular file; choose another name"
+        )
     temporary = place.with_name(f".{place.name}.{secrets.token_hex(6)}")
     try:
         temporary.touch(exist_ok=False)

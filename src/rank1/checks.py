@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rank1.errors import InputError, InputTypeError, shown
@@ -13,12 +13,17 @@ if TYPE_CHECKING:  # a client checks its arguments, too, without NumPy
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["boolean", "integer", "jobs", "number", "one_of", "shown", "vector"]
+__all__ = ["boolean", "in_order", "integer", "jobs", "number", "one_of", "shown", "vector"]
 
 #: The largest step count: counters are 64-bit, and a double counts exactly up to 2**53.
 MAX_STEPS = 2**53
 #: More threads or processes than any machine can use.
 MAX_JOBS = 1024
+
+#: The arguments of a study's `record`, `reward` and `tell`.
+RECORD = "unit", "version", "levels", "reward", "guardrails"
+REWARD = "unit", "reward", "guardrails"
+REPORT = "id", "reward", "guardrails"
 
 
 def _is_real(value: Any) -> bool:
@@ -150,3 +155,17 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(value), known, n=1)
     hint = f"did you mean {close[0]}?" if close else None
     raise InputError(name, value, f"one of {', '.join(known)}", hint)
+
+
+def in_order(
+    argument: str, given: Iterable[Any], names: Sequence[str], required: int
+) -> list[Sequence[Any]]:
+    """Return the arguments of each call in the method's order, from sequences or dicts."""
+    found: list[Sequence[Any]] = []
+    for place, each in enumerate(given):
+        if isinstance(each, Mapping) and each.keys() <= set(names):
+            each = [each.get(name) for name in names]
+        if not isinstance(each, tuple | list) or not required <= len(each) <= len(names):
+            raise InputTypeError(f"{argument}[{place}]", each, ", ".join(names))
+        found.append(each)
+    return found

@@ -35,6 +35,13 @@ __all__ = [
 T = TypeVar("T")
 
 
+class _Document:
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON; NaN and infinity become None."""
+        found: dict[str, Any] = to_document(self)
+        return found
+
+
 class _OfArm:
     """A document with the `levels` of an arm; with two sides, also as `row` and `column`."""
 
@@ -103,7 +110,7 @@ class Recorded(_OfArm):
 
 
 @dataclass(frozen=True)
-class Replayed:
+class Replayed(_Document):
     """How another policy would have done on the rewards of a log, from `Study.replay`."""
 
     policy: str
@@ -118,13 +125,9 @@ class Replayed:
     #: The arm that had no reward left; None if the policy made as many pulls as there are rewards.
     exhausted: tuple[str, ...] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return to_document(self)
-
 
 @dataclass(frozen=True)
-class Personalised:
+class Personalised(_Document):
     """Whether it pays to choose a side's level by that of another, from `Study.personalise`."""
 
     side: str
@@ -142,13 +145,9 @@ class Personalised:
     method: str | None
     statement: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return to_document(self)
-
 
 @dataclass(frozen=True)
-class Forecast:
+class Forecast(_Document):
     """How much longer a study will take, from `Study.forecast`."""
 
     #: The number of rewards so far that count.
@@ -161,13 +160,9 @@ class Forecast:
     days: dict[str, float] | None = field(hash=False)
     statement: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON; infinity becomes None."""
-        return to_document(self)
-
 
 @dataclass(frozen=True)
-class Verified:
+class Verified(_Document):
     """The result of `Study.verify`."""
 
     ok: bool
@@ -181,14 +176,14 @@ class Verified:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; problems are included only if there are any."""
-        fields = dict(vars(self))
+        fields = super().to_dict()
         if not self.problems:
-            fields.pop("problems")
+            del fields["problems"]
         return fields
 
 
 @dataclass(frozen=True)
-class Imported:
+class Imported(_Document):
     """The result of `Study.import_history`."""
 
     #: The number of rewards in the history.
@@ -198,13 +193,9 @@ class Imported:
     #: Whether all of this was imported before, so that nothing has changed.
     already_imported: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
-class Best:
+class Best(_Document):
     """What a study has found so far, from `Study.best`.
 
     Tables have a dimension for each side, with the living levels; they are empty with
@@ -260,6 +251,10 @@ class Best:
     #: `estimate`, `low`, `high`. If the lowest possible reward isn't 0, lifts and effects compare
     #: rewards above it (`above`); `mean` and `over_mean` are average rewards as reported.
     lift: dict[str, Any] | None = None
+    #: If it may stop only because one order is assumed, the arm that speaks against the order:
+    #: `arm` (labels), its `mean`, the leader's (`leading`), how often it was `tried`, whether it
+    #: looks better than it should (`speaks`) or was tried too rarely, and the same in words.
+    doubt: dict[str, Any] | None = None
     #: `stop` and `reason` of the two verdicts, "one_order" and "any_grid".
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: For each side, every level that it ever had: `label`, `living`, `share`, `estimate` and
@@ -282,10 +277,13 @@ class Best:
     warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """Summarise in a few lines: the verdict, the next step, warnings and assumptions."""
+        """Summarise in a few lines: verdict, confidence, next step, warnings and assumptions."""
         notes = [f"Note: {each}" for each in self.warnings]
         assumed = [f"Assumes: {each}" for each in self.assumes]
-        return "\n".join([self.statement, self.next_step, *notes, *assumed])
+        sure = [f"Confidence: {100 * self.confidence:g}%, however often you look."]
+        return "\n".join(
+            [self.statement, *sure[: self.leader is not None], self.next_step, *notes, *assumed]
+        )
 
     @property
     def rows(self) -> list[str]:
@@ -312,7 +310,7 @@ class Best:
 
         With two sides, rows and columns are included as well.
         """
-        found: dict[str, Any] = to_document(self)
+        found = super().to_dict()
         if len(self.sides) == 2:
             found["rows"], found["columns"] = found["sides"].values()
             found["row_effects"], found["column_effects"] = found["effects"].values()
@@ -364,22 +362,16 @@ class Best:
             ("on any grid", self.any_grid_reason),
         ]
         facts = notebook.facts(told, caption)
-        if len(self.sides) != 2:
-            names, best = list(self.sides.values()), None
-            if self.leader is not None:
-                best = [side.index(one) for side, one in zip(names, self.leader, strict=True)]
-            label = "means of the rewards reported, by side and level"
-            return notebook.beside(facts, notebook.level_map(self.means, names, best, label))
-        at = None
+        names, best = list(self.sides.values()), None
         if self.leader is not None:
-            at = self.rows.index(self.leader[0]), self.columns.index(self.leader[1])
-        picture = notebook.heat_map(
-            lambda some, across: self.means[some][:, across],
-            self.rows,
-            self.columns,
-            at,
-            "means of the rewards reported",
-        )
+            best = tuple(side.index(one) for side, one in zip(names, self.leader, strict=True))
+        label = "means of the rewards reported"
+        if len(names) == 2:
+            picture = notebook.heat_map(
+                lambda i, j: self.means[i][:, j], names[0], names[1], best, label
+            )
+        else:
+            picture = notebook.level_map(self.means, names, best, f"{label}, by side and level")
         return notebook.beside(facts, picture)
 
 
@@ -429,6 +421,6 @@ def read_document(kind: type[T], fields: Mapping[str, Any]) -> T:
         return kind(**given)
     except TypeError as error:
         raise BackendError(
-            f"the service's answer is no {kind.__name__.lower()}: {error}",
-            "compare the versions of rank1 here and there",
+            f"the service's answer isn't a valid {kind.__name__.lower()}: {error}",
+            "the client and the service may have different versions of rank1",
         ) from None

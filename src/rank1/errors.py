@@ -8,6 +8,8 @@ rank1 can catch it. A service or a command line reads the fields (`argument`, `v
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
+from itertools import islice
 from typing import Any, Self
 
 __all__ = [
@@ -34,8 +36,25 @@ __all__ = [
 
 def shown(value: Any) -> str:
     """A value as shown in an error message, shortened if it is long."""
+    if type(value) in (list, tuple, str, bytes):
+        value = value[:80]  # the text of a whole request body would take long
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def listed(names: Collection[str], most: int = 10) -> str:
+    """Names as listed in an error message, shortened if there are many.
+
+    >>> listed(["A", "B"]), listed([*"ABCDE"], 2)
+    ('A, B', 'A, B, … (5 in all)')
+    """
+    text = ", ".join(islice(names, most))
+    return text if len(names) <= most else f"{text}, … ({len(names)} in all)"
+
+
+def extra(name: str) -> str:
+    """The hint that names the extra to install."""
+    return f"pip install 'rank1[{name}]' (in a checkout: pip install '.[{name}]')"
 
 
 class Rank1Error(Exception):
@@ -120,6 +139,8 @@ class _ArgumentError(Rank1Error):
     value: Any
     expected: str
     got: str
+    #: The argument that it is a setting of: "policy" for a policy's setting.
+    part_of: str | None = None
 
     def __init__(
         self,
@@ -137,9 +158,24 @@ class _ArgumentError(Rank1Error):
         vars(self).update(facts)
 
     @property
+    def field(self) -> str:
+        """Where the value is in what the caller gave: "policy.confidence"."""
+        return f"{self.part_of}.{self.argument}" if self.part_of else self.argument
+
+    @property
+    def requirement(self) -> str:
+        """What the argument must be, without what was given."""
+        return f"{self.argument} must be {self.expected}"
+
+    @property
+    def remedy(self) -> str:
+        """The requirement and the hint."""
+        return f"{self.requirement}: {self.hint}" if self.hint else self.requirement
+
+    @property
     def sentence(self) -> str:
         """What was expected, what was given, and the hint."""
-        text = f"{self.argument} must be {self.expected}, got {self.got}"
+        text = f"{self.requirement}, got {self.got}"
         return f"{text}: {self.hint}" if self.hint else text
 
 

@@ -83,7 +83,7 @@ class Grid:
         object.__setattr__(self, "sizes", tuple(map(int, sizes)))
         if self.arms > MAX_ARMS:
             raise InputError(
-                "sides", sides, f"fewer levels, for at most {MAX_ARMS:,} arms", got=f"{self.arms:,}"
+                "sides", sides, f"small enough for {MAX_ARMS:,} arms", got=f"{self.arms:,}"
             )
 
     @property

@@ -11,12 +11,13 @@ import numpy as np
 
 from rank1 import checks, datasets, fit
 from rank1.datasets import Table
+from rank1.documents import to_document
 from rank1.errors import FileError, InputError
 from rank1.policies.base import Policy
 from rank1.problems import Problem
 from rank1.progress import Progress
 from rank1.simulation import identify, simulate
-from rank1.statistics import finite, mean_and_error
+from rank1.statistics import mean_and_error
 
 __all__ = ["TABLES", "about_fit", "about_play", "local_maxima", "read_table", "tables"]
 
@@ -197,6 +198,6 @@ def _names(table: Table, pair: Sequence[Any]) -> list[str]:
 def _effects(names: Sequence[str], effects: Any) -> list[dict[str, Any]]:
     """Factors relative to the best line; an unknown error is null."""
     return [
-        {"name": name, "factor": float(factor), "log_se": finite(float(se))}
+        {"name": name, "factor": float(factor), "log_se": to_document(float(se))}
         for name, (factor, se) in zip(names, effects, strict=True)
     ]

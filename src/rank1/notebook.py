@@ -115,7 +115,7 @@ def heat_map(
     means_of: Callable[[Lines, Lines], NDArray[np.float64]],
     rows: Sequence[object],
     columns: Sequence[object],
-    best: tuple[int, int] | None,
+    best: tuple[int, ...] | None,
     label: str,
 ) -> str:
     """A grid as an SVG element: the larger a value, the stronger its colour; the best is framed.

@@ -49,14 +49,13 @@ def list_depth(maker: Callable[..., Any], setting: str) -> int:
     >>> list_depth(rank1.spike, "K"), list_depth(rank1.Bernoulli, "u")
     (0, 1)
     >>> list_depth(rank1.Product, "factors"), list_depth(rank1.Means, "means")
-    (2, 16)
+    (2, 17)
     """
-    if setting == "means":  # as many as there are sides
-        return MAX_SIDES
     parameter = inspect.signature(maker).parameters.get(setting)
     words = re.findall(r"\w+", str(parameter.annotation)) if parameter else []
-    depth = sum(word in ("ArrayLike", "Laws", "Sequence", "list") for word in words)
-    return 3 if setting == "probabilities" else depth  # K×L×values
+    if "AxisPerSide" in words:  # and one for the values of Categorical
+        return MAX_SIDES + 1
+    return sum(word in ("ArrayLike", "Laws", "Sequence", "list") for word in words)
 
 
 def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: dict[str, Any]) -> T:
@@ -68,11 +67,13 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], name: str, given: di
     ...
     rank1.InputError: problem bernoulli: v must be given, got nothing: it takes u, v
     """
-    return make(f"{kind} {name}", table[checks.one_of(kind, name, table)], given)
+    return make(f"{kind} {name}", table[checks.one_of(kind, name, table)], given, kind)
 
 
-def make(what: str, maker: Callable[..., T], given: dict[str, Any]) -> T:
-    """Call `maker` with these settings; errors say that they belong to `what`."""
+def make(
+    what: str, maker: Callable[..., T], given: dict[str, Any], argument: str | None = None
+) -> T:
+    """Call `maker` with these settings, part of an argument; errors say they belong to `what`."""
     known = settings_of(maker)
     empty = inspect.Parameter.empty
     missing = [key for key, value in known.items() if value is empty and key not in given]
@@ -86,6 +87,7 @@ def make(what: str, maker: Callable[..., T], given: dict[str, Any]) -> T:
             raise InputError(names, None, "given", takes, got="nothing")
         return maker(**given)
     except (InputError, InputTypeError) as error:
+        error.part_of = argument
         raise error.within(what) from None
 
 
@@ -147,7 +149,7 @@ def _imported(name: str) -> Any:
 
 def make_policy(name: str, settings: dict[str, Any]) -> Policy:
     """The policy with this name, see `find_policy`, and these settings."""
-    return make(f"policy {name}", find_policy(name), settings)
+    return make(f"policy {name}", find_policy(name), settings, "policy")
 
 
 def parse_policy(text: str) -> Policy:

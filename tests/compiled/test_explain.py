@@ -55,6 +55,11 @@ class Attribute(Fine):
         self.cuonts[arm] += 1  # type: ignore[attr-defined]  # here
 
 
+class Index(Fine):
+    def choose(self, rng: Any) -> Any:
+        return int(self.index[0]), 0  # type: ignore[index]  # here
+
+
 class NoTag(Fine):
     def choose(self, rng: Any) -> Any:
         return (0,)  # here
@@ -92,6 +97,7 @@ MISTAKES = {
     Keeps: "compiled code can't allocate memory: seen[1] = 2  # here",
     Name: "the name 'meen' isn't defined",
     Attribute: "Attribute has no attribute 'cuonts'",
+    Index: "Index has no attribute 'index'",
     NoTag: f"{MUST} (0,)",
     Bare: f"{MUST} 0",
     Float: f"{MUST} (float64, int64)",

@@ -19,7 +19,7 @@ from numba.core.codegen import JITCodeLibrary
 from numpy.typing import NDArray
 
 import rank1
-from rank1.compiled import entry, in_background, kernel, kernel_for, kernels, machine, method, ready
+from rank1.compiled import in_background, kernel, kernel_for, kernels, machine, method, ready
 from rank1.compiled.kernels import as_written
 from rank1.errors import FileError
 from tests.compiled.support import Sources
@@ -446,19 +446,6 @@ def test_long_work_decides_by_size(folder: Path) -> None:
     assert kernel_for(call, state, work=kernels.LONG_FROM_DISK - 1) is as_written(call)
     again = kernel_for(call, state, work=kernels.LONG_FROM_DISK)
     assert (again(state, 1), loaded(again)) == (4, 1)
-
-
-@entry
-def shifted(x: int) -> int:
-    return x + 1
-
-
-def test_an_entry_is_for_python_and_for_compiled_code(folder: Path) -> None:
-    def twice(x: int) -> int:
-        return 2 * shifted(x)
-
-    assert (shifted(1), kernel(twice)(1)) == (2, 4)
-    assert len(kernels._kernels) == 2
 
 
 def test_python_alone_imports_no_numba() -> None:

@@ -14,7 +14,7 @@ import rank1
 from rank1.compiled import kernel
 from rank1.policies import POLICIES
 from rank1.policies.live import _choose, _update
-from rank1.simulation.loop import play, room_for_curve
+from rank1.simulation.loop import NEVER, play, room_for_curve
 from rank1.testing.policies import _same
 from tests.support import start
 
@@ -44,12 +44,12 @@ def test_the_loop_makes_the_same_choices(name: str) -> None:
     states = [start(POLICIES[name](), PROBLEM, N) for _ in range(2)]
     generators = [np.random.default_rng(3) for _ in range(2)]
     curves = [room_for_curve(N) for _ in range(2)]
-    loops = [play, kernel(play, states[1], PROBLEM.law)]
+    loops = [play, kernel(play, states[1], PROBLEM.law, NEVER)]
     with strict():
         for loop, state, rng, curve in zip(loops, states, generators, curves, strict=True):
             every, totals = np.arange(1, N + 1), np.zeros(2)
-            end = loop(state, PROBLEM.law, rng, PROBLEM.arms, 0, N, every, curve, totals)
-            assert end == (N, 0)
+            end = loop(state, PROBLEM.law, rng, NEVER, PROBLEM.arms, 0, N, every, curve, totals)
+            assert end == (N, 0, False)
     assert curves[0][:, 2:].tolist() == curves[1][:, 2:].tolist()
     assert_same(states[0], states[1], N)
     assert generators[0].random() == generators[1].random()

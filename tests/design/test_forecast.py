@@ -37,7 +37,7 @@ def ahead(plan: Design, found: Played, **settings: Any) -> Forecast:
         pytest.param([[0.7, 0.5, 0.5, 0.5], [0.7, 0.5, 0.5]], {}, marks=pytest.mark.validate),
         ([[0.5, 0.4, 0.3]], {"floor": 0.1, "fixed": {(0, 1): 0.3}}),
         pytest.param([[0.4, 0.38, 0.2]], {"min_lift": 0.3}, marks=pytest.mark.validate),
-        ([[0.9, 0.3], [0.7, 0.5, 0.5]], {"given": [0]}),
+        pytest.param([[0.9, 0.3], [0.7, 0.5, 0.5]], {"given": [0]}, marks=pytest.mark.validate),
     ],
 )
 def test_the_simulation_is_the_design(

@@ -199,7 +199,7 @@ def test_counts_that_shrank_are_refused() -> None:
             {"sides": {"a": ["b"], "s": ["x"]}, "given": ["s"], "control": {"a": "b", "s": "x"}},
             "control must be a level of each of a, and none of s, which is given",
         ),
-        ({"sides": {"a": [""]}}, "names of levels, none of them empty, got ''"),
+        ({"sides": {"a": [""]}}, "names of levels that aren't empty, got ''"),
         ({"counts": [{"version": 7, "reward": 1, "counts": [1]}]}, "version must be .* at most 1"),
         ({"counts": [{"version": 1, "reward": 1, "counts": [1, 2]}]}, "counts must be 1 numbers"),
         ({"counts": [{"version": 1}]}, r"counts\[1\] must be"),

@@ -197,11 +197,13 @@ def test_levels_that_are_added(min_lift: float) -> None:
     ("message", "call"),
     [
         ("given must be sides in 0 … 1, got 2", lambda: Design([2, 2], given=[2])),
-        ("given must be at most all sides but one", lambda: Design([2, 2], given=[0, 1])),
+        ("given must be fewer sides: at least one must be chosen",
+         lambda: Design([2, 2], given=[0, 1])),
         ("fixed must be a level of a side that is chosen",
          lambda: Design([2, 2], given=[0], fixed={(0, 1): 0.1})),
         ("retired must be a level of a side that is chosen", lambda: Design([2], retired=[(0, 2)])),
-        ("retired must be at most all but one", lambda: Design([2], retired=[(0, 0), (0, 1)])),
+        ("retired must be fewer levels: at least one must remain on each side",
+         lambda: Design([2], retired=[(0, 0), (0, 1)])),
         ("leader of side 0 in version 1 must be -1, as it is given, got 0",
          lambda: design.values.checked_version(
              Design([2, 2], given=[0]),

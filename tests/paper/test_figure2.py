@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rank1.paper import Options, discussion, figure2
+from rank1.paper import Options, artefact, discussion, figure2
 from rank1.paper.claims import verdict
 
 
 def test_figure_2(tmp_path: Path) -> None:
-    document = figure2.compute(Options(runs=2, n=3000, jobs=2, out=tmp_path))
+    document = artefact.make("figure2", Options(runs=2, n=3000, jobs=2, out=tmp_path))
     json.dumps(document, allow_nan=False)
     assert [problem["K"] for problem in document["problems"]] == [16, 32, 64]
     labels = [entry["label"] for entry in document["problems"][0]["policies"]]
@@ -28,7 +28,7 @@ def test_figure_2(tmp_path: Path) -> None:
     assert [line.get_label() for line in lower.lines] == [*labels, "lower bound's slope"]
     assert {"rank1elim_kl", "kl_ucb", "thompson", "osub", "uts"} < set(labels)
     assert figure2.show(document)
-    again = figure2.compute(Options(runs=2, n=3000, out=tmp_path))  # from the store
+    again = artefact.make("figure2", Options(runs=2, n=3000, out=tmp_path))  # from the store
     assert again["problems"] == document["problems"]
 
 
@@ -88,7 +88,7 @@ def test_every_claim_can_fail(
 
 
 def test_a_single_step_and_run_say_nothing(tmp_path: Path) -> None:
-    document = figure2.compute(Options(runs=1, n=1, out=tmp_path))
+    document = artefact.make("figure2", Options(runs=1, n=1, out=tmp_path))
     json.dumps(document, allow_nan=False)
     assert {entry["runs"] for entry in document["problems"][0]["policies"]} == {1}
     assert "±" not in "".join(str(cell) for cell in figure2.show(document)[0].columns[1].cells)
@@ -115,7 +115,7 @@ def test_elimination_has_ended_and_shows_its_exponent(
     monkeypatch.setattr(discussion, "CASES", discussion.CASES[:2])
     monkeypatch.setattr(discussion, "EXPECTED", {"rank1elim": 3, "rank1elim_kl": 3})
     monkeypatch.setattr(discussion, "SAYS", dict.fromkeys(discussion.EXPECTED, "K³"))
-    document = discussion.compute(Options(runs=5, out=tmp_path))
+    document = artefact.make("discussion", Options(runs=5, out=tmp_path))
     assert document["fits"]["rank1elim"]["exponent"] == pytest.approx(3, abs=0.25)
     assert document["fits"]["rank1elim_kl"]["exponent"] == pytest.approx(2.1, abs=0.25)
     assert "7·10⁹ steps for K = 128" in discussion.show(document)[-1]
@@ -130,7 +130,7 @@ def test_elimination_has_ended_and_shows_its_exponent(
 
 
 def test_discussion(tmp_path: Path) -> None:
-    document = discussion.compute(Options(runs=2, n=2000, out=tmp_path))
+    document = artefact.make("discussion", Options(runs=2, n=2000, out=tmp_path))
     json.dumps(document, allow_nan=False)
     assert set(document["fits"]) == {"rank1elim", "rank1elim_kl", "ucb1", "uts"}
     assert document["n"] == {

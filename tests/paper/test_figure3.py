@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -134,15 +135,15 @@ def test_finished_runs_are_kept(
 ) -> None:
     monkeypatch.setattr(figure3, "NAMES", ["rank1elim"])
     options = Options(2, 1000, out=tmp_path, data_dir=real_data)
-    first = figure3.compute(options)
+    first = artefact.make("figure3", options)
 
     def never(*_: Any) -> None:
         raise AssertionError("a finished run was played again")
 
     monkeypatch.setattr(Series, "play", never)
-    again = figure3.compute(options)
+    again = artefact.make("figure3", options)
     for each in (first, again):
-        each.pop("seconds")
+        del each["seconds"], each["made"]
     assert again == first
 
 
@@ -375,7 +376,7 @@ def test_what_is_missing_is_said_before_any_work(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANK1_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr(command, "_make", None)
+    monkeypatch.setattr(artefact, "make_all", None)
     monkeypatch.setattr(sys, "argv", ["rank1", "paper", *arguments])
     with pytest.raises(SystemExit) as end:
         cli.main()
@@ -392,12 +393,12 @@ def test_the_options_reach_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(figure3, "rating_problem", stop)
     with pytest.raises(InterruptedError):
-        figure3.compute(Options(block_seed=7, iterations=9, sigma=0.5, scale="fifths"))
+        artefact.make("figure3", Options(block_seed=7, iterations=9, sigma=0.5, scale="fifths"))
     assert seen == {"seed": 7, "iterations": 9, "sigma": 0.5, "scale": "fifths"}
 
 
 def test_raw_stars_are_for_two_of_the_policies(tmp_path: Path) -> None:
-    document = figure3.compute(Options(runs=2, n=1000, out=tmp_path, scale="stars"))
+    document = artefact.make("figure3", Options(runs=2, n=1000, out=tmp_path, scale="stars"))
     assert [entry["policy"] for entry in document["policies"]] == ["rank1elim", "ucb1"]
     assert document["problem"]["settings"]["scale"] == "stars"
 
@@ -409,19 +410,19 @@ def test_a_bad_line_is_found_before_any_work_and_what_was_made_has_its_page(
     with (data / "ratings.dat").open("a") as file:
         file.write("1::1::6::0\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command, "_make", None)  # not called
+    monkeypatch.setattr(artefact, "make_all", None)  # not called
     monkeypatch.setattr(sys, "argv", ["rank1", "paper", "--quick", "--data-dir", str(data)])
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 2
     assert "ratings.dat:110001: " in capsys.readouterr().err
 
-    def fails(name: str, *_: Any, **__: Any) -> dict[str, Any]:
-        if name == "figure2":
-            raise ValueError("it went wrong")
-        return {}
+    def fails(*_: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        yield "table1", {}
+        raise ValueError("it went wrong")
 
-    monkeypatch.setattr(command, "_make", fails)
+    monkeypatch.setattr(artefact, "make_all", fails)
+    monkeypatch.setattr(command, "_write", lambda *_, **__: {})
     monkeypatch.setattr(sys, "argv", ["rank1", "paper", "--quick"])
     with pytest.raises(SystemExit) as end:
         cli.main()

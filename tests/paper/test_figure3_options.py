@@ -16,7 +16,6 @@ import pytest
 from rich.console import Console
 
 from rank1 import cli
-from rank1.cli import paper as command
 from rank1.paper import Options, artefact, figure3
 from rank1.paper.completion import optspace
 from rank1.paper.movielens import Ratings, obtain, rating_problem, read
@@ -50,12 +49,12 @@ def asked_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *arguments: str) -
     """The options that a command line comes to."""
     seen: list[Options] = []
 
-    def stop(name: str, options: Options, quiet: bool) -> Document:
+    def stop(names: list[str], options: Options) -> None:
         seen.append(options)
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command, "_make", stop)
+    monkeypatch.setattr("rank1.paper.artefact.make_all", stop)
     monkeypatch.setattr(sys, "argv", ["rank1", "paper", "figure3", *arguments])
     with pytest.raises(SystemExit):
         cli.main()
@@ -199,7 +198,7 @@ def test_who_rated_a_movie(data: Ratings) -> None:
 def test_the_figure_explains_its_white_stripes(document: Document) -> None:
     assert document["data"]["stripes"]["movies"] == 0
     assert figure3.draw(document)["figure3"].axes[1].get_xlabel() == "Movie"
-    assert re.search("completed to a star too low +none", printed(document))
+    assert re.search("completed more than a star too low +none", printed(document))
     stripes = {"movies": 9, "rated_by": 4, "completed": 0.31, "average": 2.67}
     striped = document | {"data": document["data"] | {"stripes": stripes}}
     label = figure3.draw(striped)["figure3"].axes[1].get_xlabel()

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import rank1
-from rank1.paper import Options, artefact, bets, table1
+from rank1.paper import Options, artefact, bets, theorems
 from rank1.paper.played import played
 from rank1.simulation import Series
 from rank1.simulation.backends import base
+from rank1.simulation.plan import Plan
 from tests.simulation.support import PROBLEMS, Broken, cells
 from tests.test_cli import Output
 
@@ -70,17 +71,17 @@ def test_what_was_finished_is_not_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = Options(runs=3, n=1000, out=tmp_path)
-    first = table1.compute(options)["cells"]
+    first = artefact.make("table1", options)["cells"]
     count = cells(options.store)
 
     def play(self: Series, *rest: Any) -> Any:
         raise AssertionError("it was played before")
 
     monkeypatch.setattr(Series, "play", play)
-    assert table1.compute(options)["cells"] == first
+    assert artefact.make("table1", options)["cells"] == first
     assert cells(options.store) == count
     with pytest.raises(rank1.BackendError, match="it was played before"):
-        table1.compute(options._replace(seed=2))
+        artefact.make("table1", options._replace(seed=2))
 
 
 def test_a_cell_that_fails_is_told(tmp_path: Path) -> None:
@@ -88,8 +89,32 @@ def test_a_cell_that_fails_is_told(tmp_path: Path) -> None:
     series = [Series.of(policy, PROBLEMS[0], 100, 1) for policy in (rank1.Uniform(), Broken())]
     message = r"^1 cells could not be played; the first was broken on spike .*no luck with 4 rows$"
     with pytest.raises(rank1.BackendError, match=message):
-        played(Options(out=tmp_path), "Title", [(one, 2) for one in series])
+        list(played(Options(out=tmp_path), "Title", [[(one, 2)] for one in series]))
     assert cells(tmp_path / "cells") == 1
+
+
+def test_all_artefacts_are_one_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a part of one is missing, those before it are still made."""
+    sizes: list[int] = []
+    original = Plan.play
+
+    def play(self: Plan[Any], *rest: Any, **named: Any) -> Any:
+        sizes.append(len(self.series))
+        return original(self, *rest, **named)
+
+    monkeypatch.setattr(Plan, "play", play)
+    monkeypatch.setattr(theorems, "HORIZONS", (10**6, 10**7))
+    options = Options(runs=2, n=1000, out=tmp_path)
+    made = dict(artefact.make_all(["table1", "theorems"], options))
+    assert sizes == [27 + 4]
+    for name in made:
+        alone = artefact.make(name, options._replace(out=tmp_path / name))
+        assert made[name]["cells"] == alone["cells"]
+    monkeypatch.setattr(theorems, "Rank1Elim", Broken)
+    some = artefact.make_all(["table1", "theorems"], options)
+    assert next(some)[0] == "table1"
+    with pytest.raises(rank1.BackendError, match="could not be played"):
+        next(some)
 
 
 def test_a_worker_that_is_not_like_the_client_is_told(
@@ -116,8 +141,10 @@ def test_bets_are_played_where_the_options_say(
 
     monkeypatch.setattr(bets, "identify", identify)
     monkeypatch.setattr(
-        bets, "played", lambda options, *rest: played(options._replace(backend="threads"), *rest)
+        artefact,
+        "played",
+        lambda options, *rest: played(options._replace(backend="threads"), *rest),
     )
     where: dict[str, Any] = {"backend": "dask", "address": "tcp://10.0.0.1:8786"}
-    bets.compute(Options(runs=2, n=2_000, out=tmp_path, **where))
+    artefact.make("bets", Options(runs=2, n=2_000, out=tmp_path, **where))
     assert {name: asked[name] for name in where} == where

@@ -19,6 +19,7 @@ from markupsafe import escape
 from rank1 import cli, paper
 from rank1.paper import Options, artefact, introduction, report
 from rank1.paper.claims import claim, figures_of, together
+from rank1.paper.played import Computing
 
 Documents = dict[str, dict[str, Any]]
 
@@ -310,7 +311,12 @@ def test_a_new_artefact_appears_by_itself(
         claim("It does both.", [True, False], [1, 0], "parts"),
     ]
     module: Any = types.ModuleType("rank1.paper.novel", "Novel things: how they grow.\n\nMore.")
-    module.compute = lambda options: {"claims": claims, "seconds": 0.5}
+
+    def compute(options: Options) -> Computing:
+        yield []
+        return {"claims": claims}
+
+    module.compute = compute
     module.show, module.draw = show, draw
     monkeypatch.setitem(sys.modules, "rank1.paper.novel", module)
     monkeypatch.setattr(artefact, "ARTEFACTS", (*paper.ARTEFACTS, "novel"))
@@ -397,13 +403,13 @@ def test_the_introduction_tells_a_real_run() -> None:
 
 def test_two_figures_share_no_id() -> None:
     from rank1.plots import new_figure
-    from rank1.plots.html import svg_of
+    from rank1.plots.html import svg_element, svg_file
 
     drawn = []
     for name in ("one", "two"):
         figure, ax = new_figure(4, 3)
         ax.plot([1, 2, 3])
-        drawn.append(svg_of(figure, name, 'a "figure" <here>'))
+        drawn.append(svg_element(svg_file(figure, name), name, 'a "figure" <here>'))
     ids = [set(re.findall(r'\bid="([^"]+)"', text)) for text in drawn]
     assert ids[0]
     assert not ids[0] & ids[1]

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import rank1
-from rank1.paper import Options, scaling
+from rank1.paper import Options, artefact, scaling
 from rank1.paper.claims import claim_line
 from rank1.statistics import mean_and_error
 
 
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return scaling.compute(Options(runs=5, seed=1, out=tmp_path_factory.mktemp("report")))
+    return artefact.make("scaling", Options(runs=5, seed=1, out=tmp_path_factory.mktemp("report")))
 
 
 def cell(x: float, mean: float, se: float | None = 0.0) -> dict[str, Any]:
@@ -99,7 +99,10 @@ def test_the_document(document: dict[str, Any], tmp_path: Path) -> None:
     # Theorem 1 is a bound; at this n measured regret lies between the two.
     for c in document["cells"]:
         assert c["theorem2"] < c["regret"]["mean"] < c["theorem1"]
-    assert scaling.compute(Options(runs=5, seed=1, out=tmp_path))["cells"] == document["cells"]
+    assert (
+        artefact.make("scaling", Options(runs=5, seed=1, out=tmp_path))["cells"]
+        == document["cells"]
+    )
 
 
 def test_the_claims_are_judged_by_the_cells(document: dict[str, Any]) -> None:
@@ -133,7 +136,7 @@ def test_a_claim_can_fail() -> None:
 
 
 def test_a_quick_look_judges_nothing(tmp_path: Path) -> None:
-    quick = scaling.compute(Options(runs=1, n=1000, out=tmp_path))
+    quick = artefact.make("scaling", Options(runs=1, n=1000, out=tmp_path))
     assert quick["n"] == 1000
     json.dumps(quick, allow_nan=False)
     assert sum(c["ended"] for c in quick["cells"]) == 0
@@ -141,7 +144,7 @@ def test_a_quick_look_judges_nothing(tmp_path: Path) -> None:
     assert all(claim_line(claim).startswith("not judged: ") for claim in quick["claims"])
     summary = scaling.show(quick)[-1]
     assert "Elimination ended in 0 of 101 runs" in summary
-    assert scaling.compute(Options(runs=1, n=3 * 10**9, out=tmp_path))["n"] == 10**9
+    assert artefact.make("scaling", Options(runs=1, n=3 * 10**9, out=tmp_path))["n"] == 10**9
 
 
 def test_show_and_draw(document: dict[str, Any]) -> None:
@@ -160,7 +163,7 @@ def test_show_and_draw(document: dict[str, Any]) -> None:
 @pytest.mark.validate
 def test_exponents_over_other_seeds_spread_as_chance_says(tmp_path: Path) -> None:
     fits = [
-        scaling.compute(Options(runs=20, seed=seed, out=tmp_path))["fits"]
+        artefact.make("scaling", Options(runs=20, seed=seed, out=tmp_path))["fits"]
         for seed in range(100, 116)
     ]
     for varied in scaling.VARIED:

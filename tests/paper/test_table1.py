@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from rank1.paper import Options
+from rank1.paper.artefact import make
 from rank1.paper.claims import verdict
 from rank1.paper.published import TABLE_1
-from rank1.paper.table1 import claims, compute
+from rank1.paper.table1 import claims
 
 
 def test_the_published_table_is_complete() -> None:
@@ -52,7 +53,7 @@ def test_claims_that_fail() -> None:
 
 @pytest.mark.validate
 def test_all_cells_agree_with_the_paper(tmp_path: Path) -> None:
-    z = [cell["z"] for cell in compute(Options(runs=400, seed=1, out=tmp_path))["cells"]]
+    z = [cell["z"] for cell in make("table1", Options(runs=400, seed=1, out=tmp_path))["cells"]]
     assert max(abs(value) for value in z) <= 2.5
     assert 0.4 <= sum(value**2 for value in z) / len(z) <= 1.8
 

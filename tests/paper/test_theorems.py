@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from rank1 import theory
-from rank1.paper import Options, bets, theorems
+from rank1.paper import Options, artefact, bets, theorems
 from rank1.paper.claims import verdict
 from rank1.problems import spike
 
 
 @pytest.fixture
 def document(uncompiled: None, tmp_path: Path) -> dict[str, Any]:
-    return theorems.compute(Options(runs=2, n=1000, out=tmp_path))
+    return artefact.make("theorems", Options(runs=2, n=1000, out=tmp_path))
 
 
 def test_the_theorems_hold_and_their_constants_are_far_apart(document: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ def test_each_theorem_can_fail(document: dict[str, Any]) -> None:
 @pytest.mark.usefixtures("uncompiled")
 def test_bets_beside_rank1elim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bets, "SIZES", (2,))
-    document = bets.compute(Options(runs=2, n=20_000, out=tmp_path))
+    document = artefact.make("bets", Options(runs=2, n=20_000, out=tmp_path))
     json.dumps(document, allow_nan=False)
     (cell,) = document["cells"]
     assert cell["bets"]["stopped"] == 2

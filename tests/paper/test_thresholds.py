@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from rank1.grid import Grid
-from rank1.paper import Options, discussion, figure2, figure3, scaling, table1
+from rank1.paper import Options, artefact, discussion, figure2, figure3, scaling, table1
 from rank1.paper.claims import claim, judged
 from rank1.paper.curves import EARLY, LATE, concave, slopes
 from rank1.paper.published import TABLE_1, N
@@ -73,7 +73,7 @@ def test_quadratic_begins_at_a_power_of_one_and_a_half() -> None:
 def test_cells_are_realised_regret_and_z_has_its_sign(tmp_path: Path) -> None:
     import rank1
 
-    document = table1.compute(Options(runs=3, seed=5, out=tmp_path))
+    document = artefact.make("table1", Options(runs=3, seed=5, out=tmp_path))
     assert len(document["cells"]) == 27
     signs = set()
     for cell, published in zip(document["cells"], TABLE_1, strict=True):
@@ -99,7 +99,7 @@ def test_both_sides_count_as_far() -> None:
 
 
 def test_z_needs_the_papers_number_of_steps(tmp_path: Path) -> None:
-    document = table1.compute(Options(runs=2, n=1000, out=tmp_path))
+    document = artefact.make("table1", Options(runs=2, n=1000, out=tmp_path))
     assert all(cell["z"] is None for cell in document["cells"])
 
 
@@ -278,7 +278,7 @@ def test_an_exponent_agrees_within_a_quarter(
     monkeypatch.setattr(discussion, "fit", fit)
     cases = [case for case in discussion.CASES if case[0].name in discussion.EXPECTED]
     monkeypatch.setattr(discussion, "CASES", [(*case[:2], (2, 3)) for case in cases])
-    document = discussion.compute(Options(runs=2, n=100, out=tmp_path))
+    document = artefact.make("discussion", Options(runs=2, n=100, out=tmp_path))
     assert [each["each"] for each in document["claims"]] == [[holds], [holds]]
 
 

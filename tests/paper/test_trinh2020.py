@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,11 +173,12 @@ def test_what_the_command_makes(
     """`all` is the first paper, `all-papers` every one; a paper's name is its own."""
     made: list[str] = []
 
-    def make(name: str, options: Options) -> dict[str, Any]:
-        made.append(name)
-        return {"claims": [], "made": {"label": ""}}
+    def make_all(names: Sequence[str], options: Options) -> Iterator[tuple[str, Any]]:
+        for name in names:
+            made.append(name)
+            yield name, {"claims": [], "made": {"label": ""}}
 
-    monkeypatch.setattr("rank1.paper.artefact.make", make)
+    monkeypatch.setattr("rank1.paper.artefact.make_all", make_all)
     monkeypatch.setattr("rank1.paper.artefact.draw", lambda *_: {})
     for asked, names in (
         ([], PAPERS[0].artefacts),

@@ -25,7 +25,7 @@ def result(runs: int = 3, n: int = 2000) -> rank1.Result:
 def is_a_picture(png: bytes) -> None:
     pixels = imread(io.BytesIO(png), format="png")
     assert pixels.shape[0] > 200
-    assert len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 20
+    assert len(set(map(tuple, pixels[::7, ::7].reshape(-1, pixels.shape[2])))) > 20
 
 
 def test_a_notebook_shows_axes_and_figures() -> None:

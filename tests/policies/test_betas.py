@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import rank1
-from rank1.compiled import entry, kernel
+from rank1.compiled import kernel
 from rank1.policies import betas
 from tests.support import few, play_policy
 
@@ -121,7 +121,7 @@ def test_the_winner_has_its_exact_law_at_any_level(name: str, quantile: float | 
     assert law.pvalue > 1e-4
 
 
-@entry
+@kernel
 def rates(s: Any, f: Any, log_beta: Any, x: Any, out: Any) -> None:
     for k in range(len(s)):
         out[k] = betas.rate(s[k], f[k], log_beta[k], x[k], np.log(x[k]), np.log1p(-x[k]))

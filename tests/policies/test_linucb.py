@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import rank1
 from rank1.compiled import kernel
-from rank1.simulation.loop import play, room_for_curve
+from rank1.simulation.loop import NEVER, play, room_for_curve
 from rank1.testing import play_plain
 from tests.support import few, literal_of, others_uncompiled, play_policy, start
 
@@ -88,11 +88,11 @@ def test_after_two_million_reports_nothing_has_drifted(scale: float) -> None:
     problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
     state = start(rank1.LinUCB(confidence_scale=scale), problem, n)
     law, every, curve = problem.law, np.arange(1, n + 1), room_for_curve(n)
-    loop, rng = kernel(play, state, law), np.random.default_rng(1)
+    loop, rng = kernel(play, state, law, NEVER), np.random.default_rng(1)
     counts, sums = np.zeros((K, K)), np.zeros((K, K))
     t = 0
     for stop in [*range(100, 2000, 100), *range(12_345, n, 12_345), n]:
-        loop(state, law, rng, K * K, t, stop, every, curve, np.zeros(2))
+        loop(state, law, rng, NEVER, K * K, t, stop, every, curve, np.zeros(2))
         arms = curve[t:stop, 2].astype(np.int64)
         np.add.at(counts.reshape(-1), arms, 1)
         np.add.at(sums.reshape(-1), arms, curve[t:stop, 3])

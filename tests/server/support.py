@@ -62,8 +62,8 @@ def until(happened: Callable[[], bool]) -> None:
 class Served:
     """A service that runs in its own process."""
 
-    def __init__(self, process: Any, url: str, token: str) -> None:
-        self.process, self.url, self.token = process, url, token
+    def __init__(self, process: Any, url: str, token: str, log: Path) -> None:
+        self.process, self.url, self.token, self.log = process, url, token, log
 
     def call(self, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
         return call(self.url, path, body, options.pop("token", self.token), **options)
@@ -93,7 +93,7 @@ def served(
         assert "http://" in line, (line, log.read_text()[-3000:])
         url, _, rest = line.split("http://")[1].partition("/")
         lent = rest.removeprefix("#token=").split(" ")[0]
-        yield Served(process, f"http://{url}", token or lent)
+        yield Served(process, f"http://{url}", token or lent, log)
     finally:
         if process.poll() is None:
             process.terminate()

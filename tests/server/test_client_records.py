@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rank1
+from rank1.client.transport import error_of
 from rank1.errors import ConflictError, StorageError
 from tests.server.support import PATIENCE, Served, served, until
 
@@ -66,6 +70,85 @@ def test_the_queue_survives_a_restart_of_either_end(tmp_path: Path) -> None:
         }  # fmt: skip
         assert recorder.refused == []
         client.close()
+
+
+def test_the_queue_sends_guardrails_and_forgets_old_refusals(
+    service: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rank1.client.assigning.REFUSED", 2)
+    client = rank1.Client(service.url, service.token)
+    study = client.create(
+        "guarded", sides={"image": ["x", "y"]}, goal="find", control={"image": "x"},
+        guardrails={"left": {"worse_by": 0.1}},
+    )  # fmt: skip
+    with study.recorder(tmp_path / "unsent.jsonl") as recorder:
+        recorder.record(study.assign("u0"), 1.0, {"left": 0.0})
+        recorder.record(study.assign("u1"))
+        recorder.reward("u1", 1.0, {"left": 1.0})
+        for reward in (2.0, 3.0, math.nan, 5.0):
+            recorder.reward("u1", reward)
+        until(lambda: recorder.unsent == 0)
+    assert [str(item["reward"]) for item, _ in recorder.refused] == ["nan", "5.0"]
+    assert {type(error) for _, error in recorder.refused} == {rank1.InputError}
+    left = [each["value"] for each in study.events() if each["kind"] == "guardrail"]
+    assert left == [0.0, 1.0]
+    client.close()
+
+
+def test_what_the_queue_does_about_errors(service: Served, tmp_path: Path) -> None:
+    """It counts fallbacks, waits with a token that isn't valid, and goes on after a refusal."""
+
+    def fallbacks() -> float:
+        bearer = {"Authorization": f"Bearer {service.token}"}
+        request = urllib.request.Request(service.url + "/metrics", headers=bearer)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return float(answer.read().decode().partition("\nrank1_fallbacks_total ")[2].split()[0])
+
+    before = fallbacks()
+    made = service.call("/v1/tokens", {"role": "writer"})[1]
+    with rank1.Client(service.url, service.token) as admin:
+        admin.create("errors", sides={"image": ["x", "y"]}, goal="find")
+        client = rank1.Client(service.url, made["token"])
+        study = client.open("errors")
+        with study.recorder(tmp_path / "unsent.jsonl") as recorder:
+            recorder.record(rank1.client.Assignment("u0", {"image": "x"}, None))
+            until(lambda: recorder.unsent == 0)
+            assert (fallbacks(), recorder.refused) == (before + 1, [])
+            seen = study.assign("u1")
+            admin.delete("errors", confirm="errors")
+            recorder.record(seen)
+            until(lambda: recorder.unsent == 0)
+            ((item, error),) = recorder.refused
+            assert (item["unit"], type(error)) == ("u1", rank1.UnknownStudyError)
+            service.call(f"/v1/tokens/{made['id']}", method="DELETE")
+            recorder.record(seen)
+            until(lambda: recorder.problem is not None)
+            assert getattr(recorder.problem, "status", None) == 401
+            assert recorder.unsent == 1
+        client.close()
+
+
+def test_the_queue_waits_where_the_study_did_not_refuse(
+    service: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy's page, or a timeout of the service, says nothing about the records."""
+    timeout = {"type": "urn:rank1:problem:timeout", "detail": "the body took too long"}
+    answers: list[tuple[int, Any]] = [(404, None), (302, None), (403, None), (408, timeout)]
+    with rank1.Client(service.url, service.token) as client:
+        study = client.create("behind a proxy", sides={"image": ["x", "y"]}, goal="find")
+        send = study.send
+
+        def sent(what: str, bodies: Any) -> Any:
+            if answers:
+                raise error_of(*answers.pop(0))
+            return send(what, bodies)
+
+        monkeypatch.setattr(study, "send", sent)
+        with study.recorder(tmp_path / "unsent.jsonl") as recorder:
+            recorder.record(study.assign("u1"), 1.0)
+            until(lambda: recorder.unsent == 0)
+            assert (answers, recorder.refused, recorder.problem) == ([], [], None)
+        assert study.counts()["reports"] == 1
 
 
 def test_nothing_heavy_is_imported() -> None:

@@ -79,10 +79,10 @@ class Line:
     def __init__(self, service: Served, proxy: Proxy) -> None:
         self.service, self.proxy, self.study = service, proxy, ""
 
-    def begin(self, name: str) -> None:
+    def begin(self, name: str, **fields: Any) -> None:
         """Create a study with new connections: see `cut_at_commit`."""
         self.study = name
-        assert self.service.call("/v1/studies", {"name": name, **GRID})[0] == 201
+        assert self.service.call("/v1/studies", {"name": name, **GRID, **fields})[0] == 201
         assert self.call("/ask", {})[0] == 201
 
         def cut(data: bytes) -> str:
@@ -133,6 +133,39 @@ def test_a_connection_that_is_cut_in_mid_commit(line: Line, what: str) -> None:
     assert line.call("")[1]["totals"] == {
         "suggestions": 7, "reports": 1, "pending": 5, "expired": 0, "cancelled": 1,
     }  # fmt: skip
+    assert line.call("/verification")[1]["ok"]
+
+
+@pytest.mark.parametrize("what", ["before", "after"])
+def test_a_connection_that_is_cut_while_records_are_added(line: Line, what: str) -> None:
+    """They are sent again: nothing is lost, and nothing counts twice."""
+    line.begin(f"added {what}", goal="find")
+
+    def send(kind: str, *items: Any) -> list[int]:
+        return [each["status"] for each in line.call(f"/{kind}", {kind: items})[1]["results"]]
+
+    def cut(data: bytes) -> str | None:
+        if b"nextval('rank1_unnumbered')" not in data:
+            return None
+        line.proxy.cut = lambda data: None
+        return what
+
+    shares = line.call("/shares")[1]
+    items = [
+        {"unit": unit, "version": shares["version"], "levels": rank1.assign(shares, unit)}
+        for unit in ("u1", "u2")
+    ]
+    line.proxy.cut, line.proxy.cuts = cut, 0
+    # If it was the answer that was lost, the second try finds the records.
+    assert send("records", *items) == [201 if what == "before" else 200] * 2
+    assert send("records", *items) == [200, 200]
+    assert line.proxy.cuts == 1
+    line.proxy.cut = cut
+    assert send("rewards", {"unit": "u1", "reward": 1}) == [200]
+    assert line.proxy.cuts == 2
+    assert send("rewards", {"unit": "u1", "reward": 1}, {"unit": "u1", "reward": 0}) == [200, 409]
+    totals = line.call("")[1]["totals"]
+    assert (totals["suggestions"], totals["reports"]) == (3, 1)
     assert line.call("/verification")[1]["ok"]
 
 

@@ -219,11 +219,11 @@ from rank1.studies import group_commit
 from rank1.studies.storage import open_storage
 from rank1.__main__ import main
 
-def writes(jobs, write=group_commit.transact_together):
+def writes(jobs, write=group_commit.transact_group):
     Path("writes").write_text(f"{jobs}")
     return write(jobs)
 
-group_commit.transact_together = writes  # before the server is imported, which takes it over
+group_commit.transact_group = writes  # before the server is imported, which takes it over
 open_storage.__defaults__ = (1e6,)
 main()
 """
@@ -244,7 +244,7 @@ def test_the_end_does_not_wait_for_a_storage_that_is_held(tmp_path: Path, under_
             service.process.send_signal(signal.SIGTERM)
             if under_way:
                 status, found = asked.result(PATIENCE)
-                assert (status, found["detail"]) == (503, "the service is ending")
+                assert (status, found["detail"]) == (503, "the service is shutting down")
             assert service.process.wait(PATIENCE) == 0
         other.close()
     with rank1.Study.open("storm", tmp_path / "rank1.db") as study:

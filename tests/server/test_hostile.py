@@ -112,6 +112,23 @@ def test_slow_clients_keep_nobody_waiting(service: Served) -> None:
             link.close()
 
 
+@pytest.mark.parametrize("hard", [256, 4096])
+def test_idle_connections_leave_room_for_the_liveness_check(tmp_path: Path, hard: int) -> None:
+    """Where the limit of open files can't be raised, new connections replace idle ones."""
+    lower = f"resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard}))"
+    program = ["-c", f"import resource; {lower}; from rank1.cli import main; main()"]
+    with served(tmp_path, "--patience", "300", program=program) as service:
+        host, port = service.url.removeprefix("http://").split(":")
+        idle = [socket.create_connection((host, int(port)), PATIENCE) for _ in range(300)]
+        try:
+            assert service.call("/healthz")[0] == 200
+            assert service.call("/readyz")[0] == (503 if hard == 256 else 200)
+        finally:
+            for link in idle:
+                link.close()
+        assert ("room for 128 connections" in service.log.read_text()) == (hard == 256)
+
+
 def test_a_connection_that_is_kept_open_is_good_for_long(service: Served) -> None:
     link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=PATIENCE)
     for _ in range(2):
@@ -123,6 +140,25 @@ def test_a_connection_that_is_kept_open_is_good_for_long(service: Served) -> Non
     assert link.getresponse().read()
     assert link.sock is socket_
     link.close()
+
+
+def test_head_gets_the_headers_of_get(service: Served) -> None:
+    service.call("/v1/studies", {"name": "head", **GRID})
+    bearer = {"Authorization": f"Bearer {service.token}"}
+    link = http.client.HTTPConnection(service.url.removeprefix("http://"), timeout=PATIENCE)
+    link.connect()
+    socket_ = link.sock
+    for path in ("/healthz", "/v1/studies", at("head", "/export"), "/v1/studies/none"):
+        lengths = []
+        for method in ("HEAD", "GET"):
+            link.request(method, path, headers=bearer)
+            answer = link.getresponse()
+            lengths.append((answer.status, answer.headers["Content-Length"]))
+            assert (answer.read() == b"") == (method == "HEAD" or path.endswith("/export"))
+        assert lengths[0] == lengths[1]
+    assert link.sock is socket_
+    link.close()
+    assert "shorter" not in service.log.read_text()
 
 
 def test_an_ask_needs_no_body(service: Served) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import rank1
 from rank1.server import write_queue
-from rank1.studies.group_commit import transact_together
+from rank1.studies.group_commit import transact_group
 from rank1.studies.storage.sqlite import SqliteReader
 from tests.server.in_process import InProcess, in_process
 from tests.server.support import GRID, PATIENCE, at
@@ -174,6 +174,23 @@ def test_a_batch_ends_at_a_failure_of_the_storage(
     assert [each["status"] for each in found.document["results"]] == right
 
 
+def test_only_commits_are_counted(service: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    def commits() -> float:
+        text = service.call("/metrics").document
+        return float(text.partition("\nrank1_commits_total ")[2].split()[0])
+
+    before = commits()
+    assert service.call(at("spring", "/ask"), {}).status == 201
+    assert commits() == before + 1
+
+    def fails(jobs: Any) -> Any:
+        raise rank1.StorageError("the disk is full")
+
+    monkeypatch.setattr(service.registry.writes, "_in_group", fails)
+    assert service.call(at("spring", "/ask"), {}).status == 503
+    assert commits() == before + 1
+
+
 def test_only_so_many_writes_may_wait(service: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """Excess writes are rejected immediately; waiting ones are stored."""
     monkeypatch.setattr(write_queue, "MAX_WAITING", 3)
@@ -182,9 +199,9 @@ def test_only_so_many_writes_may_wait(service: InProcess, monkeypatch: pytest.Mo
     def slow(jobs: Any) -> Any:
         begun.set()
         assert go_on.wait(PATIENCE)
-        return transact_together(jobs)
+        return transact_group(jobs)
 
-    monkeypatch.setattr(service.registry.writes, "_together", slow)
+    monkeypatch.setattr(service.registry.writes, "_in_group", slow)
 
     async def play() -> tuple[list[Any], list[Any]]:
         def ask() -> Any:
@@ -206,7 +223,7 @@ def test_only_so_many_writes_may_wait(service: InProcess, monkeypatch: pytest.Mo
     assert [each.status for each in stored] == [201] * 4
     assert [each.status for each in refused] == [503] * 2
     assert refused[0].headers["retry-after"] == "1"
-    assert refused[0].document["detail"] == "too many requests wait to be stored"
+    assert refused[0].document["detail"] == "too many requests are waiting to be stored"
     assert service.call(at("spring")).document["totals"]["suggestions"] == 4
 
 
@@ -236,7 +253,7 @@ def test_the_framework_sees_only_what_is_unusual(
     reward = {"unit": "u", "reward": 1}
     assert service.call("/v1/studies/hot%20find/rewards", {"rewards": [reward]}).status == 200
     assert seen == ["ask"]
-    assert service.call("/v1/studies/hot/tell", {**tell, "reward": True}).status == 422
+    assert service.call("/v1/studies/hot/tell", {**tell, "colour": "red"}).status == 422
     assert service.call("/v1/studies/hot/ask", {}, **{"idempotency-key": ""}).status == 422
     reader = service.tokens.create("reader")
     assert service.call("/v1/studies/hot/ask", {}, reader).status == 403

@@ -31,7 +31,7 @@ def test_notes_archive_and_delete(tmp_path: Path) -> None:
         assert service.call(f"{home}/forecast").status == 422  # there are no reports yet
         found = service.call(f"{home}/personalise?side=channel&by=age")
         assert found.status == 200
-        assert "nothing is reported yet" in found.document["statement"]
+        assert "no results yet" in found.document["statement"]
         assert service.call(f"{home}/personalise?side=channel&by=colour").status == 422
         given = {"count": 40, "given": {"age": "old"}}
         asked = service.call(f"{home}/ask/batch", given).document["results"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import itertools
 import json
 import re
 import threading
@@ -104,7 +105,7 @@ def test_start_a_study_ask_tell_and_see_the_number_change(page: Page, service: S
     )
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("by hand")
-    expect(page.locator("#leader")).to_have_text("Nothing is reported yet.")
+    expect(page.locator("#leader")).to_have_text("No results yet.")
     assert service.call(at("by hand"))[1]["control"] == {"headline": "A", "image": "x"}
     # The snippets have the service's address, and a key made for the shop's page.
     expect(page.locator("#snippet-curl")).to_contain_text(f"{service.url}/v1/studies/by%20hand/ask")
@@ -145,7 +146,7 @@ def test_change_a_study_by_keyboard_and_take_the_log_along(page: Page, service: 
     drop.first.press("Enter")
     page.get_by_role("dialog").get_by_role("button", name="Drop").press("Enter")
     expect(page.locator("#levels-0 tbody tr").nth(1)).to_contain_text("dropped by hand")
-    expect(page.locator("#grid")).to_contain_text("b (dropped)")
+    expect(page.locator("#grid")).to_contain_text("b\u2069 (dropped)")  # an isolated label
     assert service.call(at("rows"))[1]["rows"] == ["a", "c"]
     page.get_by_label("Add a note").fill("new prices")
     page.keyboard.press("Enter")
@@ -159,7 +160,7 @@ def test_change_a_study_by_keyboard_and_take_the_log_along(page: Page, service: 
     for column, heading in (("row", "who"), ("column", "where"), ("result", "paid")):
         page.get_by_label(f"Column of {column}", exact=True).select_option(heading)
     page.get_by_role("button", name="Import").click()
-    expect(page.locator("#import-status")).to_have_text("2 results are imported.")
+    expect(page.locator("#import-status")).to_have_text("2 results were imported.")
     page.get_by_text("Log and export").click()
     expect(page.locator("#log tbody tr").first).to_contain_text("history")
     page.get_by_label("Kind").select_option("revised")
@@ -172,11 +173,11 @@ def test_change_a_study_by_keyboard_and_take_the_log_along(page: Page, service: 
     assert len(waiting.value.path().read_text().splitlines()) == 31
     # An archived study is listed in the archive; a deleted one is gone.
     page.get_by_role("button", name="Archive it").click()
-    page.get_by_label("archived ones").check()
+    page.get_by_label("Show archived studies").check()
     page.get_by_label("Search").fill("ROW")
     page.get_by_role("link", name="rows").click()
     expect(page.locator("#about")).to_contain_text("archived")
-    page.get_by_text("Change it").click()
+    page.get_by_text("Change the study").click()
     page.get_by_role("button", name="Delete it").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.locator("#lines-why")).to_have_text("Nothing was deleted.")
@@ -192,7 +193,7 @@ def test_tokens_and_what_they_allow(page: Page, service: Served) -> None:
     page.get_by_role("button", name="Forget token").click()
     page.get_by_label("A token for this service").fill("r1_wrong_token")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert").first).to_have_text("This token isn't known here.")
+    expect(page.get_by_role("alert").first).to_have_text("This service doesn't know this token.")
     expect(page.locator("#main")).to_be_hidden()
     # Pasting the address with the token over an open page works.
     page.goto(f"{service.url}/#token={service.token}")
@@ -206,24 +207,24 @@ def test_tokens_and_what_they_allow(page: Page, service: Served) -> None:
     # A shared link is for one study, read-only, until it is revoked.
     page.goto(f"{service.url}/study?name=seen")
     page.get_by_role("button", name="Share a link").click()
-    page.get_by_label("Whom it is for").fill("<b>board</b>")
+    page.get_by_label("Who it is for").fill("<b>board</b>")
     page.keyboard.press("Enter")
     expect(page.locator("#link-text")).to_contain_text(f"{service.url}/study?name=seen#token=r1_")
     shared = page.locator("#link-text").text_content() or ""
     expect(page.locator("#links li")).to_contain_text("<b>board</b>")
     page.goto(shared)
-    expect(page.get_by_text("Change it")).to_be_hidden()
+    expect(page.get_by_text("Change the study")).to_be_hidden()
     expect(page.locator("#leader")).to_contain_text("Keep going")
     key = shared.partition("#token=")[2]
     assert service.call(at("seen", "/notes"), {"text": "x"}, token=key)[0] == 403
     page.goto(f"{service.url}/study?name=seen#token={service.token}")
-    page.get_by_text("Change it").click()
+    page.get_by_text("Change the study").click()
     page.locator("#links").get_by_role("button").click()
     expect(page.locator("#links li")).to_have_count(0)
     assert service.call(at("seen"), token=key)[0] == 401
     page.goto(f"{service.url}/study?name=seen#token={reader}")
     expect(page.locator("#leader")).to_contain_text("Keep going")
-    for name in ("Drop a level", "Change it", "Add a note", "New study", "Keys"):
+    for name in ("Drop a level", "Change the study", "Add a note", "New study", "Keys"):
         expect(page.get_by_text(name, exact=True).first).to_be_hidden()
     expect(page.get_by_role("button", name="Download the report")).to_be_visible()
     page.goto(f"{service.url}/tokens#token={service.token}")
@@ -258,14 +259,39 @@ EVIL = "<img src=x onerror=alert(1)>\u202e"
 LINK = "<a href='javascript:alert(1)'>x</a>"
 
 
-@pytest.mark.parametrize("scheme", few(["dark", "light"], 1))
+# Text in which a label could turn around what stands beside it.
+UNISOLATED = """() => {
+  const main = document.getElementById("main"), found = [];
+  const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const { parentElement, data } = walker.currentNode;
+    const apart = parentElement.closest("bdi, textarea, option, pre, code");
+    if (/\\u202e/.test(data) && !apart) found.push(data);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize(
+    "look", few([(390, "dark"), (1280, "light"), (1280, "dark"), (390, "light")], 1)
+)
 def test_every_view_is_for_everybody_and_labels_are_only_text(
-    browser: Browser, service: Served, scheme: Any
+    browser: Browser, service: Served, look: tuple[int, Any]
 ) -> None:
-    width = {"dark": 390, "light": 1280}[scheme]
-    name = f"{EVIL} {width}"
+    width, scheme = look
+    name = f"{EVIL} {width} {scheme}"
     sides = {EVIL: [EVIL, "<script>alert(1)</script>"], "=1": [LINK, "👩‍👩‍👧‍👦" * 20]}
     make(service, name, 30, sides=sides, goal="find")
+    for verdict, tried in (("only", 3), ("stop", 4)):
+        make(service, f"{name} {verdict}", sides=sides)
+        arms = itertools.islice(itertools.product(*sides.values()), tried)
+        rewards = [
+            [*arm, float(j < (540 if k == 0 else 60))]
+            for k, arm in enumerate(arms)
+            for j in range(600)
+        ]
+        body = {"rewards": rewards}
+        assert service.call(at(f"{name} {verdict}", "/imports"), body)[0] == 201
     make(service, f"{name} empty", sides=sides, goal="find", given=[EVIL])
     service.call(at(name, "/notes"), {"text": EVIL})
     service.call("/v1/tokens", {"role": "reader", "studies": [name], "note": EVIL})
@@ -284,6 +310,8 @@ def test_every_view_is_for_everybody_and_labels_are_only_text(
         "/tokens": "#tokens tbody tr",
         "/docs": "#routes details",
         f"/study?name={quote(name, safe='')}": "#shares .main-svg",
+        f"/study?name={quote(f'{name} only', safe='')}": "#leader:has-text('Stop only if')",
+        f"/study?name={quote(f'{name} stop', safe='')}": "#leader:has-text('Stop: ship')",
         f"/study?name={quote(f'{name} empty', safe='')}": "#snippet-html",
     }
     for address, sign in shown.items():
@@ -293,6 +321,8 @@ def test_every_view_is_for_everybody_and_labels_are_only_text(
         found = Axe().run(page).response["violations"]
         assert not [(each["id"], each["nodes"][0]["html"]) for each in found], address
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert page.evaluate(UNISOLATED) == [], address
+        assert "dropped: dropped" not in page.locator("#main").inner_text()
         assert page.locator("main img, main script, main [href^=javascript]").count() == 0
     expect(page.locator("#title")).to_have_text(f"{name} empty")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -22,7 +22,7 @@ from rank1.studies.storage.sqlite import SqliteTransaction
 from tests.server.in_process import InProcess, in_process
 from tests.server.support import PATIENCE, at, call, served, until
 from tests.server.test_faults import free_port
-from tests.studies.conftest import new_schema
+from tests.studies.conftest import kill, new_schema, start
 from tests.studies.conftest import server as server  # our own PostgreSQL server
 
 SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"]}
@@ -124,21 +124,35 @@ def test_a_history_of_eight_clients_with_kills(
     flags, port = ("--storage", place), free_port()
     with contextlib.ExitStack() as stack:
 
-        def start(*more: str) -> Any:
+        def serve(*more: str) -> Any:
             return stack.enter_context(served(tmp_path, *flags, *more, token=token))
 
-        victim = start("--port", port)
+        victim = serve("--port", port)
         assert victim.call("/v1/studies", STUDY)[0] == 201
-        urls = [victim.url] + ([start().url] if kind == "postgres" else [])
+        urls = [victim.url] + ([serve().url] if kind == "postgres" else [])
         clients = Clients(urls, token)
         for _ in range(5):
             clients.more()
             victim.process.send_signal(signal.SIGKILL)
             victim.process.wait(PATIENCE)
-            victim = start("--port", port)
+            victim = serve("--port", port)
         clients.more()
         clients.stop()
     assert clients.failed > 0
+    clients.check(place)
+
+
+def test_the_database_is_killed_under_records(tmp_path: Path, server: Any) -> None:
+    """Clients retry, and nothing that was acknowledged is lost or counted twice."""
+    place = new_schema(server)
+    with served(tmp_path, "--storage", place) as service:
+        assert service.call("/v1/studies", STUDY)[0] == 201
+        clients = Clients([service.url], service.token)
+        clients.more()
+        kill(server)
+        start(server)
+        clients.more()
+        clients.stop()
     clients.check(place)
 
 

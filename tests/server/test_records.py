@@ -58,13 +58,17 @@ def test_units_are_recorded_once_and_rewarded_later(service: Served) -> None:
 
 
 def test_what_does_not_fit_is_refused_item_by_item(service: Served) -> None:
-    shares = find(service, "items")
+    shares = find(
+        service, "items", guardrails={"left": {"worse_by": 0.1}},
+        control={"headline": "A", "image": "x"},
+    )  # fmt: skip
     good = record(shares, "u1")
     wrong: list[Any] = [
         {**good, "version": 99},
         {**good, "levels": {"headline": "C", "image": "x"}},
         {**good, "levels": {"headline": "A"}},
         {**good, "reward": True},
+        {**good, "reward": 1, "guardrails": {"left": True}},
         {**good, "reward": "1e-1"},
         {**good, "reward": 2},
         {**good, "unit": 7},
@@ -80,6 +84,34 @@ def test_what_does_not_fit_is_refused_item_by_item(service: Served) -> None:
     assert service.call(at("earns", "/shares"))[0] == 409
 
 
+def test_wrong_items_make_no_huge_answer(service: Served) -> None:
+    """A page's key is public: no small request may make the service build a large answer."""
+    sides = {"headline": [f"level {k}" for k in range(500)], "image": ["x", "y"]}
+    shares = find(service, "wrong", sides=sides)
+    wrong = {**record(shares, "u"), "levels": {"headline": "none", "image": "x"}}
+    body = {"records": [{**wrong, "unit": f"u{k}"} for k in range(1000)]}
+    status, found = service.call(at("wrong", "/records"), body)
+    assert status == 200
+    assert {each["status"] for each in found["results"]} == {422}
+    assert {each["problem"]["field"] for each in found["results"]} == {"levels.headline"}
+    assert "(500 in all)" in found["results"][0]["problem"]["expected"]
+    assert len(json.dumps(found)) < 5 * len(json.dumps(body))
+    body = {"reports": [{"id": "none", "reward": 1}] * 1000}
+    _, found = service.call(at("wrong", "/tell/batch"), body)
+    assert {each["status"] for each in found["results"]} == {404}
+    assert [len(each["problem"]) for each in (found["results"][0], found["results"][-1])] == [5, 4]
+
+
+def test_an_import_with_whole_rewards_is_known_again(service: Served) -> None:
+    """Earlier versions read 1 as 1.0, so the same body must have the same digest."""
+    find(service, "again")
+    found = [
+        service.call(at("again", "/imports"), {"rewards": [["A", "x", one], ["B", "y", 0.5]]})[1]
+        for one in (1.0, 1)
+    ]
+    assert [each["already_imported"] for each in found] == [False, True]
+
+
 def test_shares_can_be_cached(service: Served) -> None:
     find(service, "cached")
     host, port = service.url.removeprefix("http://").split(":")
@@ -89,10 +121,12 @@ def test_shares_can_be_cached(service: Served) -> None:
     answer = link.getresponse()
     answer.read()
     assert answer.headers["Cache-Control"] == "public, max-age=60"
-    again = {**bearer, "If-None-Match": answer.headers["ETag"]}
-    link.request("GET", at("cached", "/shares"), headers=again)
-    answer = link.getresponse()
-    assert (answer.status, answer.read()) == (304, b"")
+    assert answer.headers["Vary"] == "Origin"  # also for a request without one
+    tag = answer.headers["ETag"]
+    for known in (tag, f"W/{tag}"):
+        link.request("GET", at("cached", "/shares"), headers={**bearer, "If-None-Match": known})
+        answer = link.getresponse()
+        assert (answer.status, answer.read()) == (304, b"")
     link.close()
 
 
@@ -148,5 +182,5 @@ def test_given_sides_and_guardrails_over_http(service: Served) -> None:
     with rank1.Client(service.url, service.token) as client:
         study = client.open("mail")
         assert study.personalise("channel", by="segment").by == "segment"
-        with pytest.raises(rank1.ConflictError, match="has unsubscribed = 1 already"):
+        with pytest.raises(rank1.ConflictError, match="already has unsubscribed = 1"):
             study.reward("u1", 0, {"unsubscribed": 0})

@@ -208,7 +208,7 @@ def test_settings_of_webhooks(tmp_path: Path, service: InProcess) -> None:
     given = {"webhook": "https://shop.example/hook", "webhook_secret": "very secret"}
     config = read_config(given, environment={})
     assert "very secret" not in repr(config) + repr(config.shown())
-    with pytest.raises(InputError, match="webhook_secret must be given where a webhook is"):
+    with pytest.raises(InputError, match="webhook_secret must be given if there is a webhook"):
         read_config({"webhook": "https://shop.example/hook"}, environment={})
     for url in ("shop.example", "file:///etc/passwd", "https://a:b@shop.example/"):
         with pytest.raises(InputError, match="webhook must be an address"):

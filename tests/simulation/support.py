@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 import rank1
-from rank1.paper import Options, bets
+from rank1.paper import Options, artefact
 from rank1.policies.base import Known, Policy
 from rank1.sweeps import SweepGrid
 
@@ -162,7 +162,7 @@ def assert_finds_the_same(backend: str, folder: Path) -> None:
     for one, other in zip(here, there, strict=True):
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
     documents = [
-        bets.compute(Options(runs=2, n=20_000, jobs=2, backend=where, out=folder / where))
+        artefact.make("bets", Options(runs=2, n=20_000, jobs=2, backend=where, out=folder / where))
         for where in ("threads", backend)
     ]
     assert documents[0]["cells"] == documents[1]["cells"]

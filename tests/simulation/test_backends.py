@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 import rank1
+from rank1.errors import extra
 from rank1.simulation import Series
 from rank1.simulation.backends import BACKENDS, Failure, Setup, backend, base, dask
 from rank1.simulation.plan import Plan
@@ -293,7 +294,7 @@ def test_a_backend_that_is_not_installed(
     monkeypatch: pytest.MonkeyPatch, name: str, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    message = rf"backend {name} needs the package {package}: pip install 'rank1\[{name}\]'"
+    message = rf"backend {name} needs the package {package}: {re.escape(extra(name))}"
     with pytest.raises(rank1.BackendError, match=message):
         next(backend(name)([], Setup()))
 

@@ -196,7 +196,7 @@ def test_a_file_from_before_there_were_sides_is_read() -> None:
         (lambda: rank1.Means([[0.5], [0.5, 0.1]]), "means must be an array of probabilities"),
         (lambda: rank1.Product([[0.5] * 1000] * 3), "1,000,000,000"),
         (lambda: rank1.simulate("uts", rank1.Bernoulli([0.5] * 2000, [0.5] * 2000), 10, 1),
-         "sides must be fewer levels, for at most 1,048,576 arms: uts stores data"),
+         "sides must be small enough for 1,048,576 arms, because uts stores data"),
         (lambda: rank1.identify("uniform", rank1.Gaussian(factors=[[0.5]] * 3, sigma=1)),
          r"problem must be one with rewards in \[0, 1\] for the stopping rule"),
         (lambda: rank1.simulate("uts", rank1.Gaussian(factors=[[0.5]] * 3, sigma=1), 10, 1),

@@ -182,7 +182,9 @@ def test_a_saved_file_keeps_links_and_permissions(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert place.stat().st_mode & 0o777 == 0o640
     assert rank1.load(link).document() == result.document()
-    with pytest.raises(OSError, match=r"can't write '.*': it isn't a file; give the name of one"):
+    with pytest.raises(
+        OSError, match=r"can't write '.*': it isn't a regular file; choose another name"
+    ):
         result.save(tmp_path)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import rank1
 from rank1 import Study
-from rank1.studies.appending import append_together, new_records, new_rewards
+from rank1.studies.appending import append_group, new_records, new_rewards
 from rank1.studies.events import REPEAT, Event, Kind
 from rank1.studies.records import take_records, take_rewards
 from rank1.studies.storage.postgres import PostgresReader, PostgresStorage
@@ -52,7 +52,7 @@ def added(study: Study, records: Any = (), rewards: Any = ()) -> list[bool]:
         jobs.append((study.access, lambda access: new_records(access, records)))
     if rewards:
         jobs.append((study.access, lambda access: new_rewards(access, rewards)))
-    return [each for answer in append_together(jobs) for each in answer]
+    return [each for answer in append_group(jobs) for each in answer]
 
 
 def status(answer: Any) -> Any:
@@ -63,7 +63,7 @@ def stored(study: Study, items: list[Any], take: Any, new: Any) -> list[str]:
     """Do what a server does: store without the lock where possible, and the rest with it."""
     done = [False] * len(items)
     if isinstance(study.access.storage, PostgresStorage):
-        (done,) = append_together([(study.access, lambda access: new(access, items))])
+        (done,) = append_group([(study.access, lambda access: new(access, items))])
     left = [item for item, is_done in zip(items, done, strict=True) if not is_done]
     taken = iter(study.access.transact(lambda work: take(work, left)))
     answers = [None if is_done else next(taken) for is_done in done]

@@ -130,7 +130,7 @@ class Bare:
 
 @pytest.mark.parametrize("on_expiry", ["drop", "default", "wait"])
 @pytest.mark.parametrize("policy", LIVE)
-@pytest.mark.filterwarnings("ignore:.*starts anew")
+@pytest.mark.filterwarnings("ignore:.*starts over")
 def test_a_study_asks_what_its_bare_policy_asks(
     create: Callable[..., Study], clock: Clock, policy: str, on_expiry: str
 ) -> None:

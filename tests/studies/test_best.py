@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rank1 import Study, stopping
+from rank1 import Study, assign, stopping
+from rank1.assignment import held_out
 from rank1.fit.pooled import mean_of_all
 from tests.studies.test_study import create as create
 
@@ -25,7 +26,7 @@ TOLD = {
 }
 #: Fields with their own tests: texts, and the summary of the tables.
 WORDS = (
-    "statement", "next_step", "assumes", "lift", "verdicts", "levels", "warnings", "arms",
+    "statement", "next_step", "assumes", "lift", "doubt", "verdicts", "levels", "warnings", "arms",
     "out_arms", "interval",
 )  # fmt: skip
 GO_ON = "go on: {}: the evidence against that is {} to 1, and {} to 1 is needed"
@@ -165,16 +166,20 @@ def test_a_study_that_forgets_never_says_stop(create: Callable[..., Study]) -> N
     for rank_one in (True, False):
         assert stopping.verdict(sums, counts - sums, rank_one=rank_one).stop
     assert (found.stop, found.any_grid_stop) == (False, False)
-    reason = "no rule for when to stop: the study forgets, because means may move; a × x leads"
+    reason = "no stopping rule applies, because the study forgets old rewards; a × x leads"
     assert found.reason == found.any_grid_reason == reason
 
 
 def test_it_prints_as_a_few_lines(tmp_path: Path) -> None:
     with Study.create("s", ["A", "B"], ["x", "y"], storage=tmp_path / "rank1.db") as study:
+        before = study.best()
+        study.tell(study.ask().id, 1.0)
         found = study.best()
     lines = str(found).splitlines()
-    assert lines[:2] == [found.statement, found.next_step]
-    assert [line.removeprefix("Assumes: ") for line in lines[2:]] == found.assumes
+    sure = "Confidence: 95%, however often you look."
+    assert lines[:3] == [found.statement, sure, found.next_step]
+    assert [line.removeprefix("Assumes: ") for line in lines[3:]] == found.assumes
+    assert str(before).splitlines()[:2] == [before.statement, before.next_step]
 
 
 @pytest.mark.parametrize("late", [0, 5])
@@ -193,10 +198,10 @@ def test_failures_that_come_later_than_successes_are_noticed(
     assert found.stop == (late == 0)
     assert found.verdicts["one_order"]["stop"] == found.stop
     if late:
-        why = "how long a reward takes depends on what it is"
-        assert found.statement.endswith(f"there is no rule for when to stop, as {why}.")
-        assert found.reason == f"no rule for when to stop: {why}; a × x leads"
-        assert found.warnings[0].startswith("Low rewards come 151 events later than high ones")
+        why = "delays depend on the reward"
+        assert found.statement.endswith(f"no stopping rule applies, because {why}.")
+        assert found.reason == f"no stopping rule applies, because {why}; a × x leads"
+        assert found.warnings[0].startswith("Low rewards come 183 events later than high ones")
     else:
         assert found.warnings == []
 
@@ -235,3 +240,95 @@ def test_without_tables_the_summary_is_the_same(tmp_path: Path, goal: str) -> No
     assert first["mean"] == pytest.approx(np.nanmax(whole.means)) == whole.means[at]
     assert first["interval"] == pytest.approx([whole.mean_lower[at], whole.mean_upper[at]])
     assert whole.out_arms == whole.out.sum()
+
+
+#: Fields of a find study's `best()` in units of the reward, and those that don't depend on them.
+IN_REWARDS = (
+    "mean", "means", "mean_lower", "mean_upper", "lower", "upper", "mark", "any_grid_upper", "rate",
+    "equal_split", "interval",
+)  # fmt: skip
+THE_SAME = (
+    "sides", "leader", "counts", "out", "any_grid_out", "effects", "stop", "reason",
+    "any_grid_stop", "any_grid_reason", "confidence", "tolerance", "recommended", "totals",
+    "pending", "next_step", "verdicts", "out_arms", "version", "doubt",
+)  # fmt: skip
+#: How likely the rewards 0, 0.5 and 1 are, by arm.
+FLAT, RISING = (0.6, 0.2, 0.2), (0.3, 0.2, 0.5)
+LATER = ({"headline": "B", "image": "x"}, {"headline": "B", "image": "y"})
+#: Fields with parts of both kinds, and texts about the range.
+MIXED = ("statement", "lift", "levels", "arms", "holdout", "warnings", "assumes")
+
+
+def test_every_field_of_best_of_a_study_that_draws(tmp_path: Path) -> None:
+    """With rewards in [1, 5], every field is that of the same study with rewards in [0, 4]."""
+    sides = {"headline": ["A", "B"], "image": ["x", "y"]}
+    found, counted = [], []
+    for low in (0.0, 1.0):
+        study = Study.create(
+            f"from {low:g}", sides=sides, storage=tmp_path / "rank1.db", goal="find", seed=1,
+            control={"headline": "A", "image": "x"}, holdout=0.3, reward_range=(low, low + 4),
+            guardrails={"left": {"worse_by": 0.1}}, min_lift=0.05,
+        )  # fmt: skip
+        rng = np.random.default_rng(1)
+        told: dict[tuple[str, ...], list[float]] = {}
+        held: list[float] = []
+        for turn in range(20):
+            shares, records = study.shares(), []
+            for unit in (f"{turn} {k}" for k in range(100)):
+                levels = assign(shares, unit)
+                x = float(rng.choice([0.0, 0.5, 1.0], p=RISING if levels in LATER else FLAT))
+                records.append((unit, shares["version"], levels, low + 4 * x, {"left": 0.0}))
+                is_held = held_out(shares, unit)
+                (held if is_held else told.setdefault(tuple(levels.values()), [])).append(x)
+            study.record_many(records)
+        found.append(study.best())
+        counted.append((told, held))
+        study.close()
+    first: Any
+    other: Any
+    first, other = found
+    assert counted[0] == counted[1]
+    names = {field.name for field in dataclasses.fields(first)}
+    assert names == {*IN_REWARDS, *THE_SAME, *MIXED}
+    for name in IN_REWARDS:
+        here, there = getattr(first, name), getattr(other, name)
+        np.testing.assert_allclose(there, 1 + np.array(here), rtol=1e-9, err_msg=name)
+    for name in THE_SAME:
+        np.testing.assert_equal(getattr(other, name), getattr(first, name), err_msg=name)
+    told, held = counted[0]
+    for arm, rewards in told.items():
+        at = tuple(sides[side].index(label) for side, label in zip(sides, arm, strict=True))
+        assert other.counts[at] == len(rewards)
+        assert other.means[at] == pytest.approx(1 + 4 * np.mean(rewards))
+    everything = np.concatenate(list(told.values()))
+    assert other.rate == pytest.approx(1 + 4 * everything.mean())
+    holdout: Any = other.holdout
+    assert holdout["units"] == len(held)
+    assert holdout["rate"] == pytest.approx(1 + 4 * np.mean(held))
+    assert holdout["rest_rate"] == pytest.approx(other.rate)
+    earned = len(everything) * (holdout["rest_rate"] - holdout["rate"])
+    assert holdout["earned"] == pytest.approx(earned)
+    for end in ("low", "high"):
+        assert holdout[end] == pytest.approx(first.holdout[end])
+    above = {name: 1 + first.lift[name] for name in ("above", "mean", "over_mean")}
+    means = f"with {above['mean']:.4g} against {above['over_mean']:.4g} on average"
+    said = first.statement.replace(" over A", " in reward above 1 over A")
+    assert other.statement == said.replace("control.", f"control, {means}.")
+    lift, expected = dict(other.lift), {**first.lift, **above}
+    assert lift.pop("over") == expected.pop("over") == ["A", "x"]
+    assert lift == pytest.approx(expected)
+    for place, (side, levels) in enumerate(other.levels.items()):
+        for here, there in zip(first.levels[side], levels, strict=True):
+            values = np.concatenate([v for k, v in told.items() if k[place] == there["label"]])
+            assert there["mean"] == pytest.approx(1 + 4 * values.mean())
+            assert there["reports"] == len(values)
+            assert {**there, "mean": 0, "gone_at": 0} == {**here, "mean": 0, "gone_at": 0}
+    for here, there in zip(first.arms, other.arms, strict=True):
+        assert there["mean"] == pytest.approx(1 + here["mean"])
+        assert there["interval"] == pytest.approx([1 + end for end in here["interval"]])
+        assert {**there, "mean": 0, "interval": 0} == {**here, "mean": 0, "interval": 0}
+    assert first.warnings == other.warnings
+    pairs = zip(first.assumes, other.assumes, strict=True)
+    assert [there for here, there in pairs if here != there] == [
+        "Lifts of arms: means above 1 are products of the levels' factors."
+    ]

@@ -241,16 +241,16 @@ def test_guardrails_come_with_a_record_or_a_reward(run: Run) -> None:
     message = run("reward", "home", "bob", "0", "--guardrail", "slow=1", status=2)
     assert "slow" in message
     message = run("reward", "home", "bob", "0", "--guardrail", "left=1", status=2)
-    assert "unit 'bob' has left = 0 already, got left = 1" in message
+    assert "unit 'bob' already has left = 0, got left = 1" in message
     message = run("record", "home", "cay", *told, "--guardrail", "left=1", status=2)
-    assert "guardrails must be told with a reward" in message
+    assert "--guardrail must be given together with a reward" in message
 
 
 @pytest.mark.uncompiled
 def test_nothing_is_said_of_segments_before_a_report(run: Run) -> None:
     run("create", "home", "--side", "image=x,y", "--side", "age=a,b", "--goal", "find")
     said = run("personalise", "home", "image", "--by", "age")
-    assert said.strip() == "No answer about image by age: nothing is reported yet."
+    assert said.strip() == "No answer about image by age: no results yet."
 
 
 @pytest.mark.uncompiled

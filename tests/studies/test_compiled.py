@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import rank1
 from rank1 import Study
 from rank1.compiled import kernel
-from rank1.studies import state
+from rank1.compiled.kernels import as_written
+from rank1.studies import fold_records, state
 from rank1.studies.unit_of_work import fold_log
 
 
@@ -37,4 +41,49 @@ def test_a_fold_is_the_same_either_way(tmp_path: Path, monkeypatch: pytest.Monke
         compiled = folded()
     assert plain.differences(compiled) == []
     assert study.verify().ok
+    study.close()
+
+
+@pytest.mark.compiled
+def test_runs_of_records_are_folded_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study.create(
+        "home", sides={"headline": ["A", "B"], "image": ["x", "y", "z"]}, goal="find", seed=1,
+        storage=tmp_path / "rank1.db", control={"headline": "A", "image": "x"}, holdout=0.1,
+        reward_range=(1, 5), guardrails={"left": {"worse_by": 0.1}},
+    )  # fmt: skip
+    rng = np.random.default_rng(1)
+    for turn in range(12):
+        shares, records = study.shares(), []
+        for k in range(1000):
+            unit = f"{turn} {k}"
+            reward = None if k % 300 == 7 else float(rng.uniform(1, 5))
+            left = {"left": 0.0} if k % 300 == 9 else None
+            levels = rank1.assign(shares, unit)
+            records.append((unit, shares["version"], levels, reward, left))
+        study.record_many(records)
+    for suggestion in study.ask(count=20):
+        study.tell(suggestion.id, 2.0)
+    events = study.look(lambda _, log: study.access.read(log))
+
+    def folded() -> state.StudyState:
+        return fold_log(state.StudyState(study.spec), *events)
+
+    monkeypatch.setattr(state, "kernel_for", lambda function, *given, work: as_written(function))
+    by_runs = folded()
+    monkeypatch.setattr(fold_records, "LEAST", sys.maxsize)
+    one_by_one = folded()
+    for name, array in one_by_one.book._asdict().items():
+        if name == "table":
+            array, other = one_by_one.open_table(), by_runs.open_table()
+        else:
+            other = getattr(by_runs.book, name)
+        assert other.tobytes() == array.tobytes(), name
+    assert one_by_one.book.at[0].held > 500
+    assert by_runs.differences(one_by_one) == []
+    monkeypatch.setattr(
+        state, "kernel_for", lambda function, *given, work: kernel(function, *given)
+    )
+    assert by_runs.differences(folded()) == []
     study.close()

@@ -277,6 +277,36 @@ def test_what_is_held_out_plays_the_control(create: Callable[..., Study]) -> Non
 # Records
 
 
+@pytest.mark.filterwarnings("ignore:repeat='each'")
+@pytest.mark.parametrize("repeat", ["once", "each"])
+def test_visits_of_held_out_units(create: Callable[..., Study], repeat: str) -> None:
+    study = create(control=CONTROL, holdout=0.5, repeat=repeat)
+    for _ in range(3):
+        for k in range(20):
+            study.tell(study.ask(unit=f"u{k}").id, 1.0)
+    found = study.best()
+    assert found.holdout is not None
+    assert found.holdout["units"] + found.counts.sum() == (20 if repeat == "once" else 60)
+
+
+def test_a_visitor_returns_under_a_newer_version(create: Callable[..., Study]) -> None:
+    study = create()
+    first, units = study.shares(), [f"u{k}" for k in range(40)]
+    for unit in units:
+        study.record(unit, 0, rank1.assign(first, unit), 1.0)
+    play(study, 400)
+    now = study.shares()
+    assert now["version"] > 0
+    levels = {unit: rank1.assign(first, unit) for unit in units}
+    same = [unit for unit in units if rank1.assign(now, unit) == levels[unit]]
+    assert 0 < len(same) < 40
+    again = study.record(same[0], now["version"], levels[same[0]], 1.0)
+    assert (again.version, again.new) == (0, False)
+    other = next(unit for unit in units if unit not in same)
+    with pytest.raises(rank1.ConflictError, match="already recorded"):
+        study.record(other, now["version"], rank1.assign(now, other), 1.0)
+
+
 def test_what_was_assigned_elsewhere_is_recorded(create: Callable[..., Study]) -> None:
     study = create(control=CONTROL, holdout=0.1)
     shares = study.shares()
@@ -297,11 +327,11 @@ def test_what_was_assigned_elsewhere_is_recorded(create: Callable[..., Study]) -
     assert isinstance(told, rank1.studies.Report)
     assert told.levels == rank1.assign(shares, "u50")
     assert study.reward("u50", 0.5) == told
-    with pytest.raises(rank1.ConflictError, match=r"has the reward 0\.5 already, got 1"):
+    with pytest.raises(rank1.ConflictError, match=r"already has the reward 0\.5, got 1"):
         study.reward("u50", 1.0)
-    with pytest.raises(rank1.ConflictError, match="has the reward 1 already, got 0"):
+    with pytest.raises(rank1.ConflictError, match="already has the reward 1, got 0"):
         study.record("u1", 0, rank1.assign(shares, "u1"), 0.0)
-    with pytest.raises(rank1.ConflictError, match="has the reward 1 already, got 0"):
+    with pytest.raises(rank1.ConflictError, match="already has the reward 1, got 0"):
         study.reward("u1", 0.0)
     assert study.reward("u1", 1.0).reward == 1.0
     # A record that adds the reward later, in the same batch as others.
@@ -337,7 +367,7 @@ def test_what_does_not_fit_its_version_is_refused(create: Callable[..., Study]) 
         study.record(unit, 0, asked.levels)
     unit = next(names)
     study.record(unit, 0, {"headline": "A", "image": "x"})
-    with pytest.raises(rank1.ConflictError, match="is on record already: A × x, under version 0"):
+    with pytest.raises(rank1.ConflictError, match="was already recorded: A × x, under version 0"):
         study.record(unit, 0, {"headline": "A", "image": "y"})
     with pytest.raises(rank1.UnknownSuggestionError, match="'nobody' has no exposure"):
         study.reward("nobody", 1.0)
@@ -497,7 +527,7 @@ def test_a_floor_is_for_what_lives(create: Callable[..., Study]) -> None:
                 share in (0, 0.05 * (label == CONTROL[side])) for label, share in gone.items()
             )
     assert living == {"headline": {"B"}, "image": {"y"}}
-    with pytest.raises(ValueError, match=r"retire\.headline must be other levels than the control"):
+    with pytest.raises(ValueError, match=r"retire\.headline must be levels other than the control"):
         study.revise(retire={"headline": ["A"]})
     assert is_whole(study)
 
@@ -628,6 +658,7 @@ def test_what_harms_is_dropped(create: Callable[..., Study]) -> None:
     assert "B" not in study.shares()["sides"]["headline"]
     levels = {each["label"]: each for each in study.best().levels["headline"]}
     assert levels["B"]["why"] == "harms left"
+    assert "Note: B was dropped, because it harms left." in str(study.best()).splitlines()
     assert levels["B"]["gone_at"] == {"seq": gone.seq, "at": gone.at}
     assert not levels["B"]["living"]
     play(study, 200)
@@ -638,6 +669,33 @@ def test_what_harms_is_dropped(create: Callable[..., Study]) -> None:
         study.tell(study.ask().id, 1.0, {"left": 2.0})
     assert len(tags(study, Kind.GUARDRAIL)) == told
     assert is_whole(study)
+
+
+@pytest.mark.parametrize("goal", ["find", "earn"])
+def test_a_pending_unit_isnt_shown_a_retired_level(create: Callable[..., Study], goal: str) -> None:
+    study = create(goal=goal)
+    first = next(
+        s for s in (study.ask(unit=f"u{k}") for k in range(40)) if s.levels["headline"] == "C"
+    )
+    assert study.ask(unit=first.unit).id == first.id
+    study.revise(retire={"headline": ["C"]})
+    second = study.ask(unit=first.unit)
+    assert second.id != first.id
+    assert second.levels["headline"] != "C"
+    assert study.ask(unit=first.unit).id == second.id
+    assert study.tell(first.id, 1.0).reward == 1.0
+    assert study.verify().problems == []
+
+
+def test_a_pending_unit_isnt_shown_what_harms(create: Callable[..., Study]) -> None:
+    study = create(control=CONTROL, guardrails={"left": {"worse_by": 0.05}})
+    first = next(
+        s for s in (study.ask(unit=f"u{k}") for k in range(40)) if s.levels["headline"] == "B"
+    )
+    while "B" in study.shares()["sides"]["headline"]:
+        given = study.ask(count=100)
+        study.tell_many([(s.id, 1.0, {"left": float(s.levels["headline"] == "B")}) for s in given])
+    assert study.ask(unit=first.unit).levels["headline"] != "B"
 
 
 def test_what_does_not_harm_stays(create: Callable[..., Study]) -> None:
@@ -690,17 +748,17 @@ def test_guardrails_of_a_duplicate_are_the_same_or_refused(
         assert report(1.0, told).reward == first.reward
     who = "suggestion '.*'" if how == "tell" else "unit 'ann'"
     with pytest.raises(
-        rank1.ConflictError, match=f"{who} has left = 1 already, got left = 0: guard"
+        rank1.ConflictError, match=f"{who} already has left = 1, got left = 0: guard"
     ):
         report(1.0, {"slow": 0.5, "left": 0.0})
-    with pytest.raises(rank1.ConflictError, match=f"{who} has the reward 1 already, got 0$"):
+    with pytest.raises(rank1.ConflictError, match=f"{who} already has the reward 1, got 0$"):
         report(0.0, {"left": 1.0})
     assert study.last_event() == stored
     assert len(tags(study, Kind.GUARDRAIL)) == 2
     # The values of the next report aren't used for this one.
     study.record("bob", 0, {"headline": "A", "image": "x"}, 0.0)
     study.record("cay", 0, {"headline": "A", "image": "x"}, 0.0, {"left": 0.0})
-    with pytest.raises(rank1.ConflictError, match="'bob' has a reward without left already, got "):
+    with pytest.raises(rank1.ConflictError, match="'bob' already has a reward without left, got "):
         study.reward("bob", 0.0, {"left": 0.0})
     assert is_whole(study)
 
@@ -715,12 +773,12 @@ def test_guardrails_of_duplicates_in_a_batch(create: Callable[..., Study]) -> No
         ("cay", 0, levels, None, {"left": 1.0}),
     ]  # fmt: skip
     errors = [str(each) if isinstance(each, Exception) else "" for each in study.record_many(batch)]
-    assert [text[:30] for text in errors] == [
-        "", "", "unit 'ann' has left = 1 alread", "", "", "unit 'bob' has slow = 1 alread",
-        "guardrails must be told with a",
+    assert [text[:31] for text in errors] == [
+        "", "", "unit 'ann' already has left = 1", "", "", "unit 'bob' already has slow = 1",
+        "guardrails must be given togeth",
     ]  # fmt: skip
     assert len(tags(study, Kind.RECORDED)) == len(tags(study, Kind.GUARDRAIL)) == 2
-    with pytest.raises(rank1.ConflictError, match="left = 1 already, got left = 0"):
+    with pytest.raises(rank1.ConflictError, match="already has left = 1, got left = 0"):
         study.tell_many([(id, 1.0, {"left": 1.0}), (id, 1.0, {"left": 0.0})])
     assert study.counts()["reports"] == 2  # either all or none
     study.tell_many([(id, 1.0, {"left": 1.0}), (id, 1.0, {"left": 1.0})])
@@ -756,7 +814,7 @@ def test_nothing_is_said_of_segments_before_a_report(create: Callable[..., Study
         found = study.personalise("channel", by="segment")
         assert not found.pays
         assert (found.common, found.leaders, found.segments, found.gain) == (None, {}, [], {})
-        assert found.statement == "No answer about channel by segment: nothing is reported yet."
+        assert found.statement == "No answer about channel by segment: no results yet."
         given = study.ask(given={"segment": "18-24"})
     study.tell(given.id, 1.0)
     assert study.personalise("channel", by="segment").common == given.levels["channel"]

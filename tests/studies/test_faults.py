@@ -92,7 +92,7 @@ def test_the_disk_is_full_and_then_is_not(tmp_path: Path) -> None:
         (disk / "ballast").write_bytes(bytes(3_000_000))
         study = Study.create("full", *GRID, storage=disk / "rank1.db")
         asked: list[str] = []
-        with pytest.raises(rank1.StorageError, match=r"no room to write .*; nothing"):
+        with pytest.raises(rank1.StorageError, match=r"no disk space to write .*; nothing"):
             ask_for_ever(study, asked)
         (disk / "ballast").unlink()
         assert study.counts()["suggestions"] == len(asked)

@@ -8,7 +8,7 @@ from rank1 import Study
 from rank1.errors import ConflictError, InputError, StorageError
 from rank1.studies import suggestions
 from rank1.studies.events import Event, Kind
-from rank1.studies.group_commit import transact_together
+from rank1.studies.group_commit import transact_group
 from rank1.studies.storage import open_storage
 from rank1.studies.unit_of_work import UnitOfWork
 
@@ -44,7 +44,7 @@ def test_jobs_of_several_studies_share_a_transaction(
 
     with monkeypatch.context() as patch:
         patch.setattr(storage, "transaction", counted)
-        found = transact_together([(accesses[k % 2], ask) for k in range(6)])
+        found = transact_group([(accesses[k % 2], ask) for k in range(6)])
     assert begun == [tuple(sorted(access.study.id for access in accesses))]
     assert len({each.id for each in found}) == 6
     plain = Study.open("one", storage)
@@ -58,7 +58,7 @@ def test_who_is_refused_leaves_the_others_alone(studies: list[Study]) -> None:
     def refused(work: UnitOfWork) -> None:
         raise InputError("count", 2, "1")
 
-    first, error, last = transact_together([(access, ask), (access, refused), (access, ask)])
+    first, error, last = transact_group([(access, ask), (access, refused), (access, ask)])
     assert isinstance(error, InputError)
     assert first.id != last.id
     assert studies[0].counts()["suggestions"] == 2
@@ -80,7 +80,7 @@ def test_who_fails_half_done_is_undone_alone(studies: list[Study]) -> None:
         work.append([event, event])
 
     jobs = [ask, half, broken, duplicate, ask]
-    found = transact_together([(access, job) for job in jobs])
+    found = transact_group([(access, job) for job in jobs])
     kinds = [type(each).__name__ for each in found]
     assert kinds == [
         "Suggestion", "ConflictError", "ZeroDivisionError", "ConflictError", "Suggestion"
@@ -96,7 +96,7 @@ def test_a_storage_that_fails_tells_everybody(studies: list[Study]) -> None:
         ask(work)
         raise StorageError("no room")
 
-    found = transact_together([(access, ask), (access, full)])
+    found = transact_group([(access, ask), (access, full)])
     assert not isinstance(found[0], Exception)
     assert isinstance(found[1], StorageError)
     assert studies[0].counts()["suggestions"] == 1
@@ -125,7 +125,7 @@ def test_a_storage_that_fails_is_tried_again_where_that_may_help(
 
     monkeypatch.setattr(access.storage, "transaction", away)
     if together:
-        assert transact_together([(access, ask)] * 5) == [error] * 5
+        assert transact_group([(access, ask)] * 5) == [error] * 5
     else:
         with pytest.raises(StorageError, match="away"):
             access.transact(ask)
@@ -134,6 +134,6 @@ def test_a_storage_that_fails_is_tried_again_where_that_may_help(
 
 def test_the_same_key_in_one_transaction(studies: list[Study]) -> None:
     access = studies[0].access
-    found = transact_together([(access, lambda work: ask(work, "k"))] * 3)
+    found = transact_group([(access, lambda work: ask(work, "k"))] * 3)
     assert len({each.id for each in found}) == 1
     assert studies[0].counts()["suggestions"] == 1

@@ -18,6 +18,8 @@ from rank1 import Study
 from rank1.documents import Imported
 from rank1.studies import history
 from rank1.studies.events import Event, Kind
+from rank1.studies.storage.sqlite import SqliteReader
+from rank1.studies.unit_of_work import UnitOfWork
 from tests.studies.support import append, python
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
@@ -61,6 +63,78 @@ def test_an_export_is_imported(
     assert other.import_history(file) == Imported(20, skipped=10, already_imported=True)
     assert counted(other) == counted(study)
     assert other.verify().problems == []
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("on_expiry", ["drop", "default", "wait"])
+def test_what_counted_is_imported(
+    create: Callable[..., Study],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    on_expiry: str,
+    ending: str,
+) -> None:
+    """A default counts, and then the late reward doesn't."""
+    now = [2e9]
+    monkeypatch.setattr(SqliteReader, "clock", lambda self: now[0])
+    study, other = create(reward_window=60, on_expiry=on_expiry), create("other")
+    given = study.ask(count=40)
+    study.tell_many([(each.id, 1.0) for each in given[:10]])
+    now[0] += 60
+    study.tell_many([(each.id, 1.0) for each in given[10:15]])
+    file = tmp_path / f"log.{ending}"
+    assert study.export(file) == 40
+    other.import_history(file)
+    assert counted(other) == counted(study)
+    assert other.import_history(file).already_imported
+
+
+@pytest.mark.filterwarnings("ignore:a study that draws by shares")
+@pytest.mark.parametrize("split", [False, True])
+def test_a_long_import_is_repeated(
+    create: Callable[..., Study], monkeypatch: pytest.MonkeyPatch, split: bool
+) -> None:
+    """Earlier releases let versions begin between the parts of an import."""
+    if split:
+        append_part = UnitOfWork.append
+
+        def with_versions(self: UnitOfWork, *args: Any, **options: Any) -> int:
+            return append_part(self, *args, **options | {"renew": True})
+
+        monkeypatch.setattr(UnitOfWork, "append", with_versions)
+    monkeypatch.setattr(history, "PART", 100)
+    study = create(goal="find", policy=None)
+    study.ask()
+    lines = [("A", "x", "go", k / 999) for k in range(1000)]
+    assert study.import_history(lines, key="k") == Imported(1000)
+    kinds = [event["kind"] for event in study.events(limit=2000)]
+    apart = kinds.index("version", 2) < len(kinds) - 1 - kinds[::-1].index("history")
+    assert apart == split
+    assert study.import_history(lines, key="k") == Imported(1000, already_imported=True)
+    for other in (lines[:-1], [*lines, lines[0]], [*lines[:-1], ("A", "y", "go", 1.0)]):
+        with pytest.raises(rank1.ConflictError):
+            study.import_history(other, key="k")
+
+
+def test_an_export_has_versions_and_guardrails(
+    create: Callable[..., Study], tmp_path: Path
+) -> None:
+    study = create(
+        policy=None, goal="find", guardrails={"left": {"worse_by": 0.1}, "slow": {"worse_by": 0.1}},
+        control={"headline": "A", "image": "x", "button": "go"},
+    )  # fmt: skip
+    one, two = study.ask(count=2)
+    study.tell(one.id, 1.0, {"left": 1.0, "slow": 0.25})
+    study.tell(two.id, 0.0, {"slow": 0.5})
+    study.record("ann", 0, rank1.assign(study.shares(), "ann"), 1.0, {"left": 0.0})
+    told = [
+        {"left": 1.0, "slow": 0.25}, {"left": None, "slow": 0.5}, {"left": 0.0, "slow": None}
+    ]  # fmt: skip
+    lines, _ = study.lines()
+    assert [line["guardrails"] for line in lines] == told
+    assert [line["version"] for line in lines] == [0, 0, 0]
+    assert study.export(tmp_path / "log.parquet") == 3
+    assert pl.read_parquet(tmp_path / "log.parquet")["guardrails"].to_list() == told
 
 
 def test_exposures_that_were_drawn_elsewhere_are_exported(
@@ -124,7 +198,7 @@ def test_columns_of_other_names(create: Callable[..., Study], tmp_path: Path) ->
     assert "successes and trials" in str(caught.value)
     with pytest.raises(rank1.InputError, match="columns must be of headline, image, button, rew"):
         study.import_history(tmp_path / "a.csv", columns={"colour": "h"})
-    with pytest.raises(rank1.InputError, match="columns must be None where lines are given"):
+    with pytest.raises(rank1.InputError, match="columns must be None if rows are given"):
         study.import_history([("A", "x", "go", 1.0)], columns=columns)
 
 

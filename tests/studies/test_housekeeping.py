@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import rank1
 from rank1 import Study
 from rank1.studies import suggestions, unit_of_work
 from rank1.studies.events import Event, Kind
-from rank1.studies.group_commit import transact_together
+from rank1.studies.group_commit import transact_group
 from rank1.studies.state import StudyState, layout_of
 from rank1.studies.storage import Storage, open_storage
 from tests.studies.support import append, suggested
@@ -128,7 +129,7 @@ def test_a_study_is_deleted_by_whoever_names_it_twice(place: str) -> None:
     again = Study.create("spring", *GRID, storage=place, policy="uts")
     with pytest.raises(rank1.UnknownStudyError):
         study.ask()
-    refused, made = transact_together(
+    refused, made = transact_group(
         [(study.access, suggestions.suggest), (again.access, suggestions.suggest)]
     )
     assert isinstance(refused, rank1.UnknownStudyError)
@@ -214,7 +215,7 @@ def test_a_study_that_is_far_behind_catches_up_before_its_transaction(
 
     uses: list[Callable[[], object]] = [
         behind.ask,
-        lambda: transact_together([(behind.access, suggestions.suggest)]),
+        lambda: transact_group([(behind.access, suggestions.suggest)]),
     ]
     for use in uses:
         for count, within in ((unit_of_work.FAR_BEHIND + 1, False), (5, True)):
@@ -276,6 +277,52 @@ def test_verify_names_a_falsified_state(place: str) -> None:
     study.close()
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_verify_names_falsified_wealth_and_versions(place: str) -> None:
+    study = Study.create(
+        "drawn",
+        sides={"image": ["x", "y"]},
+        goal="find",
+        storage=place,
+        seed=1,
+        reward_window=1e6,
+        min_lift=0.02,
+    )
+    for _ in range(4):
+        told = [(each.id, float(each.levels["image"] == "x")) for each in study.ask(count=60)]
+        study.tell_many(told)
+    falsified: dict[str, Callable[[Any], object]] = {
+        "design shares": lambda live: live.versions[1].shares[0].__setitem__(0, 0.9),
+        "design fit": lambda live: live.versions[1].fit[0].__setitem__(0, 0.9),
+        "design leaders": lambda live: live.versions.__setitem__(
+            1, dataclasses.replace(live.versions[1], leaders=(1,))
+        ),
+        "design living": lambda live: live.versions[1].living[0].__setitem__(0, False),
+        "design": lambda live: setattr(live, "since", live.since + 1),
+        "design now": lambda live: live.living[0].__setitem__(0, False),
+        "design rows": lambda live: live.evidence.rows()["count"].__iadd__(1),
+        "design unripe": lambda live: live.evidence.unripe["x"].__iadd__(0.5),
+    }
+    fields = study.access.catch_up()[0].live.wealth._asdict()
+    for name in fields:
+
+        def add_one(live: Any, name: str = name) -> object:
+            return getattr(live.wealth, name).__iadd__(1)
+
+        falsified[f"design {name}"] = add_one
+    for name, falsify in falsified.items():
+        study.access.forget()
+        live = study.access.catch_up()[0].settled()
+        for version in live.versions.values():
+            for array in (*version.shares, *version.fit, *version.living):
+                array.setflags(write=True)
+        falsify(live)
+        assert study.verify().problems == [f"in this process: {name} differ"]
+    study.access.forget()
+    assert study.verify().problems == []
+    study.close()
+
+
 def test_verify_names_a_falsified_snapshot(place: str) -> None:
     study = visited(place)
     access = study.access
@@ -328,7 +375,7 @@ def test_verify_names_a_damaged_event(place: str) -> None:
         log.rows("UPDATE rank1_events SET arm = arm + 1 WHERE seq = 4")  # type: ignore[attr-defined]
     found = study.verify()
     assert not found.ok
-    assert found.problems == ["event 4 of study 'spring' isn't what its checksum says"]
+    assert found.problems == ["event 4 of study 'spring' doesn't match its checksum"]
     again = Study.open("spring", place)
     assert again.counts()["reports"] == 5  # from the snapshot
     with study.access.storage.transaction() as log:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,19 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
 
 import rank1
 from rank1 import Study
 from rank1.literal.study import LiteralStudy
 from rank1.studies.events import Event
 from rank1.studies.state import StudyState
+from rank1.studies.storage.postgres import PostgresReader
 from rank1.studies.storage.sqlite import SqliteReader
 from rank1.studies.unit_of_work import fold_log
 
@@ -31,6 +36,8 @@ pytestmark = [
 
 SIDES = {"headline": ["A", "B", "C"], "image": ["x", "y"]}
 CONTROL = {"headline": "A", "image": "x"}
+#: The level of the given side, if there is one; the last two are new.
+SEGMENTS = st.sampled_from(["x", "y", "v", "w"])
 VALUES = st.sampled_from([1.0, 2.0, 5.0])
 UNITS = st.sampled_from([f"u{k}" for k in range(12)])
 CASES: dict[str, dict[str, Any]] = {
@@ -40,6 +47,7 @@ CASES: dict[str, dict[str, Any]] = {
         "guardrails": {"left": {"worse_by": 0.1}, "slow": {"worse_by": 0.2}},
     },
     "each": {"goal": "find", "repeat": "each"},
+    "given": {"goal": "find", "given": ["image"], "new_levels": "add"},
     "uts": {"goal": "earn"},
     "forgets": {"goal": "earn", "forgetting": 40},
     "top two": {"goal": "find", "policy": "top_two"},
@@ -54,7 +62,7 @@ def same_as_literal(study: Study) -> None:
     window = np.inf if spec.reward_window is None else spec.reward_window
     literal = LiteralStudy(
         spec.on_expiry, window, low, high, spec.design, spec.forgetting or np.inf,
-        {side: set(labels) for side, labels in spec.sides.items()},
+        {side: set(labels) for side, labels in spec.sides.items()}, spec.by_window,
     ).take(events)  # fmt: skip
     for state in (
         study.look(lambda state, log: state),
@@ -89,6 +97,9 @@ def compare(state: StudyState, literal: LiteralStudy, events: Sequence[Event]) -
     assert at.held_squares == pytest.approx(sum(x * x for x in held))
     own = literal.own(now)
     assert (at.seq, at.time) == (events[-1].seq, now)
+    if literal.by_window:
+        assert (at.evidence, at.gained) == (literal.credited, pytest.approx(literal.gained))
+        at = state.as_of(now).book.at[0]
     assert at.evidence == len(own)
     assert (at.gained, at.squares) == pytest.approx((sum(own), sum(x * x for x in own)))
     delays = [(len(d), sum(d), sum(k * k for k in d)) for d in literal.delays.values()]
@@ -109,17 +120,22 @@ def is_living(labels: dict[str, str], literal: LiteralStudy) -> bool:
     return all(label in literal.living[side] for side, label in labels.items())
 
 
+def given_to(study: Study, segment: str) -> dict[str, str] | None:
+    """Return the levels that come with a visitor."""
+    return dict.fromkeys(study.spec.given, segment) or None
+
+
 class Anything(RuleBasedStateMachine):
     """Anything that may happen to a study."""
 
-    case: str
+    new_place: Callable[[], str]
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory(prefix="rank1-literal-")
         self.time = 1e9
-        self.real = SqliteReader.clock
-        SqliteReader.clock = lambda _: self.time  # type: ignore
+        self.patch = pytest.MonkeyPatch()
+        for reader in (SqliteReader, PostgresReader):
+            self.patch.setattr(reader, "clock", lambda _: self.time)
         self.ids: list[str] = []
         self.numbers = itertools.count()
 
@@ -127,15 +143,24 @@ class Anything(RuleBasedStateMachine):
         case=st.sampled_from(sorted(CASES)),
         on_expiry=st.sampled_from(["drop", "default", "wait"]),
         window=st.sampled_from([None, 100]),
+        scale=st.sampled_from([(0.0, 1.0), (1.0, 5.0)]),
     )
-    def begin(self, case: str, on_expiry: str, window: float | None) -> None:
+    def begin(
+        self, case: str, on_expiry: str, window: float | None, scale: tuple[float, float]
+    ) -> None:
+        """With a window, find studies bet at once or when windows close, depending on the scale."""
         if window is None:
             on_expiry = "drop"
-        self.place = str(Path(self.folder.name, "rank1.db"))
+        self.place = self.new_place()
         self.study = Study.create(
             "s", sides=SIDES, storage=self.place, seed=1, reward_window=window,
-            on_expiry=on_expiry, reward_range=(1, 5), **CASES[case],
+            on_expiry=on_expiry, reward_range=scale, **CASES[case],
         )  # fmt: skip
+
+    def on_scale(self, reward: float) -> float:
+        """Return a reward, given from 1 to 5, on the study's scale."""
+        low, high = self.study.spec.reward_range
+        return low + (high - low) * (reward - 1) / 4
 
     def attempt(self, *calls: Any) -> None:
         """Call these; some raise errors, which other tests check."""
@@ -143,43 +168,46 @@ class Anything(RuleBasedStateMachine):
             with contextlib.suppress(rank1.ConflictError, rank1.CancelledError):
                 call()
 
-    @rule(count=st.integers(1, 6))
-    def ask(self, count: int) -> None:
-        self.ids += [each.id for each in self.study.ask(count=count)]
+    @rule(count=st.integers(1, 6), segment=SEGMENTS)
+    def ask(self, count: int, segment: str) -> None:
+        given = given_to(self.study, segment)
+        self.ids += [each.id for each in self.study.ask(count=count, given=given)]
 
-    @rule(unit=UNITS)
-    def ask_unit(self, unit: str) -> None:
-        self.ids.append(self.study.ask(unit=unit).id)
+    @rule(unit=UNITS, segment=SEGMENTS)
+    def ask_unit(self, unit: str, segment: str) -> None:
+        given = given_to(self.study, segment)
+        self.attempt(lambda: self.ids.append(self.study.ask(unit=unit, given=given).id))
 
     @rule(data=st.data(), reward=VALUES, left=st.sampled_from([None, 0.0, 1.0]))
     def tell(self, data: st.DataObject, reward: float, left: float | None) -> None:
         if self.ids:
             id = data.draw(st.sampled_from(self.ids))
             guards = None if left is None or not self.study.spec.guardrails else {"left": left}
-            self.attempt(lambda: self.study.tell(id, reward, guards))
+            self.attempt(lambda: self.study.tell(id, self.on_scale(reward), guards))
 
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         if self.ids:
             self.attempt(lambda: self.study.cancel(data.draw(st.sampled_from(self.ids))))
 
-    @rule(unit=UNITS, reward=st.one_of(st.none(), VALUES))
-    def record(self, unit: str, reward: float | None) -> None:
+    @rule(unit=UNITS, reward=st.one_of(st.none(), VALUES), segment=SEGMENTS)
+    def record(self, unit: str, reward: float | None, segment: str) -> None:
         if self.study.spec.design:
             shares = self.study.shares()
-            levels = rank1.assign(shares, unit)
+            levels = rank1.assign(shares, unit, given_to(self.study, segment))
             guards = {"slow": 0.5} if reward and self.study.spec.guardrails else None
+            told = None if reward is None else self.on_scale(reward)
             self.attempt(
-                lambda: self.study.record(unit, shares["version"], levels, reward, guards),
-                lambda: self.study.reward(unit, reward or 1.0),
+                lambda: self.study.record(unit, shares["version"], levels, told, guards),
+                lambda: self.study.reward(unit, self.on_scale(reward or 1.0)),
             )
 
     @rule(seed=st.integers(0, 99))
     def many(self, seed: int) -> None:
         """Play enough for versions to begin."""
         rewards = np.random.default_rng(seed).choice([1.0, 2.0, 5.0], 150 + seed).tolist()
-        given = self.study.ask(count=len(rewards))
-        reports = list(zip((each.id for each in given), rewards, strict=True))
+        given = self.study.ask(count=len(rewards), given=given_to(self.study, "xy"[seed % 2]))
+        reports = list(zip((each.id for each in given), map(self.on_scale, rewards), strict=True))
         self.study.tell_many(reports[10:])
         self.ids += [id for id, _ in reports[:10]]
 
@@ -190,7 +218,8 @@ class Anything(RuleBasedStateMachine):
     @rule(value=VALUES, count=st.integers(1, 4))
     def history(self, value: float, count: int) -> None:
         headline = self.study.sides["headline"][-1]
-        self.study.import_history([(headline, "y", value)] * count, key=f"h{next(self.numbers)}")
+        lines = [(headline, "y", self.on_scale(value))] * count
+        self.study.import_history(lines, key=f"h{next(self.numbers)}")
 
     @rule(unit=UNITS)
     def forget(self, unit: str) -> None:
@@ -227,24 +256,24 @@ class Anything(RuleBasedStateMachine):
             same_as_literal(self.study)
             assert self.study.verify().problems == []
             self.study.close()
-        SqliteReader.clock = self.real  # type: ignore
-        self.folder.cleanup()
+        self.patch.undo()
 
 
-Anything.TestCase.settings = settings(
-    max_examples=10, stateful_step_count=20, suppress_health_check=list(HealthCheck)
-)
-TestAnything = Anything.TestCase
+def play(new_place: Callable[[], str], examples: int, steps: int) -> None:
+    machine: Any = type("Anything", (Anything,), {"new_place": staticmethod(new_place)})
+    how = settings(
+        max_examples=examples, stateful_step_count=steps, suppress_health_check=list(HealthCheck)
+    )
+    run_state_machine_as_test(machine, settings=how)
 
 
-class Everything(Anything):
-    """The same, longer."""
+def test_anything(new_place: Callable[[], str], request: pytest.FixtureRequest) -> None:
+    play(new_place, 3 if request.node.callspec.params["new_place"] == "postgres" else 10, 20)
 
 
-Everything.TestCase.settings = settings(
-    Anything.TestCase.settings, max_examples=300, stateful_step_count=40
-)
-TestEverything = pytest.mark.validate(Everything.TestCase)
+@pytest.mark.validate
+def test_everything(new_place: Callable[[], str], request: pytest.FixtureRequest) -> None:
+    play(new_place, 60 if request.node.callspec.params["new_place"] == "postgres" else 300, 40)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -253,13 +282,15 @@ def test_one_of_each(name: str, tmp_path: Path) -> None:
     study = Study.create(
         "s", sides=SIDES, storage=tmp_path / "rank1.db", seed=1, reward_range=(1, 5), **CASES[name]
     )
-    rewards = itertools.cycle([1.0, 2.0, 5.0])
-    study.tell_many([(each.id, next(rewards)) for each in study.ask(count=50)[5:]])
+    rewards, given = itertools.cycle([1.0, 2.0, 5.0]), given_to(study, "w")
+    asked = study.ask(count=50, given=given)
+    study.tell_many([(each.id, next(rewards)) for each in asked[5:]])
     study.import_history([("B", "y", 2.0)] * 3)
     study.revise(add={"image": ["z"]}, retire={"headline": ["C"]})
-    study.cancel(study.ask().id)
+    study.cancel(study.ask(given=given).id)
     for unit in ("ann", "bob", "ann"):
-        study.tell(study.ask(unit=unit).id, next(rewards))
-    study.tell_many([(each.id, next(rewards)) for each in study.ask(count=16)[2:]])
+        study.tell(study.ask(unit=unit, given=given).id, next(rewards))
+    asked = study.ask(count=16, given=given)
+    study.tell_many([(each.id, next(rewards)) for each in asked[2:]])
     same_as_literal(study)
     study.close()

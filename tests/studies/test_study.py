@@ -99,7 +99,7 @@ def test_ask_and_tell(create: Callable[..., Study]) -> None:
     told = study.tell(given.id, 1)
     assert (told.id, told.row, told.reward, told.late) == (given.id, "18-24", 1.0, False)
     assert study.tell(given.id, 1.0) == told
-    with pytest.raises(rank1.ConflictError, match=r"has the reward 1 already, got 0"):
+    with pytest.raises(rank1.ConflictError, match=r"already has the reward 1, got 0"):
         study.tell(given.id, 0)
     assert study.counts() == {
         "suggestions": 1, "reports": 1, "pending": 0, "expired": 0, "cancelled": 0,
@@ -117,7 +117,7 @@ def test_each_wrong_id_has_an_error_of_its_own(create: Callable[..., Study]) -> 
     for text in ("nonsense", f"{uid}-1-{nonce}", f"{uid}-99-{nonce}", f"{uid}-{seq}-0000"):
         with pytest.raises(rank1.UnknownSuggestionError):
             study.tell(text, 1)
-    with pytest.raises(TypeError, match="id must be the text that ask gave, got 5"):
+    with pytest.raises(TypeError, match="id must be the text that ask returned, got 5"):
         study.tell(5, 1)  # type: ignore[arg-type]
     study.cancel(given.id)
     study.cancel(given.id)
@@ -170,7 +170,7 @@ def test_a_unit_keeps_its_pair_while_the_pair_lives(create: Callable[..., Study]
     study.revise(retire_rows=[str(first.row)])
     moved = study.ask(unit="visitor 1")
     assert moved.row != first.row
-    with pytest.raises(ValueError, match="count must be 1 where a unit is given, got 2"):
+    with pytest.raises(ValueError, match="count must be 1 if a unit is given, got 2"):
         study.ask(count=2, unit="visitor 3")
     assert is_whole(study)
 
@@ -280,7 +280,7 @@ def test_nothing_is_lost_when_the_clock_jumps(create: Callable[..., Study], cloc
 
 
 @pytest.mark.parametrize("policy", LIVE)
-@pytest.mark.filterwarnings("ignore:.*starts anew")
+@pytest.mark.filterwarnings("ignore:.*starts over")
 def test_rows_and_columns_come_and_go(create: Callable[..., Study], policy: str) -> None:
     study = create(policy=policy)
     play(study, 60)
@@ -313,7 +313,7 @@ def test_a_revision_that_cannot_be_is_refused(create: Callable[..., Study]) -> N
     study = create()
     for change, message in (
         ({"retire_rows": ["nobody"]}, "retire.row must be among"),
-        ({"retire_rows": ROWS}, "retire.row must be fewer names: one level at least"),
+        ({"retire_rows": ROWS}, "retire.row must be fewer names: at least one level must remain"),
         ({"add_rows": ["18-24"]}, "add.row must be names that differ, got '18-24' twice"),
         ({"add_columns": ["x", "x"]}, "add_columns must be names that differ, got 'x' twice"),
         (
@@ -439,7 +439,7 @@ def test_a_fit_of_one_pair_tests_nothing(create: Callable[..., Study]) -> None:
     study.import_history([("a", "c", 1.0), ("a", "c", 0.0)])
     found = study.fit(B=19)
     assert found.degrees_of_freedom == 0
-    assert "nothing is tested" in found.advice
+    assert "Too few arms have reports to test anything" in found.advice
 
 
 def test_a_key_is_for_one_request(create: Callable[..., Study]) -> None:
@@ -553,7 +553,7 @@ def test_forgetting_follows_a_grid_that_moves(create: Callable[..., Study]) -> N
             study.tell(given.id, float(given.row == winner))
         assert study.best().recommended == (winner, "c")
     assert study.best().counts.sum() < 100
-    assert study.best().reason.startswith("no rule for when to stop")
+    assert study.best().reason.startswith("no stopping rule applies")
     assert is_whole(study)
 
 

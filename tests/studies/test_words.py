@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from rank1 import Study, assignment, plots
 from rank1.studies.outlook import _words
+from rank1.studies.report import lift_text
 from rank1.studies.words import Doubt, Finding, Lift
 from tests.studies.test_drawn import create as create
 
@@ -92,7 +94,9 @@ def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study
     )
     assert found.reason.endswith("imported rewards aren't evidence")
     assert any(each.startswith("1,000 imported rewards count in av") for each in found.warnings)
-    with pytest.raises(ValueError, match=r"at least 1 .* nothing that the study drew itself is"):
+    with pytest.raises(
+        ValueError, match=r"at least 1 .* no reports yet for arms that the study drew itself"
+    ):
         study.forecast()
 
 
@@ -103,7 +107,12 @@ def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study
         (250.0, 2.4, math.inf, "leads by at least 240% over x, the runner-up"),
         (250.0, -1.0, math.inf, "leads over x, the runner-up; by how much isn't known yet"),
         (math.nan, math.nan, math.nan, "leads over x, the runner-up; by how much isn't known yet"),
-        (0.3, -0.5, math.inf, "leads by 30% over x, the runner-up; the interval says nothing yet"),
+        (
+            0.3,
+            -0.5,
+            math.inf,
+            "leads by 30% over x, the runner-up; it is too early for an interval",
+        ),
         (0.3, 0.1, math.inf, "leads by 30% (at least 10%) over x, the runner-up"),
         (0.3, 0.1, 0.5, "leads by 30% (10% to 50%) over x, the runner-up"),
     ],
@@ -135,13 +144,13 @@ def test_estimates_lie_in_their_intervals(create: Callable[..., Study]) -> None:
         assert np.all(effects[:, 0] <= effects[:, 2])
 
 
-UNTIL = "Until the levels of each side are told apart: about 20 more rewards "
+UNTIL = "Until the best level of each side is known: about 20 more rewards "
 
 
 @pytest.mark.parametrize(
     ("more", "per_day", "expected"),
     [
-        ((0, 0, 0), None, "The levels of each side are told apart already."),
+        ((0, 0, 0), None, "The best level of each side is already known."),
         ((10, 20, 3000), None, UNTIL + "(10 to 3,000 in 80 of 100 studies)."),
         ((10, 20, math.inf), 10, UNTIL + "(at least 10 in 90 of 100 studies), "
          "about 2.0 more days (at least 1.0 in 90 of 100 studies)."),
@@ -161,8 +170,23 @@ def test_a_forecast_shares_the_doubt_of_the_verdict() -> None:
     doubt = Doubt(("B", "x"), 0.5, 0.6, 3, speaks=False)
     found = Finding(("A", "y"), Lift(("A", "x"), False, 0.1, 0.0, 0.2), True, doubt, 0.95)
     said = _words(found, dict.fromkeys(("10%", "50%", "90%"), 0.0), None)
-    assert said.startswith("The levels of each side are told apart already, but only if a level ")
-    assert said.endswith(": B × x was tried 3 times only, too rarely to see whether it is as good.")
+    assert said.startswith("The best level of each side is already known, but only if a level ")
+    assert said.endswith(
+        ": B × x was shown only 3 times, too rarely to tell whether it is as good."
+    )
+
+
+def test_what_speaks_against_the_order_is_data() -> None:
+    doubt = Doubt(("B", "x"), 0.5, 0.6, 3, speaks=False)
+    found = Finding(("A", "y"), Lift(("A", "x"), False, 0.1, 0.0, 0.2), True, doubt, 0.95)
+    said = found.objection
+    assert said is not None
+    words = said.pop("statement")
+    assert said == {"arm": ["B", "x"], "mean": 0.5, "leading": 0.6, "tried": 3, "speaks": False}
+    assert words.startswith(str(doubt))
+    assert found.statement.endswith(words)
+    for other in ({"doubt": None}, {"order_stop": False}, {"leader": None}, {"no_rule": "none"}):
+        assert dataclasses.replace(found, **other).objection is None
 
 
 @pytest.mark.parametrize("policy", [None, "uts"])
@@ -173,3 +197,17 @@ def test_a_study_that_has_ended_says_so(create: Callable[..., Study], policy: st
     found = study.best()
     assert found.statement.startswith("Ended without a verdict: ")
     assert found.next_step == "The study has ended, and gives no more suggestions."
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((-1.0, math.inf), "not known yet"),
+        ((None, None), "not known yet"),
+        ((-1.0, 0.25), "less to +25%"),
+        ((-0.1, math.inf), "-10% to more"),
+        ((0.0, 0.0), "–"),
+    ],
+)
+def test_the_interval_of_a_lift(ends: tuple[Any, Any], text: str) -> None:
+    assert lift_text({"lift": ends}) == text

@@ -99,16 +99,13 @@ def test_a_list_of_what_is_itself_a_list_is_a_dimension() -> None:
     assert (factors.K, factors.L) == (2, 2)
     factors = problems("factors", u_law=[[["beta", 2, 1], 0.5], [0.1, 0.2]], v_law=[0.5])
     assert [problem.K for problem in factors] == [2, 2]
-    pair = [[[0.9, 0.1], [0.2, 0.8]]]
-    assert len(problems("categorical", values=[0, 1], probabilities=pair)) == 1
-    assert (
-        len(
-            problems(
-                "categorical", values=[0, 1], probabilities=[pair, pair[0] and [pair[0][::-1]]]
-            )
-        )
-        == 2
-    )
+    pair: Any = [[[0.9, 0.1], [0.2, 0.8]]]
+    for sides in ((1, 2), (1, 1, 2), (1, 1, 1, 2)):  # of any depth, so always one problem
+        (categorical,) = problems("categorical", values=[0, 1], probabilities=pair)
+        assert categorical.grid.sizes == sides
+        pair = [pair]
+    (categorical,) = problems("categorical", values=[0, 1], probabilities=[[pair[0][0][0]] * 3] * 2)
+    assert categorical.grid.sizes == (2, 3, 1, 2)
     labels = {"email": 0.1, "push": 0.3}
     campaign = problems("campaign", segments={"a": 0.5}, channels=[labels, labels | {"post": 0.2}])
     assert [problem.L for problem in campaign] == [2, 3]

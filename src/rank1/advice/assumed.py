@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
+from rank1.policies import Policy
 from rank1.problems import Product
+from rank1.progress import Progress
 
-__all__ = ["LIFTS", "AssumedGrid", "assumed_grid", "assumed_grids"]
+__all__ = ["LIFTS", "AssumedGrid", "assumed_grid", "assumed_grids", "plays"]
 
 #: The default lifts of the best levels over the others.
 LIFTS = (0.2, 0.5)
@@ -147,3 +149,15 @@ def _checked_lifts(lifts: Sequence[float]) -> list[float]:
     if not found or len(set(found)) < len(found):
         raise InputError("lifts", lifts, "at least one number, without duplicates")
     return found
+
+
+def plays(
+    grids: Sequence[AssumedGrid], policies: Sequence[Policy], progress: bool, title: str
+) -> Iterator[tuple[AssumedGrid, Policy, dict[str, Any]]]:
+    """Each policy on each grid, and what a row of figures says about the grid; with a bar."""
+    with Progress(progress, title, len(grids) * len(policies)) as bar:
+        for grid in grids:
+            about = {"shape": grid.shape, "lift": grid.lift, "best_mean": grid.problem.best_mean}
+            for policy in policies:
+                yield grid, policy, about
+                bar.advance(1, f"{policy.label}, {grid.shape}, lift {grid.lift:.0%}")

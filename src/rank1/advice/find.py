@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rank1.advice.assumed import AssumedGrid
+from rank1.advice.assumed import AssumedGrid, plays
 from rank1.advice.words import about, by_grid, study_default
 from rank1.policies import BetElim, Policy, Uniform
-from rank1.progress import Progress
 from rank1.simulation import identify
 from rank1.simulation.series import resolved
 
@@ -55,22 +54,14 @@ def find(
         levers = _levers(grids)
     if not asked and structured and math.prod(sizes) <= MANY_ARMS:
         players = [*players, BetElim(any_grid=True)]
-    plays = len(players) + len(levers)
+    every = [*players, *levers]
+    told = horizon, confidence, WORK / (len(grids) * len(every)), runs, seed, jobs
     figures: Figures = []
-    with Progress(progress, "simulations", len(grids) * plays) as bar:
-        for grid in grids:
-            given = {"shape": grid.shape, "lift": grid.lift, "best_mean": grid.problem.best_mean}
-            rows: Figures = []
-            for policy in [*players, *levers]:
-                short = not any(
-                    row["within"] >= ENOUGH for row in [*rows[:1], *rows[len(players) :]]
-                )
-                if policy not in levers or short:
-                    work = WORK / (len(grids) * plays)
-                    told = horizon, confidence, work, runs, seed, jobs
-                    rows.append(given | _searched(policy, grid, *told))
-                bar.advance(1, f"{policy.label}, {grid.shape}, lift {grid.lift:.0%}")
-            figures += rows
+    for grid, policy, given in plays(grids, every, progress, "simulations"):
+        rows = [row for row in figures if given.items() <= row.items()]
+        short = not any(row["within"] >= ENOUGH for row in [*rows[:1], *rows[len(players) :]])
+        if policy not in levers or short:
+            figures.append(given | _searched(policy, grid, *told))
     chosen, words = _advice(grids, figures, able, levers, horizon)
     words += [
         _of_grid(grid, rows, chosen, levers, horizon) for grid, rows in by_grid(grids, figures)

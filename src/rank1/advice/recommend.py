@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rank1 import checks, notebook
-from rank1.advice.assumed import AssumedGrid, assumed_grids
+from rank1.advice.assumed import AssumedGrid, assumed_grids, plays
 from rank1.advice.find import find
 from rank1.advice.words import about, earn_words, earner, table_of
 from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.policies import DEFAULT_POLICY, BetElim, Policy
 from rank1.problems import Product
-from rank1.progress import Progress
 from rank1.settings import parse_policy
 from rank1.simulation import simulate
 from rank1.simulation.runs import checked_policies
@@ -181,7 +180,7 @@ def advise(
     else:
         chosen, words, figures = _earning(grids, able, horizon, runs, seed, jobs, progress)
     arm, size = grids[0].arm, " × ".join(f"{size:,}" for size in grid.sizes)
-    first = f"{size} {arm}s, {horizon:,} pulls, {rate:g} on average for a pull: "
+    first = f"{size} {arm}s, {horizon:,} pulls, average reward {rate:g}; goal: "
     aim = f"to find the best {arm} with confidence {confidence:g}" if goal == "find" else "to earn"
     if sum(size > 1 for size in grid.sizes) > 1 and not any("one order" in each for each in words):
         words.append(ONE_ORDER)
@@ -228,21 +227,17 @@ def _earning(
         return None, ["None of these policies can play this grid within the horizon."], []
     # The best of them may be played once more, for `_until_half`.
     longest = _longest(grids[0].problem.grid, len(grids) * (len(able) + 1))
-    figures: list[dict[str, Any]] = []
-    with Progress(progress, "simulations", len(grids) * len(able)) as bar:
-        for each in grids:
-            given = {"shape": each.shape, "lift": each.lift, "best_mean": each.problem.best_mean}
-            for policy in able:
-                rest = _earned(policy, each.problem, horizon, longest, runs, seed, jobs)
-                figures.append(given | rest)
-                bar.advance(1, f"{policy.label}, {each.shape}, lift {each.lift:.0%}")
+    figures = [
+        given | _earned(policy, each.problem, horizon, longest, runs, seed, jobs)
+        for each, policy, given in plays(grids, able, progress, "simulations")
+    ]
     best, verdict = earner(figures, able, horizon)
     halves: list[str] = []
     if verdict == "nothing":
-        with Progress(progress, "pulls until half", len(grids)) as bar:
-            for each in grids:
-                halves.append(_until_half(best, each.problem, horizon, longest, seed, jobs))
-                bar.advance(1, f"{best.label}, {each.shape}, lift {each.lift:.0%}")
+        halves = [
+            _until_half(best, each.problem, horizon, longest, seed, jobs)
+            for each, _, _ in plays(grids, [best], progress, "pulls until half")
+        ]
     chosen = None if verdict == "nothing" else best.label
     return chosen, earn_words(grids, figures, best, verdict, horizon, halves), figures
 

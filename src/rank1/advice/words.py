@@ -7,6 +7,7 @@ from typing import Any
 
 from rank1.advice.assumed import AssumedGrid
 from rank1.policies import DEFAULT_POLICY, Policy
+from rank1.statistics import with_error
 
 __all__ = ["about", "by_grid", "earn_words", "earner", "share", "study_default", "table_of"]
 
@@ -70,13 +71,13 @@ def earn_words(
     none = f"no policy brings {WORTH:.0%} of what could be gained"
     if verdict == "unknown":
         return [
-            f"{take}, unless you can simulate more: in the first {steps:,} of {horizon:,} pulls "
-            f"{none}, and a longer simulation takes too long here; use `rank1.simulate`.",
+            f"{take}, or simulate more first: in the first {steps:,} of {horizon:,} pulls {none}. "
+            "A longer simulation would take too long here; use `rank1.simulate`.",
             *words,
         ]
     return [
         f"Don't expect to earn more than an equal split does: in {horizon:,} pulls {none}. "
-        f"Keep to what you have, or merge {grids[0].levels}.",
+        f"Keep what you have, or merge {grids[0].levels}.",
         *words,
     ]
 
@@ -108,7 +109,7 @@ def table_of(goal: str, figures: list[dict[str, Any]]) -> tuple[list[str], list[
             within = f"{'≥ ' if row['given_up'] else ''}{row['within']:.0%}"
             cells += [within, *pulls, str(row["wrong"])]
         else:
-            regret = f"{row['regret']:,.0f} ± {row['regret_se']:,.0f}"
+            regret = with_error(row["regret"], row["regret_se"], 0)
             cells += [f"{row['steps']:,}", regret, f"{row['reward']:,.0f}", share(row["gain"])]
         rows.append(cells)
     return header, rows

@@ -16,7 +16,7 @@ from rank1.errors import Rank1Error
 
 __all__ = ["application", "main"]
 
-#: The commands, in the order in which --help lists them, with the modules that add them.
+#: The commands, with the modules that add them.
 COMMANDS = {
     "advise": ("advise",),
     "bounds": ("bounds",),

@@ -63,7 +63,7 @@ def advise(
     jobs: Jobs = 1,
     json_: Json = False,
 ) -> None:
-    """Recommend a policy and say what to expect from it, by simulating it now."""
+    """Simulate tests like yours: is the traffic enough, and which policy is best?"""
     from rank1 import advice
     from rank1.errors import InputError
     from rank1.settings import parse_policy
@@ -105,15 +105,9 @@ def _sides(given: list[str]) -> dict[str, int]:
 
 
 def _table(told: Any) -> Any:
-    from rich import box
-    from rich.table import Table
-
     from rank1.advice.words import table_of
+    from rank1.tables import table
 
-    table = Table(title=f"Simulated, seed {told.seed}", box=box.SIMPLE, title_justify="left")
     header, rows = table_of(told.goal, told.figures)
-    for number, name in enumerate(header):
-        table.add_column(name, justify="left" if number < 3 else "right")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    columns = [name if number < 3 else f"+{name}" for number, name in enumerate(header)]
+    return table(*columns, title=f"Simulated, seed {told.seed}", rows=rows)

@@ -27,6 +27,7 @@ __all__ = [
     "counted",
     "ending",
     "finished",
+    "group",
     "print_json",
     "show",
     "status",
@@ -68,6 +69,12 @@ class Commands(TyperGroup):
         except Exception as error:
             raise _one_line(error)  # noqa: B904
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the commands for live tests first."""
+        first = ("serve", "study", "judge", "advise")
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: first.index(name) if name in first else len(first))
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands, each with the full first sentence of its help."""
         names = self.list_commands(ctx)
@@ -84,15 +91,18 @@ def _one_line(error: Exception) -> Exception:
     return error
 
 
-app = typer.Typer(
-    cls=Commands,
+def group(help: str | None, epilog: str, **more: Any) -> typer.Typer:
+    """A group of commands; without one of them it prints its help, unless `more` says otherwise."""
+    told: dict[str, Any] = {"no_args_is_help": True} | more | ({"help": help} if help else {})
+    told |= {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+    return typer.Typer(cls=Commands, epilog=epilog, **told)
+
+
+app = group(
+    "Run multivariate tests that say when to stop, and simulate rank-1 bandits.",
+    "Example: rank1 serve --demo shows a live test in your browser. Each command's --help has an "
+    "example.",
     add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Find the best arm of a grid from noisy feedback: stochastic rank-1 bandits.",
-    epilog="Example: rank1 serve --demo shows a live test in your browser. Each command's --help "
-    "has an example, too.",
 )
 
 
@@ -177,10 +187,13 @@ def with_flag(error: Exception, arguments: list[str]) -> str:
     for word in arguments:
         command = getattr(command, "commands", {}).get(word, command)
     options = {each for parameter in command.params for each in parameter.opts}
-    flag = "--" + error.argument.replace("_", "-")
-    if flag in options:
-        error = copy.copy(error)
-        error.argument = flag
+    name, _, part = error.argument.partition(".")
+    flag = "--" + name.replace("_", "-")
+    for known in (flag, flag.removesuffix("s")):  # --side is given once for each of the sides
+        if known in options:
+            error = copy.copy(error)
+            error.argument = f"{known} {part}".rstrip()
+            break
     return str(error)
 
 

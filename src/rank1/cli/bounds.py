@@ -26,9 +26,9 @@ WORDS = {
     "lower_slope.graves_lai": "Graves–Lai",
     "upper_slope.uts": "UTS",
     "upper_slope.osub": "OSUB",
-    "identification.rank_one": "T* of rank one",
+    "identification.rank_one": "T* (rank one)",
     "identification.characteristic_time": "T*",
-    "identification.any": "T* of any grid",
+    "identification.any": "T* (any grid)",
 }
 #: The statement of each entry.
 SAYS = {
@@ -107,13 +107,13 @@ def _measured(
 
 
 def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
-    from rich import box
-    from rich.table import Table
+    from rank1.tables import table
 
     two, levels = len(problem.grid.sizes) == 2, problem.grid.levels(problem.best_arm)
     best = f"best {'pair' if two else 'arm'} {levels}, mean {problem.best_mean:.4g}"
     title = f"{problem.description['name']} {problem.grid}, {best}"
-    hardness = Table(title=title, box=box.SIMPLE, title_justify="left", show_header=False)
+    hardness = table(title=title)
+    hardness.show_header = False
     gaps = facts["gaps"]
     sides = ["row", "column"] if two else [f"side {side}" for side in range(len(levels))]
     for side, each, least in zip(sides, gaps["sides"], gaps["min_sides"], strict=True):
@@ -123,28 +123,21 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
     hardness.add_row(f"μ, the {smaller}", _short(facts["mu"]))
 
     n = facts["n"]
-    table = Table(box=box.SIMPLE)
-    table.add_column("")
-    table.add_column("statement")
-    table.add_column("× log n", justify="right")
-    table.add_column(f"at n = {n:,}", justify="right")
+    bounds = table("", "statement", "+× log n", f"+at n = {n:,}")
     for entry, says in SAYS.items():
         kind, name = entry.split(".")
         value = facts[kind][name]
         slope = value if kind.endswith("slope") else None
         total = value if slope is None else slope * math.log(n)
-        table.add_row(WORDS[entry], says, _short(slope), "–" if total is None else f"{total:,.2f}")
+        bounds.add_row(WORDS[entry], says, _short(slope), "–" if total is None else f"{total:,.2f}")
 
     measured = facts.get("measured", {"confidence": 0.95, "policies": []})
     alpha = 1 - measured["confidence"]
-    find = Table(title="Pulls to name the best arm with error α: at least", box=box.SIMPLE)
-    find.title_justify = "left"
-    find.add_column("")
-    find.add_column("what is known about the grid")
-    find.add_column("× log(1/α)", justify="right")
-    find.add_column(f"at α = {alpha:.4g}", justify="right")
-    for each in measured["policies"]:
-        find.add_column(f"{each['policy']} ÷ bound", justify="right")
+    find = table(
+        "", "what is known about the grid", "+× log(1/α)", f"+at α = {alpha:.4g}",
+        *(f"+{each['policy']} ÷ bound" for each in measured["policies"]),
+        title="Pulls to name the best arm with error α: at least",
+    )  # fmt: skip
     for name, known in KNOWN.items():
         time = facts["identification"][name]
         pulls = "–" if time is None else f"{time * math.log(1 / alpha):,.0f}"
@@ -156,7 +149,7 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
         "Factors of log n are about n → ∞, T* is about α → 0: at a given n or α, regret or pulls "
         "may lie below them."
     )
-    return [hardness, table, find, *_in_words(facts["notes"]), asymptotic]
+    return [hardness, bounds, find, *_in_words(facts["notes"]), asymptotic]
 
 
 def _short(value: float | None) -> str:

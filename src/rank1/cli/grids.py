@@ -81,23 +81,22 @@ def grids(
 
 
 def _shown(facts: dict[str, Any]) -> list[Any]:
-    from rich import box
-    from rich.table import Table
-
     from rank1.statistics import with_error
+    from rank1.tables import table
 
     title = "{grid} {K}×{L}, {trials:,} trials, {successes:,} successes".format(**facts)
-    about = Table(title=title, box=box.SIMPLE, title_justify="left", show_header=False)
+    about = table(title=title)
+    about.show_header = False
     p = facts["bootstrap_p"]
     about.add_row(
         "deviance from rank one",
         "{deviance:.1f} on {degrees_of_freedom}, p = {chi2_p:.3f} by χ²".format(**facts)
         + (f", {p:.3f} by bootstrap" if p is not None else ""),
     )
-    about.add_row("explained share of differences", f"{facts['explained']:.1%}")
+    about.add_row("share of the variation explained", f"{facts['explained']:.1%}")
     about.add_row("best pair observed", " · ".join(facts["best_pair"]))
     about.add_row("best pair of the fit", " · ".join(facts["best_pair_of_fit"]))
-    about.add_row("best in their row and column", str(len(facts["local_maxima"])))
+    about.add_row("pairs that are best in their row and column", str(len(facts["local_maxima"])))
     for side in ("row", "column"):
         factors = (f"{each['name']} {each['factor']:.2f}" for each in facts[f"{side}_effects"])
         about.add_row(f"{side} effects", ", ".join(factors))
@@ -108,11 +107,8 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
         about.add_row("note", facts["note"])
 
     play = facts["play"]
-    regret = Table(box=box.SIMPLE)
-    regret.add_column(f"after {play['n']:,} steps")
-    regret.add_column("expected regret", justify="right")
-    regret.add_column("of equal split", justify="right")
-    regret.add_column("at a best pair", justify="right")
+    columns = "+expected regret", "+of equal split", "+at a best pair"
+    regret = table(f"after {play['n']:,} steps", *columns)
     equal = next(each for each in play["regret"] if each["policy"] == "uniform")
     for each in play["regret"]:
         mean, se = each["expected_regret"]["mean"], each["expected_regret"]["se"]
@@ -120,10 +116,7 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
         found = f"{each['found']} of {play['runs']}"
         regret.add_row(each["policy"], with_error(mean, se), f"{share:.1%}", found)
 
-    stopping = Table(box=box.SIMPLE)
-    stopping.add_column("until the rule stops")
-    for name in ("stopped", "wrong", "pulls"):
-        stopping.add_column(name, justify="right")
+    stopping = table("until the rule stops", "+stopped", "+wrong", "+pulls")
     for each in play["stopping"]:
         label = each["policy"] + (", assuming rank one" if each["rank_one"] else ", any grid")
         least = "" if each["stopped"] == play["runs"] else "> "

@@ -56,7 +56,7 @@ def identify(
     rule: Annotated[
         str,
         typer.Option(
-            help="Evidence for stopping: kt, or sharp (fewer pulls, but not if means drift)."
+            help="Evidence for stopping: kt, or sharp (fewer pulls, but only if means don't drift)."
         ),
     ] = "kt",
     method: Annotated[str, typer.Option(help="How to play runs: auto, steps or stages.")] = "auto",
@@ -114,10 +114,8 @@ def identify(
 
 
 def _show(found: Any) -> None:
-    from rich import box
-    from rich.table import Table
-
     from rank1.statistics import with_error
+    from rank1.tables import table
 
     problem = found.problem
     title = f"{problem.description['name']} {problem.grid}, confidence {found.confidence:g}"
@@ -125,28 +123,21 @@ def _show(found: Any) -> None:
         title += f", {found.rule} rule"
     if found.tolerance:
         title += f", tolerance {found.tolerance:g}"
-    table = Table(title=f"{title}, seed {found.seed}", box=box.SIMPLE, title_justify="left")
-    table.add_column("policy")
-    for name in ("runs", "stopped", "wrong", "pulls", "median", "90%", "expected regret"):
-        table.add_column(name, justify="right")
     bound = found.bound
-    if bound is not None:
-        table.add_column("÷ bound", justify="right")
+    rows = []
     for row in found.summary().iter_rows(named=True):
         over = found.over_bound(row["policy"])
-        last = [] if bound is None else ["–" if over is None else f"{over:.2f}"]
-        table.add_row(
-            row["policy"],
-            str(row["runs"]),
-            str(row["stopped"]),
-            str(row["wrong"]),
+        rows.append((
+            row["policy"], row["runs"], row["stopped"], row["wrong"],
             with_error(row["pulls_mean"], row["pulls_se"]),
-            f"{row['pulls_median']:,.0f}",
-            f"{row['pulls_p90']:,.0f}",
+            f"{row['pulls_median']:,.0f}", f"{row['pulls_p90']:,.0f}",
             with_error(row["regret_mean"], row["regret_se"]),
-            *last,
-        )
-    show(table)
+            *([] if bound is None else ["–" if over is None else f"{over:.2f}"]),
+        ))  # fmt: skip
+    columns = ["runs", "stopped", "wrong", "pulls", "median", "90%", "expected regret"]
+    columns += [] if bound is None else ["÷ bound"]
+    title = f"{title}, seed {found.seed}"
+    show(table("policy", *(f"+{name}" for name in columns), title=title, rows=rows))
     if bound is not None:
         what = {
             "rank_one": "if the grid is known to have rank one",

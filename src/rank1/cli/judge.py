@@ -13,7 +13,7 @@ from rank1.cli.app import Commands, app, counted, print_json, show
 from rank1.cli.options import Json, Real, real
 from rank1.cli.study import Sides, _pairs, _sides, _table
 from rank1.documents import above
-from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error
+from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error, extra
 
 if TYPE_CHECKING:
     from rank1.design import Judgement
@@ -23,7 +23,7 @@ judge_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Judge a test from counts by version, arm and reward, wherever they come from.",
+    help="Judge a test whose counts come from a warehouse, a file or a query.",
     epilog="Example: rank1 judge start shares.json --side headline=A,B --side image=x,y,z",
 )
 app.add_typer(judge_app, name="judge")
@@ -49,15 +49,15 @@ def start(
             metavar="SIDE=LEVEL,…",
         ),
     ] = [],  # noqa: B006
-    confidence: Annotated[float, typer.Option(help="Of the verdict.", **Real)] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of the verdict.", **Real)] = 0.95,
     min_lift: Annotated[
         float, typer.Option(help="Smallest lift worth having, in reward above the lowest.", **Real)
     ] = 0.0,
     floor: Annotated[
-        float, typer.Option(help="Least share of every level, refuted or not.", **Real)
+        float, typer.Option(help="Smallest share of every level, refuted or not.", **Real)
     ] = 0.0,
     reward_range: Annotated[
-        str, typer.Option(help="The least and the largest reward.", metavar="LOW,HIGH")
+        str, typer.Option(help="The smallest and the largest reward.", metavar="LOW,HIGH")
     ] = "0,1",
     json_: Json = False,
 ) -> None:
@@ -67,10 +67,14 @@ def start(
     from rank1.design.share_document import SharesDocument
 
     if not side:
-        raise InputError("--side", None, "given, as headline=A,B, once for each side", got="none")
+        raise InputError(
+            "--side", None, "given once for each side, such as headline=A,B", got="none"
+        )
     ends = reward_range.split(",")
     if len(ends) != 2:
-        raise InputError("reward_range", reward_range, "the least and the largest reward, as 0,1")
+        raise InputError(
+            "reward_range", reward_range, "the smallest and the largest reward, such as 0,1"
+        )
     found = first_shares(
         _sides("--side", side), given=given, confidence=confidence, min_lift=min_lift,
         floor=floor, control=_pairs("--control", control) if control else None,
@@ -123,11 +127,10 @@ def update(
     try:
         found = judge(document, table)
     except Rank1Error as error:
-        where = shares if (error.context or "").startswith("version") else counts
-        raise error.within(str(where) if len(str(where)) < 80 else "the query") from None
+        raise error.within(counts if len(counts) < 80 else "the query") from None
     if found.new:
         if _read(shares) != before:
-            problem = f"{str(shares)!r} was changed by somebody else in the meantime"
+            problem = f"{str(shares)!r} was changed by another process in the meantime"
             raise FileError(problem, "nothing was written; try again")
         with whole_file(shares) as temporary:
             temporary.write_text(found.text, encoding="utf-8")
@@ -150,13 +153,13 @@ def sql(
         str, typer.Option(help="duckdb, postgres, spark, bigquery or snowflake.")
     ] = "duckdb",
     table: Annotated[
-        str, typer.Option(help="The table of exposures, or what else may follow FROM.")
+        str, typer.Option(help="The table of exposures, or anything else that can follow FROM.")
     ] = "exposures",
-    unit: Annotated[str, typer.Option(help="Its column with the unit.")] = "unit",
-    time: Annotated[str, typer.Option(help="Its column with the time of exposure.")] = "time",
+    unit: Annotated[str, typer.Option(help="The column with the unit.")] = "unit",
+    time: Annotated[str, typer.Option(help="The column with the time of exposure.")] = "time",
     where: Annotated[
         str | None,
-        typer.Option(help="A condition in SQL: exposures whose reward can't change any more."),
+        typer.Option(help="An SQL condition: count only exposures whose reward is final."),
     ] = None,
     json_: Json = False,
 ) -> None:
@@ -177,7 +180,7 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         problem = f"{str(path)!r} can't be read: {error.strerror or error}"
-        raise FileError(problem, "begin with: rank1 judge start", where=str(path)) from None
+        raise FileError(problem, "create it with: rank1 judge start", where=str(path)) from None
 
 
 def _document(path: Path, content: bytes) -> Any:
@@ -188,7 +191,7 @@ def _document(path: Path, content: bytes) -> Any:
         document = json.loads(content)
     except ValueError as error:
         problem = f"{str(path)!r} isn't JSON, or was cut short: {error}"
-        raise FileError(problem, "go back to a copy that is whole", where=str(path)) from None
+        raise FileError(problem, "restore a complete copy", where=str(path)) from None
     try:
         SharesDocument.of(document)
     except Rank1Error as error:
@@ -221,9 +224,7 @@ def _queried(query: str, database: Path | None) -> Any:
     try:
         import duckdb
     except ImportError:
-        raise MissingPackageError(
-            "a query needs DuckDB", 'install it with: pip install "rank1[warehouse]"'
-        ) from None
+        raise MissingPackageError("a query needs DuckDB", extra("warehouse")) from None
     try:
         if database is None:
             connection = duckdb.connect()
@@ -275,7 +276,7 @@ def _print(shares: Path, found: Judgement) -> None:
                 lift_text(each), "" if each["living"] else "refuted",
             )  # fmt: skip
     show(table)
-    what = "appended to" if found.new else "unchanged: these are the counts of the last update;"
+    what = "appended to" if found.new else "unchanged, because the counts are the same:"
     show(f"{counted(found.reports, 'report')}; version {found.version} {what} {shares}")
 
 
@@ -306,7 +307,7 @@ def _page(shares: Path, counts: str, found: Judgement) -> str:
         assumes.append(f"Without that assumption: {found.any_grid['reason']}.")
     best = {
         "stop": found.stop, "statement": f"{reason}.", "next_step": _lift_words(found),
-        "assumes": assumes, "warnings": [],
+        "doubt": None, "assumes": assumes, "warnings": [],
     }  # fmt: skip
     return render(
         name=shares.name, best=best, sides=sides, period=f"version {found.version}",

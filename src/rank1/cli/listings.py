@@ -39,12 +39,9 @@ def _list(kind: str, table: Any, json_: bool) -> None:
     if json_:
         print_json({"problems" if kind == "problem" else "policies": entries})
         return
-    from rich import box
-    from rich.table import Table
+    from rank1.tables import table as table_of
 
-    listing = Table(box=box.SIMPLE)
-    for column in (kind, "what it is", "settings"):
-        listing.add_column(column)
+    listing = table_of(kind, "what it is", "settings")
     for entry in entries:
         words = [
             *entry["required"],

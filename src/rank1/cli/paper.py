@@ -12,7 +12,7 @@ import typer
 
 from rank1.cli.app import app, ending, print_json, show, status
 from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
-from rank1.errors import InputError, MissingPackageError
+from rank1.errors import InputError, MissingPackageError, extra
 from rank1.paper import ARTEFACTS, PAPERS, Options
 
 #: Names for several artefacts: the first paper's, and all.
@@ -70,11 +70,12 @@ def paper(
     ] = DEFAULT.block_seed,
     json_: Json = False,
 ) -> None:
-    """Reproduce the papers' experiments, beside the published numbers; index.html shows them all.
+    """Reproduce the papers' experiments next to the published numbers; see index.html.
 
     all: Stochastic Rank-1 Bandits; trinh2020: the paper on UTS; all-papers: both.
     """
     from rank1 import checks
+    from rank1.paper.artefact import make_all
     from rank1.paper.movielens.problem import SCALES
 
     checks.one_of("artefact", artefact, CHOICES)
@@ -105,12 +106,13 @@ def paper(
     if "figure3" in names:
         options = _with_data(options)
     documents: dict[str, Any] = {}
+    drawn: dict[str, dict[str, str]] = {}
     try:
-        for name in names:
-            documents[name] = _make(name, options, quiet=json_)
+        for name, documents[name] in make_all(names, options):
+            drawn[name] = _write(name, documents[name], options, quiet=json_)
     except KeyboardInterrupt:
         if documents:
-            _report(options, quiet=True)
+            _report(options, drawn, quiet=True)
         print(
             f"{ending()}."
             + (
@@ -123,9 +125,9 @@ def paper(
         sys.exit(status())
     except Exception:
         if documents:
-            _report(options, quiet=True)
+            _report(options, drawn, quiet=True)
         raise
-    _report(options, quiet=json_)
+    _report(options, drawn, quiet=json_)
     if documents.get("figure3", {}).get("data", {}).get("stand_in"):
         print(
             "Figure 3 is made from stand-in data. To download MovieLens 1M instead, if you accept "
@@ -156,7 +158,7 @@ def _with_data(options: Options) -> Options:
     fetch = options.accept_licence and options.data_dir is None and downloaded() is None
     if fetch and importlib.util.find_spec("pooch") is None:
         raise MissingPackageError(
-            "--accept-licence needs pooch to download MovieLens", "pip install 'rank1[movielens]'"
+            "--accept-licence needs pooch to download MovieLens", extra("movielens")
         )
     if options.data_dir or accepted:
         data = obtain(options.data_dir, accept_licence=accepted)
@@ -164,37 +166,42 @@ def _with_data(options: Options) -> Options:
     return options._replace(accept_licence=accepted)
 
 
-def _make(name: str, options: Options, quiet: bool) -> dict[str, Any]:
+def _write(name: str, document: dict[str, Any], options: Options, quiet: bool) -> dict[str, str]:
+    """Save an artefact's figures, and print the rest. Returns the figures as SVG."""
+    from rank1.atomic import whole_file
     from rank1.paper import artefact
     from rank1.paper.claims import claim_line
     from rank1.plots import save_figure
+    from rank1.plots.html import svg_file
 
-    document = artefact.make(name, options)
-    written = [options.out / f"{name}.json"]
+    written, drawn = [options.out / f"{name}.json"], {}
     for title, figure in artefact.draw(name, document).items():
-        for suffix in ("png", "svg"):
-            written.append(options.out / f"{title}.{suffix}")
-            save_figure(figure, written[-1])
+        written += [options.out / f"{title}.{ending}" for ending in ("png", "svg")]
+        save_figure(figure, written[-2])
+        figure.set_layout_engine("none")  # its layout is known now
+        drawn[title] = svg_file(figure, title)
+        with whole_file(written[-1]) as temporary:
+            temporary.write_text(drawn[title], encoding="utf-8")
     if not quiet:
         lines = [claim_line(claim) for claim in document["claims"]]
         for part in [*artefact.show(name, document), *lines]:
             show(part)
         print(f"Written: {', '.join(str(path) for path in written)}")
-    return document
+    return drawn
 
 
-def _report(options: Options, quiet: bool) -> None:
+def _report(options: Options, drawn: dict[str, dict[str, str]], quiet: bool) -> None:
     """Write the page of everything made with these options, now and before."""
     from rank1.paper.artefact import read_all
     from rank1.paper.report import write
 
-    path = write(options)
+    path = write(options, drawn)
     if not quiet:
         print(f"Written: {path}")
     made = [name for name in ARTEFACTS if (options.out / f"{name}.json").is_file()]
     if others := [name for name in made if name not in read_all(options)]:
         print(
-            f"Not on the page, because made with other options: {', '.join(others)}. "
+            f"Not on the page, because they were made with other options: {', '.join(others)}. "
             "Use --out to write to a separate folder.",
             file=sys.stderr,
         )

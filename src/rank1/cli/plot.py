@@ -34,7 +34,8 @@ def plot(
     facet: Annotated[
         list[str] | None,
         typer.Option(
-            help="One panel per value of this setting; a second facet goes down.", metavar="NAME"
+            help="One panel per value of this setting; a second facet makes rows of panels.",
+            metavar="NAME",
         ),
     ] = None,
     where: Where = None,

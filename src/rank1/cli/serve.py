@@ -7,24 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import Commands, app, print_json, show
+from rank1.cli.app import app, group, print_json, show
 from rank1.cli.options import Json, Real, Whole
-from rank1.errors import MissingPackageError
+from rank1.errors import MissingPackageError, extra
 
-serve_app = typer.Typer(
-    cls=Commands,
+serve_app = group(
+    None,
+    "Example: rank1 serve --storage rank1.db --port 8000",
     invoke_without_command=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    epilog="Example: rank1 serve --storage rank1.db --port 8000",
+    no_args_is_help=False,
 )
-token_app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Create, list and revoke tokens; a running service sees changes within a second.",
-    epilog="Example: rank1 serve token create --role writer --study spring",
+token_app = group(
+    "Create, list and revoke tokens; a running service sees changes within a second.",
+    "Example: rank1 serve token create --role writer --study spring",
 )
 serve_app.add_typer(token_app, name="token")
 app.add_typer(serve_app, name="serve")
@@ -51,7 +46,8 @@ def serve(
         typer.Option(help="Largest body of a request, in bytes; default: 4 MiB.", **Whole),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Requests per second of one token; default: 5000.", **Real)
+        float | None,
+        typer.Option(help="Requests per second for each token; default: 5000.", **Real),
     ] = None,
     patience: Annotated[
         float | None,
@@ -105,9 +101,7 @@ def serve(
     try:
         from rank1.server.run import serve as run
     except ModuleNotFoundError as error:
-        raise MissingPackageError(
-            f"serve needs {error.name}", "pip install 'rank1[server]'"
-        ) from None
+        raise MissingPackageError(f"serve needs {error.name}", extra("server")) from None
     if demo:
         from rank1.server.demo import DemoTraffic, demo_settings
 

@@ -115,26 +115,22 @@ def simulate(
 
 
 def _show_result(result: Any) -> None:
-    from rich import box
-    from rich.table import Table
-
     from rank1.grid import product_text
     from rank1.statistics import with_error
+    from rank1.tables import table
 
     about, sides = result.about, result.about["sides"]
     title = f"{about['name']} {product_text(sides)}, n = {result.n:,}, seed {result.seed}"
-    table = Table(title=title, box=box.SIMPLE, title_justify="left")
-    table.add_column("policy")
     best = "best pair" if len(sides) == 2 else "best arm"
-    for name in ("runs", "expected regret", "realised regret", best, "found", "seconds"):
-        table.add_column(name, justify="right")
-    for row in result.summary().iter_rows(named=True):
-        table.add_row(
-            row["policy"],
-            str(row["runs"]),
+    regret = [f"+{kind} regret" for kind in ("expected", "realised")]
+    columns = "policy", "+runs", *regret, f"+{best}", "+found", "+seconds"
+    rows = [
+        (
+            row["policy"], row["runs"],
             *(with_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
             result.problem.name_of(result.problem.grid.arm(row["best_arm"])),
-            f"{row['found']:.0%}",
-            f"{row['seconds']:.2f}",
+            f"{row['found']:.0%}", f"{row['seconds']:.2f}",
         )
-    show(table)
+        for row in result.summary().iter_rows(named=True)
+    ]  # fmt: skip
+    show(table(*columns, title=title, rows=rows))

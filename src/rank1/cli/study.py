@@ -8,17 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import Commands, app, print_json, show
+from rank1.cli.app import app, group, print_json, show
 from rank1.cli.options import Json, Real, Whole
 from rank1.errors import FileError, InputError
 
-study_app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Play a live grid: ask for an arm, show it, tell its reward; on a durable log.",
-    epilog="Example: rank1 study create spring --rows 18-24,25-34 --columns email,push",
+study_app = group(
+    "Run a live test: ask for an arm, show it, report its reward.",
+    "Example: rank1 study create spring --rows 18-24,25-34 --columns email,push",
 )
 app.add_typer(study_app, name="study")
 
@@ -28,19 +24,21 @@ Storage = Annotated[
 ]
 Rows = Annotated[
     list[str],
-    typer.Option(help="Names with commas between them, or @FILE with one a line; may be repeated."),
+    typer.Option(help="Names separated by commas, or @FILE with one per line; can be repeated."),
 ]
 Sides = Annotated[
     list[str],
     typer.Option(
-        help="A side and its levels, as image=x,y,z or image=@FILE; once for each side, instead "
-        "of --rows and --columns.",
+        help="A side and its levels, such as image=x,y,z or image=@FILE; once for each side, "
+        "instead of --rows and --columns.",
         metavar="SIDE=LEVELS",
     ),
 ]
 Levels = Annotated[
     list[str],
-    typer.Option(help="Levels of a side, as image=x,y; may be repeated.", metavar="SIDE=LEVELS"),
+    typer.Option(
+        help="Levels of a side, such as image=x,y; can be repeated.", metavar="SIDE=LEVELS"
+    ),
 ]
 Out = Annotated[Path, typer.Option(help="The file to write.")]
 Metrics = Annotated[
@@ -131,22 +129,25 @@ def create(
         str, typer.Option(help="earn: play what pays. find: find the best arm soon.")
     ] = "earn",
     policy: Annotated[
-        str | None, typer.Option(help="Another policy than the goal's: see `rank1 policies`.")
+        str | None,
+        typer.Option(help="A policy other than the goal's default: see `rank1 policies`."),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Suggestions planned.", **Whole)] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="Planned number of suggestions.", **Whole)
+    ] = None,
     reward_window: Annotated[
         float | None, typer.Option(help="Seconds after which a reward is overdue.", **Real)
     ] = None,
     on_expiry: Annotated[
-        str, typer.Option(help="What becomes of an overdue reward: drop, default or wait.")
+        str, typer.Option(help="What to do about an overdue reward: drop, default or wait.")
     ] = "drop",
     default_reward: Annotated[
-        float | None, typer.Option(help="What is taken for it with default.", **Real)
+        float | None, typer.Option(help="The reward to count with --on-expiry default.", **Real)
     ] = None,
     reward_range: Annotated[
-        str, typer.Option(help="The lowest and the largest reward.", metavar="LOW,HIGH")
+        str, typer.Option(help="The smallest and the largest reward.", metavar="LOW,HIGH")
     ] = "0,1",
-    confidence: Annotated[float, typer.Option(help="Of the stopping rule.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of the verdict.")] = 0.95,
     tolerance: Annotated[
         float, typer.Option(help="How far below the best the arm found may be.")
     ] = 0.0,
@@ -155,10 +156,11 @@ def create(
     ] = None,
     given: Annotated[
         list[str],
-        typer.Option(help="find: a side whose level comes with the visitor; may be repeated."),
+        typer.Option(help="find: a side whose level comes with the visitor; can be repeated."),
     ] = [],  # noqa: B006
     new_levels: Annotated[
-        str | None, typer.Option(help="find: unknown levels of given sides: refuse or add.")
+        str | None,
+        typer.Option(help="find: what to do about new levels of given sides: refuse or add."),
     ] = None,
     control: Annotated[
         list[str],
@@ -168,10 +170,11 @@ def create(
         ),
     ] = [],  # noqa: B006
     floor: Annotated[
-        float | None, typer.Option(help="find: least share of each living level.", **Real)
+        float | None,
+        typer.Option(help="find: smallest share of each level in the running.", **Real),
     ] = None,
     holdout: Annotated[
-        float | None, typer.Option(help="find: part of units that keep the control.", **Real)
+        float | None, typer.Option(help="find: share of units that always see the control.", **Real)
     ] = None,
     min_lift: Annotated[
         float | None,
@@ -189,7 +192,7 @@ def create(
     repeat: Annotated[
         str, typer.Option(help="Visits of a unit that count as evidence: once or each.")
     ] = "once",
-    seed: Annotated[int | None, typer.Option(help="Of the suggestions.", **Whole)] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed of the choices.", **Whole)] = None,
     json_: Json = False,
 ) -> None:
     """Create a study."""
@@ -199,7 +202,7 @@ def create(
     if not (rows and columns) and not side:
         raise InputError("--side", None, "given, or --rows and --columns", got="neither")
     if side and (rows or columns):
-        raise InputError("--side", side, "left out where --rows or --columns are given")
+        raise InputError("--side", side, "left out if --rows or --columns are given")
     study = Study.create(
         name, _labels("--rows", rows) if rows else None,
         _labels("--columns", columns) if columns else None, goal, policy, storage,
@@ -221,7 +224,7 @@ def create(
 @study_app.command("list", epilog="Example: rank1 study list --json")
 def list_(
     storage: Storage = "rank1.db",
-    all_: Annotated[bool, typer.Option("--all", help="Also those that are archived.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Include archived studies.")] = False,
     json_: Json = False,
 ) -> None:
     """List the studies of a storage."""
@@ -251,15 +254,16 @@ def list_(
 def ask(
     name: Name,
     storage: Storage = "rank1.db",
-    count: Annotated[int, typer.Option(help="How many suggestions.", **Whole)] = 1,
+    count: Annotated[int, typer.Option(help="Number of suggestions.", **Whole)] = 1,
     key: Annotated[
-        str | None, typer.Option(help="Of this request: the same key gives the same suggestions.")
+        str | None,
+        typer.Option(help="Idempotency key: a retry with it gives the same suggestions."),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Whom it is for: the same unit keeps its arm.")
+        str | None, typer.Option(help="The visitor it is for: the same unit keeps its arm.")
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="A JSON object that is kept with the suggestions.")
+        str | None, typer.Option(help="A JSON object to store with the suggestions.")
     ] = None,
     given: Annotated[
         list[str], typer.Option(help="The level of a given side.", metavar="SIDE=LEVEL")
@@ -296,7 +300,7 @@ def tell(
     name: Name,
     reports: Annotated[
         list[str],
-        typer.Argument(help="An id and its reward, and more of them.", metavar="ID REWARD"),
+        typer.Argument(help="An id and its reward; can be repeated.", metavar="ID REWARD"),
     ],
     storage: Storage = "rank1.db",
     guardrail: Metrics = [],  # noqa: B006
@@ -309,7 +313,7 @@ def tell(
         if each.startswith("--"):
             raise InputError("tell", each, "given ids and rewards", "there is no such option")
     if len(reports) % 2:
-        raise InputError("tell", reports, "given an id and its reward, and more of such pairs")
+        raise InputError("tell", reports, "given pairs of an id and its reward")
     metrics = _metrics(guardrail)
     pairs = [(reports[k], real(reports[k + 1]), metrics) for k in range(0, len(reports), 2)]
     with _opened(name, storage) as study:
@@ -367,7 +371,9 @@ def retire(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> No
     """Close a study: it gives no more suggestions, but still accepts reports."""
     with _opened(name, storage) as study:
         study.retire()
-    answer(json_, {"name": name, "retired": True}, f"{name} gives no suggestions any more")
+    answer(
+        json_, {"name": name, "retired": True}, f"{name} is closed: it gives no more suggestions"
+    )
 
 
 def _table(*names: str) -> Any:

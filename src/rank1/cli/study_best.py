@@ -108,15 +108,12 @@ def _scale(found: Any) -> tuple[float, float]:
 
 def _figures(found: Any) -> Any:
     """Make a table with a cell for each pair; on a terminal, darker means better."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
+    from rank1.tables import table as table_of
+
     low, width = _scale(found)
-    table = Table(box=box.SIMPLE)
-    table.add_column("")
-    for column in found.columns:
-        table.add_column(column, justify="right")
+    table = table_of("", *(f"+{column}" for column in found.columns))
     for i, row in enumerate(found.rows):
         cells = []
         for j, column in enumerate(found.columns):

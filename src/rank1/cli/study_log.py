@@ -13,7 +13,7 @@ from rank1.cli.options import Json, Whole
 from rank1.cli.study import Name, Out, Storage, _opened, _table, answer, study_app
 from rank1.errors import InputError
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")]
 
 
 @study_app.command(epilog="Example: rank1 study archive spring")
@@ -51,7 +51,7 @@ def delete(
 @study_app.command(epilog="Example: rank1 study forget-unit spring visitor-17 --yes")
 def forget_unit(
     name: Name,
-    unit: Annotated[str, typer.Argument(help="Whose name to remove.")],
+    unit: Annotated[str, typer.Argument(help="The unit whose name to remove.")],
     storage: Storage = "rank1.db",
     yes: Yes = False,
     json_: Json = False,
@@ -120,16 +120,15 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV, JSONL or Parquet: a column for each side (row, column), and reward, or "
-            "successes and trials; and count, if there is one."
+            help="CSV, JSONL or Parquet, with a column for each side (row, column), and reward or "
+            "successes and trials; optionally count."
         ),
     ],
     storage: Storage = "rank1.db",
     column: Annotated[
         list[str],
         typer.Option(
-            help="Which column is which, where they have other names, as reward=converted; may be "
-            "repeated.",
+            help="The name of a column, if it differs, such as reward=converted; can be repeated.",
             metavar="NAME=COLUMN",
         ),
     ] = [],  # noqa: B006
@@ -157,7 +156,7 @@ def replay(
     name: Name,
     policy: Annotated[str, typer.Option(help="See `rank1 policies`.")],
     storage: Storage = "rank1.db",
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.", **Whole)] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed.", **Whole)] = 1,
     json_: Json = False,
 ) -> None:
     """Replay another policy on the logged rewards, using each arm's rewards in order."""
@@ -166,7 +165,7 @@ def replay(
     if json_:
         print_json(found.to_dict())
         return
-    end = f"then {' × '.join(found.exhausted)} had none left" if found.exhausted else "all of them"
+    end = f"then {' × '.join(found.exhausted)} had no rewards left" if found.exhausted else "all"
     show(
         f"{found.policy}: {found.rate:.4g} a reward over {found.steps:,} of {found.rewards:,} "
         f"rewards ({end}); the log has {found.logged_rate:.4g} a reward. "
@@ -193,7 +192,9 @@ def verify(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> No
 @study_app.command(epilog="Example: rank1 study backup --out copy.db")
 def backup(
     out: Out,
-    name: Annotated[str | None, typer.Argument(help="A study that must be there.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Fail unless the storage has this study.")
+    ] = None,
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
@@ -225,6 +226,6 @@ def doctor(storage: Storage = "rank1.db", json_: Json = False) -> None:
             show(f"{each['name']}: {'ok' if each['ok'] else 'NOT OK'}, {reports}")
         for text in found["problems"]:
             show(f"- {text}")
-        show("all is well" if found["ok"] else "something is wrong")
+        show("ok" if found["ok"] else "not ok")
     if not found["ok"]:
         raise typer.Exit(1)

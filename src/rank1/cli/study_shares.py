@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rank1 import checks
 from rank1.cli.app import print_json, show
 from rank1.cli.options import Json
 from rank1.cli.study import (
@@ -26,12 +27,9 @@ from rank1.cli.study import (
 )
 from rank1.errors import FileError, InputError, Rank1Error
 
-#: The arguments of `Study.record`, which are also the field names in a JSONL file.
-RECORD = "unit", "version", "levels", "reward", "guardrails"
-
 Unit = Annotated[str, typer.Argument(help="The visitor, customer or session it was shown to.")]
 Reward = Annotated[
-    str | None, typer.Option(help="The reward, if it is known already.", metavar="NUMBER")
+    str | None, typer.Option(help="The reward, if it is already known.", metavar="NUMBER")
 ]
 
 
@@ -98,7 +96,7 @@ def record(
                      "--guardrail": guardrail}  # fmt: skip
             for option, value in alone.items():
                 if value not in (None, []):
-                    raise InputError(option, value, "in the file, where --file is given")
+                    raise InputError(option, value, "in the file if --file is given")
             sides, metrics = list(study.spec.sides), list(study.spec.guardrails)
             found = study.record_many(_records(file, sides, metrics))
         else:
@@ -128,7 +126,7 @@ def _records(path: Path, sides: list[str], metrics: list[str]) -> list[tuple[Any
         with path.open(encoding="utf-8", newline="") as file:
             if path.suffix == ".jsonl":
                 rows = [json.loads(line) for line in file if line.strip()]
-                return [tuple(map(row.get, RECORD)) for row in rows]
+                return [tuple(map(row.get, checks.RECORD)) for row in rows]
             lines = list(csv.DictReader(file))
     except (OSError, ValueError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -199,7 +197,7 @@ def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
 def forecast(
     name: Name,
     per_day: Annotated[
-        float | None, typer.Option(help="Rewards a day, for an answer in days.")
+        float | None, typer.Option(help="Rewards per day, to get the answer in days.")
     ] = None,
     storage: Storage = "rank1.db",
     json_: Json = False,
@@ -214,7 +212,7 @@ def forecast(
 def personalise(
     name: Name,
     side: Annotated[str, typer.Argument(help="The side whose level is chosen.")],
-    by: Annotated[str, typer.Option(help="The side by which it could differ.")],
+    by: Annotated[str, typer.Option(help="The side that decides, such as segment.")],
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
@@ -227,7 +225,7 @@ def personalise(
     show(found.statement)
     if not found.leaders:
         return
-    table = _table(by, "leader", "speaks for it")
+    table = _table(by, "leader", "evidence")
     for segment, leader in found.leaders.items():
         table.add_row(segment, leader, "yes" if segment in found.segments else "")
     show(table)

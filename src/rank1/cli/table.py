@@ -11,13 +11,12 @@ from rank1.cli.plot import Result, Where
 def table(result: Result, where: Where = None, json_: Json = False) -> None:
     """Print the final regret of the runs in a file: mean and standard error."""
     import polars as pl
-    from rich import box
-    from rich.table import Table
 
     from rank1.settings import parse_settings
     from rank1.statistics import with_error
     from rank1.sweeps import read_sweep
     from rank1.sweeps.summary import summary
+    from rank1.tables import table as table_of
 
     sweep = read_sweep(result)
     settings = ["problem", *sweep.problem_settings, "n"]
@@ -29,21 +28,17 @@ def table(result: Result, where: Where = None, json_: Json = False) -> None:
     varying = [name for name in settings if rows[name].n_unique() > 1]
     fixed = {name: rows[name][0] for name in settings if name not in varying}
     text = ", ".join(f"{name} = {value}" for name, value in fixed.items() if value is not None)
-    shown = Table(title=text, title_justify="left", box=box.SIMPLE)
-    for name in varying:
-        shown.add_column(name, justify="right")
-    shown.add_column("policy")
-    for name in ("runs", "expected regret", "realised regret", "least"):
-        shown.add_column(name, justify="right")
-    for row in rows.iter_rows(named=True):
-        shown.add_row(
-            *("" if row[name] is None else str(row[name]) for name in varying),
-            row["label"],
-            str(row["runs"]),
+    columns = *(f"+{name}" for name in varying), "policy", "+runs"
+    regret = [f"+{kind} regret" for kind in ("expected", "realised")]
+    told = [
+        (
+            *("" if row[name] is None else row[name] for name in varying),
+            row["label"], row["runs"],
             *(with_error(row[f"{k}_mean"], row[f"{k}_se"]) for k in ("expected", "realised")),
             "*" if row["best"] else "",
         )
-    if sweep.gap:
-        shown.caption = f"{sweep.gap}: these figures are from the others."
-        shown.caption_justify = "left"
+        for row in rows.iter_rows(named=True)
+    ]  # fmt: skip
+    caption = f"{sweep.gap}: these figures are from the others." if sweep.gap else ""
+    shown = table_of(*columns, *regret, "+least", title=text, caption=caption, rows=told)
     show(shown, width=1000)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rank1.client.assigning import Assignment, Recorder
-from rank1.client.study import RemoteFit, RemoteStudy
+from rank1.client.study import RemoteFit, RemoteStudy, study_path
 from rank1.client.transport import Transport
 
 __all__ = ["Assignment", "Client", "Recorder", "RemoteFit", "RemoteStudy"]
@@ -51,17 +50,14 @@ class Client(Transport):
         **settings: Any,
     ) -> RemoteStudy:
         """Create a study; see `Study.create` for the settings. Requires an admin's token."""
-        window = settings.get("reward_window")
-        if isinstance(window, datetime.timedelta):
-            settings["reward_window"] = window.total_seconds()
-        if rows is not None:
-            settings["rows"] = list(rows)
-        if columns is not None:
-            settings["columns"] = list(columns)
-        if sides is not None:
-            settings["sides"] = {side: list(labels) for side, labels in sides.items()}
-        self.post("/v1/studies", {"name": name, **settings}, key=secrets.token_hex(16))
+        body = {"name": name, "rows": rows, "columns": columns, "sides": sides, **settings}
+        told = {field: value for field, value in body.items() if value is not None}
+        self.post("/v1/studies", told, key=secrets.token_hex(16))
         return RemoteStudy(self, name)
+
+    def delete(self, name: str, *, confirm: str) -> None:
+        """Delete a study and its log; `confirm` must repeat the name. Requires an admin's token."""
+        self._delete(study_path(name), confirm=confirm)
 
     def open(self, name: str, *, look: bool = True) -> RemoteStudy:
         """Open a study; raises UnknownStudyError if it doesn't exist.

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from rank1 import atomic
+from rank1 import atomic, checks
 from rank1.assignment import assign
-from rank1.client.transport import Transport, error_of
+from rank1.client.transport import Transport, encoded, error_of, report_body
 from rank1.errors import Rank1Error, StorageError
 
 __all__ = ["Assigning", "Assignment", "Recorder"]
@@ -23,6 +23,10 @@ __all__ = ["Assigning", "Assignment", "Recorder"]
 PART = 1000
 #: Seconds to wait before asking for shares again after the service didn't answer.
 SILENCE = 5.0
+#: Statuses that a later attempt may not get, and that of a body that is too large.
+AGAIN, TOO_LARGE = (401, 408, 429), 413
+#: Refused items to keep.
+REFUSED = 1000
 #: Seconds between two attempts to send the queue, at first and at most.
 PAUSE, LONGEST = 0.2, 60.0
 
@@ -98,9 +102,15 @@ class Assigning:
         """Store an exposure whose levels were drawn from a version's shares; see `Study.record`."""
         _raise(self.record_many([(unit, version, levels, reward, guardrails)])[0])
 
-    def record_many(self, records: Iterable[Sequence[Any]]) -> list[Rank1Error | None]:
-        """Store exposures, given as arguments of `record`; returns None or an error for each."""
-        return self._sent("records", ("unit", "version", "levels", "reward", "guardrails"), records)
+    def record_many(
+        self, records: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> list[Rank1Error | None]:
+        """Store exposures, each the arguments of `record` as a sequence or a dict.
+
+        Returns None or an error for each.
+        """
+        given = checks.in_order("records", records, checks.RECORD, 3)
+        return self.send("records", [report_body(checks.RECORD, each) for each in given])
 
     def reward(
         self, unit: str, reward: float, guardrails: Mapping[str, float] | None = None
@@ -108,24 +118,27 @@ class Assigning:
         """Store the reward for a unit's exposure."""
         _raise(self.reward_many([(unit, reward, guardrails)])[0])
 
-    def reward_many(self, rewards: Iterable[Sequence[Any]]) -> list[Rank1Error | None]:
-        """Store rewards, given as arguments of `reward`; returns None or an error for each."""
-        return self._sent("rewards", ("unit", "reward", "guardrails"), rewards)
-
-    def _sent(
-        self, what: str, names: tuple[str, ...], items: Iterable[Sequence[Any]]
+    def reward_many(
+        self, rewards: Iterable[Sequence[Any] | Mapping[str, Any]]
     ) -> list[Rank1Error | None]:
-        bodies = [
-            {name: value for name, value in zip(names, item, strict=False) if value is not None}
-            for item in items
-        ]
-        return self.send(what, bodies)
+        """Store rewards, each the arguments of `reward` as a sequence or a dict.
+
+        Returns None or an error for each.
+        """
+        given = checks.in_order("rewards", rewards, checks.REWARD, 2)
+        return self.send("rewards", [report_body(checks.REWARD, each) for each in given])
 
     def send(self, what: str, bodies: Sequence[Mapping[str, Any]]) -> list[Rank1Error | None]:
         """Send "records" or "rewards" in the service's format; a unit counts only once."""
         answers: list[Rank1Error | None] = []
         for begin in range(0, len(bodies), PART):
-            part = list(bodies[begin : begin + PART])
+            part = [
+                # A study takes True for 1; over HTTP, true isn't a number.
+                {**each, "reward": float(each["reward"])}
+                if isinstance(each.get("reward"), bool)
+                else each
+                for each in bodies[begin : begin + PART]
+            ]
             found = self._client.post(f"{self._path}/{what}", {what: part})["results"]
             answers += [
                 error_of(each["status"], each.get("problem")) if each["status"] >= 400 else None
@@ -142,7 +155,7 @@ class Recorder:
     """Sends records and rewards in the background, in batches, until they are confirmed.
 
     A file keeps everything that isn't confirmed, and it is sent after a restart. Items that the
-    service refuses are dropped and listed in `refused`.
+    service refuses are dropped; `refused` lists the last 1,000 of them.
 
     Parameters
     ----------
@@ -163,7 +176,9 @@ class Recorder:
         self._study, self._path = study, Path(path)
         self._changed = threading.Condition()
         self._closing = False
-        #: The refused items, each with its error.
+        #: Why the queue waits: no answer, or a token that isn't valid (now); None if it doesn't.
+        self.problem: Rank1Error | None = None
+        #: The last refused items, each with its error.
         self.refused: list[tuple[dict[str, Any], Rank1Error]] = []
         lines = self._path.read_text().splitlines() if self._path.exists() else []
         self._queue: list[tuple[str, dict[str, Any]]] = [
@@ -175,21 +190,30 @@ class Recorder:
         self._thread = threading.Thread(target=self._work, name="rank1-recorder", daemon=True)
         self._thread.start()
 
-    def record(self, seen: Assignment, reward: float | None = None) -> None:
-        """Queue a unit's exposure; a fallback isn't evidence and is ignored."""
-        if seen.version is not None:
-            item: dict[str, Any] = {
-                "unit": seen.unit, "version": seen.version, "levels": seen.levels
-            }  # fmt: skip
-            self._add("records", item if reward is None else {**item, "reward": reward})
+    def record(
+        self,
+        seen: Assignment,
+        reward: float | None = None,
+        guardrails: Mapping[str, float] | None = None,
+    ) -> None:
+        """Queue a unit's exposure; a fallback isn't evidence, and is only counted."""
+        if seen.version is None:
+            self._add("records", {"unit": seen.unit, "levels": seen.levels, "fallback": True})
+        else:
+            told = seen.unit, seen.version, seen.levels, reward, guardrails
+            self._add("records", report_body(checks.RECORD, told))
 
-    def reward(self, unit: str, reward: float) -> None:
+    def reward(
+        self, unit: str, reward: float, guardrails: Mapping[str, float] | None = None
+    ) -> None:
         """Queue the reward of a unit."""
-        self._add("rewards", {"unit": unit, "reward": reward})
+        self._add("rewards", report_body(checks.REWARD, (unit, reward, guardrails)))
 
     def _add(self, what: str, item: dict[str, Any]) -> None:
+        line = encoded([what, {name: value for name, value in item.items() if value is not None}])
+        what, item = json.loads(line)
         with self._changed:
-            self._file.write(json.dumps([what, item], allow_nan=False) + "\n")
+            self._file.write(line + "\n")
             self._file.flush()
             self._queue.append((what, item))
             self._changed.notify()
@@ -221,32 +245,45 @@ class Recorder:
             self._study._client.close()  # this thread's connection
 
     def _run(self) -> None:
-        pause = PAUSE
+        pause, most = PAUSE, PART
         while True:
             with self._changed:
                 while not self._queue and not self._closing:
                     self._changed.wait()
                 if not self._queue:
                     return
-                what, same = next(itertools.groupby(self._queue[:PART], lambda each: each[0]))
+                what, same = next(itertools.groupby(self._queue[:most], lambda each: each[0]))
                 batch = [item for _, item in same]
             try:
                 answers = self._study.send(what, batch)
-            except Rank1Error:
+            except Rank1Error as error:
+                status = getattr(error, "status", 0)
+                if status == TOO_LARGE and len(batch) > 1:
+                    most = len(batch) // 2
+                    continue
+                # An answer without a problem of ours is from something in between, such as a proxy.
+                if getattr(error, "ours", False) and status not in AGAIN:
+                    pause, self.problem = PAUSE, None
+                    self._confirm(batch, [error] * len(batch))
+                    continue
+                self.problem = error
                 with self._changed:
                     if self._closing:
                         return
                     self._changed.wait(pause)
                 pause = min(2 * pause, LONGEST)
                 continue
-            pause = PAUSE
-            for item, error in zip(batch, answers, strict=True):
-                if error is not None:
-                    self.refused.append((item, error))
-            with self._changed:
-                del self._queue[: len(batch)]
-                if not self._file.closed:
-                    self._rewrite()
+            pause, self.problem = PAUSE, None
+            self._confirm(batch, answers)
+
+    def _confirm(self, batch: list[dict[str, Any]], answers: Sequence[Rank1Error | None]) -> None:
+        """Take items out of the queue, and keep those that were refused."""
+        self.refused += [(i, e) for i, e in zip(batch, answers, strict=True) if e is not None]
+        del self.refused[:-REFUSED]
+        with self._changed:
+            del self._queue[: len(batch)]
+            if not self._file.closed:
+                self._rewrite()
 
     def _rewrite(self) -> None:
         """Write the file again without the confirmed items."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote
 
+from rank1 import checks
 from rank1.client.assigning import Assigning
-from rank1.client.transport import Transport, error_of
+from rank1.client.transport import Transport, error_of, renamed, report_body
 from rank1.documents import (
     Best,
     Forecast,
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     from rank1.studies.history import History
 
 __all__ = ["RemoteFit", "RemoteStudy"]
+
+
+def study_path(name: str) -> str:
+    """Return the address of a study."""
+    return f"/v1/studies/{quote(name, safe='')}"
+
 
 #: A level for each side, by the side's name; or a row and a column.
 Fallback = Mapping[str, str] | tuple[str, str]
@@ -72,7 +79,7 @@ class RemoteStudy(Assigning):
 
     def __init__(self, client: Transport, name: str) -> None:
         self._client, self.name = client, name
-        self._path = f"/v1/studies/{quote(name, safe='')}"
+        self._path = study_path(name)
 
     def __repr__(self) -> str:
         return f"<RemoteStudy {self.name!r} of {self._client!r}>"
@@ -159,6 +166,8 @@ class RemoteStudy(Assigning):
             Seconds for this call; default: the client's timeout, or 0.25 if there is a fallback.
         """
         client = self._client
+        if count is not None:
+            count = checks.integer("count", count, 1)
         if timeout is not None and not timeout > 0:
             raise InputError("timeout", timeout, "a number of seconds above 0")
         if fallback is not None:
@@ -173,7 +182,7 @@ class RemoteStudy(Assigning):
             key = secrets.token_hex(16)  # so that a retry gets the same suggestions
         try:
             if unit is not None and count not in (None, 1):
-                raise InputError("count", count, "1 where a unit is given")
+                raise InputError("count", count, "1 if a unit is given")
             if count is None or unit is not None:
                 body = _given(unit=unit, data=data, given=given)
                 one = read_document(
@@ -195,7 +204,7 @@ class RemoteStudy(Assigning):
         """Report the reward of a suggestion; returns None for a fallback's suggestion."""
         if id == "":
             return None
-        body = _given(id=id, reward=reward, guardrails=guardrails)
+        body = _given(**report_body(checks.REPORT, (id, reward, guardrails)))
         return read_document(Report, self._client.post(f"{self._path}/tell", body))
 
     def tell_many(
@@ -206,13 +215,13 @@ class RemoteStudy(Assigning):
         Each item is an id, a reward and optionally guardrails. Unlike `Study.tell_many`, which
         stores all or none, this stores all the valid ones.
         """
-        pairs = list(reports.items() if isinstance(reports, Mapping) else reports)
+        given = reports.items() if isinstance(reports, Mapping) else reports
+        pairs = checks.in_order("reports", given, checks.REPORT, 2)
         places = [k for k, (id, *_) in enumerate(pairs) if id != ""]
         answers: list[Report | Rank1Error | None] = [None] * len(pairs)
         for begin in range(0, len(places), PART):
             part = places[begin : begin + PART]
-            names = ("id", "reward", "guardrails")
-            some = [_given(**dict(zip(names, pairs[k], strict=False))) for k in part]
+            some = [report_body(checks.REPORT, pairs[k]) for k in part]
             found = self._client.post(f"{self._path}/tell/batch", {"reports": some})
             for k, each in zip(part, found["results"], strict=True):
                 told = each.get("report")
@@ -232,17 +241,12 @@ class RemoteStudy(Assigning):
 
     def revise(
         self,
-        *,
         add: Mapping[str, Iterable[str]] | None = None,
         retire: Mapping[str, Iterable[str]] | None = None,
         **two_sided: Iterable[str],
     ) -> int:
         """Add and retire levels; returns the number of the revision. See `Study.revise`."""
-        body: dict[str, Any] = {name: list(labels) for name, labels in two_sided.items()}
-        for name, levels in (("add", add), ("retire", retire)):
-            if levels is not None:
-                body[name] = {side: list(labels) for side, labels in levels.items()}
-        key = secrets.token_hex(16)
+        body, key = _given(add=add, retire=retire, **two_sided), secrets.token_hex(16)
         return int(self._client.post(f"{self._path}/revisions", body, key)["revision"])
 
     def retire(self) -> None:
@@ -257,9 +261,14 @@ class RemoteStudy(Assigning):
         """Show the study in lists again. Requires an admin's token."""
         self._client.post(f"{self._path}/unarchive", {})
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, key: str | None = None) -> None:
         """Add a note to the log; see `Study.note`."""
-        self._client.post(f"{self._path}/notes", {"text": text})
+        key = secrets.token_hex(16) if key is None else key
+        self._client.post(f"{self._path}/notes", {"text": text}, key)
+
+    def forget_unit(self, unit: str) -> int:
+        """Remove a unit's name; see `Study.forget_unit`. Requires an admin's token."""
+        return int(self._client.post(f"{self._path}/forget", {"unit": unit})["events"])
 
     # Results
 
@@ -294,7 +303,8 @@ class RemoteStudy(Assigning):
 
     def fit(self, B: int = 199, seed: int = 1, timeout: float = 600.0) -> RemoteFit:
         """Test whether the grid is of rank one; the replays may take a while."""
-        found = self._client.get(f"{self._path}/fit", timeout, repetitions=B, seed=seed)
+        with renamed(repetitions="B"):
+            found = self._client.get(f"{self._path}/fit", timeout, repetitions=B, seed=seed)
         return read_document(RemoteFit, found)
 
     def personalise(self, side: str, by: str, timeout: float = 600.0) -> Personalised:
@@ -318,28 +328,35 @@ class RemoteStudy(Assigning):
         newest: bool = False,
     ) -> list[dict[str, Any]]:
         """Get up to 1,000 events of the log as dicts; see `Study.events`."""
-        page = self.history(after, limit, kind=list(kinds) or None, newest=newest)
+        with renamed(kind="kinds"):
+            page = self.history(after, limit, kind=list(kinds) or None, newest=newest)
         return list(page["events"])
 
     def import_history(
         self, history: History, key: str | None = None, columns: Mapping[str, str] | None = None
     ) -> Imported:
-        """Import up to 10,000 rewards from elsewhere; see `Study.import_history`."""
-        skipped = 0
+        """Import up to 10,000 lines of rewards from elsewhere; see `Study.import_history`."""
+        skipped, lines = 0, history
         if isinstance(history, str | os.PathLike):
             from rank1.studies.history import history_lines
 
-            rewards: list[list[Any]] = []
-            for line in history_lines(history, list(self.sides), columns):
-                if line.trials is not None or line.count != 1:
-                    raise InputError("history", history, "a file with one reward a line")
-                if line.reward is None:
-                    skipped += 1
+            sides, told = list(self.sides), []
+            for line in history_lines(history, sides, columns):
+                if line.trials is not None:
+                    more = {"successes": line.reward, "trials": line.trials}
+                elif line.reward is not None:
+                    more = {"reward": line.reward, "count": line.count}
                 else:
-                    rewards.append([*line.labels, line.reward])
-        else:
-            rewards = [list(line) for line in history]
-        found = self._client.post(f"{self._path}/imports", {"rewards": rewards}, key)
+                    skipped += 1
+                    continue
+                told.append({**dict(zip(sides, line.labels, strict=True)), **more})
+            lines = told
+        elif columns:
+            raise InputError(
+                "columns", columns, "None if rows are given, which have no column names"
+            )
+        with renamed(rewards="history"):
+            found = self._client.post(f"{self._path}/imports", {"rewards": lines}, key)
         return read_document(Imported, {**found, "skipped": skipped})
 
     def export(self, path: str | os.PathLike[str]) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import http.client
 import json
 import random
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
@@ -20,7 +22,7 @@ from rank1.errors import (
     StorageError,
 )
 
-__all__ = ["Transport", "error_of"]
+__all__ = ["Transport", "encoded", "error_of", "renamed", "report_body"]
 
 #: Statuses after which a retry may succeed.
 RETRIED = (408, 429, 500, 502, 503, 504)
@@ -58,16 +60,22 @@ def error_of(status: int, document: Any) -> Rank1Error:
     kind: Any = _CLASSES.get(
         str(fields.get("type")), StorageError if status >= 500 else BackendError
     )
+    # Whether the study refused the request, which a retry can't change.
+    ours = "type" in fields and not issubclass(kind, StorageError)
     if issubclass(kind, InputError | InputTypeError):
         argument, got = str(fields.get("field", "the request")), str(fields.get("value"))
+        part_of = fields.get("part_of")
+        argument = argument.removeprefix(f"{part_of}.")
         # A schema checks the shape of a body; its messages don't read like "must be ...".
         expected, hint = fields.get("expected", "valid"), fields.get("hint")
         hint = hint if "expected" in fields else remedy
-        error = kind(argument, got, expected, hint, got=got, status=status)
+        error = kind(
+            argument, got, expected, hint, got=got, status=status, part_of=part_of, ours=ours
+        )
         error.context = fields.get("context")
         return error
     detail = fields.get("detail", f"the service answered {status}")
-    error = kind(str(detail), remedy, status=status)
+    error = kind(str(detail), remedy, status=status, ours=ours)
     return error
 
 
@@ -124,13 +132,11 @@ class Transport:
         headers = {"Content-Type": "application/json"}
         if key is not None:
             headers["Idempotency-Key"] = checked_key(key)
-        try:
-            data = json.dumps(body, allow_nan=False).encode()
-        except ValueError:
-            raise InputError("a number", body, "finite") from None
-        except TypeError as error:
-            raise InputTypeError("the request", body, "values of JSON", str(error)) from None
-        return self._call("POST", path, data, headers, timeout)
+        return self._call("POST", path, encoded(body).encode(), headers, timeout)
+
+    def _delete(self, path: str, **query: str) -> None:
+        """Send a DELETE request."""
+        self._call("DELETE", f"{path}?{urlencode(query)}", None, {}, None)
 
     def _call(
         self,
@@ -209,10 +215,60 @@ class Transport:
 
 def checked_key(key: str) -> str:
     """Check that a key can be sent in a header, and return it."""
-    latin = isinstance(key, str) and all(letter < "\u0100" for letter in key)
+    if not isinstance(key, str):
+        raise InputTypeError("key", key, "text")
+    if not 1 <= len(key) <= 256:
+        got = f"{len(key):,} characters" if key else "an empty text"
+        raise InputError("key", key, "text of 1 to 256 characters", got=got)
+    latin = all(letter < "\u0100" for letter in key)
     if not latin or not key.isprintable() or not key.strip() == key:
-        raise InputError("key", key, "printable text in Latin letters, without spaces around it")
+        raise InputError("key", key, "printable ASCII text without leading or trailing spaces")
     return key
+
+
+def encoded(body: Any) -> str:
+    """Return a body as JSON. The study refuses NaN by the argument's name, so it is sent."""
+    try:
+        return json.dumps(body, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputTypeError("the request", body, "values of JSON", str(error)) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that a `Study` accepts as one that JSON has."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return value.tolist()
+    if isinstance(value, Iterable):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} can't be sent")
+
+
+def report_body(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    """Return fields by name, with 1 and 0 for true and false, which the service refuses."""
+    body = dict(zip(names, values, strict=False))
+    if "reward" in body:
+        body["reward"] = _number(body["reward"])
+    if isinstance(body.get("guardrails"), Mapping):
+        body["guardrails"] = {name: _number(each) for name, each in body["guardrails"].items()}
+    return body
+
+
+def _number(value: Any) -> Any:
+    return int(value) if type(value).__name__ == "bool" else value  # also NumPy's
+
+
+@contextlib.contextmanager
+def renamed(**names: str) -> Iterator[None]:
+    """Name the arguments in errors as `Study` does, not as the service's fields."""
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        error.argument = names.get(error.argument.partition(".")[0], error.argument)
+        raise
 
 
 def _json(data: bytes) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rank1.errors import PolicyError, shown
 
-__all__ = ["explain"]
+__all__ = ["explain", "source_tree"]
 
 #: The parts of a pull.
 PULL = ("arm", "tag")
@@ -134,7 +134,7 @@ def _unknown_names(function: FunctionType) -> Iterator[Mistake]:
                 yield Mistake(function, line, f"the name {name!r} isn't defined")
 
 
-def _tree(function: FunctionType) -> ast.AST:
+def source_tree(function: FunctionType) -> ast.AST:
     """A function's source, with the line numbers of its file; empty if there is none."""
     try:
         lines, first = inspect.getsourcelines(function)
@@ -146,16 +146,18 @@ def _tree(function: FunctionType) -> ast.AST:
 
 def _unknown_attributes(cls: type, method: FunctionType) -> Iterator[Mistake]:
     own = next(iter(inspect.signature(method).parameters), None)
+    # A state is a tuple, but `self.count` isn't meant to be a tuple's method.
+    known = {name for name in dir(cls) if getattr(cls, name) is not getattr(tuple, name, None)}
     node: Any
-    for node in ast.walk(_tree(method)):
+    for node in ast.walk(source_tree(method)):
         found = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-        if found and node.value.id == own and not hasattr(cls, node.attr):
+        if found and node.value.id == own and node.attr not in known:
             cause = f"{cls.__name__} has no attribute {node.attr!r}"
             yield Mistake(method, node.lineno, cause)
 
 
 def _wrong_returns(choose: FunctionType) -> Iterator[Mistake]:
-    for node in ast.walk(_tree(choose)):
+    for node in ast.walk(source_tree(choose)):
         if isinstance(node, ast.Return):
             value = node.value
             count = len(value.elts) if isinstance(value, ast.Tuple) else 0
@@ -205,7 +207,7 @@ def _compiled_alone(thing: Any, method: FunctionType, names: tuple[str, ...]) ->
 
 
 def _last_return(method: FunctionType) -> int:
-    lines = [node.lineno for node in ast.walk(_tree(method)) if isinstance(node, ast.Return)]
+    lines = [node.lineno for node in ast.walk(source_tree(method)) if isinstance(node, ast.Return)]
     return max(lines, default=method.__code__.co_firstlineno)
 
 

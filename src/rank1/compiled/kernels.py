@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from rank1.compiled.digest import digest
-from rank1.compiled.dispatch import INLINED, OPTIONS, F, noted
+from rank1.compiled.dispatch import OPTIONS
 from rank1.errors import FileError, NoDigest
 from rank1.paths import cache_directory
 
-__all__ = ["entry", "in_background", "kernel", "kernel_for", "ready"]
+__all__ = ["in_background", "kernel", "kernel_for", "ready"]
 
 #: Compiling a fold takes about as long as this many events in Python, ...
 LONG = 10_000
@@ -117,17 +117,6 @@ def kernel_for(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
     if work >= LONG or (work >= LONG_FROM_DISK and _is_on_disk(function, arguments)):
         return kernel(function, *arguments)
     return ready(function, *arguments, work=work)
-
-
-def entry(function: F) -> F:
-    """Make a function that compiled code inlines, and that is compiled when Python calls it."""
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **named: Any) -> Any:
-        return kernel(function)(*arguments, **named)
-
-    noted.append((call, lambda *arguments, **named: function, INLINED))
-    return call  # type: ignore[return-value]
 
 
 def _kind(argument: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
+import functools
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,27 @@ def record(*names: str, **types: type) -> np.dtype[Any]:
     """
     fields = dict.fromkeys(names, np.int64) | types
     for name in fields:
-        if hasattr(np.record, name):  # the method would hide the entry in Python
+        if hasattr(np.void, name) or name == "names":  # the method would hide the entry in Python
             raise InputError("name", name, "other than the methods of NumPy's records")
-    return np.dtype((np.record, list(fields.items())))
+    return np.dtype((_class(tuple(fields)), list(fields.items())))
+
+
+class _Records(type):
+    """The type of classes of records, which `pickle` makes again from their names."""
+
+
+@functools.cache
+def _class(names: tuple[str, ...]) -> type:
+    # Properties take a sixth of the time of `np.record`, which looks names up in Python.
+    entries = {name: property(itemgetter(name), _setter(name)) for name in names}
+    return _Records("Record", (np.void,), entries | {"names": names})
+
+
+copyreg.pickle(_Records, lambda one: (_class, (one.names,)))  # type: ignore[attr-defined]
+
+
+def _setter(name: str) -> Any:
+    def assign(at: Any, value: Any) -> None:
+        at[name] = value
+
+    return assign

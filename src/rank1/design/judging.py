@@ -135,7 +135,7 @@ def _has_grown(shares: SharesDocument, counts: Counts, before: Counts) -> bool:
             )
             raise InputError(
                 "count", now, f"at least {pulls:g}, as in the last update",
-                "hand over all counts so far; a reward must not change once it is counted",
+                "pass all counts so far, and never change a reward that was counted",
                 got=f"{now:g}",
             ).within(f"row of version {version}, {names}, reward {reward:g}")  # fmt: skip
     return float(counts.pulls.sum()) > float(before.pulls.sum()) + 0.5
@@ -262,7 +262,10 @@ def _any_grid(shares: SharesDocument, counts: Counts, stop: bool, reason: str) -
     moved = counts._replace(arm=flat_arms(design, counts.arm))
     said = verdict(flat, versions[shares.current.number], fold(flat, start(flat), versions, moved))
     if said.stop:
-        return {"stop": True, "reason": f"stop: {best} beats every other arm, each by itself"}
+        return {
+            "stop": True,
+            "reason": f"stop: {best} beats every other arm in a direct comparison",
+        }
     rivals = int(said.living[-1].sum()) - int(said.living[-1][said.leaders[-1]])
     others = "1 other arm" if rivals == 1 else f"{rivals:,} other arms"
     return {"stop": False, "reason": f"go on: {others} may still be better than {best}"}

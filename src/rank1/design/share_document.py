@@ -207,7 +207,7 @@ def _checked_sides(sides: Any) -> dict[str, list[str]]:
             raise InputError(f"sides.{side}", labels, "a list of at least one level")
         for label in labels:
             if not isinstance(label, str) or not label:
-                raise InputError(f"sides.{side}", label, "names of levels, none of them empty")
+                raise InputError(f"sides.{side}", label, "names of levels that aren't empty")
             if list(labels).count(label) > 1:
                 twice = f"{shown(label)} twice"
                 raise InputError(f"sides.{side}", label, "names that differ", got=twice)

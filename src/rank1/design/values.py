@@ -132,7 +132,7 @@ class Design:
             if not isinstance(side, int) or not 0 <= side < len(self.sizes):
                 raise InputError("given", side, f"sides in 0 … {len(self.sizes) - 1}")
         if not self.chosen:
-            raise InputError("given", self.given, "at most all sides but one, which is chosen")
+            raise InputError("given", self.given, "fewer sides: at least one must be chosen")
         for side, level in (*self.fixed, *self.retired):
             expected = f"a level of a side that is chosen, of the grid {self.grid}"
             if side not in self.chosen or not 0 <= level < self.sizes[side]:
@@ -140,7 +140,9 @@ class Design:
                 raise InputError(name, (side, level), expected)
         for side in self.chosen:
             if not self.kept[side].any():
-                raise InputError("retired", side, "at most all but one level of a side")
+                raise InputError(
+                    "retired", side, "fewer levels: at least one must remain on each side"
+                )
 
     def _check_shares(self) -> None:
         for (side, level), share in self.fixed.items():

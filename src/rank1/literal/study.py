@@ -29,8 +29,8 @@ class LiteralStudy:
     ----------
     on_expiry, window, low, high, forgetting
         The study's settings: `on_expiry`, `reward_window`, `reward_range` and `forgetting`.
-    drawn
-        Whether the study draws by shares.
+    drawn, by_window
+        Whether the study draws by shares, and whether it then bets when windows close.
     living
         The levels of each side at the beginning; after `take`, the living ones.
     """
@@ -42,6 +42,7 @@ class LiteralStudy:
     drawn: bool = False
     forgetting: float = math.inf
     living: dict[str, set[str]] = field(default_factory=dict)
+    by_window: bool = False
     #: Exposures by their seq, and the kinds of events that decided each.
     asked: dict[int, Any] = field(default_factory=dict)
     became: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -62,6 +63,10 @@ class LiteralStudy:
     #: The number of rewards so far, without imported ones, and their sum.
     credited: int = 0
     gained: float = 0.0
+    #: With `by_window`, exposures that aren't evidence yet, and their rewards, or None without one;
+    #: and the number of rewards that may become evidence before a version begins.
+    waiting: dict[int, float | None] = field(default_factory=dict)
+    limit: int = 0
     held_out: list[float] = field(default_factory=list)
     version: int = -1
     revision: int = 0
@@ -70,24 +75,30 @@ class LiteralStudy:
     def take(self, events: Iterable[Any]) -> LiteralStudy:
         """Process the next events."""
         for event in events:
+            self._close(event.at)
             if event.kind in (SUGGESTED, RECORDED):
                 self.asked[event.seq] = event
+                if self.by_window:
+                    self.waiting[event.seq] = None
                 if event.kind == RECORDED and not math.isnan(event.value):
                     self.became[event.seq].append(REPORTED)
-                    self._credit(event, event.value, event.at)
+                    since = event.at + (self.window if self.by_window else 0.0)
+                    self._credit(event, event.value, since)
             elif event.kind in (REPORTED, CANCELLED, EXPIRED):
                 shown, before = self.asked[event.suggestion], self.became[event.suggestion]
                 filled = EXPIRED in before and self.on_expiry == "default"
-                if event.kind == REPORTED and not filled:
-                    waits = self.on_expiry == "default" and not self.drawn
-                    since = shown.at + self.window if waits else event.at
-                    dropped = EXPIRED in before and self.on_expiry == "drop"
+                default = event.kind == EXPIRED and event.tag == DEFAULT
+                if default or (event.kind == REPORTED and not filled):
+                    waits = self.by_window or (self.on_expiry == "default" and not self.drawn)
+                    since = max(shown.at + self.window, event.at) if waits else event.at
                     self._credit(shown, event.value, since)
-                    if shown.tag != REPEAT and not waits and not dropped:
-                        high = self.credited * self._scaled(event.value) > self.gained
+                    immediate = self.on_expiry != "default" or (self.drawn and not waits)
+                    if shown.tag != REPEAT and immediate:
+                        x = self._scaled(event.value)
+                        high = x > 0 and self.credited * x >= self.gained
                         self.delays[high].append(event.seq - shown.seq)
-                elif event.kind == EXPIRED and event.tag == DEFAULT:
-                    self._credit(shown, event.value, event.at)
+                elif not filled:
+                    self.waiting.pop(shown.seq, None)
                 before.append(event.kind)
             elif event.kind == HISTORY:
                 x = self._scaled(event.value)
@@ -101,7 +112,10 @@ class LiteralStudy:
                         self.living[side] |= set(levels if what == "add" else ())
             elif event.kind == GUARDRAIL and event.tag >= 0:
                 self.rows[event.tag, self.version, event.arm, event.metric, event.value] += 1
-            self.version = event.tag if event.kind == VERSION else self.version
+            if event.kind == VERSION:
+                self.version, leaders = event.tag, json.loads(event.data)["leaders"].values()
+                early = max(leaders) < 0 and self.credited < 200
+                self.limit = 200 if early else self.credited + max(50, self.credited // 10)
             self.revision += event.kind == REVISED
             self.retired |= event.kind == RETIRED
             if self.learned >= max(1, round(min(self.forgetting / 16, 1e300))):
@@ -112,12 +126,30 @@ class LiteralStudy:
 
     def _credit(self, shown: Any, value: float, since: float) -> None:
         x = self._scaled(value)
-        if shown.tag == HELD_OUT:
-            self.held_out.append(x)
-        elif shown.tag != REPEAT:
+        if shown.tag >= -1:
             self._know(shown.arm, 1, x)
             self.learned += 1
             self.evidence[shown.arm].append((since, x))
+        if shown.tag == REPEAT:
+            self.waiting.pop(shown.seq, None)
+        elif shown.seq in self.waiting:
+            self.waiting[shown.seq] = value
+        else:
+            self._count(shown, value)
+
+    def _close(self, now: float) -> None:
+        """Count the rewards whose windows have closed, in the order of exposure."""
+        for seq, value in list(self.waiting.items()):
+            late = self.asked[seq].at + self.window > now
+            if late or value is None or self.credited >= self.limit:
+                return
+            self._count(self.asked[seq], self.waiting.pop(seq))
+
+    def _count(self, shown: Any, value: Any) -> None:
+        x = self._scaled(value)
+        if shown.tag == HELD_OUT:
+            self.held_out.append(x)
+        elif shown.tag != REPEAT:
             self.credited += 1
             self.gained += x
             if self.drawn:

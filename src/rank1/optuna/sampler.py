@@ -121,10 +121,10 @@ class ArmSampler(BaseSampler):
         This isn't the arm of `study.best_trial`, which had the luckiest trial.
         """
         with self._read(study) as trials:
-            if not trials.memory.evidence(0.0)[0].any():
+            if not trials.state.evidence(0.0)[0].any():
                 asked = "one with a trial that has ended with a value"
                 raise InputError("study", study.study_name, asked)
-            return self._choices(trials, map(int, trials.memory.recommended()))
+            return self._choices(trials, map(int, trials.state.recommended()))
 
     def verdict(
         self,
@@ -248,7 +248,7 @@ class ArmSampler(BaseSampler):
 def _verdict(
     trials: Trials, confidence: float, tolerance: float, rank_one: bool
 ) -> stopping.Verdict:
-    counts, sums = trials.memory.evidence(0.0)
+    counts, sums = trials.state.evidence(0.0)
     failures = np.maximum(counts - sums, 0.0)
     return stopping.verdict(sums, failures, confidence, tolerance, rank_one)
 

@@ -97,7 +97,7 @@ class Choice:
         return cls(**written)
 
 
-class Entry(NamedTuple):
+class TrialEvent(NamedTuple):
     """An event. Entries are folded in their order, first by time."""
 
     at: float
@@ -133,16 +133,16 @@ class Trials:
         self.by = [*settings.names, settings.policy.label, settings.horizon]
         self.maximise = study.direction == StudyDirection.MAXIMIZE
         self.grid: tuple[CategoricalDistribution, ...] = ()
-        self.entries: list[Entry] = []
+        self.entries: list[TrialEvent] = []
         self.begin = 0  # all trials before this one have ended
         self.issued: set[int] = set()  # later trials whose pull is in the entries
         self.ended: set[int] = set()
-        self._memory: StudyState | None = None
+        self._state: StudyState | None = None
 
     @property
-    def memory(self) -> StudyState:
+    def state(self) -> StudyState:
         """What the trials have taught; raises an error until the grid is known."""
-        if self._memory is None:
+        if self._state is None:
             trials = self.storage.get_all_trials(self.study, deepcopy=False)
             seen = sorted({name for trial in trials for name in trial.params})
             raise InputError(
@@ -151,7 +151,7 @@ class Trials:
                 f"one in which a trial has suggested {' and '.join(self.settings.names)}",
                 got=f"one with {', '.join(seen) or 'nothing'}",
             )
-        return self._memory
+        return self._state
 
     def read(self, space: Sequence[BaseDistribution] = ()) -> None:
         """Read what has happened since the last time; `space` has the distributions, if known."""
@@ -161,7 +161,7 @@ class Trials:
             self._learn_grid(trials, space)
         if not self.grid:
             return
-        new: list[Entry] = []
+        new: list[TrialEvent] = []
         for trial in trials[self.begin :]:
             if trial.number not in self.ended and trial.state != TrialState.WAITING:
                 new += self._news(trial)
@@ -181,11 +181,11 @@ class Trials:
         """The policy's next pull, for this trial."""
         # Seeded by the trial's number: workers with one seed differ, and a restart changes nothing.
         with generator(np.random.SeedSequence((seed, number))) as rng:
-            (pull,) = self.memory.choose(rng, 1)
+            (pull,) = self.state.choose(rng, 1)
         at = time.time()
         if self.entries:  # another worker's clock may be ahead
             at = max(at, float(np.nextafter(self.entries[-1].at, np.inf)))
-        levels = list(self.memory.levels_of(pull.arm))
+        levels = list(self.state.levels_of(pull.arm))
         choice = Choice(self.by, number, levels, pull.tag, at, self.pulls, self.endings)
         self.entries.append(self._suggested(choice))
         self.issued.add(number)
@@ -201,18 +201,12 @@ class Trials:
                 return
 
     def _start(self) -> None:
-        self._memory = self.settings.started([len(it.choices) for it in self.grid])
+        self._state = self.settings.started([len(it.choices) for it in self.grid])
         self.seq = 1  # of the next event
         self.pulls = self.endings = 0
-        # Some policies can't use a pull that was chosen without knowing all pulls before it: those
-        # with stages or rounds need equally many rewards of every line. Shares depend on the
-        # rewards received; on pulls only if a reward must be old enough to count.
-        policy, drawn = self.settings.policy, hasattr(self._memory.state, "shares")
-        self.needs_endings = policy.leaps is not None and drawn
-        self.needs_pulls = policy.leaps is not None and (not drawn or policy.settings["window"] > 0)
         self.seq_of: dict[int, int] = {}  # of pending pulls, by trial
 
-    def _news(self, trial: FrozenTrial) -> list[Entry]:
+    def _news(self, trial: FrozenTrial) -> list[TrialEvent]:
         """The entries for what is new about a trial."""
         choice, found = self._choice(trial), []
         if choice and trial.number not in self.issued:
@@ -227,23 +221,24 @@ class Trials:
         if choice:
             at, chosen = max(at, choice.at), self._arm(choice.levels)
             kind = Kind.REPORTED if arm == chosen else Kind.CANCELLED
-            found.append(Entry(at, True, trial.number, kind, chosen, 0, reward))
+            found.append(TrialEvent(at, True, trial.number, kind, chosen, 0, reward))
         if arm is not None and arm != chosen:  # another sampler or the user chose it
-            found.append(Entry(at, True, trial.number, Kind.HISTORY, arm, 1, reward))
+            found.append(TrialEvent(at, True, trial.number, Kind.HISTORY, arm, 1, reward))
         return found
 
     def _arm(self, levels: Sequence[int]) -> int:
-        return self.memory.room.arm(levels)
+        return self.state.room.arm(levels)
 
-    def _suggested(self, choice: Choice) -> Entry:
+    def _suggested(self, choice: Choice) -> TrialEvent:
         arm = self._arm(choice.levels)
         at = choice.at, False, choice.number
         knew = self._known(choice.after, choice.ended)
-        return Entry(*at, Kind.SUGGESTED, arm, choice.tag, knew)
+        return TrialEvent(*at, Kind.SUGGESTED, arm, choice.tag, knew)
 
     def _known(self, pulls: int, endings: int) -> int:
         """How much of what the policy needs was known when a pull was chosen."""
-        return self.needs_pulls * pulls + self.needs_endings * endings
+        needs = self.settings.policy.needs_all
+        return pulls * ("pulls" in needs) + endings * ("rewards" in needs)
 
     def _end_of(self, trial: FrozenTrial, choice: Choice | None) -> float:
         """When a trial ended, in seconds since 1970; the same for readers in all time zones."""
@@ -281,7 +276,7 @@ class Trials:
         ]
         return self._arm(levels), x if self.maximise else 1.0 - x
 
-    def _fold(self, entries: list[Entry], chosen: bool = False) -> None:
+    def _fold(self, entries: list[TrialEvent], chosen: bool = False) -> None:
         events, first = [], self.seq
         for entry in entries:
             event = self._event(entry)
@@ -289,9 +284,9 @@ class Trials:
                 events.append(event)
                 self.seq += 1
         if events:
-            self.memory.fold(as_events(events, first, 0.0), lambda seq: None, chosen)
+            self.state.fold(as_events(events, first, 0.0), lambda seq: None, chosen)
 
-    def _event(self, entry: Entry) -> Event | None:
+    def _event(self, entry: TrialEvent) -> Event | None:
         """The entry as an event in the log of a live study; None if there is nothing to learn."""
         kind, arm = entry.kind, entry.arm
         if kind == Kind.SUGGESTED:
@@ -300,11 +295,11 @@ class Trials:
             if unaware:
                 return None
             self.seq_of[entry.number] = self.seq
-            return Event(kind, arm, entry.tag)
+            return Event(kind, arm=arm, tag=entry.tag)
         self.endings += 1
         if kind == Kind.HISTORY:
-            return Event(kind, arm, entry.tag, value=entry.value)
+            return Event(kind, arm=arm, tag=entry.tag, value=entry.value)
         if entry.number not in self.seq_of:
             return None
         seq = self.seq_of.pop(entry.number)
-        return Event(kind, arm, suggestion=seq, value=entry.value)
+        return Event(kind, arm=arm, suggestion=seq, value=entry.value)

@@ -3,11 +3,12 @@
 The module of an artefact has
 
 - a docstring whose first line is its heading in the report;
-- `compute(options)`: its document, plain values that `--json` prints. Long computations are stored
-  cell by cell in `options.store`, so an interrupted command continues where it stopped. `claims`
-  holds the sentences of the paper that it tests, see `rank1.paper.claims`.
+- `compute(options)`: a generator that yields the series it needs, with their numbers of runs, gets
+  their outcomes, and returns its document, plain values that `--json` prints. Runs are stored cell
+  by cell in `options.store`, so an interrupted command continues where it stopped. `claims` holds
+  the sentences of the paper that it tests, see `rank1.paper.claims`.
 - `show(document)`: what to print besides the claims, as text and rich tables.
-- `draw(document)`: figures by name; they are saved as PNG and SVG.
+- `draw(document)`: figures by name, if it has any; they are saved as PNG and SVG.
 
 The command line prints and saves these, and `rank1.paper.report` makes a page of them.
 """

@@ -5,17 +5,22 @@ from __future__ import annotations
 import datetime
 import importlib
 import json
+import time
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rank1 import __version__
 from rank1.atomic import whole_file
 from rank1.paper import ARTEFACTS, Options
 from rank1.paper.claims import judged
+from rank1.paper.played import Computing, played
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "heading", "make", "read_all", "show"]
+    from rank1.simulation import Outcome
+
+__all__ = ["draw", "heading", "make", "make_all", "read_all", "show"]
 
 #: Version of the documents' layout; increase it when the layout changes, so that an old document is
 #: made again rather than misread.
@@ -23,17 +28,45 @@ FORMAT = 2
 
 
 def make(name: str, options: Options) -> dict[str, Any]:
-    """Compute an artefact, and write its document to `options.out`.
+    """Compute one artefact; see `make_all`."""
+    return next(document for _, document in make_all([name], options))
 
-    Under "made" the document records the options; "label" is empty unless it is a quick run, and
-    appears on everything made from the document.
+
+def make_all(
+    names: Sequence[str], options: Options
+) -> Generator[tuple[str, dict[str, Any]], None, None]:
+    """Play all that some artefacts need, then write their documents to `options.out`, one by one.
+
+    A document's `seconds` are the time that its runs took, on one core each, and its own
+    computations. Under "made" it records the options; "label" is empty unless it is a quick run,
+    and appears on everything made from the document.
     """
-    document: dict[str, Any] = _module(name).compute(options)
-    document["claims"] = judged(document.get("claims", []), options.n)
-    document["made"] = _asked(options) | {"command": options.command, "date": _now()}
-    with whole_file(options.out / f"{name}.json") as temporary:
-        temporary.write_text(json.dumps(document, indent=1, allow_nan=False))
-    return document
+    begun = {}
+    for name in names:
+        begin = time.perf_counter()
+        computing: Computing = _module(name).compute(options)
+        begun[name] = computing, next(computing), time.perf_counter() - begin
+    title = names[0] if len(names) == 1 else f"{len(names)} artefacts"
+    outcomes = played(options, title, [wanted for _, wanted, _ in begun.values()])
+    for (name, (computing, _, seconds)), own in zip(begun.items(), outcomes, strict=True):
+        begin = time.perf_counter()
+        computed = _ended(computing, own)
+        seconds += time.perf_counter() - begin + sum(outcome.seconds for outcome in own)
+        about = {"n": options.n, "runs": options.runs, "seed": options.seed, "seconds": seconds}
+        document = computed | about | computed
+        document["claims"] = judged(document.get("claims", []), options.n)
+        document["made"] = _asked(options) | {"command": options.command, "date": _now()}
+        with whole_file(options.out / f"{name}.json") as temporary:
+            temporary.write_text(json.dumps(document, indent=1, allow_nan=False))
+        yield name, document
+
+
+def _ended(computing: Computing, outcomes: list[Outcome]) -> dict[str, Any]:
+    try:
+        computing.send(outcomes)
+    except StopIteration as ended:
+        return dict(ended.value)
+    raise RuntimeError("an artefact asks for its series once")
 
 
 def read_all(options: Options) -> dict[str, dict[str, Any]]:
@@ -64,8 +97,9 @@ def show(name: str, document: dict[str, Any]) -> list[Any]:
 
 
 def draw(name: str, document: dict[str, Any]) -> dict[str, Figure]:
-    """The artefact's figures by name, with the label on each."""
-    figures: dict[str, Figure] = _module(name).draw(document)
+    """The artefact's figures by name, with the label on each; none if it draws none."""
+    module = _module(name)
+    figures: dict[str, Figure] = module.draw(document) if hasattr(module, "draw") else {}
     if label := document["made"]["label"]:
         for figure in figures.values():
             # Titles are at the top left, and legends may be at the bottom.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rank1.paper.published import N
@@ -16,6 +17,7 @@ __all__ = [
     "judged",
     "together",
     "verdict",
+    "z_of",
 ]
 
 #: Claims that several experiments test; the page merges claims with exactly these words.
@@ -23,6 +25,15 @@ DOUBLES = "“the regret doubles when K and L are doubled, and when Δᵁ and Δ
 NOT_QUADRATIC = "“the regret is not quadratic in 1/μ”"
 
 VERDICTS = ("holds", "holds under a reading", "holds in part", "doesn't hold", "not judged")
+
+
+def z_of(regret: dict[str, Any], shown: float, runs: int, shown_runs: int) -> float | None:
+    """How far our mean is from a published one, in standard errors; None if there is no spread.
+
+    The standard deviation is ours for both: a few runs of a skewed law say little about it.
+    """
+    error = (regret["std"] or 0.0) * math.sqrt(1 / runs + 1 / shown_runs)
+    return float((regret["mean"] - shown) / error) if error else None
 
 
 def claim(

@@ -1,17 +1,18 @@
-"""The shape of a regret curve: its slope at both ends, and whether it is concave."""
+"""The shape of a regret curve: its slope at both ends, whether it is concave, and its power."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rank1.simulation.result import Outcome
 from rank1.statistics import mean_and_error
 
-__all__ = ["EARLY", "LATE", "concave", "mark", "slopes"]
+__all__ = ["EARLY", "LATE", "concave", "mark", "power_law", "slopes"]
 
 #: The beginning ends at the first share of the steps, and the end begins at the second.
 EARLY, LATE = 0.05, 0.75
@@ -24,6 +25,32 @@ def mark(steps: Sequence[int] | NDArray[np.int64], share: float) -> int:
     (1, 1, 0)
     """
     return max(0, int(np.searchsorted(steps, share * steps[-1], side="right")) - 1)
+
+
+class PowerLaw(NamedTuple):
+    """y = exp(constant)·x^exponent, with the scatter of log y around it."""
+
+    exponent: float
+    constant: float
+    scatter: float
+    #: The exponent is the sum of these times log y.
+    weights: NDArray[np.float64]
+
+    @property
+    def se(self) -> float:
+        """The exponent's standard error, by the scatter."""
+        return self.scatter * float(np.linalg.norm(self.weights))
+
+
+def power_law(x: ArrayLike, y: ArrayLike) -> PowerLaw:
+    """Fit log y to log x by least squares."""
+    x, y = np.log(x), np.log(y)
+    centred = x - x.mean()
+    weights = centred / (centred @ centred)
+    exponent = float(weights @ y)
+    residuals = y - y.mean() - exponent * centred
+    scatter = math.sqrt(residuals @ residuals / max(1, len(x) - 2))
+    return PowerLaw(exponent, float(y.mean() - exponent * x.mean()), scatter, weights)
 
 
 def slopes(outcome: Outcome, steps: NDArray[np.int64]) -> dict[str, Any]:

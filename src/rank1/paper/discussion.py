@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rank1.paper import Options
 from rank1.paper.claims import claim
-from rank1.paper.played import played
+from rank1.paper.curves import power_law
+from rank1.paper.played import Computing
 from rank1.paper.published import N
 from rank1.policies import UCB1, UTS, Policy, Rank1Elim, Rank1ElimKL
 from rank1.problems import spike
 from rank1.simulation import Series
-from rank1.statistics import mean_and_error
+from rank1.statistics import mean_and_error, with_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,9 +50,8 @@ SAYS = {
 }
 
 
-def compute(options: Options) -> dict[str, Any]:
+def compute(options: Options) -> Computing:
     """Regret over K for each policy, and the exponent of K with its standard error."""
-    begin = time.perf_counter()
     # A quick run shortens all horizons equally.
     share = min(1.0, options.n / N)
     horizons = [(policy, max(1000, int(n * share)), sizes) for policy, n, sizes in CASES]
@@ -65,8 +63,9 @@ def compute(options: Options) -> dict[str, Any]:
         for policy, n, sizes in horizons
         for K in sizes
     ]
+    outcomes = yield wanted
     cells = []
-    for (one, runs), outcome in zip(wanted, played(options, "Discussion", wanted), strict=True):
+    for (one, runs), outcome in zip(wanted, outcomes, strict=True):
         half, end = outcome.expected.mean(axis=0)
         cells.append(
             {
@@ -95,9 +94,6 @@ def compute(options: Options) -> dict[str, Any]:
             for name, exponent in EXPECTED.items()
         ],
         "n": {policy.name: n for policy, n, _ in horizons},
-        "runs": options.runs,
-        "seed": options.seed,
-        "seconds": time.perf_counter() - begin,
     }
 
 
@@ -108,33 +104,27 @@ def _runs(policy: Policy, options: Options) -> int:
 
 def fit(cells: list[dict[str, Any]]) -> dict[str, float]:
     """Fit log regret to log K by least squares; the error is that of the residuals."""
-    x = np.log([cell["K"] for cell in cells])
-    y = np.log([cell["regret"]["mean"] for cell in cells])
-    slope, constant = np.polyfit(x, y, 1)
-    residual = y - slope * x - constant
-    se = math.sqrt(residual @ residual / (len(x) - 2) / ((x - x.mean()) ** 2).sum())
-    return {"exponent": float(slope), "se": se, "constant": float(constant)}
+    law = power_law([cell["K"] for cell in cells], [cell["regret"]["mean"] for cell in cells])
+    return {"exponent": law.exponent, "se": law.se, "constant": law.constant}
 
 
 def show(document: dict[str, Any]) -> list[Any]:
     """A table over K, and the exponents."""
-    from rich import box
-    from rich.table import Table
+    from rank1.tables import table
 
-    table = Table(box=box.SIMPLE, title="Expected regret, p = 0, Δ = 0.5", title_justify="left")
-    for name in ("policy", "n", *(f"K = {K}" for K in SHOWN), "exponent of K", "last half"):
-        table.add_column(name, justify="left" if name == "policy" else "right")
+    rows = []
     for name, fitted in document["fits"].items():
         cells = [cell for cell in document["cells"] if cell["policy"] == name]
         regret = {cell["K"]: cell["regret"]["mean"] for cell in cells}
-        table.add_row(
-            name,
-            f"{cells[0]['n']:.0e}",
+        rows.append((
+            name, f"{cells[0]['n']:.0e}",
             *(f"{regret[K]:,.0f}" if K in regret else "" for K in SHOWN),
-            f"{fitted['exponent']:.2f} ± {fitted['se']:.2f}",
+            with_error(fitted["exponent"], fitted["se"], 2),
             f"{max(cell['late'] for cell in cells):.1%}",
-        )
-    return [table, REASON if document["n"]["rank1elim"] == CASES[0][1] else SHORT]
+        ))  # fmt: skip
+    columns = "policy", "+n", *(f"+K = {K}" for K in SHOWN), "+exponent of K", "+last half"
+    shown = table(*columns, title="Expected regret, p = 0, Δ = 0.5", rows=rows)
+    return [shown, REASON if document["n"]["rank1elim"] == CASES[0][1] else SHORT]
 
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:

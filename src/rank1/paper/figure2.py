@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import TYPE_CHECKING, Any
 
 from rank1 import theory
 from rank1.paper import Options
 from rank1.paper.claims import claim
-from rank1.paper.played import played
+from rank1.paper.played import Computing
 from rank1.policies import (
     GLMUCB,
     KLUCB,
@@ -42,9 +41,8 @@ OTHER: tuple[Policy, ...] = (LinUCB(radius="determinant"),)
 LATER: tuple[Policy, ...] = (Rank1ElimKL(), KLUCB(), ThompsonSampling(), OSUB(), UTS())
 
 
-def compute(options: Options) -> dict[str, Any]:
+def compute(options: Options) -> Computing:
     """Regret curves of every policy for K = L = 16, 32 and 64, and the paper's claims on them."""
-    begin = time.perf_counter()
     fewer = min(options.runs, max(2, options.runs // 4))  # the paper's four take long enough
     groups = (
         ("paper", PAPER, options.runs),
@@ -63,7 +61,7 @@ def compute(options: Options) -> dict[str, Any]:
         for group, policies, runs in groups
         for policy in policies
     ]
-    outcomes = played(options, "Figure 2", [(one, runs) for _, _, one, runs in wanted])
+    outcomes = yield [(one, runs) for _, _, one, runs in wanted]
     problems = []
     for K in SIZES:
         entries = [
@@ -77,10 +75,6 @@ def compute(options: Options) -> dict[str, Any]:
     return {
         "problems": problems,
         "claims": claims(problems),
-        "n": options.n,
-        "runs": options.runs,
-        "seed": options.seed,
-        "seconds": time.perf_counter() - begin,
     }
 
 
@@ -120,12 +114,9 @@ def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
     best = ratios(SCALED[1], Rank1Elim(), UCB1())
     reading = "regret over Rank1Elim's, for K = L = 16, 32, 64"
     return [
-        claim(
-            "“the regret of Rank1Elim flattens in all three problems”",
-            [slope < 0.05 for slope in late],
-            late,
-            "slope in the last tenth over slope in the first tenth, for K = L = 16, 32, 64",
-        ),
+        claim("“the regret of Rank1Elim flattens in all three problems”",
+              [slope < 0.05 for slope in late], late,
+              "slope in the last tenth over slope in the first tenth, for K = L = 16, 32, 64"),
         claim(
             "“When K = 16, UCB1 has a lower regret than Rank1Elim. […] When K = 32, both "
             "algorithms already perform similarly; and when K = 64, Rank1Elim clearly outperforms "
@@ -134,38 +125,22 @@ def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
             ucb1,
             f"UCB1's {reading}; similar means within a factor of 1.5",
         ),
-        claim(
-            "“Neither LinUCB nor GLM-UCB are competitive on any of our problems”: LinUCB.",
-            [ratio > 1 for ratio in (*linucb, *other)],
-            [*linucb, *other],
-            f"LinUCB's {reading}; with the fixed radius (radius=horizon), then with the one that "
-            "grows with what was seen (radius=determinant). The paper doesn't say which it has",
-            reading=min(linucb) > 1,
-        ),
-        claim(
-            "“Neither LinUCB nor GLM-UCB are competitive on any of our problems”: GLM-UCB.",
-            [ratio > 1 for ratio in glm_ucb],
-            glm_ucb,
-            f"GLM-UCB's {reading}",
-        ),
-        claim(
-            "“When the confidence radii of LinUCB are multiplied by 1/3, LinUCB becomes "
-            "competitive on all problems.”",
-            [ratio < 1 for ratio in third],
-            third,
-            f"LinUCB's {reading}",
-        ),
-        claim(
-            "“When the confidence radii of GLM-UCB are multiplied by 1/100, GLM-UCB is still not "
-            "competitive on any of our problems.”",
-            [ratio > 1 for ratio in hundredth],
-            hundredth,
-            f"GLM-UCB's {reading}; standard errors {errors(SCALED[1], Rank1Elim())}. "
-            "Read as a comparison with the better of Rank1Elim and UCB1: "
-            + ", ".join(f"{ratio:.2f}" for ratio in best),
-            reading=min(best) > 1,
-        ),
-    ]
+        claim("“Neither LinUCB nor GLM-UCB are competitive on any of our problems”: LinUCB.",
+              [ratio > 1 for ratio in (*linucb, *other)], [*linucb, *other],
+              f"LinUCB's {reading}; with the fixed radius (radius=horizon), then with the one that "
+              "grows with what was seen (radius=determinant). The paper doesn't say which it has",
+              reading=min(linucb) > 1),
+        claim("“Neither LinUCB nor GLM-UCB are competitive on any of our problems”: GLM-UCB.",
+              [ratio > 1 for ratio in glm_ucb], glm_ucb, f"GLM-UCB's {reading}"),
+        claim("“When the confidence radii of LinUCB are multiplied by 1/3, LinUCB becomes "
+              "competitive on all problems.”", [ratio < 1 for ratio in third], third,
+              f"LinUCB's {reading}"),
+        claim("“When the confidence radii of GLM-UCB are multiplied by 1/100, GLM-UCB is still not "
+              "competitive on any of our problems.”", [ratio > 1 for ratio in hundredth], hundredth,
+              f"GLM-UCB's {reading}; standard errors {errors(SCALED[1], Rank1Elim())}. "
+              "Read as a comparison with the better of Rank1Elim and UCB1: "
+              + ", ".join(f"{ratio:.2f}" for ratio in best), reading=min(best) > 1),
+    ]  # fmt: skip
 
 
 def _late_slope(curve: list[float]) -> float:
@@ -176,24 +151,17 @@ def _late_slope(curve: list[float]) -> float:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """Regret at the end."""
-    from rich import box
-    from rich.table import Table
+    from rank1.statistics import with_error
+    from rank1.tables import table
 
-    table = Table(
-        box=box.SIMPLE, title=f"Expected regret in {document['n']:,} steps", title_justify="left"
-    )
-    table.add_column("policy")
-    for problem in document["problems"]:
-        table.add_column(f"K = L = {problem['K']}", justify="right")
-    table.add_column("runs", justify="right")
+    sizes = [f"+K = L = {problem['K']}" for problem in document["problems"]]
+    rows = []
     for row in zip(*(problem["policies"] for problem in document["problems"]), strict=True):
-        cells = [
-            f"{e['expected_regret']['mean']:,.0f}"
-            + (f" ± {e['expected_regret']['se']:,.0f}" if e["runs"] > 1 else "")
-            for e in row
-        ]
-        table.add_row(row[0]["label"], *cells, str(row[0]["runs"]))
-    return [table]
+        regrets = [each["expected_regret"] for each in row]
+        cells = [with_error(each["mean"], each["se"], 0) for each in regrets]
+        rows.append((row[0]["label"], *cells, row[0]["runs"]))
+    title = f"Expected regret in {document['n']:,} steps"
+    return [table("policy", *sizes, "+runs", title=title, rows=rows)]
 
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from rank1.documents import to_document
 from rank1.paper import Options
 from rank1.paper.claims import claim
 from rank1.paper.curves import EARLY, LATE, concave, mark, slopes
 from rank1.paper.figure3_panels import draw
 from rank1.paper.movielens import RatingProblem, Ratings, obtain, rating_problem
 from rank1.paper.movielens.problem import SCALES, STARS
-from rank1.paper.played import played
+from rank1.paper.played import Computing
 from rank1.policies import POLICIES
 from rank1.simulation import Series
 from rank1.simulation.result import Outcome
-from rank1.statistics import finite, mean_and_error
+from rank1.statistics import mean_and_error, with_error
 
 __all__ = ["compute", "draw", "show"]
 
@@ -30,9 +31,8 @@ WORTH = {"unit": "(s − 1)/4", "fifths": "s/5", "stars": "s"}
 MARKS = (EARLY, 0.25, 0.5, LATE, 1.0)
 
 
-def compute(options: Options) -> dict[str, Any]:
+def compute(options: Options) -> Computing:
     """The grid of ratings, the regret of each policy on it, and the paper's claims about them."""
-    begin = time.perf_counter()
     data = obtain(options.data_dir, accept_licence=options.accept_licence)
     grid = rating_problem(
         data,
@@ -44,7 +44,7 @@ def compute(options: Options) -> dict[str, Any]:
     names = NAMES if grid.scale != "stars" else NAMES[:2]  # the later two need rewards in [0, 1]
     policies = [POLICIES[name]() for name in names]
     series = [Series.of(policy, grid.problem, options.n, 100, options.seed) for policy in policies]
-    outcomes = played(options, f"Figure 3, {grid.label}", [(one, options.runs) for one in series])
+    outcomes = yield [(one, options.runs) for one in series]
     marks = series[0].checkpoints
     entries = [
         outcome.entry(marks)
@@ -75,12 +75,8 @@ def compute(options: Options) -> dict[str, Any]:
         "claims": _claims(entries, grid, concave(outcomes[0], marks)),
         "groups": grid.groups,
         "titles": grid.titles,
-        "observed": finite(grid.observed.round(3)),
-        "completed": finite(grid.completed.round(3)),
-        "n": options.n,
-        "runs": options.runs,
-        "seed": options.seed,
-        "seconds": time.perf_counter() - begin,
+        "observed": to_document(grid.observed.round(3)),
+        "completed": to_document(grid.completed.round(3)),
     }
 
 
@@ -151,46 +147,29 @@ def _claims(
     values = grid.singular_values
     reading = "regret a step in the first 5% and the last 25% of the steps"
     claims = [
-        claim(
-            "“The algorithm automatically detects the rank of the matrix to be 5.”",
-            [grid.rank == 5],
-            [grid.rank],
-            "detected rank",
-            any_n=True,
-        ),
-        claim(
-            "“its first eigenvalue is an order of magnitude larger than the remaining four "
-            "non-zero eigenvalues”",
-            [bool(values[0] >= 10 * values[1])],
-            [float(values[0] / values[1])],
-            "first over second singular value of the completed block; 10 or more counts",
-            any_n=True,
-        ),
-        claim(
-            "“the regret of Rank1Elim is concave in the number of steps n, and flattens”",
-            [is_concave, late <= early / 4],
-            [early, late],
-            f"{reading}. Concave if no tenth of the steps has a slope of over three standard "
-            "errors above the one before, flat if the slope falls to a quarter or less",
-        ),
-        claim(
-            "“Rank1Elim learns a near-optimal solution.”",
-            [by_name["rank1elim"]["gap"]["mean"] <= 0.1],
-            [by_name["rank1elim"]["gap"]["mean"]],
-            "how far the pair it ends on is below the best, in stars, on average over the runs; "
-            "0.1 or less counts",
-        ),
-    ]
+        claim("“The algorithm automatically detects the rank of the matrix to be 5.”",
+              [grid.rank == 5], [grid.rank], "detected rank", any_n=True),
+        claim("“its first eigenvalue is an order of magnitude larger than the remaining four "
+              "non-zero eigenvalues”", [bool(values[0] >= 10 * values[1])],
+              [float(values[0] / values[1])],
+              "first over second singular value of the completed block; 10 or more counts",
+              any_n=True),
+        claim("“the regret of Rank1Elim is concave in the number of steps n, and flattens”",
+              [is_concave, late <= early / 4], [early, late],
+              f"{reading}. Concave if no tenth of the steps has a slope of over three standard "
+              "errors above the one before, flat if the slope falls to a quarter or less"),
+        claim("“Rank1Elim learns a near-optimal solution.”",
+              [by_name["rank1elim"]["gap"]["mean"] <= 0.1], [by_name["rank1elim"]["gap"]["mean"]],
+              "how far the pair it ends on is below the best, in stars, on average over the runs; "
+              "0.1 or less counts"),
+    ]  # fmt: skip
     if "ucb1" in by_name:
         early, late = slopes_of("ucb1")
         claims.append(
-            claim(
-                "“UCB1 explores throughout because our problem has more than 10k arms.”",
-                [late >= early / 2],
-                [early, late],
-                f"{reading}; half of the slope or more at the end counts",
-            )
-        )
+            claim("“UCB1 explores throughout because our problem has more than 10k arms.”",
+                  [late >= early / 2], [early, late],
+                  f"{reading}; half of the slope or more at the end counts")
+        )  # fmt: skip
     why = {"why": "generated data"} if grid.stand_in else {}  # they say nothing about MovieLens
     return [
         each | {"data": grid.label, "meaning": f"{each['meaning']}; on {grid.label}"} | why
@@ -213,16 +192,11 @@ def show(document: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _table(title: str, document: dict[str, Any], *columns: str) -> Any:
-    """A table that names its data; columns that begin with a + are numbers."""
-    from rich import box
-    from rich.table import Table
+def _table(title: str, document: dict[str, Any], *columns: str, rows: Iterable[Any]) -> Any:
+    """A table that names its data."""
+    from rank1.tables import table
 
-    label = document["data"]["label"]
-    table = Table(box=box.SIMPLE, title=f"{title}, {label}", title_justify="left")
-    for column in columns:
-        table.add_column(column.lstrip("+"), justify="right" if column[0] == "+" else "left")
-    return table
+    return table(*columns, title=f"{title}, {document['data']['label']}", rows=rows)
 
 
 def _show_grid(document: dict[str, Any]) -> Any:
@@ -230,7 +204,6 @@ def _show_grid(document: dict[str, Any]) -> Any:
     problem, settings = document["problem"], document["problem"]["settings"]
     values = document["singular_values"]
     stripes, reach = data["stripes"], np.ptp(SCALES[settings["scale"]])
-    table = _table("The grid", document, "what", "figure")
     rows = {
         "ratings": f"{data['ratings']:,} by {data['users']:,} users",
         "groups of gender, age and occupation": f"{data['groups']} (the paper: 241)",
@@ -243,7 +216,7 @@ def _show_grid(document: dict[str, Any]) -> Any:
         + ("converged" if completion["converged"] else "not converged: stopped early"),
         "random block": f"{problem['K']} groups × {problem['L']} movies, "
         f"seed {settings['block_seed']}",
-        "movies completed to a star too low": f"{stripes['movies']}"
+        "movies completed more than a star too low": f"{stripes['movies']}"
         + ("; rated by at most {rated_by} groups, {completed:.1f} for {average:.1f} stars").format(
             **stripes
         )
@@ -257,9 +230,7 @@ def _show_grid(document: dict[str, Any]) -> Any:
         + (f"; all confidence intervals {reach:.0f} times as wide" if reach > 1 else ""),
         "best pair": "{group}; {title}; {stars:.2f} stars".format(**document["best"]),
     }
-    for name, figure in rows.items():
-        table.add_row(name, figure)
-    return table
+    return _table("The grid", document, "what", "figure", rows=rows.items())
 
 
 def _show_regret(document: dict[str, Any]) -> Any:
@@ -267,45 +238,30 @@ def _show_regret(document: dict[str, Any]) -> Any:
     steps = entries[0]["steps"]
     marks = sorted({mark(steps, share) for share in MARKS})
     columns = [f"+{steps[k]:,}" for k in marks]
-    table = _table("Expected regret by step", document, "policy", *columns)
+    rows = []
     for entry in entries:
-        curve = entry["expected_curve"]
-        table.add_row(
-            entry["label"],
-            *(f"{curve['mean'][k]:,.0f}{_error(curve['se'][k], ',.0f')}" for k in marks),
-        )
-    return table
+        mean, se = (entry["expected_curve"][name] for name in ("mean", "se"))
+        rows.append((entry["label"], *(with_error(mean[k], se[k], 0) for k in marks)))
+    return _table("Expected regret by step", document, "policy", *columns, rows=rows)
 
 
 def _show_slopes(document: dict[str, Any]) -> Any:
     entries = document["policies"]
     until, rest = entries[0]["early"]["until"], document["n"] - entries[0]["late"]["from"]
     columns = (f"+first {until:,} steps", f"+last {rest:,} steps")
-    table = _table("Expected regret a step", document, "policy", *columns)
+    rows = []
     for entry in entries:
         figures = [entry[when] for when in ("early", "late")]
-        table.add_row(
-            entry["label"],
-            *(f"{each['mean']:.4f}{_error(each['se'], '.4f')}" for each in figures),
-        )
-    return table
-
-
-def _error(se: float | None, form: str) -> str:
-    return "" if se is None else f" ± {se:{form}}"
+        rows.append((entry["label"], *(with_error(it["mean"], it["se"], 4) for it in figures)))
+    return _table("Expected regret a step", document, "policy", *columns, rows=rows)
 
 
 def _show_pairs(document: dict[str, Any]) -> Any:
     columns = ("policy", "ends on: group", "movie", "+runs", "+stars below the best")
-    table = _table("What was recommended", document, *columns, "+on average")
+    rows = []
     for entry in document["policies"]:
-        pair = entry["pairs"][0]
-        table.add_row(
-            entry["label"],
-            pair["group"],
-            pair["title"],
-            f"{pair['runs']} of {document['runs']}",
-            f"{pair['gap']:.3f}",
-            f"{entry['gap']['mean']:.3f}{_error(entry['gap']['se'], '.3f')}",
-        )
-    return table
+        pair, gap = entry["pairs"][0], entry["gap"]
+        ends = pair["group"], pair["title"], f"{pair['runs']} of {document['runs']}"
+        missed = f"{pair['gap']:.3f}", with_error(gap["mean"], gap["se"], 3)
+        rows.append((entry["label"], *ends, *missed))
+    return _table("What was recommended", document, *columns, "+on average", rows=rows)

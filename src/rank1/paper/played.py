@@ -1,9 +1,10 @@
-"""Play the series that an artefact needs, on the chosen backend."""
+"""Play the series that artefacts need as one plan, on the chosen backend."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
 
 from rank1.errors import BackendError
 from rank1.paper import Options
@@ -13,11 +14,20 @@ from rank1.simulation.result import Outcome
 from rank1.simulation.series import Series
 from rank1.simulation.store import Store
 
-__all__ = ["played"]
+__all__ = ["Computing", "played"]
+
+#: Series, each with its number of runs.
+Wanted = list[tuple[Series, int]]
+#: What an artefact's `compute` is: it yields what it wants, gets the outcomes, and returns its
+#: document.
+Computing = Generator[Wanted, list[Outcome], dict[str, Any]]
 
 
-def played(options: Options, title: str, wanted: Sequence[tuple[Series, int]]) -> list[Outcome]:
-    """The runs of each series, read from the store if it has them.
+def played(options: Options, title: str, wanted: Sequence[Wanted]) -> Iterator[list[Outcome]]:
+    """The runs that each artefact wants, one after another, read from the store if it has them.
+
+    Everything is played before the first is returned, as one plan, so that no core waits for
+    another between two artefacts.
 
     Parameters
     ----------
@@ -26,9 +36,10 @@ def played(options: Options, title: str, wanted: Sequence[tuple[Series, int]]) -
     title
         Shown before the progress bar.
     wanted
-        Series, each with its number of runs.
+        The series of each artefact.
     """
-    plan = make_plan(wanted, Store(options.store), progress=options.progress)
+    flat = [each for own in wanted for each in own]
+    plan = make_plan(flat, Store(options.store), progress=options.progress)
 
     def note(line: str) -> None:
         if options.backend not in ("threads", "processes", "local"):
@@ -37,9 +48,12 @@ def played(options: Options, title: str, wanted: Sequence[tuple[Series, int]]) -
     with Progress(options.progress, title, plan.seconds) as bar:
         bar.title = title
         failed = plan.play(options.backend, options.jobs, options.address, note=note, progress=bar)
-    if failed:
-        cell, why = failed[0]
-        raise BackendError(
-            f"{len(failed)} cells could not be played; the first was {cell.series}: {why.error}"
-        )
-    return [Outcome.of(one, plan.finished(k)) for k, (one, _) in enumerate(wanted)]
+    numbers = iter(range(len(flat)))
+    for own in wanted:
+        mine = [next(numbers) for _ in own]
+        if any(map(plan.missing, mine)):
+            cell, why = failed[0]
+            raise BackendError(
+                f"{len(failed)} cells could not be played; the first was {cell.series}: {why.error}"
+            )
+        yield [Outcome.of(flat[k][0], plan.finished(k)) for k in mine]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import subprocess
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rank1 import __version__
@@ -15,7 +17,7 @@ from rank1.paper import PAPERS, Options, artefact
 from rank1.paper.claims import VERDICTS, figures_of, headline, together, verdict
 from rank1.paper.inline import table_of
 from rank1.paper.introduction import introduction
-from rank1.plots.html import svg_of
+from rank1.plots.html import svg_element, svg_file
 
 __all__ = ["page", "write"]
 
@@ -25,8 +27,8 @@ ABOUT = {
     "standard errors, a rough number: few runs of a skewed law say little about its spread. A * "
     "marks differences beyond 3.",
     "theorems": "Theorem 1 bounds Rank1Elim's regret from above, Theorems 2 and 3 that of any "
-    "sensible policy from below. The bounds have the same order in K, L, the gaps and log n, but "
-    "their constants are far apart: the regret lies between them.",
+    "reasonable policy from below. The bounds have the same order in K, L, the gaps and log n, but "
+    "their constants are far apart: the regret lies in between.",
     "bets": "Rank1Elim compares rows over random columns, and columns over random rows. The same "
     "idea gives evidence at any time: each side's level is drawn by known shares, and a bet is "
     "placed against every level. No horizon has to be known, and the conclusion stays valid "
@@ -38,8 +40,8 @@ ABOUT = {
     "rank one, so the theory promises nothing here.",
     "discussion": "If almost all pairs are worth nothing, a random row says nothing about a "
     "column, and Rank1Elim learns slowly. The slope of a line is the exponent of K.",
-    "scaling": "The same as in Table 1 over a wider range, each summarised by an exponent: 1 means "
-    "that doubling the quantity doubles the regret.",
+    "scaling": "Table 1 over a wider range. Each setting has an exponent: 1 means that doubling it "
+    "doubles the regret.",
     "trinh2020": "UTS looks only at the leader's row and column. The lower bound is a statement "
     "about the slope at the right end of a curve, so a curve may lie below its line. The paper "
     "draws lower bounds with the lines' parameters instead of the pairs' means, which makes them "
@@ -70,19 +72,25 @@ ALT = {
     "trinh2020-close": "Regret over two million steps if all means are close, for grids of 8, 16 "
     "and 32 rows and columns: UTS and OSUB. The table gives the values at the end.",
 }
+#: Figures as SVG files, by their names.
+Drawn = Mapping[str, str]
 SYMBOLS = dict(zip(VERDICTS, "✓◑◐✗–", strict=True))
 PACKAGES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
 
 
-def write(options: Options) -> Path:
+def write(options: Options, drawn: Mapping[str, Drawn] = MappingProxyType({})) -> Path:
     """Write the page of all documents in `options.out` that were made with these options."""
     path = options.out / "index.html"
     with whole_file(path) as temporary:
-        temporary.write_text(page(artefact.read_all(options), options), encoding="utf-8")
+        temporary.write_text(page(artefact.read_all(options), options, drawn), encoding="utf-8")
     return path
 
 
-def page(documents: dict[str, dict[str, Any]], options: Options) -> str:
+def page(
+    documents: dict[str, dict[str, Any]],
+    options: Options,
+    drawn: Mapping[str, Drawn] = MappingProxyType({}),
+) -> str:
     """The page as HTML.
 
     Parameters
@@ -91,6 +99,8 @@ def page(documents: dict[str, dict[str, Any]], options: Options) -> str:
         The results of `artefact.make`, by the artefact's name.
     options
         The options they were made with.
+    drawn
+        Each artefact's figures that were drawn before.
 
     Examples
     --------
@@ -120,7 +130,9 @@ def page(documents: dict[str, dict[str, Any]], options: Options) -> str:
         claims=claims,
         headline=headline([each["verdict"] for each in claims], reasons),
         evidence=sum(len(each["lines"]) for each in claims),
-        parts=_parts([_section(name, document) for name, document in documents.items()]),
+        parts=_parts(
+            [_section(name, document, drawn.get(name)) for name, document in documents.items()]
+        ),
         made=_made(documents, options),
     )
 
@@ -173,10 +185,12 @@ def _short(name: str) -> str:
     return start if colon and len(start) < 20 else name.capitalize()
 
 
-def _section(name: str, document: dict[str, Any]) -> dict[str, Any]:
+def _section(name: str, document: dict[str, Any], drawn: Drawn | None) -> dict[str, Any]:
     """An artefact: its description, figures, tables and text."""
     from rich.table import Table
 
+    if drawn is None:
+        drawn = {t: svg_file(figure, t) for t, figure in artefact.draw(name, document).items()}
     parts: list[dict[str, Any]] = []
     for is_table, shown in groupby(
         artefact.show(name, document), lambda part: isinstance(part, Table)
@@ -195,10 +209,7 @@ def _section(name: str, document: dict[str, Any]) -> dict[str, Any]:
             if mark
         ],
         "about": ABOUT.get(name, ""),
-        "figures": [
-            svg_of(figure, title, ALT.get(title, ""))
-            for title, figure in artefact.draw(name, document).items()
-        ],
+        "figures": [svg_element(file, title, ALT.get(title, "")) for title, file in drawn.items()],
         "parts": parts,
     }
 

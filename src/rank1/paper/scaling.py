@@ -18,18 +18,18 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from typing import Any
 
 import numpy as np
 
 from rank1.paper import Options, published
 from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim
-from rank1.paper.played import played
+from rank1.paper.curves import power_law
+from rank1.paper.played import Computing
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Outcome, Series
-from rank1.statistics import mean_and_error
+from rank1.statistics import mean_and_error, with_error
 from rank1.theory import lower_bound, upper_bound
 
 __all__ = ["VARIED", "N", "compute", "draw", "fit", "show"]
@@ -50,19 +50,18 @@ VARIED: dict[str, list[tuple[int, int, float, float]]] = {
 TOLERANCE = 0.1
 
 
-def compute(options: Options) -> dict[str, Any]:
+def compute(options: Options) -> Computing:
     """Cells, fitted exponents, and whether the paper's sentences on Table 1 hold.
 
     Regret is the expected one, which has the same mean as the realised one and less noise.
     """
-    begin = time.perf_counter()
     n = options.n if options.n < published.N else N
     wanted = [(varied, *each) for varied, settings in VARIED.items() for each in settings]
     series = [
         Series.of(Rank1Elim(), spike(K, L, p, p, delta, delta), n, [(n + 1) // 2], options.seed)
         for _, K, L, p, delta in wanted
     ]
-    outcomes = played(options, "Scaling", [(one, options.runs) for one in series])
+    outcomes = yield [(one, options.runs) for one in series]
     cells = [
         _cell(*settings, one, outcome)
         for settings, one, outcome in zip(wanted, series, outcomes, strict=True)
@@ -75,9 +74,6 @@ def compute(options: Options) -> dict[str, Any]:
         ),
         "cells": cells,
         "n": n,
-        "runs": options.runs,
-        "seed": options.seed,
-        "seconds": time.perf_counter() - begin,
     }
 
 
@@ -111,25 +107,19 @@ def fit(cells: list[dict[str, Any]]) -> dict[str, Any]:
     """
     # With a handful of steps, a cell may have no regret by chance.
     cells = [cell for cell in cells if cell["regret"]["mean"] > 0]
-    x = np.log([cell["x"] for cell in cells])
     means = np.array([cell["regret"]["mean"] for cell in cells])
-    y = np.log(means)
-    centred = x - x.mean()
-    weights = centred / (centred @ centred)  # the exponent is linear in y
-    exponent = weights @ y
-    residuals = y - y.mean() - exponent * centred
-    scatter = math.sqrt(residuals @ residuals / (len(cells) - 2))
+    law = power_law([cell["x"] for cell in cells], means)
     errors = [cell["regret"]["se"] for cell in cells]
     chance = None
     if None not in errors:
-        chance = float(np.linalg.norm(weights * np.array(errors) / means))
+        chance = float(np.linalg.norm(law.weights * np.array(errors) / means))
     return {
-        "exponent": float(exponent),
-        "se": float(scatter * np.linalg.norm(weights)),
+        "exponent": law.exponent,
+        "se": law.se,
         "se_runs": chance,
         #: Cells are off the line by about this factor.
-        "scatter": math.exp(scatter),
-        "at_1": math.exp(y.mean() - exponent * x.mean()),
+        "scatter": math.exp(law.scatter),
+        "at_1": math.exp(law.constant),
         "cells": len(cells),
     }
 
@@ -147,14 +137,10 @@ def _claims(cells: list[dict[str, Any]], fits: dict[str, Any], ended: bool) -> l
     claims = [
         _doubling("K and L doubled", doubled),
         _doubling("the gaps halved", halved),
-        claim(
-            NOT_QUADRATIC,
-            [quadratic["exponent"] + 2 * quadratic["se"] < 2],
-            [quadratic["exponent"]],
-            "exponent of 1/μ; more than two standard errors below 2 counts",
-            any_n=True,
-        ),
-    ]
+        claim(NOT_QUADRATIC, [quadratic["exponent"] + 2 * quadratic["se"] < 2],
+              [quadratic["exponent"]],
+              "exponent of 1/μ; more than two standard errors below 2 counts", any_n=True),
+    ]  # fmt: skip
     return claims if ended else [each | {"holds": None} for each in claims]
 
 
@@ -174,26 +160,21 @@ def _doubling(change: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """The exponents, and how the figures were made."""
-    from rich import box
-    from rich.table import Table
+    from rank1.tables import table
 
-    table = Table(box=box.SIMPLE)
-    table.add_column("regret grows as")
-    for name in ("cells", "from", "to", "exponent", "chance alone", "a cell is off by"):
-        table.add_column(name, justify="right")
+    columns = "cells", "from", "to", "exponent", "chance alone", "a cell is off by"
+    rows = []
     for varied, fitted in document["fits"].items():
         x = [cell["x"] for cell in document["cells"] if cell["varied"] == varied]
         chance = fitted["se_runs"]
-        table.add_row(
+        rows.append((
             f"({varied.replace('delta', 'Δ').replace('mu', 'μ')})^exponent",
-            str(fitted["cells"]),
-            f"{min(x):.3g}",
-            f"{max(x):.3g}",
-            f"{fitted['exponent']:.3f} ± {fitted['se']:.3f}",
-            "?" if chance is None else f"± {chance:.3f}",
-            f"× {fitted['scatter']:.2f}",
-        )
-    return [table, _summary(document)]
+            fitted["cells"], f"{min(x):.3g}", f"{max(x):.3g}",
+            with_error(fitted["exponent"], fitted["se"], 3),
+            "?" if chance is None else f"± {chance:.3f}", f"× {fitted['scatter']:.2f}",
+        ))  # fmt: skip
+    shown = table("regret grows as", *(f"+{name}" for name in columns), rows=rows)
+    return [shown, _summary(document)]
 
 
 def _summary(document: dict[str, Any]) -> str:

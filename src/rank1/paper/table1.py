@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 from rank1.paper import Options
-from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim
-from rank1.paper.played import played
+from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim, z_of
+from rank1.paper.played import Computing
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Outcome, Series
-from rank1.statistics import mean_and_error
+from rank1.statistics import mean_and_error, with_error
 
-__all__ = ["compute", "draw", "show", "within"]
+__all__ = ["compute", "show", "within"]
 
 #: The settings that each sub-table varies, and its caption.
 CAPTIONS = {
@@ -28,44 +27,35 @@ CAPTIONS = {
 FAR = 3
 
 
-def compute(options: Options) -> dict[str, Any]:
+def compute(options: Options) -> Computing:
     """All 27 cells beside the paper's.
 
     z is the difference from the paper's figure in standard errors. Both are means of a skewed law,
     ours of `runs` runs and the paper's of 20; the standard deviation is ours for both, because an
     estimate from 20 runs of such a law says little.
     """
-    begin = time.perf_counter()
     series = [
         Series.of(Rank1Elim(), spike(*cell[1:7]), options.n, 1, options.seed) for cell in TABLE_1
     ]
-    outcomes = played(options, "Table 1", [(one, options.runs) for one in series])
+    outcomes = yield [(one, options.runs) for one in series]
     cells = [_cell(cell, outcome, options) for cell, outcome in zip(TABLE_1, outcomes, strict=True)]
     return {
         "cells": cells,
         "claims": claims(cells),
-        "n": options.n,
-        "runs": options.runs,
-        "seed": options.seed,
-        "seconds": time.perf_counter() - begin,
     }
 
 
 def _cell(cell: Cell, outcome: Outcome, options: Options) -> dict[str, Any]:
-    runs, n = options.runs, options.n
     settings = cell._asdict()
     table, paper = settings.pop("table"), settings.pop("regret")
     paper_se = settings.pop("se")
     regret = mean_and_error(outcome.realised[:, -1])
-    z = None
-    if regret["std"] and regret["mean"] and n == N:
-        z = (regret["mean"] - paper) / (regret["std"] * math.sqrt(1 / runs + 1 / RUNS))
     return {
         "table": table,
         **settings,
         "regret": regret,
         "paper": {"mean": paper, "se": paper_se},
-        "z": z,
+        "z": z_of(regret, paper, options.runs, RUNS) if options.n == N else None,
     }
 
 
@@ -96,28 +86,17 @@ def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     doubled += [gaps[0.1, 0.1] / gaps[0.2, 0.2], gaps[0.05, 0.05] / gaps[0.1, 0.1]]
     power = math.log(means[0.175, 0.175] / means[0.7, 0.7]) / math.log(4)
     return [
-        claim(
-            "“the regret increases as K and L increase, and Δᵁ and Δⱽ decrease”",
-            [ratio > 1 for ratio in grows],
-            grows,
-            "the smallest ratio of two cells, one of which has K or L doubled, or a gap halved; "
-            "above 1 counts",
-        ),
-        claim(
-            DOUBLES,
-            [1.5 <= ratio <= 2.5 for ratio in doubled],
-            doubled,
-            "ratios from K = L = 8 to 16 and on to 32, then from Δ = 0.2 to 0.1 and on to 0.05; "
-            "1.5 to 2.5 counts",
-        ),
-        claim(
-            NOT_QUADRATIC,
-            [power < 1.5],
-            [power],
-            "power of 1/p with which it grows from p = 0.7 to 0.175, where 2 is quadratic; below "
-            "1.5 counts",
-        ),
-    ]
+        claim("“the regret increases as K and L increase, and Δᵁ and Δⱽ decrease”",
+              [ratio > 1 for ratio in grows], grows,
+              "the smallest ratio of two cells, one of which has K or L doubled, or a gap halved; "
+              "above 1 counts"),
+        claim(DOUBLES, [1.5 <= ratio <= 2.5 for ratio in doubled], doubled,
+              "ratios from K = L = 8 to 16 and on to 32, then from Δ = 0.2 to 0.1 and on to 0.05; "
+              "1.5 to 2.5 counts"),
+        claim(NOT_QUADRATIC, [power < 1.5], [power],
+              "power of 1/p with which it grows from p = 0.7 to 0.175, where 2 is quadratic; below "
+              "1.5 counts"),
+    ]  # fmt: skip
 
 
 def within(document: dict[str, Any], limit: float) -> int:
@@ -127,23 +106,21 @@ def within(document: dict[str, Any], limit: float) -> int:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """The three sub-tables as the paper lays them out, and a summary."""
-    from rich import box
-    from rich.table import Table
+    from rank1.tables import table
 
     parts: list[Any] = []
     for number, (names, caption) in CAPTIONS.items():
-        table = Table(box=box.SIMPLE, caption=caption, caption_justify="left")
-        for name in (*names, "regret", "paper", "z"):
-            table.add_column(name.replace("delta", "Δ"), justify="right")
-        for cell in document["cells"]:
-            if cell["table"] == number:
-                table.add_row(
-                    *(str(cell[name]) for name in names),
-                    _figures(cell["regret"]),
-                    _figures(cell["paper"]),
-                    _z(cell["z"]),
-                )
-        parts.append(table)
+        columns = [f"+{name}".replace("delta", "Δ") for name in (*names, "regret", "paper", "z")]
+        rows = [
+            (
+                *(cell[name] for name in names),
+                *(with_error(cell[k]["mean"], cell[k]["se"], 0) for k in ("regret", "paper")),
+                _z(cell["z"]),
+            )
+            for cell in document["cells"]
+            if cell["table"] == number
+        ]
+        parts.append(table(*columns, caption=caption, rows=rows))
     parts.append(_summary(document))
     return parts
 
@@ -155,11 +132,6 @@ def _z(z: float | None) -> Any:
     if z is None:
         return ""
     return Text(f"* {z:+.2f}", "bold red") if abs(z) > FAR else f"{z:+.2f}"
-
-
-def _figures(regret: dict[str, Any]) -> str:
-    error = "" if regret["se"] is None else f" ± {regret['se']:,.0f}"
-    return f"{regret['mean']:,.0f}{error}"
 
 
 def _summary(document: dict[str, Any]) -> str:
@@ -175,8 +147,3 @@ def _summary(document: dict[str, Any]) -> str:
         f"prints are from {RUNS} runs of a skewed law, and too noisy to divide by."
         + ("" if document["runs"] >= 100 else " (The law is skewed: --runs 400 gives a fairer z.)")
     )
-
-
-def draw(document: dict[str, Any]) -> dict[str, Any]:
-    """No figures: the table is enough."""
-    return {}

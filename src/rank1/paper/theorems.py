@@ -7,7 +7,6 @@ Stages are drawn at once, so horizons up to 10¹² take no time.
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,14 @@ import numpy as np
 from rank1 import theory
 from rank1.paper import Options
 from rank1.paper.claims import claim
-from rank1.paper.played import played
+from rank1.paper.curves import power_law
+from rank1.paper.played import Computing
 from rank1.policies import Rank1Elim
 from rank1.problems import Gaussian, Problem, spike
 from rank1.simulation import Series
-from rank1.statistics import mean_and_error
+from rank1.statistics import mean_and_error, with_error
 
-__all__ = ["compute", "draw", "show"]
+__all__ = ["compute", "show"]
 
 #: From the first horizon on, elimination ends well before the run does.
 HORIZONS = tuple(10**k for k in range(6, 13))
@@ -43,15 +43,14 @@ MATCH = "For p = 0.5 − Δ, “the bounds match in K, L, the gaps, and log n”
 DIVERGENCE = "“d(p, q) ≤ [q(1 − q)]⁻¹(p − q)² and q = 1 − q = 0.5”, for p = 0.5 − Δ"
 
 
-def compute(options: Options) -> dict[str, Any]:
+def compute(options: Options) -> Computing:
     """Regret over the horizon beside the bounds, and the bounds beside each other."""
-    begin = time.perf_counter()
     kinds: dict[str, Problem] = {"Bernoulli": BERNOULLI, "Gaussian": GAUSSIAN}
     wanted = [(name, problem, n) for name, problem in kinds.items() for n in HORIZONS]
     series = [
         Series.of(Rank1Elim(), problem, n, [(n + 1) // 2], options.seed) for _, problem, n in wanted
     ]
-    outcomes = played(options, "Theorems", [(one, options.runs) for one in series])
+    outcomes = yield [(one, options.runs) for one in series]
     cells = [
         {
             "rewards": name,
@@ -67,10 +66,6 @@ def compute(options: Options) -> dict[str, Any]:
         "cells": cells,
         "matches": matches,
         "claims": claims(cells, matches),
-        "n": options.n,
-        "runs": options.runs,
-        "seed": options.seed,
-        "seconds": time.perf_counter() - begin,
     }
 
 
@@ -95,7 +90,10 @@ def claims(cells: list[dict[str, Any]], matches: list[dict[str, Any]]) -> list[d
         for name in ("Bernoulli", "Gaussian")
     }
     part = [cell["regret"]["mean"] / cell["theorem1"] for cell in of["Bernoulli"]]
-    power = {name: _power(own) for name, own in of.items()}
+    powers = [
+        power_law(np.log([it["n"] for it in own]), [it["regret"]["mean"] for it in own]).exponent
+        for own in of.values()
+    ]
     above = {name: _growth(own) / own[0]["lower_slope"] for name, own in of.items()}
     ratio = {(each["K"], each["gap"]): each["theorem1"] / each["theorem2"] for each in matches}
     in_K = math.log(ratio[256, 0.01] / ratio[64, 0.01]) / math.log(4)
@@ -109,7 +107,7 @@ def claims(cells: list[dict[str, Any]], matches: list[dict[str, Any]]) -> list[d
     return [
         claim(UPPER, [max(part) <= 1], [max(part)],
               f"the largest share of the bound that the regret reaches, n = {spread}", any_n=True),
-        claim(LOG_N, [abs(each - 1) < 0.25 for each in power.values()], list(power.values()),
+        claim(LOG_N, [abs(each - 1) < 0.25 for each in powers], powers,
               f"power of log n with which it grows, n = {spread}, Bernoulli and Gaussian; within "
               "0.25 of 1 agrees. K + L and 1/Δ: see Scaling", any_n=True),
         claim(LOWER, [above["Bernoulli"] >= 1], [above["Bernoulli"]], lower, any_n=True),
@@ -128,12 +126,6 @@ def claims(cells: list[dict[str, Any]], matches: list[dict[str, Any]]) -> list[d
     ]  # fmt: skip
 
 
-def _power(cells: list[dict[str, Any]]) -> float:
-    """The power of log n that the regret follows."""
-    x = np.log(np.log([cell["n"] for cell in cells]))
-    return float(np.polyfit(x, np.log([cell["regret"]["mean"] for cell in cells]), 1)[0])
-
-
 def _growth(cells: list[dict[str, Any]]) -> float:
     """The growth of the regret per unit of log n."""
     first, last = cells[0], cells[-1]
@@ -142,35 +134,27 @@ def _growth(cells: list[dict[str, Any]]) -> float:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """Regret over the horizon, and the bounds."""
-    from rich import box
-    from rich.table import Table
+    from rank1.tables import table
 
     title = "Rank1Elim on the 8×8 spike of 0.7 and 0.2, and the bounds"
-    table = Table(box=box.SIMPLE, title=title, title_justify="left")
-    for name in ("rewards", "n", "regret", "regret/log n", "Theorem 1", "lower bound · log n"):
-        table.add_column(name, justify="left" if name == "rewards" else "right")
+    columns = "+n", "+regret", "+regret/log n", "+Theorem 1", "+lower bound · log n"
+    rows = []
     for cell in document["cells"]:
-        regret, log_n = cell["regret"], math.log(cell["n"])
-        error = "" if regret["se"] is None else f" ± {regret['se']:,.0f}"
-        table.add_row(
-            cell["rewards"],
-            f"{cell['n']:.0e}".replace("+", ""),
-            f"{regret['mean']:,.0f}{error}",
-            f"{regret['mean'] / log_n:,.0f}",
-            "–" if cell["theorem1"] is None else f"{cell['theorem1']:,.0f}",
-            f"{cell['lower_slope'] * log_n:,.0f}",
-        )
-    match = Table(box=box.SIMPLE, title="Factors of log n where p = 0.5 − Δ", title_justify="left")
-    for name in ("K = L", "Δ", "Theorem 1", "Theorem 2", "ratio"):
-        match.add_column(name, justify="right")
-    for each in document["matches"]:
-        match.add_row(
-            str(each["K"]), f"{each['gap']:g}", f"{each['theorem1']:,.0f}",
+        regret, log_n, above = cell["regret"], math.log(cell["n"]), cell["theorem1"]
+        rows.append((
+            cell["rewards"], f"{cell['n']:.0e}".replace("+", ""),
+            with_error(regret["mean"], regret["se"], 0), f"{regret['mean'] / log_n:,.0f}",
+            "–" if above is None else f"{above:,.0f}", f"{cell['lower_slope'] * log_n:,.0f}",
+        ))  # fmt: skip
+    matches = [
+        (
+            each["K"], f"{each['gap']:g}", f"{each['theorem1']:,.0f}",
             f"{each['theorem2']:,.1f}", f"{each['theorem1'] / each['theorem2']:,.0f}",
-        )  # fmt: skip
-    return [table, match]
-
-
-def draw(document: dict[str, Any]) -> dict[str, Any]:
-    """No figures: the tables are enough."""
-    return {}
+        )
+        for each in document["matches"]
+    ]  # fmt: skip
+    factors = "+K = L", "+Δ", "+Theorem 1", "+Theorem 2", "+ratio"
+    return [
+        table("rewards", *columns, title=title, rows=rows),
+        table(*factors, title="Factors of log n where p = 0.5 − Δ", rows=matches),
+    ]

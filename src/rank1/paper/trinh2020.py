@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,11 +10,12 @@ import numpy as np
 
 from rank1 import theory
 from rank1.paper import Options, published
-from rank1.paper.claims import claim
-from rank1.paper.played import played
+from rank1.paper.claims import claim, z_of
+from rank1.paper.played import Computing
 from rank1.policies import IMEDUB, KLUCB, OSUB, UTS, Policy, Rank1ElimKL
 from rank1.problems import Bernoulli, spike
 from rank1.simulation import Series
+from rank1.statistics import with_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,48 +51,21 @@ def _renamed(ends: dict[str, float], **nearest: Policy) -> dict[str, float]:
     return {nearest[name].label if name in nearest else name: end for name, end in ends.items()}
 
 
+_SIZES = published.TRINH_N, published.TRINH_RUNS
+_APPENDIX = published.TRINH_APPENDIX_N, published.TRINH_APPENDIX_RUNS
 PARTS = (
-    Part(
-        "sizes",
-        "Figures 2 to 4, u = v = (.75, .25, …)",
-        0.75,
-        0.25,
-        published.TRINH_N,
-        published.TRINH_RUNS,
-        (UTS(), OSUB(), KLUCB(), PRINTED, PROGRAM, AFTER),
-        published.TRINH_SIZES,
-    ),
-    Part(
-        "gammas",
-        "UTS over γ, K = L = 4",
-        0.75,
-        0.25,
-        published.TRINH_N,
-        published.TRINH_RUNS,
-        tuple(UTS(gamma=gamma) for gamma in published.TRINH_GAMMAS),
-        {4: {UTS(gamma=gamma).label: end for gamma, end in published.TRINH_GAMMAS.items()}},
-    ),
-    Part(
-        "large",
-        "Appendix, large grids, u = v = (.75, .25, …)",
-        0.75,
-        0.25,
-        published.TRINH_APPENDIX_N,
-        published.TRINH_APPENDIX_RUNS,
-        (UTS(), KLUCB(), PRINTED, NEAREST, PROGRAM),
-        {K: _renamed(ends, rank1elim_kl=NEAREST) for K, ends in published.TRINH_LARGE.items()},
-    ),
-    Part(
-        "close",
-        "Appendix, small gaps, u = v = (.55, .5, …)",
-        0.55,
-        0.5,
-        published.TRINH_APPENDIX_N,
-        published.TRINH_APPENDIX_RUNS,
-        (UTS(), OSUB(), OSUB(c=0)),
-        {K: _renamed(ends, osub=OSUB(c=0)) for K, ends in published.TRINH_CLOSE.items()},
-    ),
-)
+    Part("sizes", "Figures 2 to 4, u = v = (.75, .25, …)", 0.75, 0.25, *_SIZES,
+         (UTS(), OSUB(), KLUCB(), PRINTED, PROGRAM, AFTER), published.TRINH_SIZES),
+    Part("gammas", "UTS over γ, K = L = 4", 0.75, 0.25, *_SIZES,
+         tuple(UTS(gamma=gamma) for gamma in published.TRINH_GAMMAS),
+         {4: {UTS(gamma=gamma).label: end for gamma, end in published.TRINH_GAMMAS.items()}}),
+    Part("large", "Appendix, large grids, u = v = (.75, .25, …)", 0.75, 0.25, *_APPENDIX,
+         (UTS(), KLUCB(), PRINTED, NEAREST, PROGRAM),
+         {K: _renamed(ends, rank1elim_kl=NEAREST) for K, ends in published.TRINH_LARGE.items()}),
+    Part("close", "Appendix, small gaps, u = v = (.55, .5, …)", 0.55, 0.5, *_APPENDIX,
+         (UTS(), OSUB(), OSUB(c=0)),
+         {K: _renamed(ends, osub=OSUB(c=0)) for K, ends in published.TRINH_CLOSE.items()}),
+)  # fmt: skip
 
 
 def drawn_slope(problem: Bernoulli) -> float:
@@ -110,21 +83,23 @@ def drawn_slope(problem: Bernoulli) -> float:
     return total
 
 
-def compute(options: Options) -> dict[str, Any]:
+def compute(options: Options) -> Computing:
     """Regret curves of all parts, beside what the paper shows, and the paper's claims."""
-    begin = time.perf_counter()
     wanted = [
         (part, K, _series(part, policy, K, options), _runs(part, policy, K, options))
         for part in PARTS
         for K in part.shown
         for policy in part.policies
     ]
-    outcomes = played(options, "Trinh et al. 2020", [(one, runs) for *_, one, runs in wanted])
+    outcomes = yield [(one, runs) for *_, one, runs in wanted]
     problems: dict[str, list[dict[str, Any]]] = {part.name: [] for part in PARTS}
     for (part, K, one, runs), outcome in zip(wanted, outcomes, strict=True):
         entry = outcome.entry(one.checkpoints) | {"label": one.policy.label, "runs": runs}
         shown = part.shown[K].get(one.policy.label)
-        entry |= {"paper": shown, "z": _z(entry["expected_regret"], shown, one.n, runs, part)}
+        z = None
+        if shown is not None and one.n == part.n:
+            z = z_of(entry["expected_regret"], shown, runs, part.runs)
+        entry |= {"paper": shown, "z": z}
         of_part = problems[part.name]
         if not of_part or of_part[-1]["K"] != K:
             bounds = theory.lower_bound(one.problem), drawn_slope(_grid(part, K))
@@ -133,10 +108,6 @@ def compute(options: Options) -> dict[str, Any]:
     return {
         "parts": problems,
         "claims": claims(problems),
-        "n": options.n,
-        "runs": options.runs,
-        "seed": options.seed,
-        "seconds": time.perf_counter() - begin,
     }
 
 
@@ -154,13 +125,6 @@ def _runs(part: Part, policy: Policy, K: int, options: Options) -> int:
     """In proportion to the first paper's 20; fewer for KL-UCB, slow but with little noise."""
     runs = max(2, round(part.runs * options.runs / published.RUNS)) if options.runs > 1 else 1
     return min(runs, max(2, runs // 5)) if isinstance(policy, KLUCB) and K >= 32 else runs
-
-
-def _z(regret: dict[str, Any], shown: float | None, n: int, runs: int, part: Part) -> float | None:
-    """The difference in standard errors; the standard deviation is ours for both."""
-    if shown is None or not regret["std"] or n != part.n:
-        return None
-    return float((regret["mean"] - shown) / (regret["std"] * math.sqrt(1 / runs + 1 / part.runs)))
 
 
 def claims(parts: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -187,35 +151,37 @@ def claims(parts: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     ]
     return [
         claim(
-            "UTS improves significantly on the state of the art (Trinh et al. 2020).",
+            "“the significant improvement of our method compared to the state-of-the-art” "
+            "(Trinh et al. 2020)",
             [ratio > 1.25 for ratio in least],
             least,
             "the smallest regret of OSUB, KL-UCB and Rank1ElimKL over that of UTS, for K = L = 4, "
             "8, 16; above 1.25 counts",
         ),
         claim(
-            "OSUB, optimal too, has a higher regret than UTS (Trinh et al. 2020).",
+            "In our words: OSUB, optimal too, has a higher regret than UTS (Trinh et al. 2020).",
             [ratio > 1 for ratio in over_osub],
             over_osub,
             "OSUB's regret over that of UTS, for .75 over .25 and K = L = 4, 8, 16, then for .55 "
             "over .5 and K = L = 8, 16, 32",
         ),
         claim(
-            "The regret of UTS grows as the lower bound (Trinh et al. 2020).",
+            "“an asymptotically optimal regret bound on the frequentist regret of UTS” (Trinh et "
+            "al. 2020)",
             [0.5 < slope < 1.5 for slope in slopes],
             slopes,
             "growth from a tenth of the steps to the end over log 10, over the lower bound's "
             "factor, for K = L = 4, 8, 16; 0.5 to 1.5 counts",
         ),
         claim(
-            "UTS depends little on γ, and γ = 2 does best (Trinh et al. 2020).",
+            "In our words: UTS depends little on γ, and γ = 2 does best (Trinh et al. 2020).",
             [min(gammas) > 0.97, max(gammas) < 1.15],
             gammas,
             "regret for γ = 2, 5, 10, 15, 30, ∞ over that for γ = 2; above 0.97 and below 1.15 "
             "counts",
         ),
         claim(
-            "The lower bounds that are drawn are those of Proposition 1 (Trinh et al. 2020).",
+            "In our words: the figures draw the lower bounds of Proposition 1 (Trinh et al. 2020).",
             [abs(p["drawn_slope"] / p["lower_slope"] - 1) < 0.01 for p in sizes],
             [x for p in sizes for x in (p["drawn_slope"], p["lower_slope"])],
             "factor of log T that is drawn, then that of Proposition 1, for K = L = 4, 8, 16. The "
@@ -223,14 +189,16 @@ def claims(parts: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
             any_n=True,
         ),
         claim(
-            "The curves of UTS, OSUB and KL-UCB end where the figures show (Trinh et al. 2020).",
+            "In our words: the curves of UTS, OSUB and KL-UCB end where the figures show (Trinh et "
+            "al. 2020).",
             [abs(ratio - 1) <= READING for ratio, elimination in read if not elimination],
             [ratio for ratio, elimination in read if not elimination],
             f"regret here over that read off the figures; within {READING:.0%}, about what can be "
             "read, counts",
         ),
         claim(
-            "The curves of Rank1ElimKL are those of the printed algorithm (Trinh et al. 2020).",
+            "In our words: the curves of Rank1ElimKL are those of the printed algorithm (Trinh et "
+            "al. 2020).",
             [abs(ratio - 1) <= 0.25 for ratio in printed],
             [*printed, *(ratio for ratio, elimination in read if elimination)],
             "regret of the printed algorithm over that read off the figures, for K = L = 32, 64, "
@@ -249,34 +217,30 @@ def _log_slope(problem: dict[str, Any]) -> float:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """Regret at the end beside the figures' values, part by part, and the lower bounds."""
-    from rich import box
-    from rich.table import Table
+    from rank1.tables import table
 
     shown: list[Any] = []
     for part in PARTS:
         problems = document["parts"][part.name]
         title = f"{part.title}: expected regret in {problems[0]['n']:,} steps"
-        table = Table(box=box.SIMPLE, title=title, title_justify="left")
-        for name in ("K = L", "policy", "regret", "paper", "z", "runs"):
-            table.add_column(name, justify="left" if name == "policy" else "right")
-        for problem in problems:
-            for k, entry in enumerate(problem["policies"]):
-                size = "" if k else str(problem["K"])
-                table.add_row(size, entry["label"], *_cells(entry), str(entry["runs"]))
-        shown.append(table)
-    bounds = Table(box=box.SIMPLE, title="Lower bounds, per unit of log n", title_justify="left")
-    for name in ("K = L", "drawn in the paper", "line parameters", "Proposition 1"):
-        bounds.add_column(name, justify="right")
-    for problem in document["parts"]["sizes"]:
-        bounds.add_row(
-            str(problem["K"]),
-            f"{published.TRINH_DRAWN[problem['K']]:g}",
-            f"{problem['drawn_slope']:.2f}",
-            f"{problem['lower_slope']:.2f}",
+        rows = [
+            ("" if k else problem["K"], entry["label"], *_cells(entry), entry["runs"])
+            for problem in problems
+            for k, entry in enumerate(problem["policies"])
+        ]
+        columns = "+K = L", "policy", "+regret", "+paper", "+z", "+runs"
+        shown.append(table(*columns, title=title, rows=rows))
+    slopes = "+drawn in the paper", "+line parameters", "+Proposition 1"
+    bounds = [
+        (
+            problem["K"], f"{published.TRINH_DRAWN[problem['K']]:g}",
+            f"{problem['drawn_slope']:.2f}", f"{problem['lower_slope']:.2f}",
         )
+        for problem in document["parts"]["sizes"]
+    ]  # fmt: skip
     return [
         *shown,
-        bounds,
+        table("+K = L", *slopes, title="Lower bounds, per unit of log n", rows=bounds),
         "The paper's values are read off its figures, to about a tenth at worst. z is the "
         "difference over our standard deviation times √(1/runs + 1/the paper's runs). The curves "
         "of Rank1ElimKL, and of OSUB for small gaps, are listed beside the settings closest to "
@@ -286,10 +250,8 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 def _cells(entry: dict[str, Any]) -> tuple[str, str, str]:
     regret, paper, z = entry["expected_regret"], entry["paper"], entry["z"]
-    digits = 1 if regret["mean"] < 100 else 0
-    error = "" if regret["se"] is None else f" ± {regret['se']:,.{digits}f}"
     return (
-        f"{regret['mean']:,.{digits}f}{error}",
+        with_error(regret["mean"], regret["se"], 1 if regret["mean"] < 100 else 0),
         "" if paper is None else f"{paper:g}" if paper < 1000 else f"{paper:,.0f}",
         "" if z is None else f"{z:+.1f}",
     )

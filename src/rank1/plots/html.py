@@ -25,19 +25,29 @@ if TYPE_CHECKING:
     from rank1.simulation.result import Result
     from rank1.simulation.trace import Trace
 
-__all__ = ["identification_html", "result_html", "svg_of", "trace_html"]
+__all__ = ["identification_html", "result_html", "svg_element", "svg_file", "trace_html"]
 
 #: A figure that would be longer than this as SVG becomes a PNG, on white.
 MAX_SVG = 150_000
 
 
-def svg_of(figure: Figure, name: str, description: str, style: str | None = None) -> Markup:
-    """A figure as an SVG element: text as text, no background, dark greys in the page's colour.
+def svg_file(figure: Figure, name: str) -> str:
+    """A figure as an SVG file, with text as text; `name` makes its ids the same every time."""
+    from matplotlib import rc_context
+
+    file = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(file, format="svg", dpi=160)
+    return file.getvalue()
+
+
+def svg_element(drawn: str, name: str, description: str, style: str | None = None) -> Markup:
+    """An SVG file as an element: without its background, dark greys in the page's colour.
 
     Parameters
     ----------
-    figure
-        The figure to draw.
+    drawn
+        The file, as returned by `svg_file`.
     name
         Distinguishes the ids of this figure from those of others on the same page.
     description
@@ -46,20 +56,15 @@ def svg_of(figure: Figure, name: str, description: str, style: str | None = None
         The width; default: as wide as the page, but legible: if the page is too narrow, it
         scrolls.
     """
-    from matplotlib import rc_context
-
-    file = io.StringIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(file, format="svg", dpi=160, transparent=True)
-    drawn = file.getvalue()
     drawn = drawn[drawn.index("<svg") :].strip()
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
     drawn = re.sub(r'\bid="', f'id="{name}-', drawn)
     drawn = re.sub(r'(url\(|href=")#', rf"\1#{name}-", drawn)
     drawn = re.sub(r"#([0-4][0-9a-f])\1\1\b", "currentColor", drawn)
     drawn = drawn.replace("<text ", '<text fill="currentColor" ')
+    drawn = drawn.replace("fill: #ffffff", "fill: none")
     if style is None:
-        width = figure.get_size_inches()[0]
+        width = float(re.findall(r' width="([0-9.]+)pt"', drawn)[0]) / 72
         style = f"min-width: {58 * width:.0f}px; max-width: {115 * width:.0f}px"
     start, rest = drawn.split(">", 1)
     start = re.sub(r' (width|height)="[^"]*"', "", start)
@@ -136,7 +141,7 @@ def _drawn(figure: Any, description: str) -> str:
     root: Figure = figure.get_figure(root=True) or figure
     style = f"width: {80 * root.get_size_inches()[0]:.0f}px; max-width: 100%"
     try:
-        drawn = _short(svg_of(root, "NAME", description, style))
+        drawn = _short(svg_element(svg_file(root, "NAME"), "NAME", description, style))
         if len(drawn) <= MAX_SVG:
             # Ids must differ from those of other figures, and stay the same next time.
             return drawn.replace("NAME-", f"rank1-{crc32(drawn.encode()):08x}-")

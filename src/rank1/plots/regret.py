@@ -78,7 +78,7 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
     try:
         slope = theory.unimodal_bound(problem)
     except (InputError, InputTypeError) as reason:
-        _note(ax, f"no lower bound: {_required(reason)}")
+        _note(ax, f"no lower bound: {reason.requirement}")
     else:
         name = "Theorem 3" if isinstance(problem, Gaussian) else "Theorem 2"
         if len(problem.grid.sizes) != 2:
@@ -92,7 +92,7 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
     try:
         most = theory.upper_bound(problem, n)
     except (InputError, InputTypeError) as reason:
-        _note(ax, f"no upper bound: {_required(reason)}")
+        _note(ax, f"no upper bound: {reason.requirement}")
         return
     # A bound on the regret of the whole run also bounds that of its beginning.
     label = f"Theorem 1: rank1elim at most {most:,.0f}".replace("inf", "∞")
@@ -100,11 +100,6 @@ def _draw_bounds(result: Result, ax: Axes) -> None:
         ax.axhline(most, color=colour_of("rank1elim"), ls=":", lw=1, label=label)
     else:
         _note(ax, f"{label}, above the frame")
-
-
-def _required(error: InputError | InputTypeError) -> str:
-    """What is required, without the given value, which is in the title."""
-    return f"{error.argument} must be {error.expected}"
 
 
 def _note(ax: Axes, text: str) -> None:

@@ -20,10 +20,20 @@ __all__ = ["plot_best"]
 
 
 def plot_best(best: Best, title: str = "") -> Figure:
-    """Plot each level's lift over the leader's level, with its interval; one panel per side."""
+    """Plot each level's lift over the control's level, or the leader's; one panel per side."""
     figure, axes = new_figure(4.0 * len(best.sides), 3.6, ncols=len(best.sides), squeeze=False)
+    lift = best.lift or {}
+    first, base = dict(zip(best.sides, best.leader or (), strict=False)), {}
+    if lift.get("is_control"):
+        base = dict(zip(best.sides, lift["over"], strict=True))
     for ax, (side, labels) in zip(axes[0], best.sides.items(), strict=True):
-        lifts = best.effects[side] - 1
+        levels = {level["label"]: level for level in best.levels[side]}
+        ends = [(levels[k].get("estimate"), *(levels[k]["lift"] or (None, None))) for k in labels]
+        lifts = np.array(ends, np.float64)
+        # Without a design, levels are always compared with the leader's.
+        own = side not in base or (
+            base[side] != first[side] and levels[first[side]]["lift"] == [0, 0]
+        )
         known = np.isfinite(lifts[:, 0])
         most = float(np.abs(lifts[np.isfinite(lifts)]).max(initial=0.1))
         places = np.arange(len(labels))
@@ -36,7 +46,8 @@ def plot_best(best: Best, title: str = "") -> Figure:
         ax.set_ylim(len(labels) - 0.5, -0.5)
         ax.set_xlim(max(-1.05, -2 * most), 2 * most)
         ax.xaxis.set_major_formatter("{x:+.0%}")
-        ax.set_xlabel("Lift over the leader's level" + above((best.lift or {}).get("above", 0.0)))
+        over = "the leader's level" if own else "the control"
+        ax.set_xlabel(f"Lift over {over}{above(lift.get('above', 0.0))}")
         ax.set_title(side, loc="left", fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
     said = f"{title}: {best.statement}" if title else best.statement

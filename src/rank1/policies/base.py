@@ -129,16 +129,16 @@ class Simple:
 class Leaps(NamedTuple):
     """How to play a policy's runs many pulls at a time, with the same law as pull by pull.
 
-    `play(state, law, rng, splitter, n, until_done, checkpoints, curve, totals, *room)` plays the
-    first n steps and is compiled for the state and the law. Like the loop, it returns the step it
-    reached and the arm at which it stopped. `until_done` is set only for a policy with its own
-    stopping rule: play then ends as soon as the state is done. `room(law, grid, checkpoints)`
-    allocates work arrays. `suits(policy, problem)` tells whether the shortcut works for this policy
+    `play(state, law, rng, splitter, n, until_done, work)` plays the first n steps and is compiled
+    for the state and the law. Like the loop, it returns the step it reached and the arm at which it
+    stopped. `until_done` is set only for a policy with its own stopping rule: play then ends as
+    soon as the state is done. `room(law, grid, checkpoints, curve, totals)` allocates `work`, where
+    play records regret. `suits(policy, problem)` tells whether the shortcut works for this policy
     on this problem, whose law must have the methods that `play` calls.
     """
 
     play: Callable[..., tuple[int, int]]
-    room: Callable[..., tuple[Any, ...]]
+    room: Callable[..., Any]
     suits: Callable[[Any, Any], bool] = lambda policy, problem: True
 
 
@@ -161,6 +161,15 @@ class Policy:
     def needs_truth(self) -> bool:
         """Whether `start` reads `Known.truth`, so that only simulations can play it."""
         return False
+
+    @property
+    def needs_all(self) -> tuple[str, ...]:
+        """What the chooser of a pull must have seen all of: "pulls", "rewards"; default: neither.
+
+        If several processes choose for one policy, one of them may not know what the others did.
+        A pull chosen in such ignorance is dropped, with its reward, if the policy can't use it.
+        """
+        return ()
 
     def start(self, known: Known) -> State:
         """The state before the first step."""
@@ -197,7 +206,7 @@ class Policy:
         >>> rank1.UTS().check(Grid([30, 20]), horizon=500)
         Traceback (most recent call last):
         ...
-        rank1.InputError: horizon must be at least 600, got 500: uts tries each of the 600 arms first; raise the horizon, merge levels, or use a policy that needn't try every arm, such as thompson
+        rank1.InputError: horizon must be at least 600, got 500: uts tries each of the 600 arms first; raise the horizon, merge levels, or use a policy that doesn't try every arm first, such as thompson
         """  # noqa: E501
         if self.sides is not None and len(grid.sizes) != self.sides:
             raise InputError(
@@ -211,7 +220,7 @@ class Policy:
             raise InputError(
                 "sides",
                 grid.sizes,
-                f"fewer levels, for at most {self.most_arms:,} arms: {self.name} stores data for "
+                f"small enough for {self.most_arms:,} arms, because {self.name} stores data for "
                 "every arm",
                 got=f"{grid.arms:,} ({grid})",
             )
@@ -222,7 +231,7 @@ class Policy:
                 horizon,
                 f"at least {first:,}",
                 f"{self.name} tries each of the {first:,} arms first; raise the horizon, merge "
-                "levels, or use a policy that needn't try every arm, such as thompson",
+                "levels, or use a policy that doesn't try every arm first, such as thompson",
                 got=f"{horizon:,}",
             )
 

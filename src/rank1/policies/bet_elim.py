@@ -95,6 +95,11 @@ class BetElim(Policy):
         checks.number("min_lift", self.min_lift, 0, 1)
         object.__setattr__(self, "window", checks.integer("window", self.window, 0, 10**7))
 
+    @property
+    def needs_all(self) -> tuple[str, ...]:
+        """Shares follow from rewards, and from pulls if a reward must be old enough to count."""
+        return ("rewards", "pulls") if self.window else ("rewards",)
+
     def judging(self, confidence: float, rank_one: bool) -> BetElim:
         """Set this confidence, and `any_grid` unless the rank can be assumed to be one."""
         if self.confidence not in (confidence, DEFAULT_CONFIDENCE):

@@ -16,48 +16,33 @@ from numpy.typing import NDArray
 from rank1.compiled import inlined, jit
 from rank1.design.bets import fold_reports
 from rank1.grid import Grid
-from rank1.policies.base import Leaps, Records
+from rank1.policies.base import Leaps
 from rank1.policies.bet_elim_state import add
 from rank1.policies.bet_elim_versions import next_version
-from rank1.policies.stages import PIECE, add_up, cut, place
+from rank1.policies.stages import Work, add_up, cut, place
 from rank1.policies.step import gap, note, split, step, tally
 
 __all__ = ["LEAPS"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Generator = np.random.Generator
 
 #: A version with fewer pulls per arm than this is played pull by pull.
 WORTH = 1
 
 
-def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
-    """Work arrays: a tally, counts and places of each side, and a plan as in `stages`.
+def room_for(law: Any, grid: Grid, *recorded: Any) -> Work:
+    """Work arrays as in `stages`, with counts and, as `more`, a place for each side.
 
     They have room for the levels of all sides, and for all arms as levels of one side.
     """
-    return (
-        np.zeros(law.tally_size),
-        np.zeros(max(sum(grid.sizes), grid.arms), np.int64),
-        np.zeros(len(grid.sizes), np.int64),
-        np.empty(2 * len(checkpoints), PIECE),
-    )
+    counts = np.zeros(max(sum(grid.sizes), grid.arms), np.int64)
+    return Work.of(law, recorded, counts, np.zeros(len(grid.sizes), np.int64))
 
 
 def leap_versions(
-    state: Any,
-    law: Any,
-    rng: np.random.Generator,
-    splitter: np.random.Generator,
-    n: int,
-    until_done: bool,
-    checkpoints: Ints,
-    curve: Floats,
-    totals: Floats,
-    tallied: Floats,
-    counts: Ints,
-    places: Ints,
-    plan: Records,
+    state: Any, law: Any, rng: Generator, splitter: Generator, n: int, until_done: bool, work: Any
 ) -> tuple[int, int]:
     """Play steps 0 to n, or to the end of the version in which the state is done.
 
@@ -66,6 +51,7 @@ def leap_versions(
     """
     at = state.at[0]
     arms = state.limits[0].arms
+    checkpoints, curve, totals = work.checkpoints, work.curve, work.totals
     t = mark = 0
     while t < n and not (until_done and at.done == 1):
         pulls = min(at.next_at - at.reports, n - t)
@@ -76,13 +62,10 @@ def leap_versions(
             t += 1
         else:
             end = t + pulls
-            pieces, last = cut(t, 1, end, checkpoints, mark, plan)
+            pieces, last = cut(t, 1, end, mark, work)
             expected, realised = totals[0], totals[1]
-            play_version(
-                state, law, rng, splitter, pulls, pieces, last, curve, totals, tallied, counts,
-                places, plan,
-            )  # fmt: skip
-            add_up(curve, mark, last, expected, realised, totals)
+            play_version(state, law, rng, splitter, pulls, pieces, last, work)
+            add_up(work, mark, last, expected, realised)
             mark, t = last, end
             at.reports += pulls
             if at.reports >= at.next_at:
@@ -105,20 +88,16 @@ LEAPS = Leaps(leap_versions, room_for, suits)
 def play_version(
     state: Any,
     law: Any,
-    rng: np.random.Generator,
-    splitter: np.random.Generator,
+    rng: Generator,
+    splitter: Generator,
     pulls: int,
     pieces: int,
     last: int,
-    curve: Floats,
-    totals: Floats,
-    tallied: Floats,
-    counts: Ints,
-    places: Ints,
-    plan: Records,
+    work: Any,
 ) -> None:
     """Draw the arms of many pulls, one side after another, and fold the rewards of each arm."""
-    sides = state.sides
+    sides, plan, counts, places = state.sides, work.plan, work.counts, work.more
+    curve, totals = work.curve, work.totals
     deepest = len(sides) - 1
     for k in range(pieces):
         plan[k].free = plan[k].rounds
@@ -145,7 +124,7 @@ def play_version(
             places[d] = -1
             continue
         pulled = arm + level * stride
-        reward, regret = tally(law, pulled, count, rng, tallied)
+        reward, regret = tally(law, pulled, count, rng, work.tallied)
         fold(state, pulled, count, int(reward + 0.5))
         loss = gap(law, pulled)
         totals[0] += count * loss
@@ -155,7 +134,7 @@ def play_version(
             without -= count
             for k in range(parts):
                 part, mark = plan[k].part, plan[plan[k].where].mark
-                regret = split(law, pulled, count, part, splitter, tallied)
+                regret = split(law, pulled, count, part, splitter, work.tallied)
                 count -= part
                 if mark < last:
                     curve[mark, 0] += part * loss
@@ -164,7 +143,7 @@ def play_version(
 
 @jit
 def spread(
-    begin: int, levels: int, shares: Floats, pulls: int, counts: Ints, rng: np.random.Generator
+    begin: int, levels: int, shares: Floats, pulls: int, counts: Ints, rng: Generator
 ) -> None:
     """The number of pulls that show each level: a multinomial, drawn as successive binomials."""
     left, last = 1.0, begin

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined
+from rank1.compiled import inlined, method
 from rank1.policies.base import Policy, Records, Simple
 
 __all__ = [
@@ -36,6 +36,8 @@ SHARED = (
     "again",  # arms issued a second time, because no reward had arrived at all
 )
 
+learn = method("learn")
+
 # The lowest bit of a pull's tag says whether it was an arm's first.
 LATER, FIRST = 0, 1
 
@@ -54,10 +56,23 @@ class EveryArmOnce(Policy):
 
 
 class BeginsWithAll(Simple):
-    """State methods for such a policy, with the fields `at` and `begun`."""
+    """State methods for such a policy, with the fields `at` and `begun`.
+
+    Its own method `learn(arm, count, total)` adds `count` rewards with this sum to an arm.
+    """
 
     at: Records
     begun: NDArray[np.bool_]
+
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        """Learn one reward."""
+        learn(self, arm, 1, reward)
+
+    def load(self, arm: int, count: int, total: float) -> None:
+        """Learn many rewards; the arm needs no first pull any more."""
+        if count > 0:
+            mark_begun(self.at, self.begun, arm)
+            learn(self, arm, count, total)
 
     def issued(self, arm: int, tag: int) -> None:
         """Record a first pull; other pulls change nothing."""

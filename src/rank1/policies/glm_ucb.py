@@ -11,7 +11,7 @@ from rank1 import checks
 from rank1.compiled import record
 from rank1.errors import InputError
 from rank1.policies.base import Known, Policy, require_unit_rewards
-from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
+from rank1.policies.two_hot import TwoHotState, absorb, bound_products, pick, start_two_hot
 
 __all__ = ["GLMUCB"]
 
@@ -43,6 +43,7 @@ class GLMUCBState(TwoHotState):
         estimate[K + column] += v_step * (reward + (1 - reward) * v_failure - v)
         self.value[row] = estimate[row] / settings.radius
         self.slope[column] = estimate[K + column]
+        bound_products(self.bound, self.value, self.slope, self.top)
         pick(
             self.at, self.A, self.pending, self.bound,
             self.value, self.slope, self.offset, self.top,

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, record
 from rank1.divergences import kl_level, kl_upper
 from rank1.policies.averages import Averages
-from rank1.policies.base import Known, Records, require_unit_rewards
+from rank1.policies.base import Known, require_unit_rewards
 from rank1.policies.every_arm_once import (
     SHARED,
     BeginsWithAll,
     EveryArmOnce,
     first_pull,
-    mark_begun,
     note_first,
 )
-from rank1.policies.kinetic import next_above, put, refresh, root_of, start_kinetic
+from rank1.policies.kinetic import (
+    Competing,
+    next_above,
+    put,
+    refresh,
+    root_of,
+    start_competing,
+)
 
 __all__ = ["KLUCB"]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 AT = record(
     *SHARED,
@@ -41,21 +42,7 @@ AT = record(
 MARGIN = 1e-12
 
 
-class _Arrays(NamedTuple):
-    limits: Records  # see `Known.limits`
-    at: Records  # see `AT`
-    begun: NDArray[np.bool_]  # arms whose first pull was issued
-    counts: Ints  # T
-    sums: Floats
-    intercept: Floats
-    slope: Floats
-    until: Floats
-    winner: Ints
-    close: NDArray[np.bool_]
-    offset: NDArray[np.uint64]
-
-
-class KLUCBState(_Arrays, BeginsWithAll, Averages):
+class KLUCBState(Competing, BeginsWithAll, Averages):
     """Counts and sums of each arm, and the tournament of bounds on their indices.
 
     The index U(f) = max{q : T·kl(mean, q) ≤ f} is concave in the level f = log t + c·log log t,
@@ -74,15 +61,14 @@ class KLUCBState(_Arrays, BeginsWithAll, Averages):
         if not note_first(self.at, self.begun, arm, tag):
             settled(self)
 
-    def update(self, arm: int, tag: int, reward: float) -> None:
+    def learn(self, arm: int, count: int, total: float) -> None:
         """Give the arm a new tangent."""
-        learn(self, arm, 1, reward)
-
-    def load(self, arm: int, count: int, total: float) -> None:
-        """Count the rewards."""
-        if count > 0:
-            mark_begun(self.at, self.begun, arm)
-            learn(self, arm, count, total)
+        at = self.at[0]
+        at.reported += count
+        self.counts[arm] += count
+        self.sums[arm] += total
+        at.level = kl_level(at.reported, at.c)
+        put_tangent(self, arm, index_of(self, arm, at.level), at.level)
 
 
 @inlined
@@ -91,78 +77,51 @@ def settled(state: KLUCBState) -> int:
     at = state.at[0]
     if at.settled != at.reported:
         at.settled = at.reported
-        at.winner = largest_index(
-            state.counts, state.sums, at.level,
-            state.intercept, state.slope, state.until, state.winner, state.close, state.offset,
-        )  # fmt: skip
+        at.winner = largest_index(state, at.level)
     return at.winner
 
 
 @inlined
-def learn(state: KLUCBState, arm: int, count: int, total: float) -> None:
-    """Give the arm a new tangent."""
-    at = state.at[0]
-    at.reported += count
-    state.counts[arm] += count
-    state.sums[arm] += total
-    f = kl_level(at.reported, at.c)
-    at.level = f
-    T, mean, q = index_of(state.counts, state.sums, arm, f)
-    a, b = tangent(T, mean, q, f)
-    scores = state.intercept, state.slope, state.until, state.winner, state.close, state.offset
-    put(*scores, arm, a, b, f, 0.0)
+def index_of(state: KLUCBState, arm: int, f: float) -> float:
+    """The index of an arm at level f."""
+    T = state.counts[arm]
+    return kl_upper(min(state.sums[arm] / T, 1.0), f / T)
 
 
 @inlined
-def index_of(counts: Ints, sums: Floats, arm: int, f: float) -> tuple[int, float, float]:
-    """T, mean and index of an arm at level f."""
-    T = counts[arm]
-    mean = min(sums[arm] / T, 1.0)
-    return T, mean, kl_upper(mean, f / T)
+def put_tangent(state: KLUCBState, arm: int, q: float, f: float) -> None:
+    """Make the tangent to the arm's index, which is q at level f, its score."""
+    T = state.counts[arm]
+    mean = min(state.sums[arm] / T, 1.0)
+    a, b = 1.0, 0.0  # no index is larger than 1
+    if mean < q < 1.0:
+        b = q * (1.0 - q) / (T * (q - mean))  # dU/df, from T·kl(mean, U) = f
+        a = q - b * f
+    put(state, arm, a, b, f, 0.0)
 
 
 @inlined
-def tangent(T: int, mean: float, q: float, f: float) -> tuple[float, float]:
-    """Intercept and slope of the tangent to the index, which is q at level f."""
-    if not mean < q < 1.0:
-        return 1.0, 0.0  # no index is larger than 1
-    b = q * (1.0 - q) / (T * (q - mean))  # dU/df, from T·kl(mean, U) = f
-    return q - b * f, b
-
-
-@inlined
-def largest_index(
-    counts: Ints,
-    sums: Floats,
-    f: float,
-    intercept: Floats,
-    slope: Floats,
-    until: Floats,
-    winner: Ints,
-    close: NDArray[np.bool_],
-    offset: NDArray[np.uint64],
-) -> int:
+def largest_index(state: KLUCBState, f: float) -> int:
     """The argmax of the indices at level f.
 
     Computes the index of the arm with the largest tangent, then of all arms whose tangents are not
     below it, which are rare. Arms with the same sum and count have the same index, whatever their
     tangents; and once an index is 1, no later arm can have a larger one.
     """
-    arms = len(counts)
-    refresh(intercept, slope, until, winner, close, offset, f, 0.0)
-    best = winner[root_of(offset)]
-    _, _, largest = index_of(counts, sums, best, f)
-    k = next_above(intercept, slope, offset, 0, arms, f, largest - MARGIN)
-    while k < arms and not (largest >= 1.0 and k > best):
+    counts, sums = state.counts, state.sums
+    refresh(state, f, 0.0)
+    best = state.winner[root_of(state)]
+    largest = index_of(state, best, f)
+    k = next_above(state, 0, f, largest - MARGIN)
+    while k < len(counts) and not (largest >= 1.0 and k > best):
         if counts[k] == counts[best] and sums[k] == sums[best]:
             best = min(best, k)
         else:
-            T, mean, value = index_of(counts, sums, k, f)
-            a, b = tangent(T, mean, value, f)
-            put(intercept, slope, until, winner, close, offset, k, a, b, f, 0.0)
+            value = index_of(state, k, f)
+            put_tangent(state, k, value, f)
             if value > largest or (value == largest and k < best):
                 best, largest = k, value
-        k = next_above(intercept, slope, offset, k + 1, arms, f, largest - MARGIN)
+        k = next_above(state, k + 1, f, largest - MARGIN)
     return best
 
 
@@ -209,14 +168,6 @@ class KLUCB(EveryArmOnce):
         """The state before the first step."""
         self.check(known.grid)
         require_unit_rewards(self.name, known)
-        arms = known.arms
         at = np.zeros(1, AT)
         at[0].c = self.c
-        return KLUCBState(
-            known.limits,
-            at,
-            np.zeros(arms, np.bool_),
-            np.zeros(arms, np.int64),
-            np.zeros(arms),
-            *start_kinetic(arms),
-        )
+        return KLUCBState(*start_competing(known, at))

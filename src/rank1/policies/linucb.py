@@ -10,7 +10,7 @@ import numpy as np
 from rank1 import checks
 from rank1.compiled import record
 from rank1.policies.base import Known, Policy
-from rank1.policies.two_hot import TwoHotState, absorb, pick, start_two_hot
+from rank1.policies.two_hot import TwoHotState, absorb, bound_sums, pick, start_two_hot
 
 __all__ = ["LinUCB"]
 
@@ -49,6 +49,7 @@ class LinUCBState(TwoHotState):
             self.value[i] = theta[i] / c
         for j in range(d - K):
             self.offset[j] = theta[K + j] / c
+        bound_sums(self.bound, self.value, self.offset, self.top)
         pick(
             self.at, self.A, self.pending, self.bound,
             self.value, self.slope, self.offset, self.top,

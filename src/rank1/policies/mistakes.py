@@ -6,13 +6,13 @@ import ast
 import functools
 import inspect
 import random
-import textwrap
 import traceback
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rank1.compiled.explain import source_tree
 from rank1.errors import PolicyError
 from rank1.policies.base import Policy
 
@@ -105,22 +105,17 @@ def _where(thing: Any, line: int | None = None) -> str:
 @functools.cache
 def _draws_elsewhere(function: Any) -> int | None:
     """The line where a function uses `np.random` or `random`; None if it doesn't."""
-    try:
-        source, first = inspect.getsourcelines(function)
-        body = ast.parse(textwrap.dedent("".join(source))).body[0].body  # type: ignore[attr-defined]
-    except (OSError, TypeError, SyntaxError, AttributeError):
-        return None
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Attribute):
-                owner = node.value
-                of_numpy = (
-                    isinstance(owner, ast.Attribute)
-                    and owner.attr == "random"
-                    and isinstance(owner.value, ast.Name)
-                    and function.__globals__.get(owner.value.id) is np
-                )
-                known = isinstance(owner, ast.Name) and function.__globals__.get(owner.id)
-                if of_numpy or known in (random, np.random):
-                    return first + node.lineno - 1
+    tree: Any = source_tree(function)
+    for node in (node for part in tree.body for each in part.body for node in ast.walk(each)):
+        if isinstance(node, ast.Attribute):
+            owner = node.value
+            of_numpy = (
+                isinstance(owner, ast.Attribute)
+                and owner.attr == "random"
+                and isinstance(owner.value, ast.Name)
+                and function.__globals__.get(owner.value.id) is np
+            )
+            known = isinstance(owner, ast.Name) and function.__globals__.get(owner.id)
+            if of_numpy or known in (random, np.random):
+                return node.lineno
     return None

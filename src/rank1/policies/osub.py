@@ -19,7 +19,6 @@ from rank1.policies.every_arm_once import (
     BeginsWithAll,
     EveryArmOnce,
     first_pull,
-    mark_begun,
     note_first,
 )
 from rank1.policies.neighbours import gather, start_slots
@@ -64,32 +63,20 @@ class OSUBState(_Arrays, BeginsWithAll, Averages):
         if not note_first(self.at, self.begun, arm, tag):
             lead(self)
 
-    def update(self, arm: int, tag: int, reward: float) -> None:
-        """Add the reward to its arm."""
-        learn(self, arm, 1, reward)
-
-    def load(self, arm: int, count: int, total: float) -> None:
-        """Count the rewards."""
-        if count > 0:
-            mark_begun(self.at, self.begun, arm)
-            learn(self, arm, count, total)
-
-
-@inlined
-def learn(state: OSUBState, k: int, count: int, total: float) -> None:
-    """Add rewards to arm k."""
-    state.at[0].reported += count
-    state.counts[k] += count
-    state.sums[k] += total
-    won, lost = state.sums[k], state.counts[k] - state.sums[k]
-    mean = won / state.counts[k]
-    entropy = 0.0
-    if won > 0.0:
-        entropy += won * math.log(mean)
-    if lost > 0.0:
-        entropy += lost * math.log1p(-mean)
-    state.entropies[k] = entropy
-    put(state.top, k, mean)
+    def learn(self, arm: int, count: int, total: float) -> None:
+        """Add rewards to an arm."""
+        self.at[0].reported += count
+        self.counts[arm] += count
+        self.sums[arm] += total
+        won, lost = self.sums[arm], self.counts[arm] - self.sums[arm]
+        mean = won / self.counts[arm]
+        entropy = 0.0
+        if won > 0.0:
+            entropy += won * math.log(mean)
+        if lost > 0.0:
+            entropy += lost * math.log1p(-mean)
+        self.entropies[arm] = entropy
+        put(self.top, arm, mean)
 
 
 @inlined

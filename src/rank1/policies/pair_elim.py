@@ -53,6 +53,11 @@ class PairElim(Policy):
     layout = 2
     leaps = LEAPS
 
+    @property
+    def needs_all(self) -> tuple[str, ...]:
+        """A round has equally many rewards of every line, so all pulls."""
+        return ("pulls",)
+
     def start(self, known: Known) -> PairElimState:
         """The state before the first step."""
         self.check(known.grid)

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import jit
-from rank1.grid import Grid
-from rank1.policies.base import Leaps, Records
+from rank1.policies.base import Leaps
 from rank1.policies.pair_elim_state import (
     BETWEEN,
     after,
@@ -32,31 +31,14 @@ from rank1.policies.step import note, step
 __all__ = ["LEAPS", "leap_rounds"]
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Generator = np.random.Generator
 
 #: A leap of fewer rounds than this is played pull by pull.
 WORTH = 4
 
 
-def room_for_rounds(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Any, ...]:
-    """Work arrays: those of `stages`, and 0, 1, … up to the length of the longer side."""
-    return *room_for(law, grid, checkpoints), np.arange(max(grid.sizes))
-
-
 def leap_rounds(
-    state: Any,
-    law: Any,
-    rng: np.random.Generator,
-    splitter: np.random.Generator,
-    n: int,
-    until_done: bool,
-    checkpoints: Ints,
-    curve: Floats,
-    totals: Floats,
-    tallied: Floats,
-    counts: Ints,
-    plan: Records,
-    every: Ints,
+    state: Any, law: Any, rng: Generator, splitter: Generator, n: int, until_done: bool, work: Any
 ) -> tuple[int, int]:
     """Play steps 0 to n, with the same law as the loop, for a state of PairElim.
 
@@ -65,6 +47,8 @@ def leap_rounds(
     """
     at, limits = state.at[0], state.limits
     K, L = limits[0].levels, limits[1].levels
+    checkpoints, curve, totals = work.checkpoints, work.curve, work.totals
+    counts, every = work.counts[0], work.more
     t = mark = 0
     while t < n:
         rounds = 0
@@ -87,22 +71,20 @@ def leap_rounds(
                 again = at.side == 0 or after(state.columns, at.columns, at.last) < at.columns
             continue
         end = t + rounds * size
-        pieces, last = cut(t, size, end, checkpoints, mark, plan)
+        pieces, last = cut(t, size, end, mark, work)
         expected, realised = totals[0], totals[1]
-        spread(rounds, state.h_column, every, counts, rng)
+        spread(rounds, state.h_column, every, work, rng)
         explore(
             limits[0], limits[1], 0, state.rows[: at.rows], state.row_sums[L], state.row_sums,
-            rounds, pieces, last, law, rng, splitter, checkpoints, curve, totals, tallied,
-            counts[0], plan,
+            rounds, pieces, last, law, rng, splitter, work,
         )  # fmt: skip
-        add_counts(state.row_counts, rounds, counts[0], state.rows[: at.rows])
-        spread(rounds, state.h_row, every, counts, rng)
+        add_counts(state.row_counts, rounds, counts, state.rows[: at.rows])
+        spread(rounds, state.h_row, every, work, rng)
         explore(
             limits[1], limits[0], at.rows, state.columns[: at.columns], state.column_sums[K],
-            state.column_sums, rounds, pieces, last, law, rng, splitter, checkpoints, curve, totals,
-            tallied, counts[0], plan,
+            state.column_sums, rounds, pieces, last, law, rng, splitter, work,
         )  # fmt: skip
-        add_counts(state.column_counts, rounds, counts[0], state.columns[: at.columns])
+        add_counts(state.column_counts, rounds, counts, state.columns[: at.columns])
         for process in range(L + 1):
             at.rows = look(
                 state.row_sums[process], state.row_counts[process], state.row_stages, process,
@@ -113,7 +95,7 @@ def leap_rounds(
                 state.column_sums[process], state.column_counts[process], state.column_stages,
                 process, at.log_columns, state.columns, at.columns, state.h_column,
             )  # fmt: skip
-        add_up(curve, mark, last, expected, realised, totals)
+        add_up(work, mark, last, expected, realised)
         mark = last
         t = end
         at.reported += rounds * size
@@ -123,7 +105,7 @@ def leap_rounds(
     return t, 0
 
 
-LEAPS = Leaps(leap_rounds, room_for_rounds)
+LEAPS = Leaps(leap_rounds, room_for)
 
 
 @jit

@@ -57,6 +57,11 @@ class Rank1Elim(Policy):
     def __post_init__(self) -> None:
         checks.number("confidence_scale", self.confidence_scale, 0, 1e9, above=True)
 
+    @property
+    def needs_all(self) -> tuple[str, ...]:
+        """A stage has equally many rewards of every line, so all pulls."""
+        return ("pulls",)
+
     def start(self, known: Known) -> EliminationState:
         """The state before the first step."""
         self.check(known.grid)

@@ -86,6 +86,11 @@ class Rank1ElimKL(Policy):
         checks.one_of("level", self.level, ("horizon", "time", "scaled"))
         checks.number("shrink", self.shrink, 1, 1000, above=True)
 
+    @property
+    def needs_all(self) -> tuple[str, ...]:
+        """A stage has equally many rewards of every line, so all pulls."""
+        return ("pulls",)
+
     def start(self, known: Known) -> EliminationState:
         """The state before the first step."""
         self.check(known.grid)

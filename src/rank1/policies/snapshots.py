@@ -107,7 +107,7 @@ def _opened(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]
     """The header and the arrays, after a check that nothing is damaged."""
     if not data.startswith(_FIRST):
         what = "cut short" if _FIRST.startswith(data) else "something else, or of another version"
-        raise SnapshotError(f"data must be a snapshot that rank1 made; these are {what}")
+        raise SnapshotError(f"data must be a snapshot made by rank1, got {what}")
     start = len(_FIRST) + _DIGEST
     digest, body = data[len(_FIRST) : start], data[start:]
     if hashlib.sha256(body).digest() != digest:
@@ -129,7 +129,7 @@ def _policy(header: dict[str, Any], policies: Iterable[type[Policy]]) -> Policy:
     name, layout = header["policy"], header["layout"]
     if name not in known:
         raise SnapshotError(
-            f"the snapshot is of policy {shown(name)}, which is none of {', '.join(known)}",
+            f"the snapshot is of policy {shown(name)}, which isn't one of {', '.join(known)}",
             "pass its class as restore(…, policies=[…])",
         )
     cls = known[name]
@@ -155,7 +155,7 @@ def _started(policy: Policy, limits: Any) -> State:
         return policy.start(Known.of_limits(limits.view(LIMITS), truth))
     except (TypeError, ValueError, IndexError, AttributeError, Rank1Error) as error:
         raise SnapshotError(
-            f"the snapshot has no limits, or none that {policy.name} can have", str(error)
+            f"the snapshot has no limits, or limits that are invalid for {policy.name}", str(error)
         ) from None
 
 

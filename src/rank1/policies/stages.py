@@ -13,7 +13,7 @@ drew for a pair. So the end of a run doesn't depend on the checkpoints. See docs
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,11 @@ from rank1.policies.base import Leaps, Records
 from rank1.policies.elimination_stages import end_stages
 from rank1.policies.step import gap, note, split, step, tally
 
-__all__ = ["LEAPS", "leap_stages", "room_for"]
+__all__ = ["LEAPS", "Work", "leap_stages"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Generator = np.random.Generator
 
 #: A stage is cut into pieces at its checkpoints: some whole rounds, or the single round that a
 #: checkpoint cuts. The part after the last checkpoint is no piece. A plan has one entry per piece;
@@ -43,35 +44,39 @@ PIECE = record(
 )
 
 
-def room_for(law: Any, grid: Grid, checkpoints: Ints) -> tuple[Floats, Ints, Records]:
-    """Work arrays, since compiled code doesn't allocate: tally, counts and plan."""
-    return (
-        np.zeros(law.tally_size),
-        np.empty((2, max(grid.sizes)), np.int64),
-        np.empty(2 * len(checkpoints), PIECE),
-    )
+class Work(NamedTuple):
+    """Where a leap records regret, as the loop does, and its work arrays: it can't allocate."""
+
+    checkpoints: Ints
+    curve: Floats  # zero before the run
+    totals: Floats
+    tallied: Floats  # what the law drew for a pair
+    plan: Records  # see `PIECE`
+    counts: Ints  # partners of the rounds, and work space
+    more: Ints  # what another policy needs, see `room_for` there
+
+    @classmethod
+    def of(cls, law: Any, recorded: tuple[Ints, Floats, Floats], counts: Ints, more: Ints) -> Work:
+        """Add a tally and a plan."""
+        plan = np.empty(2 * len(recorded[0]), PIECE)
+        return cls(*recorded, np.zeros(law.tally_size), plan, counts, more)
+
+
+def room_for(law: Any, grid: Grid, *recorded: Any) -> Work:
+    """The work arrays for the steps, the curve and the totals of a run."""
+    longest = max(grid.sizes)
+    return Work.of(law, recorded, np.empty((2, longest), np.int64), np.arange(longest))
 
 
 def leap_stages(
-    state: Any,
-    law: Any,
-    rng: np.random.Generator,
-    splitter: np.random.Generator,
-    n: int,
-    until_done: bool,
-    checkpoints: Ints,
-    curve: Floats,
-    totals: Floats,
-    tallied: Floats,
-    counts: Ints,
-    plan: Records,
+    state: Any, law: Any, rng: Generator, splitter: Generator, n: int, until_done: bool, work: Any
 ) -> tuple[int, int]:
     """Play steps 0 to n, with the same law as the loop, for an elimination state.
 
     `rng` decides what happens; `splitter` decides only when it happens between the checkpoints of a
-    stage. `curve` must be zero; the last three arguments are from `room_for`. These policies have
-    no stopping rule.
+    stage. `work` is from `room_for`. These policies have no stopping rule.
     """
+    checkpoints, curve, totals = work.checkpoints, work.curve, work.totals
     at, limits = state.at[0], state.limits
     t = mark = 0
     while t < n:
@@ -87,21 +92,19 @@ def leap_stages(
         else:
             stage = at.stage
             end = t + rounds * size
-            pieces, last = cut(t, size, end, checkpoints, mark, plan)
+            pieces, last = cut(t, size, end, mark, work)
             expected, realised = totals[0], totals[1]
-            spread(rounds, state.h_column[stage], law.column_twin, counts, rng)
+            spread(rounds, state.h_column[stage], law.column_twin, work, rng)
             explore(
                 limits[0], limits[1], 0, state.rows[: at.rows], state.C_row[stage], state.C_row[:0],
-                rounds, pieces, last, law, rng, splitter, checkpoints, curve, totals, tallied,
-                counts[0], plan,
+                rounds, pieces, last, law, rng, splitter, work,
             )  # fmt: skip
-            spread(rounds, state.h_row[stage], law.row_twin, counts, rng)
+            spread(rounds, state.h_row[stage], law.row_twin, work, rng)
             explore(
                 limits[1], limits[0], at.rows, state.columns[: at.columns], state.C_column[stage],
-                state.C_column[:0], rounds, pieces, last, law, rng, splitter, checkpoints, curve,
-                totals, tallied, counts[0], plan,
+                state.C_column[:0], rounds, pieces, last, law, rng, splitter, work,
             )  # fmt: skip
-            add_up(curve, mark, last, expected, realised, totals)
+            add_up(work, mark, last, expected, realised)
             mark = last
             t = end
             at.reported += rounds * size
@@ -119,13 +122,12 @@ LEAPS = Leaps(leap_stages, room_for)
 
 
 @jit
-def cut(
-    t: int, size: int, end: int, checkpoints: Ints, mark: int, plan: Records
-) -> tuple[int, int]:
+def cut(t: int, size: int, end: int, mark: int, work: Any) -> tuple[int, int]:
     """Cut rounds of `size` pulls, from step t to `end`, at the checkpoints starting at `mark`.
 
     Returns the number of pieces, and the first checkpoint that isn't before the end.
     """
+    checkpoints, plan = work.checkpoints, work.plan
     pieces = done = 0
     while checkpoints[mark] < end:
         whole = (checkpoints[mark] - t) // size
@@ -147,12 +149,12 @@ def cut(
 
 
 @jit
-def spread(rounds: int, h: Ints, twin: Ints, room: Ints, rng: np.random.Generator) -> None:
+def spread(rounds: int, h: Ints, twin: Ints, work: Any, rng: Generator) -> None:
     """Count how often each line is the partner in `rounds` rounds; counts of twins are merged.
 
-    The counts are in the first row of `room`; the second is work space.
+    The counts are in the first row of `work.counts`; the second is work space.
     """
-    counts, weights = room[0], room[1]
+    counts, weights = work.counts[0], work.counts[1]
     size = len(h)
     for k in range(size):
         counts[k] = 0
@@ -177,10 +179,9 @@ def spread(rounds: int, h: Ints, twin: Ints, room: Ints, rng: np.random.Generato
 
 
 @jit
-def add_up(
-    curve: Floats, mark: int, last: int, expected: float, realised: float, totals: Floats
-) -> None:
+def add_up(work: Any, mark: int, last: int, expected: float, realised: float) -> None:
     """Turn regret between checkpoints into regret at the checkpoints, plus the earlier regret."""
+    curve, totals = work.curve, work.totals
     for k in range(mark, last):
         expected += curve[k, 0]
         realised += curve[k, 1]
@@ -200,14 +201,9 @@ def explore(
     pieces: int,
     last: int,
     law: Any,
-    rng: np.random.Generator,
-    splitter: np.random.Generator,
-    checkpoints: Ints,
-    curve: Floats,
-    totals: Floats,
-    tallied: Floats,
-    counts: Ints,
-    plan: Records,
+    rng: Generator,
+    splitter: Generator,
+    work: Any,
 ) -> None:
     """Draw the sums of exploring one side's lines over partners of the other, and split them.
 
@@ -216,6 +212,7 @@ def explore(
     `within` by partner and line. Regret between two checkpoints goes into `curve` at the second;
     regret after the checkpoint before `last` is only in `totals`.
     """
+    counts, plan, curve, totals = work.counts[0], work.plan, work.curve, work.totals
     for k in range(pieces):
         plan[k].free = plan[k].rounds
     for partner in range(other.levels):
@@ -229,7 +226,7 @@ def explore(
         for place_, line in enumerate(lines):
             arm = line * side.stride + partner * other.stride
             loss = gap(law, arm)
-            reward, regret = tally(law, arm, count, rng, tallied)
+            reward, regret = tally(law, arm, count, rng, work.tallied)
             sums[line] += reward
             if len(within) > 0:
                 within[partner, line] += reward
@@ -238,20 +235,18 @@ def explore(
             left = count
             for k in range(parts):
                 part, piece = plan[k].part, plan[plan[k].where]
-                regret = split(law, arm, left, part, splitter, tallied)
+                regret = split(law, arm, left, part, splitter, work.tallied)
                 left -= part
                 mark = piece.mark
                 if piece.start >= 0:
-                    mark = after(checkpoints, mark, last, piece.start + before + place_)
+                    mark = after(work.checkpoints, mark, last, piece.start + before + place_)
                 if mark < last:
                     curve[mark, 0] += part * loss
                     curve[mark, 1] += regret
 
 
 @jit
-def place(
-    count: int, rounds: int, pieces: int, plan: Records, splitter: np.random.Generator
-) -> int:
+def place(count: int, rounds: int, pieces: int, plan: Records, splitter: Generator) -> int:
     """Give this partner to `count` of the free rounds. Returns the number of pieces with any."""
     parts = 0
     for piece in range(pieces):

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from rank1.compiled import jit, record
 from rank1.policies.base import Known, Records, Simple
 
-__all__ = ["TwoHotState", "absorb", "pick", "start_two_hot"]
+__all__ = ["TwoHotState", "absorb", "bound_products", "bound_sums", "pick", "start_two_hot"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -221,9 +221,11 @@ def pick(
     offset: Floats,
     top: Floats,
 ) -> None:
-    """Find the pair with the largest mean/c + w; ties go to the first pair in row-major order."""
+    """Find the pair with the largest mean/c + w; ties go to the first pair in row-major order.
+
+    `top` is up to date: see `bound_sums` and `bound_products`.
+    """
     K, L = len(value), len(A) - len(value)
-    bound_rows(bound, value, slope, offset, top)
     # Start with the pair with the largest bound, up to rounding.
     row = column = 0
     for i in range(1, K):
@@ -251,18 +253,40 @@ def pick(
 
 
 @jit
-def bound_rows(bound: Floats, value: Floats, slope: Floats, offset: Floats, top: Floats) -> None:
-    """Upper bounds of the largest index in each row, four columns at a time."""
+def bound_sums(bound: Floats, value: Floats, offset: Floats, top: Floats) -> None:
+    """Upper bounds of the largest index in each row, for slopes of 1; four columns at a time."""
+    K = len(value)
+    for i in range(K):
+        top[i] = -math.inf
+    for j in range(0, len(bound), 4):
+        o0, o1, o2, o3 = offset[j], offset[j + 1], offset[j + 2], offset[j + 3]
+        for i in range(K):
+            a, b, c, d = (
+                bound[j, i] + o0,
+                bound[j + 1, i] + o1,
+                bound[j + 2, i] + o2,
+                bound[j + 3, i] + o3,
+            )
+            a = a if a > b else b
+            c = c if c > d else d
+            a = a if a > c else c
+            top[i] = a if a > top[i] else top[i]
+    for i in range(K):
+        top[i] += value[i]
+
+
+@jit
+def bound_products(bound: Floats, value: Floats, slope: Floats, top: Floats) -> None:
+    """The same for offsets of 0."""
     K = len(value)
     for i in range(K):
         top[i] = -math.inf
     for j in range(0, len(bound), 4):
         s0, s1, s2, s3 = slope[j], slope[j + 1], slope[j + 2], slope[j + 3]
-        o0, o1, o2, o3 = offset[j], offset[j + 1], offset[j + 2], offset[j + 3]
         for i in range(K):
             v = value[i]
-            a, b = bound[j, i] + (v * s0 + o0), bound[j + 1, i] + (v * s1 + o1)
-            c, d = bound[j + 2, i] + (v * s2 + o2), bound[j + 3, i] + (v * s3 + o3)
+            a, b = bound[j, i] + v * s0, bound[j + 1, i] + v * s1
+            c, d = bound[j + 2, i] + v * s2, bound[j + 3, i] + v * s3
             a = a if a > b else b
             c = c if c > d else d
             a = a if a > c else c

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, jit, record
 from rank1.policies.averages import Averages
-from rank1.policies.base import Known, Records
-from rank1.policies.every_arm_once import (
-    SHARED,
-    BeginsWithAll,
-    EveryArmOnce,
-    first_pull,
-    mark_begun,
+from rank1.policies.base import Known
+from rank1.policies.every_arm_once import SHARED, BeginsWithAll, EveryArmOnce, first_pull
+from rank1.policies.kinetic import (
+    Competing,
+    next_above,
+    put,
+    refresh,
+    root_of,
+    start_competing,
 )
-from rank1.policies.kinetic import next_above, put, refresh, root_of, start_kinetic
 
 __all__ = ["UCB1"]
 
@@ -37,21 +37,7 @@ AT = record(
 ROUNDING = 1e-13
 
 
-class _Arrays(NamedTuple):
-    limits: Records  # see `Known.limits`
-    at: Records  # see `AT`
-    begun: NDArray[np.bool_]  # arms whose first pull was issued
-    counts: NDArray[np.int64]  # T
-    sums: NDArray[np.float64]
-    intercept: NDArray[np.float64]
-    slope: NDArray[np.float64]
-    until: NDArray[np.float64]
-    winner: NDArray[np.int64]
-    close: NDArray[np.bool_]
-    offset: NDArray[np.uint64]
-
-
-class UCB1State(_Arrays, BeginsWithAll, Averages):
+class UCB1State(Competing, BeginsWithAll, Averages):
     """Counts and sums of each arm, and the tournament of their indices.
 
     With x = √(a·log t) the index mean + √(a·log t / T) is the score mean + x/√T, and x only grows.
@@ -62,15 +48,26 @@ class UCB1State(_Arrays, BeginsWithAll, Averages):
         arm, tag = first_pull(self.at, self.begun)
         return self.at[0].winner if arm < 0 else arm, tag
 
-    def update(self, arm: int, tag: int, reward: float) -> None:
+    def learn(self, arm: int, count: int, total: float) -> None:
         """Give the arm its new score, and find the largest score."""
-        learn(self, arm, 1, reward)
-
-    def load(self, arm: int, count: int, total: float) -> None:
-        """Count the rewards."""
-        if count > 0:
-            mark_begun(self.at, self.begun, arm)
-            learn(self, arm, count, total)
+        at = self.at[0]
+        at.reported += count
+        self.counts[arm] += count
+        self.sums[arm] += total
+        T = self.counts[arm]
+        mean = rounded_mean(self.sums[arm], T)
+        at.scale = max(at.scale, abs(mean))
+        margin = ROUNDING * at.scale
+        a_log_t = at.confidence * math.log(at.reported)
+        x = math.sqrt(a_log_t)
+        put(self, arm, mean, 1.0 / math.sqrt(T), x, margin)
+        root = root_of(self)
+        if self.until[root] <= x:
+            refresh(self, x, margin)
+        at.winner = self.winner[root]
+        if self.close[root]:
+            largest = self.intercept[root] + self.slope[root] * x
+            at.winner = largest_index(self, x, largest - margin, a_log_t)
 
 
 @inlined
@@ -84,45 +81,16 @@ def rounded_mean(total: float, count: int) -> float:
     return mean
 
 
-@inlined
-def learn(state: UCB1State, arm: int, count: int, total: float) -> None:
-    """Give the arm its new score, and find the largest score."""
-    at = state.at[0]
-    at.reported += count
-    state.counts[arm] += count
-    state.sums[arm] += total
-    T = state.counts[arm]
-    mean = rounded_mean(state.sums[arm], T)
-    at.scale = max(at.scale, abs(mean))
-    margin = ROUNDING * at.scale
-    a_log_t = at.confidence * math.log(at.reported)
-    x = math.sqrt(a_log_t)
-    scores = state.intercept, state.slope, state.until, state.winner, state.close, state.offset
-    put(*scores, arm, mean, 1.0 / math.sqrt(T), x, margin)
-    root = root_of(state.offset)
-    if state.until[root] <= x:
-        refresh(*scores, x, margin)
-    at.winner = state.winner[root]
-    if state.close[root]:
-        largest = state.intercept[root] + state.slope[root] * x
-        at.winner = largest_index(
-            state.intercept, state.slope, state.offset, state.counts, x, largest - margin, a_log_t
-        )
-
-
 @jit
-def largest_index(
-    intercept: Any, slope: Any, offset: Any, counts: Any, x: float, threshold: float, a_log_t: float
-) -> int:
+def largest_index(state: Any, x: float, threshold: float, a_log_t: float) -> int:
     """The argmax of the exact indices, among the arms whose order is unclear due to rounding."""
-    arms = len(counts)
     best, largest = 0, -math.inf
-    k = next_above(intercept, slope, offset, 0, arms, x, threshold)
-    while k < arms:
-        index = intercept[k] + math.sqrt(a_log_t / counts[k])
+    k = next_above(state, 0, x, threshold)
+    while k < len(state.counts):
+        index = state.intercept[k] + math.sqrt(a_log_t / state.counts[k])
         if index > largest:
             best, largest = k, index
-        k = next_above(intercept, slope, offset, k + 1, arms, x, threshold)
+        k = next_above(state, k + 1, x, threshold)
     return best
 
 
@@ -169,12 +137,4 @@ class UCB1(EveryArmOnce):
         a = self.confidence * w**2
         at = np.zeros(1, AT)
         at[0].confidence, at[0].scale = a, math.sqrt(a * math.log(checks.MAX_STEPS))
-        arms = known.arms
-        return UCB1State(
-            known.limits,
-            at,
-            np.zeros(arms, np.bool_),
-            np.zeros(arms, np.int64),
-            np.zeros(arms),
-            *start_kinetic(arms),
-        )
+        return UCB1State(*start_competing(known, at))

@@ -14,7 +14,7 @@ from rank1.compiled import inlined, jit
 from rank1.errors import InputError, InputTypeError
 from rank1.grid import MAX_KEPT, MAX_SIDES, Grid, product_text
 from rank1.hypergeometric import hypergeometric
-from rank1.problems.base import Floats, Problem
+from rank1.problems.base import AxisPerSide, Floats, Problem
 
 __all__ = ["ArmsLaw", "Means", "binomial", "draw_joint", "split_joint", "tally_joint"]
 
@@ -152,7 +152,7 @@ class Means(Problem):
 
     binary = True
 
-    def __init__(self, means: ArrayLike) -> None:
+    def __init__(self, means: AxisPerSide) -> None:
         self.means = _probabilities(means)
 
     @cached_property
@@ -166,7 +166,7 @@ class Means(Problem):
         return arms_law(self.means, np.full(self.means.shape, -1.0), self.best_arm)
 
 
-def _probabilities(means: ArrayLike) -> Floats:
+def _probabilities(means: AxisPerSide) -> Floats:
     expected = "an array of probabilities with one axis per side"
     try:
         grid = np.array(means, dtype=np.float64)
@@ -202,5 +202,5 @@ def checked_factors(name: str, factors: Sequence[ArrayLike]) -> list[Floats]:
     grid = Grid([len(side) for side in found])
     if len(found) != 2 and grid.arms > MAX_KEPT:
         got = f"{grid.arms:,} ({product_text(grid.sizes)})"
-        raise InputError(name, factors, f"fewer, for at most {MAX_KEPT:,} arms", got=got)
+        raise InputError(name, factors, f"few enough for {MAX_KEPT:,} arms", got=got)
     return found

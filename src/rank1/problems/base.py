@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rank1 import notebook
 from rank1.compiled import method
 from rank1.errors import InputTypeError
 from rank1.grid import Grid, two_sides
 
-__all__ = ["Floats", "Problem", "draw", "gap", "split", "tally", "twins"]
+__all__ = ["AxisPerSide", "Floats", "Problem", "draw", "gap", "split", "tally", "twins"]
 
 draw = method("draw")
 gap = method("gap")
@@ -23,6 +23,8 @@ tally = method("tally", inline=False)
 split = method("split", inline=False)
 
 Floats = NDArray[np.float64]
+#: A setting with an axis for each side. A grid file gives one, however deep its lists are.
+AxisPerSide: TypeAlias = ArrayLike
 
 #: Fields of laws that can be derived from the others.
 _DERIVED = ("best", "best_row", "best_column", "row_twin", "column_twin", "magic", "joint", "table")

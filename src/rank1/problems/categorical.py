@@ -13,7 +13,7 @@ from rank1.compiled import jit
 from rank1.errors import InputError, InputTypeError
 from rank1.hypergeometric import hypergeometric
 from rank1.problems.arms import binomial
-from rank1.problems.base import Floats, Problem
+from rank1.problems.base import AxisPerSide, Floats, Problem
 
 __all__ = ["Categorical"]
 
@@ -141,7 +141,7 @@ class Categorical(Problem):
     ((0, 1), array([[0.1, 0.8]]))
     """
 
-    def __init__(self, values: ArrayLike, probabilities: ArrayLike) -> None:
+    def __init__(self, values: ArrayLike, probabilities: AxisPerSide) -> None:
         self.values = checks.vector("values", values, -1e15, 1e15)
         grid = _checked_grid(probabilities, len(self.values))
         self.probabilities = grid
@@ -173,7 +173,7 @@ class Categorical(Problem):
         return CategoricalLaw(self.values, flat, self.means.ravel(), self.best_arm, *lines)
 
 
-def _checked_grid(probabilities: ArrayLike, size: int) -> Floats:
+def _checked_grid(probabilities: AxisPerSide, size: int) -> Floats:
     expected = f"an array of numbers with one axis per side, then one of length {size}"
     try:
         grid = np.array(probabilities, dtype=np.float64)

@@ -14,10 +14,10 @@ from rank1 import checks
 from rank1.errors import InputError, InputTypeError
 from rank1.problems.base import Floats
 
-__all__ = ["Beta", "Discrete", "Entry", "Interval", "Laws", "Sampler"]
+__all__ = ["Beta", "Discrete", "FactorLaw", "Interval", "Laws", "Sampler"]
 
 
-class Entry(Protocol):
+class FactorLaw(Protocol):
     """The law of one factor: a mean, and draws in [0, 1]."""
 
     @property
@@ -187,14 +187,14 @@ class Sampler:
 
 Laws = Sampler | Sequence[Any]
 
-_FROM_PLAIN: dict[str, Callable[..., Entry]] = {
+_FROM_PLAIN: dict[str, Callable[..., FactorLaw]] = {
     "beta": Beta,
     "interval": Interval,
     "discrete": Discrete,
 }
 
 
-def _entry(name: str, given: Any) -> Entry:
+def _entry(name: str, given: Any) -> FactorLaw:
     if isinstance(given, Beta | Interval | Discrete | Frozen):
         return given
     if hasattr(given, "rvs") and hasattr(given, "mean") and hasattr(given, "support"):
@@ -222,7 +222,7 @@ def _entry(name: str, given: Any) -> Entry:
     )
 
 
-def checked(name: str, given: Laws) -> Sampler | list[Entry]:
+def checked(name: str, given: Laws) -> Sampler | list[FactorLaw]:
     if isinstance(given, Sampler):
         return given
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) == 0:
@@ -230,17 +230,19 @@ def checked(name: str, given: Laws) -> Sampler | list[Entry]:
     return [_entry(f"{name}[{k}]", entry) for k, entry in enumerate(given)]
 
 
-def means_of(name: str, law: Sampler | list[Entry]) -> Floats:
+def means_of(name: str, law: Sampler | list[FactorLaw]) -> Floats:
     if isinstance(law, Sampler):
         return checks.vector(f"{name}.mean", law.mean)
     return checks.vector(f"mean of {name}", [entry.mean for entry in law])
 
 
-def spec_of(law: Sampler | list[Entry]) -> Any:
+def spec_of(law: Sampler | list[FactorLaw]) -> Any:
     return law.spec() if isinstance(law, Sampler) else [entry.spec() for entry in law]
 
 
-def fill(name: str, block: Floats, law: Sampler | list[Entry], rng: np.random.Generator) -> None:
+def fill(
+    name: str, block: Floats, law: Sampler | list[FactorLaw], rng: np.random.Generator
+) -> None:
     if isinstance(law, Sampler):
         drawn = np.asarray(law.draw_vectors(len(block), rng), dtype=np.float64)
         if drawn.shape != block.shape:

@@ -36,7 +36,7 @@ class RankOne(Problem):
         """Mean rewards, with one axis per side."""
         if self.grid.arms > MAX_MEANS:
             raise InputError(
-                "sides", self.grid.sizes, f"fewer levels, for at most {MAX_MEANS:,} arms",
+                "sides", self.grid.sizes, f"small enough for {MAX_MEANS:,} arms",
                 "the mean of every arm is needed", got=f"{self.grid.arms:,} ({self.grid})",
             )  # fmt: skip
         return functools.reduce(np.multiply.outer, self.factors)

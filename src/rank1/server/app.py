@@ -16,7 +16,6 @@ import rank1
 from rank1 import compiled
 from rank1.errors import Rank1Error, StorageError
 from rank1.server import pages
-from rank1.server.answers import Problem
 from rank1.server.authorization import require
 from rank1.server.config import Config
 from rank1.server.direct import Direct
@@ -35,6 +34,7 @@ from rank1.server.problem_details import (
 from rank1.server.read_routes import read_routes
 from rank1.server.record_routes import record_routes
 from rank1.server.registry import StudyRegistry
+from rank1.server.schemas import Problem
 from rank1.server.token_routes import link_routes, token_routes
 from rank1.server.tokens import Tokens
 from rank1.server.webhooks import Webhooks
@@ -129,17 +129,18 @@ def make_app(
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
         if not app.state.ready:
-            raise RefusedError(503, "the service is ending", "use another one")
+            raise RefusedError(503, "the service is shutting down", "try another server")
         await registry.ready()
-        if tokens.problem:
-            raise RefusedError(503, "the tokens can't be read", "the log of the service says more")
         return json_response({"status": "ready"})
 
     @app.get("/metrics", include_in_schema=False)
     async def counted(request: Request) -> Response:
         require(request.state.token, "reader")
         return PlainTextResponse(
-            metrics.text(registry.gauges()), media_type="text/plain; version=0.0.4"
+            metrics.text(
+                {**registry.gauges(), "tokens_unreadable": int(tokens.problem is not None)}
+            ),
+            media_type="text/plain; version=0.0.4",
         )
 
     def refuse(error: Rank1Error) -> Response:
@@ -159,7 +160,7 @@ def make_app(
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:
         return problem_response(
-            Rank1Error("the service failed; its log says more")
+            Rank1Error("internal error; see the service's log")
         )  # the middleware logs it
 
     @app.exception_handler(RequestValidationError)

@@ -29,7 +29,7 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=MAX_TEXT,
-        description="The same key again gives the same answer: a request may be retried.",
+        description="A retry with the same key returns the same response.",
     ),
 ]
 
@@ -42,10 +42,14 @@ def require(token: Token, role: str, study: str | None = None) -> None:
             role = "reader"
         if token.link:
             raise RefusedError(
-                403, "a shared link shows results alone: no log, no names of units", "ask an admin"
+                403,
+                "a shared link only shows results: no log and no names of units",
+                "ask an admin",
             )
         raise RefusedError(
-            403, f"the token must be a {role}'s for {what}", "create one with `rank1 serve token`"
+            403,
+            f"the token must have the role {role} for {what}",
+            "create one with `rank1 serve token`",
         )
 
 

@@ -146,7 +146,7 @@ def _checked(values: dict[str, Any]) -> Config:
             raise InputError("webhook", values["webhook"], "an address like https://shop.example/x")
         if not values.get("webhook_secret"):
             hint = f"set {_PREFIX}WEBHOOK_SECRET, or webhook_secret in the file"
-            raise InputError("webhook_secret", "", "given where a webhook is", hint)
+            raise InputError("webhook_secret", "", "given if there is a webhook", hint)
     limits = {
         "port": (0, 65535),
         "max_body": (1024, 2**30),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from rank1.documents import Personalised
 from rank1.errors import InputError
-from rank1.server import models
+from rank1.server import models, schemas
 from rank1.server.authorization import (
     AdministeredStudy,
     CurrentToken,
+    IdempotencyKey,
     ReadableStudy,
     WritableStudy,
 )
@@ -39,7 +41,9 @@ class Plan(models.Body):
     levels: list[Annotated[int, Field(ge=1)]] = Field(
         description="How many levels each side has.", min_length=1, max_length=16
     )
-    rate: float = Field(description="What a visitor brings, as a part of the most.", ge=1e-4, lt=1)
+    rate: float = Field(
+        description="Average reward of a visitor, as a fraction of the largest.", ge=1e-4, lt=1
+    )
     lift: float = Field(
         0.1, description="How much better the best of each side may be.", ge=0.01, le=10
     )
@@ -56,27 +60,13 @@ class Span(BaseModel):
     high: float | None
 
 
-class Personalised(BaseModel):
-    """Whether it pays to choose a side's level by another side's."""
-
-    side: str
-    by: str
-    pays: bool
-    common: str | None
-    leaders: dict[str, str]
-    segments: list[str]
-    gain: dict[str, float]
-    method: str | None
-    statement: str
-
-
 class Forecast(BaseModel):
     """How long a study will take until it may stop."""
 
     visitors: Span
     days: Span | None
-    reports: int | None = Field(None, description="Of a study that runs: rewards that count.")
-    statement: str | None = Field(None, description="Of a study that runs: the same in words.")
+    reports: int | None = Field(None, description="For a running study: rewards that count.")
+    statement: str | None = Field(None, description="For a running study: the same in words.")
 
 
 class Lift(BaseModel):
@@ -95,24 +85,32 @@ class Lift(BaseModel):
 class Summary(BaseModel):
     """The verdict in a few fields."""
 
-    verdict: str = Field(description="none, go, stop, or only: if one order holds.")
+    verdict: Literal["none", "go", "stop", "only"] = Field(
+        description="only: stop only if one order holds."
+    )
     leader: list[str] | None
     lift: Lift | None
-    doubt: str
+    doubt: schemas.Doubt | None
     reports: int
 
 
-class Note(models.Body):
+class Note(models.StudyBody):
     """A note, which is stored in the log."""
 
     text: str = Field(min_length=1, max_length=MAX_TEXT)
+
+
+class Forgotten(BaseModel):
+    """A unit whose name was removed."""
+
+    events: int = Field(description="How many events had its name.")
 
 
 class Done(BaseModel):
     """The study and its new state."""
 
     name: str
-    state: str
+    state: Literal["noted", "archived", "listed", "deleted"]
 
 
 def manage_routes(registry: StudyRegistry) -> APIRouter:
@@ -174,10 +172,16 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
         return json_response(_forecast(visitors, body.per_day))
 
     @routes.post("/studies/{name}/notes", status_code=201, tags=["log"], response_model=Done)
-    async def add_note(name: WritableStudy, body: Note) -> Response:
+    async def add_note(name: WritableStudy, body: Note, key: IdempotencyKey = None) -> Response:
         """Add a note to the log."""
-        await registry.read(lambda: registry.study(name).note(body.text))
+        await registry.read(lambda: registry.study(name).note(body.text, key))
         return json_response({"name": name, "state": "noted"}, 201)
+
+    @routes.post("/studies/{name}/forget", tags=["studies"], response_model=Forgotten)
+    async def forget_unit(name: AdministeredStudy, body: models.Forget) -> Response:
+        """Remove a unit's name and its data from the log; its rewards stay, anonymously."""
+        found = await registry.read(lambda: registry.study(name).forget_unit(body.unit))
+        return json_response({"events": found})
 
     @routes.post("/studies/{name}/archive", tags=["studies"], response_model=Done)
     async def archive(name: AdministeredStudy) -> Response:
@@ -194,7 +198,7 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
     @routes.delete("/studies/{name}", tags=["studies"], response_model=Done)
     async def delete(
         name: AdministeredStudy,
-        confirm: Annotated[str, Query(description="The study's name once more.")],
+        confirm: Annotated[str, Query(description="The study's name again, to confirm.")],
     ) -> Response:
         """Permanently delete a study and its log."""
         await registry.read(registry.delete, name, confirm)

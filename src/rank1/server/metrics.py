@@ -45,7 +45,7 @@ class Metrics:
             "rank1_build", "The version that runs.", ("version",), registry=self._registry
         )
         build.labels(rank1.__version__).set(1)
-        self.commits = self._counter("commits", "Transactions that stored something.")
+        self.commits = self._counter("commits", "Transactions committed.")
         self.asks = self._counter("asks", "Suggestions handed out.")
         self.records = self._counter("records", "Exposures stored, or answered again.")
         self.fallbacks = self._counter("fallbacks", "Units that saw a client's fallback.")

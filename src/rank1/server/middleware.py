@@ -47,6 +47,8 @@ _DECODED_LATER = "/v1/"
 #: Paths that require a token, and path endings that pages of other origins may use.
 _CLOSED = ("/v1/", "/metrics")
 _SHARED = ("/shares", "/records", "/rewards")
+#: A cache must not give a page what it stored for another origin, or for none.
+_VARY = (b"vary", b"Origin")
 #: Paths that are answered even when there are too many connections.
 _ALWAYS = ("/healthz", "/metrics")
 
@@ -91,8 +93,8 @@ class Middleware:
             return
         began, status, sent = time.perf_counter(), 500, False
         head = scope["method"] == "HEAD"  # answered like GET, but without the body
-        if head:
-            scope["method"] = "GET"
+        if head:  # on a copy, because the server itself must know that there is no body
+            scope = {**scope, "method": "GET"}
         raw = scope.get("raw_path")
         if raw and scope["path"].startswith(_DECODED_LATER):
             scope["path"] = raw.decode("ascii", "replace")
@@ -128,6 +130,7 @@ class Middleware:
             await send(message)
 
         try:
+            self._share(scope)
             if scope["path"] not in _ALWAYS and self.crowded(scope):
                 raise RefusedError(
                     503, "there are too many connections", "try again later", Connection="close"
@@ -144,27 +147,32 @@ class Middleware:
                 await problem_response(error)(scope, receive, answer)
         except asyncio.CancelledError:  # the service is stopping, and this request took too long
             if not sent:
-                ending = RefusedError(503, "the service is ending", "try again later")
+                ending = RefusedError(503, "the service is shutting down", "try again later")
                 await problem_response(ending)(scope, receive, begin)
         except Exception as error:
             log.error("unexpected %r", error, exc_info=error, extra={"about": _about(scope)})
             if not sent:
-                failed = Rank1Error("the service failed; its log says more")
+                failed = Rank1Error("internal error; see the service's log")
                 await problem_response(failed)(scope, receive, answer)
         finally:
             limit.release()
             self._note(scope, status, time.perf_counter() - began)
 
+    def _share(self, scope: Scope) -> None:
+        """Let pages of known origins read all answers, also those to an invalid token."""
+        if scope["path"].endswith(_SHARED):
+            origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1")
+            allowed = bool(origin) and self.tokens.allow_origin(origin)
+            scope["state"]["cors"] = _cors(origin) if allowed else [_VARY]
+
     def _is_preflight(self, scope: Scope) -> bool:
         """Whether this is a CORS preflight request."""
         headers = dict(scope["headers"])
-        origin = headers.get(b"origin", b"").decode("latin-1")
         asked = scope["method"] == "OPTIONS" and b"access-control-request-method" in headers
         if not asked or not scope["path"].endswith(_SHARED):
             return False
-        if self.tokens.allow_origin(origin):
-            scope["state"]["cors"] = [
-                *_cors(origin),
+        if len(scope["state"]["cors"]) > 1:
+            scope["state"]["cors"] += [
                 (b"access-control-allow-methods", b"GET, POST"),
                 (b"access-control-allow-headers", b"authorization, content-type, if-none-match"),
                 (b"access-control-max-age", b"7200"),
@@ -192,14 +200,12 @@ class Middleware:
             )
         scope["state"]["token"] = token
         origin = headers.get(b"origin", b"").decode("latin-1")
-        if token.role == "browser" and origin:
-            if origin not in token.origins:
-                raise RefusedError(
-                    403,
-                    f"the token isn't for pages of {origin}",
-                    "create one with this origin",
-                )
-            scope["state"]["cors"] = _cors(origin)
+        if token.role != "browser" and "cors" in scope["state"]:
+            scope["state"]["cors"] = [_VARY]
+        elif token.role == "browser" and origin and origin not in token.origins:
+            raise RefusedError(
+                403, f"the token isn't valid for pages from {origin}", "create one with this origin"
+            )
         if not self.rates.admit(token.id, token.rate):
             raise RefusedError(
                 429, "too many requests with this token", "wait a second", Retry_After="1"
@@ -238,7 +244,7 @@ class _BodyLimit:
                 message = await self._receive()
         except TimeoutError:
             self.refused = RefusedError(
-                408, f"the body took more than {self._patience:g} seconds", "send it at once",
+                408, f"the body took more than {self._patience:g} seconds", "send it all at once",
                 Connection="close",
             )  # fmt: skip
             raise self.refused from None
@@ -291,7 +297,7 @@ def _cors(origin: str) -> list[tuple[bytes, bytes]]:
     return [
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-expose-headers", b"etag, retry-after"),
-        (b"vary", b"Origin"),
+        _VARY,
         (b"cross-origin-resource-policy", b"cross-origin"),
     ]
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     WrapValidator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
-from rank1.errors import InputError
+from rank1.errors import InputError, InputTypeError, shown
+from rank1.server.problem_details import is_type_error
 from rank1.studies.events import MAX_TEXT
 
 __all__ = ["Ask", "AskMany", "Cancel", "Create", "Import", "Revise", "Tell", "TellMany"]
@@ -24,6 +29,8 @@ __all__ = ["Ask", "AskMany", "Cancel", "Create", "Import", "Revise", "Tell", "Te
 MAX_BATCH = 10_000
 #: The most levels of a side, and the most sides, in a body.
 MAX_LEVELS, MAX_SIDES = 4096, 16
+#: The most names in a mapping, and the most cells in a row.
+MAX_NAMES = 64
 
 
 class Body(BaseModel):
@@ -41,24 +48,74 @@ class Body(BaseModel):
         return given
 
 
+class StudyBody(Body):
+    """A body whose values the study checks itself: its errors say what it expects."""
+
+    model_config = ConfigDict(strict=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _leave_types(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Accept values of any type; refuse what is too long, missing or unknown."""
+        try:
+            return handler(given)
+        except ValidationError as error:
+            if isinstance(given, dict) and all(
+                each["type"].endswith("_type") for each in error.errors()
+            ):
+                return cls.model_construct(**given)
+            raise
+
+
 def _own_error(value: Any, handler: Callable[[Any], Any]) -> Any:
     """Validate an item of a list; returns the item, or its error."""
     try:
         return handler(value)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_url=False, include_context=False)[0]
         field = ".".join(map(str, first["loc"])) or "the item"
-        return InputError(field, first.get("input"), f"valid: {first['msg']}")
+        kind = InputTypeError if is_type_error(first) else InputError
+        return kind(field, first.get("input"), f"valid: {first['msg']}")
 
 
 #: Each item of a list is accepted or refused by itself.
 EACH = WrapValidator(_own_error)
 
-#: A number; true and "1e-1" are refused.
-Number = Annotated[float, Field(strict=True)]
 
-Labels = Annotated[list[str], Field(max_length=MAX_LEVELS)]
-Sides = Annotated[dict[str, Labels], Field(max_length=MAX_SIDES)]
+def _no_truth(given: Any) -> Any:
+    """Refuse true and false, also in lists and mappings, where a number is meant."""
+    some = given.values() if isinstance(given, dict) else given
+    if any(isinstance(each, bool) for each in (some if isinstance(some, Iterable) else [some])):
+        raise ValueError("must be a number, not true or false")
+    return given
+
+
+def _only(*kinds: type) -> BeforeValidator:
+    """Refuse a mapping that is too long, or at its first value of another type.
+
+    The first wrong value is enough: Pydantic would make an error for each of 100,000, which takes
+    seconds in which the service answers nobody. It can fail fast in lists, but not in mappings.
+    """
+
+    def check(given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > MAX_NAMES:
+            raise ValueError(f"must have at most {MAX_NAMES} names")
+        for name, value in given.items() if isinstance(given, dict) else ():
+            if type(value) not in kinds:
+                words = f"{shown(name)} has an invalid value, {shown(value)}"
+                raise PydanticCustomError("values_type", "{words}", {"words": words})
+        return given
+
+    return BeforeValidator(check)
+
+
+Number = Annotated[float, Field(strict=True), BeforeValidator(_no_truth)]
+Labels = Annotated[list[str], Field(max_length=MAX_LEVELS, fail_fast=True)]
+Sides = Annotated[dict[str, Labels], Field(max_length=MAX_SIDES), _only(list)]
+Names = Annotated[dict[str, str], Field(max_length=MAX_NAMES), _only(str)]
+Numbers = Annotated[
+    dict[str, float], Field(max_length=MAX_NAMES), BeforeValidator(_no_truth), _only(int, float)
+]
 
 
 def _one_of(*names: str) -> dict[str, Any]:
@@ -66,7 +123,7 @@ def _one_of(*names: str) -> dict[str, Any]:
     return {"enum": list(names)}
 
 
-class Create(Body):
+class Create(StudyBody):
     """A new study; see `rank1.Study.create`."""
 
     model_config = ConfigDict(
@@ -95,18 +152,20 @@ class Create(Body):
     seed: int | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
     forgetting: float | None = None
-    given: list[str] | None = Field(None, description="Sides whose level comes with the visitor.")
+    given: Labels | None = Field(None, description="Sides whose level comes with the visitor.")
     new_levels: str = Field(
         "refuse", description="What to do about unknown levels of given sides.",
         json_schema_extra=_one_of("refuse", "add"),
     )  # fmt: skip
-    control: dict[str, str] | None = Field(None, description="A level of each side.")
-    floor: float = Field(0.0, description="The least share of each living level (find).")
-    holdout: float = Field(0.0, description="The part of units that stay on the control (find).")
+    control: Names | None = Field(None, description="A level of each side.")
+    floor: float = Field(0.0, description="The smallest share of each level in the running (find).")
+    holdout: float = Field(
+        0.0, description="The share of units that always see the control (find)."
+    )
     min_lift: float = Field(
         0.0, description="The smallest lift worth having, in reward above the lowest (find)."
     )
-    guardrails: dict[str, dict[str, float]] | None = None
+    guardrails: Annotated[dict[str, Numbers], _only(dict)] | None = None
     repeat: str = Field(
         "once",
         description="Visits of a unit that count.",
@@ -114,14 +173,14 @@ class Create(Body):
     )
 
 
-class Ask(Body):
+class Ask(StudyBody):
     """The unit that a suggestion is for, and data to store with the suggestion."""
 
     unit: str | None = None
     #: A JSON object of up to 4 KB.
     data: dict[str, Any] | None = None
     #: The levels of given sides.
-    given: dict[str, str] | None = None
+    given: Names | None = None
 
 
 class AskOne(Ask):
@@ -137,16 +196,16 @@ class AskMany(Body):
     #: Data to store with each of the `count` suggestions.
     data: dict[str, Any] | None = None
     #: The levels of given sides, for each of the `count` suggestions.
-    given: dict[str, str] | None = None
+    given: Names | None = None
     asks: list[Annotated[AskOne, EACH]] | None = Field(None, min_length=1, max_length=MAX_BATCH)
 
 
-class Tell(Body):
+class Tell(StudyBody):
     """A reward."""
 
-    id: str = Field(max_length=MAX_TEXT)
+    id: str
     reward: Number
-    guardrails: dict[str, Number] | None = None
+    guardrails: Numbers | None = None
 
 
 class TellMany(Body):
@@ -155,13 +214,13 @@ class TellMany(Body):
     reports: list[Annotated[Tell, EACH]] = Field(min_length=1, max_length=MAX_BATCH)
 
 
-class Cancel(Body):
+class Cancel(StudyBody):
     """A suggestion that was never shown."""
 
-    id: str = Field(max_length=MAX_TEXT)
+    id: str
 
 
-class Revise(Body):
+class Revise(StudyBody):
     """Levels to add and to retire, by side; with two sides also as rows and columns."""
 
     add: Sides = {}
@@ -173,9 +232,15 @@ class Revise(Body):
 
 
 class Import(Body):
-    """Rewards from elsewhere; each item is a level of every side, followed by the reward."""
+    """Rewards from elsewhere.
 
-    rewards: list[list[str | float | None]] = Field(min_length=1, max_length=MAX_BATCH)
+    Each item is a list, a level of every side followed by the reward; or an object with the levels
+    by side and "reward" and "count", or "successes" and "trials".
+    """
+
+    rewards: list[
+        Annotated[Any, BeforeValidator(_no_truth), WithJsonSchema({"type": ["array", "object"]})]
+    ] = Field(min_length=1, max_length=MAX_BATCH, fail_fast=True)
 
 
 class Record(Body):
@@ -183,9 +248,9 @@ class Record(Body):
 
     unit: str = Field(max_length=MAX_TEXT)
     version: int | None = None
-    levels: dict[str, str]
+    levels: Names
     reward: Number | None = None
-    guardrails: dict[str, Number] | None = None
+    guardrails: Numbers | None = None
     fallback: bool = False
 
 
@@ -200,7 +265,7 @@ class Reward(Body):
 
     unit: str = Field(max_length=MAX_TEXT)
     reward: Number
-    guardrails: dict[str, Number] | None = None
+    guardrails: Numbers | None = None
 
 
 class Rewards(Body):
@@ -209,14 +274,20 @@ class Rewards(Body):
     rewards: list[Reward] = Field(min_length=1, max_length=MAX_BATCH)
 
 
+class Forget(StudyBody):
+    """A unit to forget."""
+
+    unit: str = Field(max_length=MAX_TEXT)
+
+
 class CreateToken(Body):
     """A new token; see `rank1 serve token create`."""
 
     role: Literal["browser", "reader", "writer", "admin"]
-    studies: list[str] | None = Field(None, description="Default: all studies.", max_length=1000)
+    studies: Labels | None = Field(None, description="Default: all studies.", max_length=1000)
     note: str = Field("", max_length=MAX_TEXT)
     days: float | None = Field(None, description="Days until it expires; default: never.")
-    origins: list[str] = Field([], description="Pages that may use it (browser).", max_length=100)
+    origins: Labels = Field([], description="Pages that may use it (browser).", max_length=100)
     rate: float | None = Field(None, description="Requests a second.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +16,8 @@ from rank1.errors import InputError, InputTypeError, Rank1Error, shown
 __all__ = [
     "STATUS",
     "RefusedError",
+    "is_type_error",
+    "item_results",
     "json_response",
     "problem_document",
     "problem_of",
@@ -50,7 +52,7 @@ STATUS: dict[type[Rank1Error], int] = {
     errors.Rank1Error: 500,
 }
 
-_LOG = "the log of the service says more"
+_LOG = "see the service's log"
 
 #: Details that replace an error's own message if that names files or other studies; formatted with
 #: the error's fields.
@@ -59,7 +61,7 @@ _DETAILS: dict[type[Rank1Error], str] = {
     errors.StorageError: f"the storage can't be used now; {_LOG}",
     errors.FileError: f"the service can't read one of its files; {_LOG}",
     errors.OtherStudyError: "the id belongs to another study",
-    errors.StudyExistsError: "there is a study {study!r}",
+    errors.StudyExistsError: "the study {study!r} already exists",
 }
 
 #: Errors whose hints name files, or studies that the token may not read.
@@ -72,15 +74,18 @@ _PRIVATE_HINTS = (
 
 _REMEDIES: dict[type[Rank1Error], str] = {
     errors.UnknownStudyError: "GET /v1/studies lists the studies; create it first",
-    errors.UnknownSuggestionError: "report the id that ask gave",
-    errors.OtherStudyError: "report the id to the study that gave it",
-    errors.StudyExistsError: "open it, or take another name",
-    errors.CancelledError: "do nothing: a cancelled suggestion takes no reward",
-    errors.ConflictError: "what is on record stays; look at the history of the study",
-    errors.DamagedError: "the operator of the service restores a backup; its log says how",
-    errors.FormatError: "the operator of the service installs a newer version of rank1",
+    errors.UnknownSuggestionError: "use the id that ask returned",
+    errors.OtherStudyError: "report the id to the study that returned it",
+    errors.StudyExistsError: "open it, or choose another name",
+    errors.CancelledError: "nothing to do: a cancelled suggestion can't have a reward",
+    errors.ConflictError: "the stored value is kept; see the study's history",
+    errors.DamagedError: "the service's operator must restore a backup; the log says how",
+    errors.FormatError: "the service's operator must install a newer version of rank1",
     errors.StorageError: "try again later, with the same Idempotency-Key",
 }
+
+#: How many problems of one answer are complete; the fields of the others, and the length of each.
+MAX_FULL, _BRIEF, MAX_BRIEF = 20, ("type", "title", "status", "detail", "field", "value"), 100
 
 _TITLES = {401: "Not authenticated", 403: "Not allowed", 413: "Body too large", 503: "Busy"}
 
@@ -119,17 +124,17 @@ def problem_of(error: Rank1Error) -> dict[str, Any]:
         return problem_document(status, title, error.problem, remedy=error.hint)
     title = _title(type(error))
     if isinstance(error, InputError | InputTypeError):
-        remedy = f"{error.argument} must be {error.expected}"
         return problem_document(
             status,
             title,
             str(error),
-            field=error.argument,
+            field=error.field,
             value=error.got,
-            remedy=f"{remedy}: {error.hint}" if error.hint else remedy,
+            remedy=error.remedy,
             expected=error.expected,
             hint=error.hint,
             context=error.context,
+            part_of=error.part_of,
         )
     told = _first(_DETAILS, error)
     detail = told.format(**vars(error)) if told else error.problem
@@ -137,10 +142,39 @@ def problem_of(error: Rank1Error) -> dict[str, Any]:
     return problem_document(status, title, detail, remedy=hint or _first(_REMEDIES, error))
 
 
+def item_results(found: Sequence[Any], answer: Callable[[Any], dict[str, Any]]) -> list[Any]:
+    """Return a result for each item: what `answer` makes of it, or the problem of an error.
+
+    The first problems are complete. Later ones are short, so that a small request can't make a
+    huge answer.
+    """
+    results, full = [], MAX_FULL
+    for one in found:
+        if isinstance(one, Rank1Error):
+            problem = problem_of(one)
+            results.append(
+                {"status": problem["status"], "problem": problem if full > 0 else _brief(problem)}
+            )
+            full -= 1
+        else:
+            results.append(answer(one))
+    return results
+
+
+def _brief(problem: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: problem[name] for name in _BRIEF if name in problem}
+    return {k: v[:MAX_BRIEF] if isinstance(v, str) else v for k, v in kept.items()}
+
+
 def _title(kind: type[Rank1Error]) -> str:
     """Turn a class name into a title: UnknownStudyError becomes "Unknown study"."""
     words: list[str] = re.findall("[A-Z][a-z0-9]*", kind.__name__.removesuffix("Error"))
     return " ".join(words).capitalize()
+
+
+def is_type_error(fault: Mapping[str, Any]) -> bool:
+    """Return whether a fault that Pydantic found is a TypeError in Python."""
+    return str(fault["type"]).endswith(("_type", "_parsing", "missing", "forbidden"))
 
 
 def validation_problem(found: list[Mapping[str, Any]], body: Any) -> dict[str, Any]:
@@ -161,7 +195,8 @@ def validation_problem(found: list[Mapping[str, Any]], body: Any) -> dict[str, A
         )
     first = faults[0]
     detail = f"{first['field']}: {first['remedy']}, got {first['value']}"
-    return problem_document(422, "Input", detail, **first, errors=faults)
+    title = "Input type" if is_type_error(found[0]) else "Input"
+    return problem_document(422, title, detail, **first, errors=faults)
 
 
 _encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode

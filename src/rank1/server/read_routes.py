@@ -15,7 +15,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from rank1.policies import POLICIES
-from rank1.server import answers
+from rank1.server import schemas
 from rank1.server.authorization import (
     AdministeredStudy,
     CurrentToken,
@@ -30,7 +30,7 @@ from rank1.studies import Study
 from rank1.studies.state import StudyState
 from rank1.studies.storage import StudyRow
 
-__all__ = ["about", "read_routes"]
+__all__ = ["UNCHANGED", "about", "is_current", "read_routes"]
 
 #: Lines of an export that are read at a time.
 PART = 2000
@@ -62,7 +62,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
             (key, name), lambda: function(study), request.is_disconnected
         )
 
-    @routes.get("", tags=["studies"], summary="List the studies", response_model=answers.StudyList)
+    @routes.get("", tags=["studies"], summary="List the studies", response_model=schemas.StudyList)
     async def list_studies(token: CurrentToken, archived: bool = False) -> Response:
         """List the studies that aren't archived, or only the archived ones."""
         rows = await registry.read(registry.rows)
@@ -71,12 +71,12 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         return json_response({"studies": [_listed(row) for row in seen]})
 
     @routes.get(
-        "/{name}", tags=["studies"], summary="What a study is", response_model=answers.Study
+        "/{name}", tags=["studies"], summary="What a study is", response_model=schemas.Study
     )
     async def get_study(name: ReadableStudy) -> Response:
         return json_response(await registry.read(about, registry, name))
 
-    @routes.get("/{name}/best", tags=["results"], response_model=answers.Best)
+    @routes.get("/{name}/best", tags=["results"], response_model=schemas.Best)
     async def get_best(name: ReadableStudy, request: Request) -> Response:
         """Get the leader, intervals for arms and effects, and whether the study may stop, and why.
 
@@ -84,7 +84,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         """
         return await _looked(name, request, "best", lambda study: json_response(_best(study)))
 
-    @routes.get("/{name}/arms", tags=["results"], response_model=answers.Arms)
+    @routes.get("/{name}/arms", tags=["results"], response_model=schemas.Arms)
     async def list_arms(
         name: ReadableStudy,
         request: Request,
@@ -103,7 +103,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         text = await _looked(name, request, "report", lambda study: study.report_text())
         return HTMLResponse(text)
 
-    @routes.get("/{name}/view", tags=["results"], response_model=answers.View, responses=UNCHANGED)
+    @routes.get("/{name}/view", tags=["results"], response_model=schemas.View, responses=UNCHANGED)
     async def get_view(
         name: ReadableStudy,
         request: Request,
@@ -115,30 +115,38 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
             name, request, "view", lambda study: registry.view(name).get()
         )
         headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
-        if if_none_match == tag:
+        if is_current(if_none_match, tag):
             return Response(status_code=304, headers=headers)
         if "gzip" in accept_encoding:
             headers["Content-Encoding"] = "gzip"
             document = small
         return Response(document, headers=headers, media_type="application/json")
 
-    @routes.get("/{name}/fit", tags=["results"], response_model=answers.Fit)
+    @routes.get("/{name}/fit", tags=["results"], response_model=schemas.Fit)
     async def get_fit(
         name: ReadableStudy,
         request: Request,
         repetitions: Annotated[int, Query(ge=19, le=999)] = 199,
         seed: Annotated[int, Query(ge=0, le=2**53)] = 1,
     ) -> Response:
-        """Test whether the grid is of rank one by replaying the study; this may be slow."""
-        await registry.read(registry.row, name)
-        found = await registry.read_slowly(
-            ("fit", name, repetitions, seed),
-            lambda: registry.separate(name).fit(B=repetitions, seed=seed).to_dict(),
-            request.is_disconnected,
-        )
-        return json_response(found)
+        """Test whether the grid is of rank one by replaying the study; this may be slow.
 
-    @routes.get("/{name}/replay", tags=["results"], response_model=answers.Replayed)
+        The tables of arms are empty if there are more than 100,000.
+        """
+        await registry.read(registry.row, name)
+
+        def look() -> Response:
+            study = registry.separate(name)
+            found = study.fit(B=repetitions, seed=seed).to_dict()
+            return json_response(
+                found | ({"means": [], "hardly_tried": []} if is_large(study) else {})
+            )
+
+        return await registry.read_slowly(
+            ("fit", name, repetitions, seed), look, request.is_disconnected
+        )
+
+    @routes.get("/{name}/replay", tags=["results"], response_model=schemas.Replayed)
     async def get_replay(
         name: ReadableStudy,
         request: Request,
@@ -156,7 +164,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
         return json_response(found)
 
-    @routes.get("/{name}/verification", tags=["results"], response_model=answers.Verified)
+    @routes.get("/{name}/verification", tags=["results"], response_model=schemas.Verified)
     async def get_verification(name: AdministeredStudy, request: Request) -> Response:
         """Recompute the study from its log and compare the results."""
         found = await registry.read_slowly(
@@ -166,14 +174,14 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
         return json_response(found)
 
-    @routes.get("/{name}/history", tags=["log"], response_model=answers.History)
+    @routes.get("/{name}/history", tags=["log"], response_model=schemas.History)
     async def get_history(
         name: LoggedStudy,
         after: Annotated[
             int | None, Query(ge=0, le=2**62, description="`next` of the page before.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        kind: Annotated[list[answers.KindName] | None, Query(max_length=12)] = None,
+        kind: Annotated[list[schemas.KindName] | None, Query(max_length=12)] = None,
         side: Annotated[str | None, Query(max_length=256, description="With `level`.")] = None,
         level: Annotated[str | None, Query(max_length=256)] = None,
         row: Annotated[str | None, Query(max_length=256)] = None,
@@ -209,20 +217,20 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
         return json_response(await registry.read(look))
 
-    @routes.get("/{name}/revisions", tags=["log"], response_model=answers.Revisions)
+    @routes.get("/{name}/revisions", tags=["log"], response_model=schemas.Revisions)
     async def list_revisions(name: ReadableStudy) -> Response:
         """List the revisions: when levels were added and retired."""
 
-        def look() -> dict[str, Any]:
+        def look() -> Response:
             study = registry.study(name)
             made = [
                 {"revision": each["revision"], "at": each["at"], "seq": each["seq"]}
                 | _change(study, each["change"])
                 for each in study.events(limit=MAX_REVISIONS, kinds=["revised"])
             ]
-            return {"revision": study.revision, **_living(study), "revisions": made}
+            return json_response({"revision": study.revision, **_living(study), "revisions": made})
 
-        return json_response(await registry.read(look))
+        return await registry.read(look)
 
     @routes.get("/{name}/export", tags=["log"], response_class=StreamingResponse)
     async def export(name: LoggedStudy, format: Literal["jsonl", "csv"] = "jsonl") -> Response:
@@ -238,6 +246,16 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         )
 
     return routes
+
+
+def is_current(if_none_match: str | None, tag: str) -> bool:
+    """Whether a client's ETags include this one; a proxy that compresses makes them weak.
+
+    >>> is_current('"b-1", W/"a-1"', '"a-1"'), is_current(None, '"a-1"')
+    (True, False)
+    """
+    known = [each.strip().removeprefix("W/") for each in (if_none_match or "").split(",")]
+    return tag in known or "*" in known
 
 
 def _best(study: Study) -> dict[str, Any]:
@@ -329,11 +347,11 @@ async def _exported(
         if format == "csv":
             writer = csv.writer(text)
             if first:
-                writer.writerow(map(_safe, ("id", *sides, *_COLUMNS)))
+                writer.writerow(map(_safe, ("id", *sides, *_COLUMNS, *study.spec.guardrails)))
             for line in lines:
                 line["data"] = line["data"] and json.dumps(line["data"])
                 cells = [line["id"], *line["levels"].values(), *map(line.get, _COLUMNS)]
-                writer.writerow(map(_safe, cells))
+                writer.writerow(map(_safe, [*cells, *line.get("guardrails", {}).values()]))
         else:
             text.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         first = False
@@ -345,7 +363,8 @@ async def _exported(
 
 
 _COLUMNS = (
-    "state", "reward", "asked_at", "told_at", "late", "propensity", "count", "unit", "data",
+    "state", "reward", "counted_as", "asked_at", "told_at", "late", "propensity", "version",
+    "count", "unit", "data",
 )  # fmt: skip
 
 

@@ -13,12 +13,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
+from rank1.checks import RECORD, REWARD
 from rank1.errors import InputError, InputTypeError, Rank1Error
-from rank1.server import answers, models
+from rank1.server import models, schemas
 from rank1.server.authorization import AssignableStudy
 from rank1.server.metrics import Metrics
-from rank1.server.problem_details import json_response, problem_of, status_of
-from rank1.server.read_routes import UNCHANGED
+from rank1.server.problem_details import item_results, json_response
+from rank1.server.read_routes import UNCHANGED, is_current
 from rank1.server.registry import StudyRegistry
 from rank1.studies.appending import new_records, new_rewards
 from rank1.studies.records import take_records, take_rewards
@@ -26,8 +27,6 @@ from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 __all__ = ["record_routes"]
 
-_RECORD = ("unit", "version", "levels", "reward", "guardrails")
-_REWARD = ("unit", "reward", "guardrails")
 #: The result of a record that was stored without the study's lock.
 _NEW = object()
 #: The fields a client sends after it couldn't reach the service and showed its fallback.
@@ -44,7 +43,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     """Make the routes."""
     routes = APIRouter(prefix="/v1/studies", tags=["assignment"])
 
-    @routes.get("/{name}/shares", response_model=answers.Shares, responses=UNCHANGED)
+    @routes.get("/{name}/shares", response_model=schemas.Shares, responses=UNCHANGED)
     async def get_shares(
         name: AssignableStudy, if_none_match: Annotated[str | None, Header()] = None
     ) -> Response:
@@ -53,12 +52,12 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         found = await registry.read(study.shares)
         tag = f'"{study.uid}-{found["version"]}"'
         headers = {"ETag": tag, "Cache-Control": f"public, max-age={found['max_age']}"}
-        if if_none_match == tag:
+        if is_current(if_none_match, tag):
             return Response(status_code=304, headers=headers)
         return json_response(found, 200, headers)
 
     @routes.post(
-        "/{name}/records", response_model=answers.RecordResults, openapi_extra=_body(models.Records)
+        "/{name}/records", response_model=schemas.RecordResults, openapi_extra=_body(models.Records)
     )
     async def add_records(name: AssignableStudy, request: Request) -> Response:
         """Store exposures whose levels were drawn from a version's shares.
@@ -69,19 +68,19 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         items = await _items(request, "records")
         fallbacks = sum(_is_fallback(each) for each in items)
         metrics.fallbacks.inc(fallbacks)
-        found = await _stored(registry, name, items, _RECORD, take_records, new_records, _NEW)
+        found = await _stored(registry, name, items, RECORD, take_records, new_records, _NEW)
         metrics.records.inc(sum(not isinstance(each, Rank1Error) for each in found) - fallbacks)
-        return json_response({"results": [_result(each) for each in found]})
+        return json_response({"results": item_results(found, _result)})
 
     @routes.post(
-        "/{name}/rewards", response_model=answers.RewardResults, openapi_extra=_body(models.Rewards)
+        "/{name}/rewards", response_model=schemas.RewardResults, openapi_extra=_body(models.Rewards)
     )
     async def add_rewards(name: AssignableStudy, request: Request) -> Response:
         """Store rewards by unit. Each one is accepted or refused by itself."""
         items = await _items(request, "rewards")
-        found = await _stored(registry, name, items, _REWARD, take_rewards, new_rewards, None)
+        found = await _stored(registry, name, items, REWARD, take_rewards, new_rewards, None)
         metrics.tells.inc(sum(not isinstance(each, Rank1Error) for each in found))
-        return json_response({"results": [_result(each) for each in found]})
+        return json_response({"results": item_results(found, _result)})
 
     return routes
 
@@ -133,6 +132,9 @@ def _checked(item: Any, fields: tuple[str, ...]) -> Any:
     reward = item.get("reward")
     if isinstance(reward, bool | str):
         return InputTypeError("reward", reward, "a number")
+    guardrails = item.get("guardrails")
+    if isinstance(guardrails, dict) and any(isinstance(v, bool) for v in guardrails.values()):
+        return InputTypeError("guardrails", guardrails, "numbers")
     return values
 
 
@@ -141,8 +143,4 @@ def _is_fallback(item: Any) -> bool:
 
 
 def _result(found: Any) -> dict[str, Any]:
-    if found is None:
-        return {"status": 200}
-    if isinstance(found, Rank1Error):
-        return {"status": status_of(found), "problem": problem_of(found)}
     return {"status": 201 if found is _NEW or getattr(found, "new", False) else 200}

@@ -19,7 +19,7 @@ from rank1.server.problem_details import RefusedError
 from rank1.server.study_view import StudyView
 from rank1.server.write_queue import SHUTDOWN, WriteQueue
 from rank1.studies import Study
-from rank1.studies.appending import append_together
+from rank1.studies.appending import append_group
 from rank1.studies.events import Event
 from rank1.studies.storage import Storage, StudyRow
 from rank1.studies.storage.base import SideBySide
@@ -69,7 +69,7 @@ class StudyRegistry:
         #: The queue for records and rewards that don't need a study's lock.
         self._appends: WriteQueue | None = None
         if isinstance(storage, SideBySide):
-            self._appends = WriteQueue(committed, append_together)
+            self._appends = WriteQueue(committed, append_group)
         #: For each study's name, the task that will soon fold what was appended to it.
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._pool = _Threads(READERS, "rank1-reader")
@@ -185,7 +185,7 @@ class StudyRegistry:
         if job is None:
             if len(self._slow) >= MAX_SLOW:
                 raise RefusedError(
-                    503, "too many slow requests wait", "try again later", Retry_After="10"
+                    503, "too many slow requests are waiting", "try again later", Retry_After="10"
                 )
             waiting: list[Callable[[], Awaitable[bool]]] = []
             job = self._slow[key] = asyncio.create_task(self._run(key, function, waiting)), waiting

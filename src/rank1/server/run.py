@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import socket
 import sys
@@ -22,6 +23,8 @@ from rank1.server.workers import supervise
 
 __all__ = ["serve", "serve_on", "set_up_log"]
 
+#: Open files beside the connections: databases, logs, modules, and connections to be refused.
+SPARE = 256
 #: The largest request head, in bytes.
 MAX_HEAD = 16 * 1024
 
@@ -55,13 +58,15 @@ def serve(
     is_open = is_loopback(config.host) and all(token.role != "admin" for token in kept)
     temporary = tokens.create_temporary() if is_open else None
     set_up_log()
+    config = dataclasses.replace(config, connections=_room_for(config.connections))
     with _bound(config) as listener:
         host = f"[{config.host}]" if ":" in config.host else config.host
         address = f"http://{host}:{listener.getsockname()[1]}/"
         if temporary is None:
-            line = f"rank1 serves {config.shown()['storage']} on {address} ({len(kept)} tokens)"
+            place = config.shown()["storage"]
+            line = f"rank1 is running at {address} with {place} ({len(kept)} tokens)"
         else:
-            line = f"rank1 serves on {address}#token={temporary} until it ends"
+            line = f"rank1 is running at {address}#token={temporary} (press Ctrl-C to stop)"
         if config.workers > 1 and started is None:
             supervise(config, listener, tokens.own(), lambda: say(line))
         else:
@@ -80,7 +85,7 @@ def serve_on(
     app = make_app(config, tokens, started)
     settings = uvicorn.Config(
         app,
-        http=_patient(config.patience),
+        http=_patient(config.patience, config.connections),
         ws="none",
         log_config=None,
         access_log=False,
@@ -111,9 +116,35 @@ def _is_crowded(server: uvicorn.Server, most: int, scope: Any) -> bool:
     return own > most // 2 or len(connections) > most
 
 
-def _patient(patience: float) -> Any:
+def _room_for(connections: int) -> int:
+    """Raise the limit of open files for this many connections; returns how many there is room for.
+
+    Most shells, and systemd, start a process with room for 1,024 files, but let it raise the limit.
+    """
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY in (soft, hard):
+        hard = max(soft, connections + SPARE)
+    limit = max(soft, min(connections + SPARE, hard))
+    if limit > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    room = limit - min(SPARE, limit // 2)
+    if room < connections:
+        log.warning(
+            "the limit of %d open files only has room for %d connections; see ulimit -n",
+            limit, room,
+        )  # fmt: skip
+    return min(connections, room)
+
+
+def _patient(patience: float, most: int) -> Any:
     """Make a protocol class that closes connections whose request head is too large or too slow.
 
+    If there are far too many connections, each new one replaces an idle one, so that the process
+    doesn't run out of files and the liveness check is always answered.
     Its parser refuses Content-Length together with chunks, and lines that end in a bare line feed.
     """
 
@@ -124,6 +155,11 @@ def _patient(patience: float) -> Any:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._wait()
+            if len(self.connections) > most + SPARE // 4:
+                others: Any = self.connections - {self}
+                idle = next((each for each in others if not each._busy()), None)
+                if idle is not None:
+                    idle.transport.close()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
@@ -195,7 +231,7 @@ def _bound(config: Config) -> socket.socket:
         listener.close()
         raise BackendError(
             f"can't serve on {config.host}:{config.port}: {error.strerror or error}",
-            "name another port, or 0 for any that is free",
+            "choose another port, or 0 for any free port",
         ) from None
     return listener
 

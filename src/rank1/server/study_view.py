@@ -20,7 +20,6 @@ from rank1.studies.export import event_lines
 from rank1.studies.spec import Spec
 from rank1.studies.state import StudyState
 from rank1.studies.storage import Reader
-from rank1.studies.words import ORDER
 
 __all__ = ["StudyView", "is_large", "summary"]
 
@@ -109,7 +108,7 @@ class StudyView:
             "warnings": best.warnings,
             "holdout": to_document(best.holdout),
             "progress": _progress(state),
-            "per_day": traffic.per_day(now),
+            "per_day": _per_day(state, now),
             "traffic": traffic.bins(now),
             "versions": self._versions(state),
             "notes": list(event_lines(row, state, log, notes)),
@@ -186,10 +185,8 @@ def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:
     kind = "stop" if best.stop else "go"
     if best.leader is None:
         kind = "none"
-    elif not best.stop and best.verdicts.get("one_order", {}).get("stop"):
+    elif best.doubt:
         kind = "only"
-    # The objection to the order, and by how much the leader leads.
-    doubt = best.statement.partition(f"{ORDER}: ")[2] if kind == "only" else ""
     return {
         "verdict": kind,
         "leader": best.leader
@@ -197,7 +194,7 @@ def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:
             label for side, label in zip(best.sides, best.leader, strict=True) if side not in given
         ],
         "lift": to_document(best.lift),
-        "doubt": doubt,
+        "doubt": to_document(best.doubt),
         "reports": best.totals["reports"],
     }
 
@@ -253,6 +250,14 @@ def _progress(state: StudyState) -> float | None:
 
 def _ends(interval: Sequence[float] | None) -> list[float | None]:
     return [None, None] if interval is None else [_number(end) for end in interval]
+
+
+def _per_day(state: StudyState, now: float) -> float | None:
+    """Return the rewards a day that are evidence; those of held-out units aren't."""
+    at, rewards = state.book.at[0], state.traffic.per_day(now)
+    if rewards is None or not at.evidence:
+        return rewards
+    return float(rewards * at.evidence / (at.evidence + at.held))
 
 
 def _number(value: float) -> float | None:

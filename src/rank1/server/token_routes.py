@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from rank1.server import answers, models
+from rank1.server import models, schemas
 from rank1.server.authorization import AdministeredStudy, CurrentToken, require
 from rank1.server.problem_details import json_response
 from rank1.server.registry import StudyRegistry
@@ -21,25 +21,25 @@ def token_routes(tokens: Tokens) -> APIRouter:
     """Make the routes for admins of all studies."""
     routes = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
-    @routes.post("", status_code=201, response_model=answers.NewToken)
+    @routes.post("", status_code=201, response_model=schemas.NewToken)
     def create_token(body: models.CreateToken, token: CurrentToken) -> Response:
         """Create a token. Only this answer contains its text."""
         require(token, "admin")
         made, text = tokens.add(**body.model_dump())
         return json_response({**made.public(), "token": text}, 201)
 
-    @routes.get("", response_model=answers.TokenList)
+    @routes.get("", response_model=schemas.TokenList)
     def list_tokens(token: CurrentToken) -> Response:
         """List the tokens, without their secrets."""
         require(token, "admin")
         return json_response({"tokens": [each.public() for each in tokens.list()]})
 
-    @routes.get("/current", response_model=answers.Token)
+    @routes.get("/current", response_model=schemas.Token)
     async def current_token(token: CurrentToken) -> Response:
         """Get the role, studies and limits of this request's token."""
         return json_response(token.public())
 
-    @routes.delete("/{id}", response_model=answers.Token)
+    @routes.delete("/{id}", response_model=schemas.Token)
     def revoke_token(id: str, token: CurrentToken) -> Response:
         """Revoke a token: requests with it are refused from now on."""
         require(token, "admin")
@@ -52,7 +52,7 @@ def link_routes(tokens: Tokens, registry: StudyRegistry) -> APIRouter:
     """Make the routes for a study's admins: links that give read access without a login."""
     routes = APIRouter(prefix="/v1/studies/{name}/links", tags=["tokens"])
 
-    @routes.post("", status_code=201, response_model=answers.NewLink)
+    @routes.post("", status_code=201, response_model=schemas.NewLink)
     async def create_link(name: AdministeredStudy, body: models.CreateLink) -> Response:
         """Create a link that shows this study's results to anyone: no log, no names of units."""
         await registry.read(registry.row, name)
@@ -63,13 +63,13 @@ def link_routes(tokens: Tokens, registry: StudyRegistry) -> APIRouter:
         path = f"study?name={quote(name, safe='')}#token={text}"
         return json_response({**_link(made), "token": text, "path": path}, 201)
 
-    @routes.get("", response_model=answers.LinkList)
+    @routes.get("", response_model=schemas.LinkList)
     async def list_links(name: AdministeredStudy) -> Response:
         """List the links, without their secrets."""
         found = await registry.read(tokens.links, name)
         return json_response({"links": [_link(each) for each in found.values()]})
 
-    @routes.delete("/{id}", response_model=answers.Link)
+    @routes.delete("/{id}", response_model=schemas.Link)
     async def revoke_link(name: AdministeredStudy, id: str) -> Response:
         """Revoke a link: it no longer gives access to the study."""
         return json_response(_link(await registry.read(tokens.revoke, id, name)))

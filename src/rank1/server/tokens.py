@@ -110,7 +110,7 @@ def new_token(
         rate = checks.number("rate", rate, 0, 1e9, above=True)
     if role == "browser":
         if not studies:
-            raise InputError("studies", studies, "named: a browser's token is public")
+            raise InputError("studies", studies, "given, because a browser's token is public")
         for origin in origins:
             _check_origin(origin)
         if not origins:
@@ -256,16 +256,19 @@ class Tokens:
                 return self._kept
             found = json.loads(self.path.read_text(encoding="utf-8"))
             kept = {each["id"]: _token(each) for each in found["tokens"]}
-        except FileNotFoundError:
-            self._stamp = None
-            return {}
+        except FileNotFoundError as error:
+            if not self._kept:
+                return {}
+            raise self._unreadable(error) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FileError(
-                f"the tokens in {str(self.path)!r} can't be read", repr(error), where=str(self.path)
-            ) from None
+            raise self._unreadable(error) from None
         self._stamp = stamp
         self._kept = kept
         return dict(kept)
+
+    def _unreadable(self, error: Exception) -> FileError:
+        where = str(self.path)
+        return FileError(f"the tokens in {where!r} can't be read", repr(error), where=where)
 
     def _write(self, kept: dict[str, Token]) -> None:
         document = {"tokens": [dataclasses.asdict(token) for token in kept.values()]}

@@ -59,7 +59,7 @@ def supervise(
         for up in events:
             while not up.wait(0.1):
                 if not all(process.is_alive() for process in processes):
-                    raise BackendError("a worker couldn't start", "the log above says more")
+                    raise BackendError("a worker couldn't start", "see the log above")
         ready()
         while True:
             ended = connection.wait([process.sentinel for process in processes])

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from rank1.errors import StorageError
 from rank1.server.problem_details import RefusedError
-from rank1.studies.group_commit import transact_together
+from rank1.studies.group_commit import transact_group
 from rank1.studies.unit_of_work import StudyAccess
 
 __all__ = ["WriteQueue"]
@@ -42,9 +42,9 @@ class WriteQueue:
     def __init__(
         self,
         committed: Callable[[], Any],
-        together: Callable[[list[Any]], list[Any]] = transact_together,
+        in_group: Callable[[list[Any]], list[Any]] = transact_group,
     ) -> None:
-        self._committed, self._together = committed, together
+        self._committed, self._in_group = committed, in_group
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="rank1-writer", daemon=True)
         self._closed = False
@@ -59,7 +59,7 @@ class WriteQueue:
         """Run `work` in the queue's thread; returns its result after the commit."""
         if self._closed or self._jobs.qsize() >= MAX_WAITING:
             raise RefusedError(
-                503, "too many requests wait to be stored", "try again", Retry_After="1"
+                503, "too many requests are waiting to be stored", "try again", Retry_After="1"
             )
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._jobs.put((access, work, future))
@@ -109,10 +109,11 @@ class WriteQueue:
 
     def _write(self, batch: list[_Job]) -> list[Any]:
         try:
-            answers = self._together([(access, work) for access, work, _ in batch])
+            answers = self._in_group([(access, work) for access, work, _ in batch])
         except BaseException as error:  # passed on to the request
             answers = [error] * len(batch)
-        self._committed()
+        if not all(isinstance(each, BaseException) for each in answers):
+            self._committed()
         self._answer(batch, answers)
         return answers
 

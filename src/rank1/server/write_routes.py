@@ -10,8 +10,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body
 from starlette.responses import Response
 
+from rank1.documents import Imported
 from rank1.errors import ConflictError, InputError, Rank1Error, StudyExistsError
-from rank1.server import answers, models
+from rank1.server import models, schemas
 from rank1.server.authorization import (
     AdministeredStudy,
     CurrentToken,
@@ -20,7 +21,7 @@ from rank1.server.authorization import (
     require,
 )
 from rank1.server.metrics import Metrics
-from rank1.server.problem_details import json_response, problem_of, status_of
+from rank1.server.problem_details import item_results, json_response, status_of
 from rank1.server.read_routes import about
 from rank1.server.registry import StudyRegistry
 from rank1.studies import revising, suggestions
@@ -36,7 +37,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
     @routes.post(
         "", status_code=201, tags=["studies"], summary="Create a study",
-        response_model=answers.Study,
+        response_model=schemas.Study,
     )  # fmt: skip
     async def create_study(
         body: models.Create, token: CurrentToken, key: IdempotencyKey = None
@@ -44,7 +45,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         require(token, "admin", body.name)
         if body.name in (".", ".."):
             raise InputError("name", body.name, "one that can be part of an address")
-        fields = body.model_dump()
+        fields = body.model_dump(warnings=False)
         name = fields.pop("name")
         fields = {field: value for field, value in fields.items() if value is not None}
         fields.setdefault("seed", None)
@@ -54,7 +55,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
             fields["seed"] = int.from_bytes(seal.digest())
         return json_response(await registry.read(_created, registry, name, fields, key), 201)
 
-    @routes.post("/{name}/ask", status_code=201, tags=["play"], response_model=answers.Suggestion)
+    @routes.post("/{name}/ask", status_code=201, tags=["play"], response_model=schemas.Suggestion)
     async def ask(
         name: WritableStudy,
         key: IdempotencyKey = None,
@@ -70,7 +71,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response(given.to_dict(), 201)
 
     @routes.post(
-        "/{name}/ask/batch", status_code=201, tags=["play"], response_model=answers.AskResults
+        "/{name}/ask/batch", status_code=201, tags=["play"], response_model=schemas.AskResults
     )
     async def ask_many(
         name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None
@@ -78,7 +79,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         """Ask for many arms: either a count, or a list of asks with units and keys."""
         count, asks = body.count, body.asks
         if (count is None) == (asks is None):
-            raise InputError("count", count, "given, or asks in its place, but not both")
+            raise InputError("count", count, "given, or asks, but not both")
 
         def job(work: UnitOfWork) -> list[Any]:
             if asks is None:
@@ -89,7 +90,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         metrics.asks.inc(_accepted(given))
         return json_response({"results": _results(given, "suggestion", 201, metrics)}, 201)
 
-    @routes.post("/{name}/tell", tags=["play"], response_model=answers.Report)
+    @routes.post("/{name}/tell", tags=["play"], response_model=schemas.Report)
     async def tell(name: WritableStudy, body: models.Tell, key: IdempotencyKey = None) -> Response:
         """Report a reward. The id makes a retry safe."""
 
@@ -105,7 +106,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         metrics.tells.inc()
         return json_response(report.to_dict())
 
-    @routes.post("/{name}/tell/batch", tags=["play"], response_model=answers.TellResults)
+    @routes.post("/{name}/tell/batch", tags=["play"], response_model=schemas.TellResults)
     async def tell_many(
         name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None
     ) -> Response:
@@ -122,7 +123,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         metrics.tells.inc(_accepted(found))
         return json_response({"results": _results(found, "report", 200, metrics)})
 
-    @routes.post("/{name}/cancel", tags=["play"], response_model=answers.Cancelled)
+    @routes.post("/{name}/cancel", tags=["play"], response_model=schemas.Cancelled)
     async def cancel(
         name: WritableStudy, body: models.Cancel, key: IdempotencyKey = None
     ) -> Response:
@@ -131,24 +132,20 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response({"id": body.id, "state": "cancelled"})
 
     @routes.post(
-        "/{name}/revisions", status_code=201, tags=["studies"], response_model=answers.Revised
+        "/{name}/revisions", status_code=201, tags=["studies"], response_model=schemas.Revised
     )
     async def revise(
         name: AdministeredStudy, body: models.Revise, key: IdempotencyKey = None
     ) -> Response:
         """Add and retire levels."""
-        given = {field: levels for field, levels in body.model_dump().items() if levels}
-        if not given:
-            raise InputError("add", {}, "given, or retire; nothing is to be changed")
+        given = {name: each for name, each in body.model_dump(warnings=False).items() if each}
 
         def job(work: UnitOfWork) -> int:
             return revising.revise(work, revising.change_of(work.spec.sides, **given), key)
 
         return json_response({"revision": await registry.write(name, job), **given}, 201)
 
-    @routes.post(
-        "/{name}/imports", status_code=201, tags=["studies"], response_model=answers.Imported
-    )
+    @routes.post("/{name}/imports", status_code=201, tags=["studies"], response_model=Imported)
     async def import_history(
         name: AdministeredStudy, body: models.Import, key: IdempotencyKey = None
     ) -> Response:
@@ -157,11 +154,12 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         def work() -> dict[str, Any]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                return registry.study(name).import_history(body.rewards, key).to_dict()
+                rewards = list(map(_with_floats, body.rewards))
+                return registry.study(name).import_history(rewards, key).to_dict()
 
         return json_response(await registry.read(work), 201)
 
-    @routes.post("/{name}/retire", tags=["studies"], response_model=answers.Study)
+    @routes.post("/{name}/retire", tags=["studies"], response_model=schemas.Study)
     async def retire(name: AdministeredStudy, key: IdempotencyKey = None) -> Response:
         """Close the study: it gives no more suggestions, but still accepts reports."""
 
@@ -186,6 +184,17 @@ def _created(
         if not retried or make_spec(**fields) != registry.study(name).spec:
             raise
     return about(registry, name)
+
+
+def _with_floats(row: Any) -> Any:
+    """Read whole rewards as floats: the digest that finds a repeated import depends on it.
+
+    >>> _with_floats(["a", "x", 1])
+    ['a', 'x', 1.0]
+    """
+    if not isinstance(row, list):
+        return row
+    return [float(each) if type(each) is int and abs(each) < 2**53 else each for each in row]
 
 
 def _own_key(key: str | None, place: int, one: models.AskOne) -> str | None:
@@ -219,12 +228,5 @@ def _accepted(found: list[Any]) -> int:
 
 
 def _results(found: list[Any], what: str, status: int, metrics: Metrics) -> list[dict[str, Any]]:
-    results: list[dict[str, Any]] = []
-    for one in found:
-        if isinstance(one, Rank1Error):
-            if status_of(one) == 409:
-                metrics.conflicts.inc()
-            results.append({"status": status_of(one), "problem": problem_of(one)})
-        else:
-            results.append({"status": status, what: one.to_dict()})
-    return results
+    metrics.conflicts.inc(sum(_is_error(one) and status_of(one) == 409 for one in found))
+    return item_results(found, lambda one: {"status": status, what: one.to_dict()})

@@ -20,7 +20,7 @@ from rank1.problems.base import Problem
 from rank1.progress import Progress
 from rank1.simulation.block import Block
 from rank1.simulation.feedback import AT_ONCE, Feedback
-from rank1.simulation.known import best_document, pairs_of, problem_document
+from rank1.simulation.known import NamesArms, best_document, problem_document
 from rank1.simulation.plan import make_plan
 from rank1.simulation.runs import Interrupted, checked_policies, checked_problem
 from rank1.simulation.series import Series
@@ -37,7 +37,7 @@ __all__ = ["Identification", "Searches", "identify"]
 
 
 @dataclass(frozen=True, eq=False)
-class Searches:
+class Searches(NamesArms):
     """All runs of one policy in a call of `identify`."""
 
     label: str
@@ -55,16 +55,6 @@ class Searches:
     wrong: NDArray[np.bool_] = field(repr=False)
     #: Expected regret until the end of each run.
     regret: NDArray[np.float64] = field(repr=False)
-
-    @property
-    def best_arms(self) -> list[tuple[int, ...]]:
-        """The levels of the arm that led at the end of each run."""
-        return [self.grid.levels(arm) for arm in self.arms]
-
-    @property
-    def best_pairs(self) -> list[tuple[int, int]]:
-        """The same as rows and columns, for a grid with two sides."""
-        return pairs_of(self.grid, self.best_arms)
 
     def entry(self) -> dict[str, Any]:
         """The results as plain values."""

@@ -11,7 +11,7 @@ from rank1.policies.base import Known, Policy, Truth
 from rank1.policies.mistakes import check_state
 from rank1.problems.base import Problem
 
-__all__ = ["best_document", "known_of", "pairs_of", "problem_document", "smallest_start"]
+__all__ = ["NamesArms", "best_document", "known_of", "problem_document", "smallest_start"]
 
 
 def known_of(policy: Policy, problem: Problem, n: int, grid: Grid | None = None) -> Known:
@@ -61,9 +61,22 @@ def best_document(arms: Sequence[tuple[int, ...]]) -> dict[str, Any]:
     return {"best_arm": levels, **two}
 
 
-def pairs_of(grid: Grid, arms: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
-    """Arms of a grid with two sides, as rows and columns."""
-    if len(grid.sizes) != 2:
-        got = f"{len(grid.sizes)} ({grid})"
-        raise InputError("sides", grid.sizes, "2 for pairs", "use best_arms", got=got)
-    return [(row, column) for row, column in arms]
+class NamesArms:
+    """All runs of one policy, each of which names an arm at its end."""
+
+    grid: Grid
+    arms: list[int]
+
+    @property
+    def best_arms(self) -> list[tuple[int, ...]]:
+        """The levels of the arm that each run names at its end."""
+        return [self.grid.levels(arm) for arm in self.arms]
+
+    @property
+    def best_pairs(self) -> list[tuple[int, int]]:
+        """The same as rows and columns, for a grid with two sides."""
+        sizes = self.grid.sizes
+        if len(sizes) != 2:
+            got = f"{len(sizes)} ({self.grid})"
+            raise InputError("sides", sizes, "2 for pairs", "use best_arms", got=got)
+        return [(row, column) for row, column in self.best_arms]

@@ -13,8 +13,7 @@ from rank1.compiled import kernel, record
 from rank1.policies.base import Records, choose, expects, update
 from rank1.policies.folding import give_up, learn_count, load_tallies
 from rank1.policies.step import draw, gap, note
-from rank1.simulation.loop import learn, may_stop, refuse, room_for_curve
-from rank1.simulation.stop import NEVER
+from rank1.simulation.loop import NEVER, learn, may_stop, refuse, room_for_curve
 
 if TYPE_CHECKING:
     from rank1.problems.base import Problem
@@ -202,9 +201,7 @@ def late_run(
     return Late(state, series.n, False, totals)
 
 
-def compile_late(
-    series: Series, problem: Problem, rng: np.random.Generator, rule: Any = NEVER
-) -> None:
+def compile_late(series: Series, problem: Problem, rng: np.random.Generator, rule: Any) -> None:
     """Compile the loop."""
     shorter = replace(series, n=1, checkpoints=np.array([1]))
     late_run(shorter, problem, problem.law, rng, room_for_curve(1), 1, lambda: False, rule)

@@ -1,8 +1,8 @@
-"""The compiled loops: any policy on any problem, one pull at a time."""
+"""The compiled loop: any policy on any problem, one pull at a time."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,47 +12,30 @@ from rank1.errors import InputError
 from rank1.grid import Grid
 from rank1.policies.step import note, step
 
-__all__ = ["learn", "may_stop", "play", "play_until", "refuse", "room_for_curve"]
+__all__ = ["NEVER", "learn", "may_stop", "play", "refuse", "room_for_curve"]
 
 # Methods of a stopping rule's state.
 learn = method("learn")
 may_stop = method("may_stop")
 
 
+class Never(NamedTuple):
+    """The state of a rule that never stops."""
+
+    nothing: NDArray[np.float64]
+
+    def learn(self, arm: int, reward: float) -> None:
+        """Do nothing."""
+
+    def may_stop(self, state: Any) -> bool:
+        """Always false."""
+        return False
+
+
+NEVER = Never(np.zeros(0))
+
+
 def play(
-    state: Any,
-    law: Any,
-    rng: np.random.Generator,
-    arms: int,
-    t: int,
-    stop: int,
-    checkpoints: NDArray[np.int64],
-    curve: NDArray[np.float64],
-    totals: NDArray[np.float64],
-) -> tuple[int, int]:
-    """Play steps t … stop - 1, and record regret in `curve` at each checkpoint.
-
-    Also records the arm and reward of the step at the checkpoint; see `room_for_curve`.
-
-    Returns the step it reached. If that isn't `stop`, the policy's pull lay outside the grid and
-    wasn't played; the second value is its arm, for `refuse`.
-    """
-    mark = 0
-    while checkpoints[mark] <= t:
-        mark += 1
-    while t < stop:
-        inside, arm, reward = step(state, law, rng, arms, totals)
-        if not inside:
-            return t, arm
-        t += 1
-        if t == checkpoints[mark]:
-            note(curve, mark, totals)
-            curve[mark, 2], curve[mark, 3] = arm, reward
-            mark += 1
-    return t, 0
-
-
-def play_until(
     state: Any,
     law: Any,
     rng: np.random.Generator,
@@ -64,7 +47,14 @@ def play_until(
     curve: NDArray[np.float64],
     totals: NDArray[np.float64],
 ) -> tuple[int, int, bool]:
-    """Like `play`, but also ends as soon as the rule says so. The last value is whether it did."""
+    """Play steps t … stop - 1, or until the rule says so, and record regret at each checkpoint.
+
+    Also records the arm and reward of the step at the checkpoint; see `room_for_curve`.
+
+    Returns the step it reached and, last, whether the rule ended it there. If neither that nor
+    `stop` was reached, the policy's pull lay outside the grid and wasn't played; the second value
+    is its arm, for `refuse`.
+    """
     mark = 0
     while checkpoints[mark] <= t:
         mark += 1
@@ -75,6 +65,7 @@ def play_until(
         t += 1
         if t == checkpoints[mark]:
             note(curve, mark, totals)
+            curve[mark, 2], curve[mark, 3] = arm, reward
             mark += 1
         learn(rule, arm, reward)
         if may_stop(rule, state):

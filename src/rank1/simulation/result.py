@@ -21,7 +21,7 @@ from rank1.problems.base import Problem
 from rank1.settings import find_policy
 from rank1.simulation.block import Block, joined
 from rank1.simulation.feedback import AT_ONCE, Feedback
-from rank1.simulation.known import best_document, pairs_of, problem_document
+from rank1.simulation.known import NamesArms, best_document, problem_document
 from rank1.simulation.series import Series, resolved
 from rank1.simulation.tidy import Part, Tidy, write_tidy
 from rank1.simulation.trace import Trace, trace_of
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(NamesArms):
     """All runs of one policy."""
 
     label: str
@@ -72,16 +72,6 @@ class Outcome:
             curves[:, :, 1],
             policy,
         )
-
-    @property
-    def best_arms(self) -> list[tuple[int, ...]]:
-        """The levels of the arm that each run recommends at its end."""
-        return [self.grid.levels(arm) for arm in self.arms]
-
-    @property
-    def best_pairs(self) -> list[tuple[int, int]]:
-        """The same as rows and columns, for a grid with two sides."""
-        return pairs_of(self.grid, self.best_arms)
 
     def entry(self, checkpoints: NDArray[np.int64]) -> dict[str, Any]:
         """The results as plain values: an entry of what `rank1 simulate --json` prints."""

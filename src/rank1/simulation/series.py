@@ -26,9 +26,9 @@ from rank1.simulation.block import Block
 from rank1.simulation.feedback import AT_ONCE, Feedback
 from rank1.simulation.known import known_of
 from rank1.simulation.late import compile_late, late_run, late_steps
+from rank1.simulation.loop import NEVER, refuse, room_for_curve
 from rank1.simulation.loop import play as play_steps
-from rank1.simulation.loop import play_until, refuse, room_for_curve
-from rank1.simulation.stop import NEVER, OwnRule, StopRule
+from rank1.simulation.stop import OwnRule, StopRule
 
 __all__ = ["METHODS", "Run", "Series", "checkpoints_of", "resolved"]
 
@@ -43,6 +43,8 @@ METHODS = ("auto", "steps", "stages")
 #: Increase this when runs give different numbers although no policy, problem or loop has changed.
 VERSION = 5
 
+Floats = NDArray[np.float64]
+
 # Additional streams of random numbers of a run.
 SPLIT, SHUFFLE = 1, 2
 
@@ -51,7 +53,7 @@ class Run(NamedTuple):
     """One policy on one problem for n steps from one seed."""
 
     #: Expected and realised regret at each checkpoint: (checkpoints, 2); constant after a stop.
-    curve: NDArray[np.float64]
+    curve: Floats
     #: The problem's own number of the arm, even if the problem was shuffled.
     best_arm: int
     state: Any
@@ -196,9 +198,7 @@ class Series:
 
     def _depends_on(self) -> tuple[Any, ...]:
         policy, problem = self.policy, self.problem
-        loop: Any = play_steps if self.stop is None else play_until
-        if self.method == "stages":
-            loop = self._leaps.play
+        loop: Any = play_steps if self.method == "steps" else self._leaps.play
         more: tuple[Any, ...] = (Shuffled,) if self.shuffle else ()
         if self.feedback != AT_ONCE:
             loop = late_steps
@@ -248,28 +248,26 @@ class Series:
             with generator(self.seed_of(run, SHUFFLE)) as rng:
                 problem = Shuffled(problem, rng)
         state, law = self.start(problem), problem.law
-        rule = None if self.stop is None else self.stop.start(problem.grid)
-        own = isinstance(self.stop, OwnRule)
+        rule, own = self._rule(problem), isinstance(self.stop, OwnRule)
         curve, totals, t = room_for_curve(len(self.checkpoints)), np.zeros(2), 0
         ended = own and bool(state.done())  # there is one arm
         # Whole stages take no time, and can't be interrupted.
         chunk = self.n if self.method == "stages" else problem.block or CHUNK
         with generator(self.seed_of(run)) as rng, generator(self.seed_of(run, SPLIT)) as splitter:
             if self.feedback != AT_ONCE and not ended:
-                ends = NEVER if rule is None else rule
-                late = late_run(self, problem, law, rng, curve, chunk, stopped, ends)
+                late = late_run(self, problem, law, rng, curve, chunk, stopped, rule)
                 state, t, ended, totals = late
             else:
-                loop = self._loop(problem, state, law, curve, rule)
+                loop = self._loop(problem, state, law, curve, totals, rule)
             while t < self.n and not ended:
                 if stopped():
                     raise KeyboardInterrupt
                 problem.refill(law, rng)
                 until = min(t + chunk, self.n)
-                t, arm, ended = loop(rng, splitter, t, until, totals)
+                t, arm, ended = loop(rng, splitter, t, until)
                 if t < until and not ended:
                     raise refuse(self.policy.label, t, arm, problem.grid)
-        best = state.best() if own or rule is None else rule.leader()
+        best = state.best() if own or self.stop is None else rule.leader()
         if ended:
             curve[self.checkpoints >= t, :2] = totals
         if isinstance(problem, Shuffled):
@@ -282,8 +280,12 @@ class Series:
         check_state(self.policy, state)
         return state
 
+    def _rule(self, problem: Problem) -> Any:
+        """The state of the stopping rule before the first step."""
+        return NEVER if self.stop is None else self.stop.start(problem.grid)
+
     def _loop(
-        self, problem: Problem, state: Any, law: Any, curve: NDArray[np.float64], rule: Any
+        self, problem: Problem, state: Any, law: Any, curve: Floats, totals: Floats, rule: Any
     ) -> Callable[..., tuple[int, int, bool]]:
         """A function that plays from step t to another.
 
@@ -291,36 +293,29 @@ class Series:
         rule stopped it.
         """
         arms, marks = problem.arms, self.checkpoints
-        own = isinstance(self.stop, OwnRule)
-        if rule is not None and self.method == "steps":
-            until = kernel(play_until, state, law, rule)
-            return lambda rng, _, t, stop, totals: until(
+        if self.method == "steps":
+            steps = kernel(play_steps, state, law, rule)
+            return lambda rng, _, t, stop: steps(
                 state, law, rng, rule, arms, t, stop, marks, curve, totals
             )
-        if self.method == "steps":
-            steps = kernel(play_steps, state, law)
-            return lambda rng, _, t, stop, totals: (
-                *steps(state, law, rng, arms, t, stop, marks, curve, totals), False
-            )  # fmt: skip
+        own = isinstance(self.stop, OwnRule)
         leaps = kernel(self._leaps.play, state, law)
-        room = self._leaps.room(law, problem.grid, marks)
+        work = self._leaps.room(law, problem.grid, marks, curve, totals)
         # The splitter is separate, so that the run itself doesn't depend on the checkpoints.
-        return lambda rng, splitter, _, stop, totals: (
-            *leaps(state, law, rng, splitter, stop, own, marks, curve, totals, *room),
-            own and bool(state.done()),
+        return lambda rng, splitter, _, stop: (
+            *leaps(state, law, rng, splitter, stop, own, work), own and bool(state.done())
         )  # fmt: skip
 
     def compile(self) -> None:
         """Compile the kernel in advance, so that playing times don't include it."""
         with generator(np.random.SeedSequence(0)) as rng, held_back():
             problem = Shuffled(self.problem, rng) if self.shuffle else self.problem
+            rule = self._rule(problem)
             if self.feedback != AT_ONCE:
-                ends = NEVER if self.stop is None else self.stop.start(problem.grid)
-                compile_late(self, problem, rng, ends)
+                compile_late(self, problem, rng, rule)
                 return
-            rule = None if self.stop is None else self.stop.start(problem.grid)
             state, curve = self.start(problem), room_for_curve(len(self.checkpoints))
-            self._loop(problem, state, problem.law, curve, rule)(rng, rng, 0, 0, np.zeros(2))
+            self._loop(problem, state, problem.law, curve, np.zeros(2), rule)(rng, rng, 0, 0)
 
     @property
     def kind(self) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from rank1.compiled import method
 from rank1.grid import Grid
 from rank1.stopping.online import Watch, may_stop, note_report, start_watch
 
-__all__ = ["NEVER", "BestArmRule", "OwnRule", "StopRule"]
+__all__ = ["BestArmRule", "OwnRule", "StopRule"]
 
 
 done = method("done")
@@ -69,22 +69,6 @@ class Evidence(NamedTuple):
     def leader(self) -> int:
         """The arm with the largest mean."""
         return max(int(self.watch.at[0].leader), 0)
-
-
-class Never(NamedTuple):
-    """A rule that never stops."""
-
-    nothing: NDArray[np.float64]
-
-    def learn(self, arm: int, reward: float) -> None:
-        """Do nothing."""
-
-    def may_stop(self, state: Any) -> bool:
-        """Always false."""
-        return False
-
-
-NEVER = Never(np.zeros(0))
 
 
 @dataclass(frozen=True)

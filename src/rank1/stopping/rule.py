@@ -174,7 +174,7 @@ class Verdict:
         if self.weakest is None:
             return f"stop: {leader} is the only {arm}"
         if math.isnan(self.mean):
-            return "go on: nothing is reported yet"
+            return "go on: no results yet"
         other = name(*self.weakest)
         if self.stop and self.tolerance == 0:
             best = f"{leader} is best at {level}, because it beats {beaten}"

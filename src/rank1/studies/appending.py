@@ -22,13 +22,13 @@ from rank1.studies.storage.base import SideBySide
 from rank1.studies.suggestions import check_guardrails, check_reward
 from rank1.studies.unit_of_work import StudyAccess, largest_part
 
-__all__ = ["append_together", "new_records", "new_rewards"]
+__all__ = ["append_group", "new_records", "new_rewards"]
 
 #: A study, and a function that returns the events to store; None for items left to the lock.
 Job = tuple[StudyAccess, Callable[[StudyAccess], list[Event | None]]]
 
 
-def append_together(jobs: Sequence[Job]) -> list[Any]:
+def append_group(jobs: Sequence[Job]) -> list[Any]:
     """Return which items each job has stored, or the exception that the job raised."""
     answers: list[Any] = []
     added: list[tuple[int, Event]] = []
@@ -99,7 +99,8 @@ def new_rewards(access: StudyAccess, rewards: Sequence[Sequence[Any]]) -> list[E
             continue
         events.append(
             Event(
-                Kind.REPORTED, one.arm, one.tag, one.seq, reward, nonce, data=_told(metrics)
+                Kind.REPORTED, arm=one.arm, tag=one.tag, suggestion=one.seq, value=reward,
+                nonce=nonce, data=_told(metrics),
             )
         )  # fmt: skip
     return events

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rank1.documents import Best
 from rank1.studies.arms import NO_TOTALS, leading_arms, level_totals
 from rank1.studies.best_drawn import best_drawn
+from rank1.studies.delays import delay_warnings
 from rank1.studies.examination import examine
 from rank1.studies.spec import Spec
 from rank1.studies.state import StudyState
@@ -25,15 +26,12 @@ __all__ = ["Best", "best_of"]
 
 Floats = NDArray[np.float64]
 
-#: Rewards of each kind, and standard errors, required to warn about a difference in delays.
-LEAST_DELAYS, CLEAR = 30, 4.0
-
 
 def best_of(state: StudyState, spec: Spec, now: float, tables: bool = True) -> Best:
     """Return a study's results so far; tables of arms are optional, and slow for many arms."""
     if state.design is None:
         return best_counted(state, spec, now, tables)
-    best = best_drawn(state, now)
+    best = best_drawn(state.as_of(now), now)
     return best if tables else dataclasses.replace(best, **_no_tables())
 
 
@@ -69,12 +67,12 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
             found_tables = _tables(counts, won, lost, level, low, width)
             found_tables["pending"] = pending
 
-    warnings = _warnings(state)
+    warnings = delay_warnings(state)
     may_stop, why_not = spec.forgetting is None and not warnings, ""
     if spec.forgetting is not None:
-        why_not = "the study forgets, because means may move"
+        why_not = "the study forgets old rewards"
     elif warnings:
-        why_not = "how long a reward takes depends on what it is"
+        why_not = "delays depend on the reward"
 
     def labels(*levels: int) -> tuple[str, ...]:
         return tuple(names[k] for names, k in zip(sides.values(), levels, strict=True))
@@ -84,7 +82,7 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
 
     def reason(one: stopping.Verdict) -> str:
         if not may_stop:
-            return f"no rule for when to stop: {why_not}; {called(*one.leader)} leads"
+            return f"no stopping rule applies, because {why_not}; {called(*one.leader)} leads"
         return dataclasses.replace(one, tolerance=one.tolerance * width).reason_with(called)
 
     doubt = None
@@ -104,7 +102,7 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
         confidence=spec.confidence,
         tolerance=spec.tolerance,
         drawn=False,
-        no_rule="" if may_stop else f"there is no rule for when to stop, as {why_not}",
+        no_rule="" if may_stop else f"no stopping rule applies, because {why_not}",
         ended=bool(state.book.at[0].retired),
     )
     arms = leading_arms(state, won, counts, pending, out, finding.leader)
@@ -127,6 +125,7 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
         totals=state.counts(),
         statement=finding.statement,
         next_step=finding.next_step,
+        doubt=finding.objection,
         assumes=_assumed(spec, len(sides)),
         lift=None if finding.lift is None else finding.lift.to_dict(),
         verdicts={
@@ -231,27 +230,7 @@ def _levels(
 
 def _assumed(spec: Spec, sides: int) -> list[str]:
     found = [f"One order: {ORDER}."] if sides > 1 else []
-    found.append("Means don't change while the study runs.")
+    found.append("The means don't change while the study runs.")
     if spec.on_expiry != "default":
-        found.append("How long a reward takes doesn't depend on what it is.")
+        found.append("Whether and when a reward comes doesn't depend on what it is.")
     return found
-
-
-def _warnings(state: StudyState) -> list[str]:
-    """Warn if delays depend on the reward; only reports that are evidence at once are counted."""
-    n, total, squares = state.book.delays.T
-    if n.min() < LEAST_DELAYS:
-        return []
-    means = total / n
-    spread = np.sqrt(np.maximum(squares / n - means**2, 0.0))
-    apart, error = abs(means[1] - means[0]), math.hypot(*(spread / np.sqrt(n)))
-    if apart <= CLEAR * error or apart <= spread.min() / 2:
-        return []
-    slow, fast = ("High", "low") if means[1] > means[0] else ("Low", "high")
-    return [
-        f"{slow} rewards come {apart:.0f} events later than {fast} ones, on average: the rule for "
-        "when to stop doesn't hold, because arms that were shown lately look "
-        f"{'worse' if slow == 'High' else 'better'} than they are. Create the study with a "
-        "reward_window and on_expiry='default', or with goal='find' and without a policy, whose "
-        "bets withstand it."
-    ]

@@ -72,6 +72,7 @@ def best_drawn(state: StudyState, now: float) -> Best:
         pending=pending,
         statement=finding.statement,
         next_step=finding.next_step,
+        doubt=finding.objection,
         assumes=look.assumed(),
         lift=None if finding.lift is None else finding.lift.to_dict(),
         verdicts={"one_order": look.order, "any_grid": look.arms},
@@ -108,8 +109,11 @@ def _equal_split(look: Look) -> float:
 
 
 def _guardrails(look: Look) -> list[str]:
-    """Return guardrails that look worse than allowed with the leader's levels, but unproven."""
+    """Return levels that were dropped for harm, and harm of the leader that isn't proven yet."""
     found, rows = [], look.live.evidence.rows()
+    for (side, level), gone in look.live.gone.items():
+        if gone.why not in ("refuted", "retired"):
+            found.append(f"{look.names[side][level]} was dropped, because it {gone.why}.")
     for metric, (name, rule) in enumerate(look.spec.guardrails.items(), 1):
         own = rows[rows["metric"] == metric]
         for side, base in enumerate(look.live.control() or ()):
@@ -122,7 +126,7 @@ def _guardrails(look: Look) -> list[str]:
                 float(np.average(each["value"], weights=each["count"])) for each in some
             )
             if worse > usual + rule["worse_by"]:
-                labels = list(look.state.labels.values())[side]
+                labels = look.names[side]
                 found.append(
                     f"{name} is {worse:.1%} with {labels[leader]} and {usual:.1%} with "
                     f"{labels[base]}, the control: worse by more than {rule['worse_by']:.1%}, "

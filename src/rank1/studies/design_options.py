@@ -46,7 +46,7 @@ def design_options(sides: Sides, control: Mapping[str, str] | None, **told: Any)
     if control is None and found["guardrails"]:
         raise InputError(
             "guardrails", found["guardrails"], "empty for a study without a control",
-            "what harms is compared with the control",
+            "harm is measured against the control",
         )  # fmt: skip
     return found
 
@@ -60,7 +60,7 @@ def no_design_options(**told: Any) -> None:
     rank1.InputError: floor must be left out unless goal is find, without a policy, got 0.1: only such a study draws by shares
     """  # noqa: E501
     for name, value in told.items():
-        if value is not None and (tuple(value) if name == "given" else value) != DEFAULTS[name]:
+        if value is not None and value != DEFAULTS[name] and (name, value) != ("given", []):
             raise InputError(
                 name, value, "left out unless goal is find, without a policy",
                 "only such a study draws by shares",
@@ -72,10 +72,10 @@ def _given(sides: Sides, given: Any) -> tuple[str, ...]:
         raise InputTypeError("given", given, "a list of names of sides")
     found = tuple(given)
     for side in found:
-        if side not in sides or found.count(side) > 1:
+        if not isinstance(side, str) or side not in sides or found.count(side) > 1:
             raise InputError("given", side, f"sides that differ, among {', '.join(sides)}")
     if len(found) == len(sides):
-        raise InputError("given", list(found), "fewer sides: one at least has to be chosen")
+        raise InputError("given", list(found), "fewer sides: at least one must be chosen")
     return tuple(side for side in sides if side in found)
 
 

@@ -102,7 +102,8 @@ def _for_unit(
     design, shares = state.live, shares_of(state)
     if held_out(shares, unit):
         arm = state.arm_of({**(spec.control or {}), **given})
-        return arm, HELD_OUT if last is None else REPEAT, math.nan
+        counts = last is None or spec.repeat == "each"
+        return arm, HELD_OUT if counts else REPEAT, math.nan
     if last is not None:
         arm = state.arm_of({**state.named(last.arm), **given})
         if state.lives(arm):

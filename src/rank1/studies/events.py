@@ -263,7 +263,7 @@ def read_id(text: str) -> tuple[str, int, int]:
     rank1.UnknownSuggestionError: no suggestion has the id '17': ids look like k3fzqa-17-00z8
     """
     if not isinstance(text, str):
-        raise InputTypeError("id", text, "the text that ask gave")
+        raise InputTypeError("id", text, "the text that ask returned")
     match = _ID.fullmatch(text.strip().lower())
     if match is None:
         raise UnknownSuggestionError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +53,12 @@ class Evidence:
             more["x"] = design.scaled(young["value"])
             self.unripe = np.concatenate([self.unripe, more])
         return rows
+
+    def copied(self) -> Evidence:
+        """Return a copy that takes rows of its own."""
+        after = copy.copy(self)
+        after._parts = list(self._parts)
+        return after
 
     def rows(self) -> Rows:
         """All rows, in order."""

@@ -33,6 +33,7 @@ from rank1.studies.events import (
 from rank1.studies.spec import Spec
 from rank1.studies.state import Change, StudyState
 from rank1.studies.storage import Reader, StudyRow
+from rank1.studies.suggestions import guardrails_with
 
 __all__ = ["EXPORTED", "event_lines", "export_log", "page_lines", "replay_log"]
 
@@ -57,30 +58,43 @@ def page_lines(
     for event in log.outcomes(study.id, [each.seq for each in page]):
         became.setdefault(event.suggestion, {})[event.kind] = event
     for asked in page:
+        if asked.kind == Kind.RECORDED and not math.isnan(asked.value):
+            became[asked.seq] = {Kind.REPORTED: asked._replace(tag=0)}
+    rewards = [one[Kind.REPORTED].seq for one in became.values() if Kind.REPORTED in one]
+    metrics, names = (
+        guardrails_with(log, study.id, state.spec, rewards),
+        list(state.spec.guardrails),
+    )
+    for asked in page:
         outcome = became.get(asked.seq, {})
-        drawn_elsewhere = asked.kind == Kind.RECORDED
-        told = outcome.get(Kind.REPORTED)
-        if told is None and drawn_elsewhere and not math.isnan(asked.value):
-            told = asked._replace(tag=0)
+        told, expired = outcome.get(Kind.REPORTED), outcome.get(Kind.EXPIRED)
         what = "reported" if told else "pending"
         if not told and Kind.CANCELLED in outcome:
             what = "cancelled"
-        elif not told and Kind.EXPIRED in outcome:
+        elif not told and expired:
             what = "expired"
-        yield {
+        versioned = state.design is not None or asked.kind == Kind.RECORDED
+        known = asked.kind == Kind.SUGGESTED and not math.isnan(asked.value)
+        default = expired is not None and expired.tag == Expiry.DEFAULT
+        line = {
             "id": suggestion_id(study.uid, asked.seq, asked.nonce),
             **state.document(asked.arm),
             "state": what,
             "reward": told.value if told else None,
+            "counted_as": expired.value if expired and default else None,
             "asked_at": asked.at,
             "told_at": told.at if told else None,
             "late": bool(told and told.tag != 0),
-            "propensity": None if drawn_elsewhere or math.isnan(asked.value) else asked.value,
-            "version": asked.tag if drawn_elsewhere and asked.tag >= 0 else None,
+            "propensity": asked.value if known else None,
+            "version": asked.tag if versioned and asked.tag >= 0 else None,
             "count": int(asked.tag not in (REPEAT, HELD_OUT)),
             "unit": asked.unit,
             "data": read_data(asked, log.damaged),
         }
+        if names:
+            values = metrics[told.seq] if told else {}
+            line["guardrails"] = {name: values.get(k) for k, name in enumerate(names, 1)}
+        yield line
 
 
 def event_lines(
@@ -121,7 +135,7 @@ def event_lines(
 def export_log(
     study: StudyRow, state: StudyState, log: Reader, path: str | os.PathLike[str]
 ) -> int:
-    """Write a line for each suggestion and exposure, as JSONL or Parquet; return how many."""
+    """Write the lines of `page_lines` as JSONL or Parquet; return how many."""
     place = Path(path)
     if place.suffix not in (".jsonl", ".parquet"):
         raise FileError(f"{str(place)!r} must end with .jsonl or .parquet", where=str(place))
@@ -140,10 +154,12 @@ def export_log(
         "id": pl.String,
         **(dict.fromkeys(("row", "column"), pl.String) if len(levels) == 2 else {}),
         "levels": pl.Struct(levels), "state": pl.String, "reward": pl.Float64,
-        "asked_at": pl.Float64, "told_at": pl.Float64, "late": pl.Boolean,
+        "counted_as": pl.Float64, "asked_at": pl.Float64, "told_at": pl.Float64, "late": pl.Boolean,
         "propensity": pl.Float64, "version": pl.Int64, "count": pl.Int64,
         "unit": pl.String, "data": pl.String,
     }  # fmt: skip
+    if state.spec.guardrails:
+        schema["guardrails"] = pl.Struct(dict.fromkeys(state.spec.guardrails, pl.Float64))
     frames = [pl.DataFrame(schema=schema)]
     for page in pages:
         for line in page:  # a table can hold free-form data only as text

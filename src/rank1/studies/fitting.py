@@ -77,23 +77,25 @@ class StudyFit:
 
     def __str__(self) -> str:
         """Summarize the fit in ten lines, with as many deviations as fit above the advice."""
-        size = " × ".join(f"{len(names)} {side}" for side, names in self.sides.items())
+        size = " × ".join(f"{side} ({len(names)})" for side, names in self.sides.items())
         rewards = int(self.model.successes.sum() + self.model.failures.sum())
-        lines = [f"Is the grid of rank one? {size}, {rewards:,} rewards"]
+        lines = [f"Does the grid have rank one? {size}, {rewards:,} rewards"]
         if self.p_value is not None:
             lines.append(
                 f"deviance {self.deviance:.1f} on {self.degrees_of_freedom} degrees of freedom, "
                 f"p = {self.p_value:.3g} by {self.repetitions} replays; "
                 f"{self.model.explained:.0%} explained"
             )
-            lines.append(f"power {self.power:.0%} for a second peak where the pulls say least")
+            lines.append(
+                f"power {self.power:.0%} to see a second peak at the arm with the least data"
+            )
         for side, factors in self.effects.items():
             ranked = sorted(zip(self.sides[side], factors, strict=True), key=lambda one: -one[1])
             shown = ", ".join(f"{name} {factor:.3g}" for name, factor in ranked[:6])
             lines.append(f"{side}: {shown}" + (", …" if len(ranked) > 6 else ""))
         advice = textwrap.wrap(self.advice, 100)
         lines += [
-            f"{_name(arm)}: mean {rate:.3g}, {fitted:.3g} would fit"
+            f"{_name(arm)}: mean {rate:.3g}, fitted {fitted:.3g}"
             for arm, rate, fitted, _ in self.deviating[: max(0, min(2, 10 - len(lines + advice)))]
         ]
         return "\n".join(lines + advice)
@@ -163,7 +165,7 @@ def fit_of(
     from rank1.fit import fit, fixed_design, p_value, powers
     from rank1.stopping.rule import leader_of
 
-    B = checks.integer("B", B, LEAST_B)
+    B, seed = checks.integer("B", B, LEAST_B), checks.integer("seed", seed, 0)
     sides, counts, sums = material.sides, material.counts, material.sums
     won = np.clip(sums, 0, counts)
     found = fit(won, counts - won)
@@ -224,32 +226,32 @@ def _replay(material: Material, spec: Spec, found: Fit, B: int) -> Replay:
 def _advice(found: StudyFit, reported: bool, testable: bool) -> str:
     p, hidden, arms = found.p_value, found.hardly_tried, found.means.size
     if not testable:
-        return "A single line is of rank one whatever its means are: there is nothing to test."
+        return "A grid with one side always has rank one, so there is nothing to test."
     if not reported or p is None or found.leader is None:
         return "Nothing is reported yet, so there is nothing to fit."
     if found.degrees_of_freedom == 0:
-        return "Too few arms have reports: those that have fit any product, so nothing is tested."
+        return "Too few arms have reports to test anything: some product fits them exactly."
     if p <= LEVEL:
         worst = found.deviating[0]
         return (
             f"The grid isn't of rank one (p = {p:.3g}): {_name(worst.arm)} has a mean of "
             f"{worst.rate:.3g} where {worst.fitted:.3g} would fit. Look at the verdict that "
             "doesn't assume rank one, and use a policy that doesn't, such as kl_ucb or thompson. "
-            "If you look repeatedly, look at doubling numbers of reports and ask for a p below "
-            "0.05/2, 0.05/4, …"
+            "If you repeat this test, do it each time the number of reports has doubled, and "
+            "require p below 0.05/2, 0.05/4, …"
         )
     if hidden:
         return (
-            f"No sign against rank one (p = {p:.3g}), but {len(hidden)} of {arms} arms have too "
-            f"few pulls to show that they are as good as {_name(found.leader)}: a second peak "
+            f"No evidence against rank one (p = {p:.3g}), but {len(hidden)} of {arms} arms have "
+            f"too few pulls to show whether they match {_name(found.leader)}: a second peak "
             f"could hide there, above all at {_name(hidden[0])} (power {found.power:.0%}). Don't "
             "rely on rank one for these arms: look at the verdict that doesn't assume it, or give "
             "them more pulls."
         )
     return (
-        f"No sign against rank one (p = {p:.3g}), and every arm has enough pulls to show a second "
-        f"peak (power at least {found.power:.0%}): what assumes rank one may be used, such as the "
-        "stopping rule."
+        f"No evidence against rank one (p = {p:.3g}); every arm has enough pulls to show a second "
+        f"peak (power at least {found.power:.0%}): you can use methods that assume rank one, such "
+        "as the stopping rule."
     )
 
 

@@ -9,9 +9,10 @@ stopping rule may use: each reward once, at a time that doesn't depend on its va
 rewards get a default, a success may be known immediately but a failure only when the window closes;
 in that case, a report counts as evidence only when its window closes.
 
-A study that draws by shares has no policy to teach, and its bets stay valid even if delays depend
-on the reward. There, each reward is evidence immediately, and becomes a row of the journal: see
-`live_design`.
+A study that draws by shares has no policy to teach, and each reward becomes a row of the journal:
+see `live_design`. If rewards are 0 or 1, its bets stay valid even if delays depend on the reward,
+so each reward is evidence immediately. Other rewards become evidence in the order of exposure, each
+when its window closes (`Spec.by_window`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rank1.policies.base import Records, expects, issued, update
 from rank1.policies.folding import give_up, learn_count
 from rank1.studies.events import HELD_OUT, REPEAT, Events, Expiry, Kind
 
-__all__ = ["Book", "close_windows", "fold_events", "new_book", "overdue", "place_in"]
+__all__ = ["Book", "closable", "close_windows", "fold_events", "new_book", "overdue", "place_in"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -48,6 +49,7 @@ AT = record(
     "version",  # the current version; -1 before the first
     "noted",  # journal rows so far
     "held",  # rewards of held-out units, ...
+    "limit",  # how much evidence closing windows may add up to before a new version begins
     time=float,  # of the last event
     gained=float,  # ... their sum, scaled to [0, 1], and the sum of their squares
     squares=float,
@@ -155,9 +157,9 @@ def place_of(table: Records, used: int, seq: int) -> int:
 
 def place_in(book: Book, seq: int) -> int:
     """Do the same for a book, outside compiled code."""
-    at, table = book.at[0], book.table
-    k = int(np.searchsorted(table["seq"][: at.used], seq))
-    return k if k < at.used and table[k].seq == seq and table[k].status != GONE else -1
+    table, used = book.table, int(book.at["used"][0])
+    k = int(np.searchsorted(table["seq"][:used], seq))
+    return k if k < used and table["seq"][k] == seq and table["status"][k] != GONE else -1
 
 
 @inlined
@@ -193,7 +195,7 @@ def note(book: Book, version: int, arm: int, metric: int, value: float, asked: f
 def note_delay(book: Book, x: float, delay: float) -> None:
     """Record the delay of a reward, so that `best` can warn if delays depend on rewards."""
     at = book.at[0]
-    row = book.delays[1 if at.evidence * x > at.gained else 0]
+    row = book.delays[1 if x > 0 and at.evidence * x >= at.gained else 0]
     row[0] += 1.0
     row[1] += delay
     row[2] += delay * delay
@@ -204,17 +206,24 @@ def credit(
     state: Any, book: Book, arm: int, living: int, tag: int, value: float, asked: float, now: bool
 ) -> None:
     """Process a reward that has arrived. `now` says whether it is evidence immediately."""
+    if tag >= -1:
+        learn(state, book, arm, living, tag, scaled(book, value))
+    if now:
+        count(book, arm, tag, value, asked)
+
+
+@inlined
+def count(book: Book, arm: int, tag: int, value: float, asked: float) -> None:
+    """Add a reward to the evidence, or to the rewards of held-out units."""
     at, x = book.at[0], scaled(book, value)
     if tag == HELD_OUT:
         at.held += 1
         at.held_sum += x
         at.held_squares += x * x
     elif tag != REPEAT:
-        learn(state, book, arm, living, tag, x)
-        if now:
-            add_evidence(book, arm, x)
-            low, high = book.rules[0].low, book.rules[0].high
-            note(book, tag, arm, 0, min(max(value, low), high), asked)
+        add_evidence(book, arm, x)
+        low, high = book.rules[0].low, book.rules[0].high
+        note(book, tag, arm, 0, min(max(value, low), high), asked)
 
 
 @inlined
@@ -232,20 +241,42 @@ def learn(state: Any, book: Book, arm: int, living: int, tag: int, x: float) -> 
 
 
 @inlined
-def close_windows(book: Book, now: float) -> None:
-    """Turn reports whose windows have closed into evidence."""
-    at, table, window = book.at[0], book.table, book.rules[0].window
+def close_windows(book: Book, now: float) -> bool:
+    """Turn reports whose windows have closed into evidence; False if the journal is full.
+
+    A study that draws by shares does so in the order of exposure, and waits for a new version after
+    each tenth of its evidence.
+    """
+    at, table, rules = book.at[0], book.table, book.rules[0]
     while at.head < at.used and table[at.head].status in (GONE, WAITING):
         at.head += 1
-    if book.rules[0].by_window == 0:
-        return
+    if rules.by_window == 0:
+        return True
     k = at.head
-    while k < at.used and table[k].asked + window <= now:
+    while k < at.used and table[k].asked + rules.window <= now:
         one = table[k]
+        if rules.design == 1:
+            if one.status == PENDING or at.evidence >= at.limit:
+                break
+            if at.noted == len(book.journal):
+                return False
         if one.status == REPORTED:
-            add_evidence(book, one.arm, scaled(book, one.value))
+            count(book, one.arm, one.tag, one.value, one.asked)
             one.status = GONE
         k += 1
+    return True
+
+
+def closable(book: Book, now: float) -> Records:
+    """Return the reports that `close_windows` would take, without a limit."""
+    at, table, rules = book.at[0], book.table, book.rules[0]
+    if not rules.by_window or at.head == at.used or table[at.head].asked + rules.window > now:
+        return table[:0]
+    some = table[at.head : at.used]
+    some = some[some["asked"] + rules.window <= now]
+    if rules.design and PENDING in some["status"]:
+        some = some[: int(np.argmax(some["status"] == PENDING))]
+    return some[some["status"] == REPORTED]
 
 
 def overdue(book: Book, now: float) -> list[int]:
@@ -296,25 +327,31 @@ def fold_events(
         # Only this check keeps a damaged log from writing outside the arrays.
         if arm < 0 or (kind == _HISTORY and tag < 1):
             return e, BAD
-        if rules.design == 1 and at.noted == len(book.journal):
+        closed = close_windows(book, events.at[e])
+        if rules.design == 1 and (at.noted == len(book.journal) or not closed):
             return e, FULL
         at.seq, at.time = events.seq[e], events.at[e]
-        close_windows(book, at.time)
         if kind == _SUGGESTED:
             enter(book, events.seq[e], events.at[e], arm, living[e], tag, events.nonce[e])
             if not known and tag >= 0 and living[e] >= 0:
                 issued(state, living[e], tag)
         elif kind == _RECORDED:
-            if math.isnan(events.value[e]):
+            if math.isnan(events.value[e]) or rules.by_window == 1:
                 enter(book, events.seq[e], events.at[e], arm, living[e], tag, events.nonce[e])
             else:
                 at.suggested += 1
+            if not math.isnan(events.value[e]):
                 at.reported += 1
-                credit(state, book, arm, living[e], tag, events.value[e], at.time, True)
+                now = rules.by_window == 0
+                credit(state, book, arm, living[e], tag, events.value[e], at.time, now)
+                if not now:
+                    table[at.used - 1].status = REPORTED
+                    table[at.used - 1].value = events.value[e]
         elif kind == _REPORTED:
             at.reported += 1
             k = place_of(table, at.used, events.suggestion[e])
-            if k < 0:
+            own = REPEAT
+            if k < 0 or table[k].status == REPORTED:  # expired; or its default waits to be evidence
                 at.expired -= 1
                 if rules.on_expiry != _DEFAULT:  # otherwise the default was already counted
                     drawn = rules.design == 1 and events.metric[e] > 0
@@ -322,15 +359,18 @@ def fold_events(
                     credit(state, book, arm, living[e], own, events.value[e], 0.0, True)
             else:
                 one = table[k]
+                own = one.tag
                 at.expired -= one.status == WAITING
-                now = rules.by_window == 0
-                credit(state, book, one.arm, one.living, one.tag, events.value[e], one.asked, now)
-                if now and one.tag != REPEAT:
-                    note_delay(book, scaled(book, events.value[e]), float(at.seq - one.seq))
-                if now or one.tag <= REPEAT:
+                now = rules.by_window == 0 or one.status == WAITING
+                credit(state, book, one.arm, one.living, own, events.value[e], one.asked, now)
+                if now or own == REPEAT:
                     one.status = GONE
                 else:
                     one.status, one.value = REPORTED, events.value[e]
+            if own != REPEAT and (rules.by_window == 0 or rules.on_expiry != _DEFAULT):
+                note_delay(
+                    book, scaled(book, events.value[e]), float(at.seq - events.suggestion[e])
+                )
         elif kind == _CANCELLED:
             at.cancelled += 1
             k = place_of(table, at.used, events.suggestion[e])
@@ -347,8 +387,14 @@ def fold_events(
                 table[k].status = WAITING
             elif k >= 0 and tag == _DEFAULT:
                 one = table[k]
-                one.status = GONE
-                credit(state, book, one.arm, one.living, one.tag, events.value[e], one.asked, True)
+                now = rules.design == 0 or rules.by_window == 0
+                credit(state, book, one.arm, one.living, one.tag, events.value[e], one.asked, now)
+                one.status, one.value = (
+                    GONE if now or one.tag == REPEAT else REPORTED,
+                    events.value[e],
+                )
+                if rules.by_window == 0 and one.tag != REPEAT:
+                    note_delay(book, scaled(book, events.value[e]), float(at.seq - one.seq))
             elif k >= 0 and not give_back(state, book, k):
                 return e + 1, FORGET
         elif kind == _HISTORY:

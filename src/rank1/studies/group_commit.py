@@ -9,7 +9,7 @@ from typing import Any
 from rank1.errors import Rank1Error, StorageError
 from rank1.studies.unit_of_work import TRIES, StudyAccess, UnitOfWork
 
-__all__ = ["transact_together"]
+__all__ = ["transact_group"]
 
 Job = tuple[StudyAccess, Callable[[UnitOfWork], Any]]
 
@@ -18,7 +18,7 @@ class _HalfDone(Exception):  # noqa: N818
     """A job failed half done, so all jobs must be rolled back."""
 
 
-def transact_together(jobs: Sequence[Job]) -> list[Any]:
+def transact_group(jobs: Sequence[Job]) -> list[Any]:
     """Return each job's result, or the exception it raised; results are stored on return.
 
     All studies must be in one storage. A job that is refused before it changes anything doesn't
@@ -30,13 +30,13 @@ def transact_together(jobs: Sequence[Job]) -> list[Any]:
     >>> from rank1.studies import suggestions
     >>> study = rank1.Study.create("a", ["r"], ["c"], storage=tempfile.mkdtemp() + "/rank1.db")
     >>> jobs = [(study.access, suggestions.suggest)] * 2
-    >>> [len(made) for made in transact_together(jobs)]
+    >>> [len(made) for made in transact_group(jobs)]
     [1, 1]
     >>> study.close()
     """
     for left in reversed(range(TRIES)):
         try:
-            return _together(jobs)
+            return _in_group(jobs)
         except _HalfDone:
             return [_alone(access, work) for access, work in jobs]
         except StorageError as error:
@@ -54,7 +54,7 @@ def _alone(access: StudyAccess, work: Callable[[UnitOfWork], Any]) -> Any:
         return error
 
 
-def _together(jobs: Sequence[Job]) -> list[Any]:
+def _in_group(jobs: Sequence[Job]) -> list[Any]:
     studies = {access.study.id: access for access, _ in jobs}
     with contextlib.ExitStack() as locks:
         for _, access in sorted(studies.items()):

@@ -18,15 +18,15 @@ from rank1.documents import Imported
 from rank1.errors import InputError, InputTypeError
 from rank1.policies.base import has_counts
 from rank1.studies.events import Event, Kind, check_text
-from rank1.studies.history_file import Line, file_lines
+from rank1.studies.history_file import MEASURES, Line, file_lines, line_of
 from rank1.studies.state import StudyState
 from rank1.studies.suggestions import check_reward, key_used
 from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
 
 __all__ = ["History", "history_lines", "import_history"]
 
-#: A file, or lines with a label for each side, then the reward.
-History = str | os.PathLike[str] | Iterable[Sequence[Any]]
+#: A file; or lines with a label for each side, then the reward; or mappings, as in a JSONL file.
+History = str | os.PathLike[str] | Iterable[Sequence[Any] | Mapping[str, Any]]
 
 #: Events to append at once: a list of a million would take a gigabyte.
 PART = 5_000
@@ -79,8 +79,10 @@ def import_history(
                     [
                         Event(Kind.HISTORY, arm=arm, tag=count, value=value, key=key, position=k)
                         for k, (arm, value, count) in enumerate(part, begin)
-                    ]
+                    ],
+                    renew=False,
                 )
+            doing.renew()
         return Imported(rewards=rewards, skipped=skipped, already_imported=before)
 
     return access.transact(work)
@@ -92,19 +94,20 @@ def _is_there(work: UnitOfWork, tally: Tally, key: str) -> bool:
     first = log.with_key(study, key, limit=1)
     if not first:
         return False
-    # The events of an import are contiguous.
-    after = first[0].seq - 1
-    for begin in range(0, size, COMPARED):
-        arms, values, counts = (each[begin : begin + COMPARED] for each in tally)
-        found = log.read(study, after + begin, len(arms))
-        if not (
-            set(found.kind.tolist()) == {Kind.HISTORY}
-            and np.array_equal(found.arm, arms)
-            and np.array_equal(found.value, values)
-            and np.array_equal(found.tag, counts)
-        ):
+    # The events of an import are contiguous; in older logs, versions may have begun in between.
+    after, done = first[0].seq - 1, 0
+    while done < size:
+        found = log.read(study, after, min(size - done, COMPARED))
+        own = found.kind == Kind.HISTORY
+        end = done + int(own.sum())
+        same = found.size and all(
+            np.array_equal(column[own], each[done:end])
+            for column, each in zip((found.arm, found.value, found.tag), tally, strict=True)
+        )
+        if not same or (found.kind[~own] != Kind.VERSION).any():
             raise key_used(key)
-    if any(event.key == key for event in log.events(study, [after + size + 1])):
+        after, done = int(found.seq[-1]), end
+    if any(event.key == key for event in log.events(study, [after + 1, after + 2])):
         raise key_used(key)
     return True
 
@@ -219,8 +222,18 @@ def history_lines(
     if not isinstance(history, Iterable) or hasattr(history, "columns"):
         raise InputTypeError("history", history, expected)
     if columns:
-        raise InputError("columns", columns, "None where lines are given, which have no names")
+        raise InputError("columns", columns, "None if rows are given, which have no column names")
+    line: Any
     for number, line in enumerate(history, 1):
+        if isinstance(line, Mapping):
+            # Whole numbers are floats in files: the digest of a repeated import must be the same.
+            measures = {
+                name: float(each) if type(each := line.get(name)) is int else each
+                for name in MEASURES
+                if name not in sides
+            }
+            yield line_of(number, [line.get(side) for side in sides], measures)
+            continue
         try:
             *labels, reward = line
         except (TypeError, ValueError):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rank1.errors import FileError, InputError
 
-__all__ = ["Line", "file_lines"]
+__all__ = ["MEASURES", "Line", "file_lines", "line_of"]
 
 #: Encodings to try, in this order; the last one accepts every byte.
 ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
@@ -18,7 +18,7 @@ SEPARATORS = ",;\t"
 #: Rows of a Parquet file to read at once.
 PART = 50_000
 #: The columns that a line can have besides its levels.
-MEASURES = ("reward", "count", "successes", "trials")
+MEASURES = ("reward", "counted_as", "count", "successes", "trials")
 
 
 class Line(NamedTuple):
@@ -80,7 +80,7 @@ def _check_columns(path: Path, levels: Names, measures: Names, present: Sequence
     raise FileError(
         f"{str(path)!r} must have the columns {', '.join(wanted)}; missing: {', '.join(missing)}, "
         f"there are: {', '.join(present)}",
-        "successes and trials may stand for the reward; columns of other names are mapped by "
+        "successes and trials can replace the reward; map columns with other names by "
         'columns={"reward": "converted"}, --column reward=converted',
         where=str(path),
     )
@@ -97,8 +97,6 @@ def _csv_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
         _check_columns(path, levels, measures, header)
         places = [header.index(own) for own in levels.values()]
         at = {name: header.index(own) for name, own in measures.items() if own in header}
-        reward, count = at.get("reward", at.get("successes", 0)), at.get("count")
-        trials = None if "reward" in at else at["trials"]
         for cells in reader:
             if len(cells) != len(header):
                 if not any(cells):
@@ -108,13 +106,8 @@ def _csv_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
                     f"{len(header)} as the first line has",
                     where=str(path),
                 )
-            yield Line(
-                reader.line_num,
-                [cells[place] for place in places],
-                _number(cells[reward], separator),
-                1 if count is None else _number(cells[count], separator),
-                None if trials is None else _number(cells[trials], separator),
-            )
+            values = {name: _number(cells[place], separator) for name, place in at.items()}
+            yield line_of(reader.line_num, [cells[place] for place in places], values)
 
 
 def _encoding(path: Path) -> str:
@@ -171,7 +164,7 @@ def _json_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
                 _check_columns(path, levels, measures, list(line))
                 checked = True
             labels = [line.get(own) for own in levels.values()]
-            yield _line(number, labels, {name: line.get(own) for name, own in measures.items()})
+            yield line_of(number, labels, {name: line.get(own) for name, own in measures.items()})
 
 
 def _parquet_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
@@ -195,16 +188,18 @@ def _parquet_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]
         while len(frame := scanned.select(chosen).slice(begin, PART).collect()):
             for number, row in enumerate(frame.iter_rows(), begin + 1):
                 values = dict(zip(there, row[len(levels) :], strict=True))
-                yield _line(number, row[: len(levels)], values)
+                yield line_of(number, row[: len(levels)], values)
             begin += PART
     except pl.exceptions.PolarsError as error:
         raise FileError(f"{str(path)!r} can't be read: {error}", where=str(path)) from None
 
 
-def _line(number: int, labels: Sequence[Any], values: Mapping[str, Any]) -> Line:
+def line_of(number: int, labels: Sequence[Any], values: Mapping[str, Any]) -> Line:
     """Return a line from its values by measure, some of which may be None."""
     read = {name: _number(each) if isinstance(each, str) else each for name, each in values.items()}
     reward, count, trials = read.get("reward"), read.get("count"), None
+    if read.get("counted_as") is not None:  # the default, as our own export says
+        reward = read["counted_as"]
     if reward is None and read.get("trials") is not None:
         reward, trials = read.get("successes"), read["trials"]
     return Line(number, labels, reward, 1 if count is None else count, trials)

@@ -23,6 +23,6 @@ def under_key(work: UnitOfWork, key: str | None, kind: Kind) -> list[Event]:
 def key_used(key: str | None) -> ConflictError:
     """Return the error for a key that another request has already used."""
     return ConflictError(
-        f"key {shown(key)} was used for something else", "take a new key for another request",
+        f"key {shown(key)} was used for something else", "use a new key for a different request",
         key=key,
     )  # fmt: skip

@@ -183,7 +183,7 @@ class Levels:
                 if label not in living or retired.count(label) > 1:
                     raise InputError(name, label, f"among {shown(sorted(living))}")
             if len(retired) == len(living) and not added:
-                raise InputError(name, list(retired), "fewer names: one level at least has to live")
+                raise InputError(name, list(retired), "fewer names: at least one level must remain")
         sizes = [
             len(numbers) + len(change.added.get(side, ())) - len(change.retired.get(side, ()))
             for side, numbers in self.living.items()
@@ -199,7 +199,7 @@ class Levels:
             ever *= len({*names, *change.added.get(side, ())})
             kept = (spec.control or {}).get(side)
             if kept in change.retired.get(side, ()):
-                raise InputError(f"retire.{side}", kept, "other levels than the control's")
+                raise InputError(f"retire.{side}", kept, "levels other than the control's")
         if ever > MAX_KEPT:
             expected = f"levels of at most {MAX_KEPT:,} arms, with those retired"
             raise InputError("add", change.added, expected, got=f"{ever:,}")

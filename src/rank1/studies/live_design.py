@@ -81,7 +81,8 @@ class LiveDesign:
         self.since = 0
         self._strides = Grid(spec.room).strides
         self._drawn: tuple[int, list[tuple[Floats, Floats, int]]] | None = None
-        self.evidence = Evidence(spec.reward_window)
+        # If rewards are evidence only when their windows close, all of them are ripe for the fit.
+        self.evidence = Evidence(None if spec.by_window else spec.reward_window)
 
     @property
     def number(self) -> int:
@@ -164,10 +165,24 @@ class LiveDesign:
         if retired:
             self.since = self.number + 1
 
-    def without(self, harmed: Mapping[tuple[int, int], str]) -> LiveDesign:
-        """Return a copy of the design with these levels dropped, as (side, level)."""
+    @property
+    def limit(self) -> int:
+        """The evidence at which closing windows wait for the version after the current one."""
+        if not self.current.bets and self.began < self.design.first:
+            return self.design.first
+        return self.began + max(50, self.began // 10)
+
+    def copied(self) -> LiveDesign:
+        """Return a copy that can settle a journal of its own."""
         after = copy.copy(self)
         after.living, after.gone = [each.copy() for each in self.living], dict(self.gone)
+        after.evidence, after.arms = self.evidence.copied(), None
+        return after
+
+    def without(self, harmed: Mapping[tuple[int, int], str]) -> LiveDesign:
+        """Return a copy of the design with these levels dropped, as (side, level)."""
+        after = self.copied()
+        after.evidence = self.evidence  # which forgets what has ripened
         after._drop(harmed, 0, 0.0)
         return after
 

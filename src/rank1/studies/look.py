@@ -13,12 +13,15 @@ from rank1 import design
 from rank1.documents import above
 from rank1.stopping.rule import odds_of
 from rank1.studies.any_grid import MOST_ARMS, AnyGrid
+from rank1.studies.delays import delay_warnings, needs_equal_delays
 from rank1.studies.state import StudyState
 from rank1.studies.words import ORDER, Doubt, Finding, Lift, name, percent
 
 __all__ = ["Look"]
 
 Floats = NDArray[np.float64]
+
+NO_RULE = "no stopping rule applies, because delays depend on the reward"
 
 
 class Look:
@@ -39,6 +42,11 @@ class Look:
         stop = self.said.stop or self.alone
         self.order: dict[str, Any] = {"stop": stop, "reason": self._order_reason()}
         self.arms = self._arms()
+        #: Warnings about delays; then the study must not stop.
+        self.delays = delay_warnings(state)
+        if self.delays:
+            reason = f"{NO_RULE}; {name(self.called(self.leader))} leads"
+            self.order = self.arms = {"stop": False, "reason": reason}
 
     def _chosen_names(self) -> list[str]:
         return [side for side in self.state.labels if side not in self.spec.given]
@@ -57,14 +65,14 @@ class Look:
             return f"stop: {best} is the only arm"
         if not live.current.bets:
             first = live.design.first
-            return f"go on: levels are drawn alike until {first:,} rewards, or 60 successes, are in"
+            return f"go on: all levels get equal shares until {first:,} rewards or 60 successes"
         level = f"at confidence {100 * self.spec.confidence:g}%"
         if self.said.stop and self.spec.min_lift:
             least = f"{percent(self.spec.min_lift)} or more{above(self.low)}"
-            within = f"no level exceeds its own by {least}"
-            return f"stop: {best} is good enough {level}, as {within}"
+            within = f"no level is better than its own by {least}"
+            return f"stop: {best} is good enough {level}, because {within}"
         if self.said.stop:
-            return f"stop: {best} is best {level}, as every other level is refuted"
+            return f"stop: {best} is best {level}, because every other level is refuted"
         left = [
             (float(self.said.log_e[side][k]), side, int(k))
             for side in self.chosen
@@ -85,7 +93,9 @@ class Look:
         if not self.ordered:
             return self.order
         if not self.said.stop:
-            reason = "go on: arms are compared one by one once the levels of each side are"
+            reason = (
+                "go on: single arms are compared only after the levels of each side are decided"
+            )
             return {"stop": False, "reason": reason}
         if arms > MOST_ARMS:
             return {"stop": False, "reason": f"{arms:,} arms are too many to compare one by one"}
@@ -99,7 +109,10 @@ class Look:
         if first != best:
             return {"stop": False, "reason": f"go on: {first} has a larger mean than {best}"}
         if found.stop:
-            return {"stop": True, "reason": f"stop: {best} beats every other arm, each by itself"}
+            return {
+                "stop": True,
+                "reason": f"stop: {best} beats every other arm in a direct comparison",
+            }
         return {"stop": False, "reason": f"go on: {weakest} may still be better than {best}"}
 
     def finding(self, reported: bool) -> Finding:
@@ -108,7 +121,8 @@ class Look:
             leader=self.called(self.leader) if reported else None,
             lift=None if self.alone else self._lift(),
             order_stop=self.order["stop"],
-            doubt=self._doubt() if self.said.stop and not self.arms["stop"] else None,
+            doubt=self._doubt() if self.order["stop"] and not self.arms["stop"] else None,
+            no_rule=NO_RULE if self.delays else "",
             confidence=self.spec.confidence,
             min_lift=self.spec.min_lift,
             above=self.low,
@@ -236,19 +250,27 @@ class Look:
         return np.broadcast_to(whole, sizes)[np.ix_(*self.state.living.values())].copy()
 
     def warnings(self) -> list[str]:
-        """Return warnings about rewards that are shown but aren't evidence."""
+        """Return warnings about delays, and about rewards that are shown but aren't evidence."""
         imported = int(self.state.book.imported.sum())
         if not imported:
-            return []
+            return self.delays
         return [
+            *self.delays,
             f"{imported:,} imported rewards count in averages and estimates of lifts, but not in "
-            "intervals and the verdict: the study bets only on what it drew itself."
+            "intervals and the verdict: the study bets only on what it drew itself.",
         ]
 
     def assumed(self) -> list[str]:
         """Return the assumptions of the verdict."""
         found = [f"One order: {ORDER}."] if self.ordered or self.spec.given else []
-        found.append("How long a reward takes doesn't depend on the level that was shown.")
+        when = "How long a reward takes doesn't depend on the level that was shown"
+        if self.spec.by_window and self.spec.on_expiry == "default":
+            when = "What a level earns after the reward window doesn't matter"
+        elif self.spec.by_window:
+            when = "Whether a reward comes within its window depends on neither level nor reward"
+        elif needs_equal_delays(self.state):
+            when += ", nor on the reward"
+        found.append(f"{when}.")
         if self.spec.repeat == "each":
             found.append("Visits of one unit are independent.")
         if self.ordered:

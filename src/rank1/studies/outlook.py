@@ -28,7 +28,7 @@ def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
     live, labels, segments = state.settled(), state.labels[side], state.labels[by]
     at, counts = (sides.index(side), sides.index(by)), live.evidence.counts()
     if not counts.pulls.any():
-        statement = f"No answer about {side} by {by}: nothing is reported yet."
+        statement = f"No answer about {side} by {by}: no results yet."
         return Personalised(side, by, False, None, {}, [], {}, None, statement)
     told = live.kept_design(), live.versions, counts, *at
     found, gained = design.personalise(*told), design.gain(*told)
@@ -68,8 +68,8 @@ def forecast_of(state: StudyState, per_day: float | None, runs: int, seed: int) 
     seen = planning.totals(live, state.book)
     if not reports or not seen.counts.any():
         hint = "rewards count once the reward window of what was shown has passed"
-        if not reports:
-            hint = "nothing that the study drew itself is reported yet"
+        if not reports and not state.spec.by_window:
+            hint = "no reports yet for arms that the study drew itself"
         raise InputError("reports", 0, "at least 1 for a forecast", hint)
     planned = planning.with_control(live, planning.plan(live), live.current)
     found = design.forecast(
@@ -87,7 +87,7 @@ def _words(finding: Finding, more: dict[str, float], days: dict[str, float] | No
         return "There is only one arm."
     if more["90%"] == 0:
         but = "" if finding.doubt is None else f", but only if {ORDER}: {finding.doubt}"
-        return f"The levels of each side are told apart already{but}."
+        return f"The best level of each side is already known{but}."
     every = [(more, 0, "rewards")] + ([] if days is None else [(days, 1, "days")])
     if math.isinf(more["50%"]):
         text = "No end in sight: the levels that are left may be alike."
@@ -98,7 +98,7 @@ def _words(finding: Finding, more: dict[str, float], days: dict[str, float] | No
             text += f" In 10 of 100 studies, {least} are enough."
         return text
     spans = ", ".join(_span(*each) for each in every)
-    return f"Until the levels of each side are told apart: {spans}."
+    return f"Until the best level of each side is known: {spans}."
 
 
 def _span(values: dict[str, float], digits: int, what: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from rank1.design import Design, Totals, Version
 from rank1.design.shares import PRIOR
 from rank1.design.versions import with_floors
 from rank1.design.wealth import level_sums
-from rank1.studies.fold import Book
+from rank1.studies.events import HELD_OUT
+from rank1.studies.fold import Book, closable
 from rank1.studies.live_design import LiveDesign
 
 __all__ = ["is_due", "next_text", "plan", "totals", "with_control"]
@@ -29,20 +31,24 @@ CONTROL = 0.05
 WITH_SEGMENTS = 0.05
 
 
-def is_due(live: LiveDesign, book: Book) -> bool:
-    """Return whether a new version must begin now."""
+def is_due(live: LiveDesign, book: Book, now: float = -math.inf) -> bool:
+    """Return whether a new version must begin, given the windows that have closed by now."""
     if live.stale:
         return True
-    version, evidence = live.versions[live.number], int(book.at[0].evidence)
+    version, at = live.versions[live.number], book.at[0]
+    evidence = int(at.evidence)
+    closing = int(np.count_nonzero(closable(book, now)["tag"] != HELD_OUT))
+    evidence = max(evidence, min(evidence + closing, int(at.limit)))
     if not version.bets:
-        return _has_enough(live, book)
+        return _has_enough(live, book, evidence)
     return design.is_due(live.design, version, live.began, evidence, 0.0)
 
 
-def _has_enough(live: LiveDesign, book: Book) -> bool:
+def _has_enough(live: LiveDesign, book: Book, evidence: int | None = None) -> bool:
     """Return whether there are enough rewards, including imported ones, for a first fit."""
     first, gained = Version(0, (), (), (), ()), float(book.sums.sum())
-    return design.is_due(live.design, first, 0, int(book.at[0].evidence), gained)
+    evidence = int(book.at[0].evidence) if evidence is None else evidence
+    return design.is_due(live.design, first, 0, evidence, gained)
 
 
 def next_text(live: LiveDesign, book: Book) -> str:

@@ -15,6 +15,7 @@ from rank1.errors import (
     InputTypeError,
     Rank1Error,
     UnknownSuggestionError,
+    listed,
     shown,
 )
 from rank1.studies.events import HELD_OUT, Event, Kind, check_text, nonces
@@ -62,7 +63,8 @@ def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Rec
             if one is None:
                 found[unit], told[unit] = new, (reward, metrics)
                 events.append(new)
-                events += guardrail_events(arm, tag, metrics)
+                if metrics:
+                    events += guardrail_events(arm, tag, metrics)
                 answers.append(_recorded(new, levels, reward, True))
                 continue
             _check_same(work, one, arm, tag)
@@ -97,9 +99,10 @@ def exposure(
     if rest and rest[0] is not None:
         reward = check_reward(spec, rest[0])
     elif metrics:
-        raise InputError("guardrails", rest[1], "told with a reward, and there is none")
+        raise InputError("guardrails", rest[1], "given together with a reward, and there is none")
     tag = HELD_OUT if held else int(version)
-    return Event(Kind.RECORDED, arm, tag, 0, reward, nonce, None, 0, unit, at=at), metrics
+    event = Event(Kind.RECORDED, arm=arm, tag=tag, value=reward, nonce=nonce, unit=unit, at=at)
+    return event, metrics
 
 
 def no_shares(name: str, spec: Spec) -> ConflictError:
@@ -194,7 +197,7 @@ class DrawnArms:
             known = self._known[number] = self._drawn_by(number)
         for side, numbers in known:
             if not isinstance(levels[side], str) or levels[side] not in numbers:
-                expected = f"one that version {number} draws: {', '.join(numbers)}"
+                expected = f"one that version {number} draws: {listed(numbers)}"
                 raise InputError(f"levels.{side}", levels[side], expected)
         return sum(numbers[levels[side]] for side, numbers in known)
 
@@ -215,7 +218,7 @@ class DrawnArms:
     def control(self, unit: str, levels: Any) -> int:
         """Return the log's number of the control, which a held-out unit must be shown."""
         state, control = self._there(), self._spec.control or {}
-        expected = f"the control ({control}) for unit {shown(unit)}, which is held out"
+        expected = f"the control ({shown(control)}) for unit {shown(unit)}, which is held out"
         if not isinstance(levels, Mapping):
             raise InputTypeError("levels", levels, expected)
         given = {side: levels.get(side) for side in self._spec.given}
@@ -262,14 +265,14 @@ def _add_new_levels(work: UnitOfWork, arms: DrawnArms, records: Sequence[Sequenc
 
 
 def _check_same(work: UnitOfWork, before: Event, arm: int, tag: int) -> None:
-    """Raise ConflictError if the unit's stored record differs."""
+    """Raise ConflictError if the unit's stored record differs; its version may be older."""
     unit = shown(before.unit)
     if before.kind != Kind.RECORDED:
         raise ConflictError(f"unit {unit} was given a suggestion", "report by its id")
-    if (before.arm, before.tag) != (arm, tag):
+    if before.arm != arm or (before.tag == HELD_OUT) != (tag == HELD_OUT):
         labels = " × ".join(work.state.named(before.arm).values())
         under = "held out" if before.tag == HELD_OUT else f"under version {before.tag}"
-        raise ConflictError(f"unit {unit} is on record already: {labels}, {under}")
+        raise ConflictError(f"unit {unit} was already recorded: {labels}, {under}")
 
 
 def _recorded(event: Event, levels: Mapping[str, str], reward: float, new: bool) -> Recorded:
@@ -294,5 +297,7 @@ def _told(
             rewards[units[outcome.suggestion]] = outcome
     metrics: dict[int, dict[int, float]] = {}
     if work.spec.guardrails and rewards:
-        metrics = guardrails_with(work, [event.seq for event in rewards.values()])
+        metrics = guardrails_with(
+            work.log, work.study.id, work.spec, [event.seq for event in rewards.values()]
+        )
     return {unit: (event.value, metrics.get(event.seq, {})) for unit, event in rewards.items()}

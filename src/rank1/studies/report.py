@@ -81,13 +81,12 @@ def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
 def lift_text(level: dict[str, Any]) -> str:
     """Format the interval of a level's lift."""
     low, high = level.get("lift") or (None, None)
-    if low is None and high is None:
+    no_low, no_high = low is None or low <= -1, high is None or math.isinf(high)
+    if no_low and no_high:
         return "not known yet"
     if low == high == 0:
         return "–"
-    ends = ["less" if low is None or low <= -1 else f"{low:+.0%}"]
-    ends.append("more" if high is None or math.isinf(high) else f"{high:+.0%}")
-    return " to ".join(ends)
+    return f"{'less' if no_low else f'{low:+.0%}'} to {'more' if no_high else f'{high:+.0%}'}"
 
 
 def _state(level: dict[str, Any], best: Best, axis: int) -> str:

@@ -36,7 +36,7 @@ def change_of(
         if labels:
             if len(sides) != 2:
                 raise InputError(
-                    name, labels, "left out: the study hasn't two sides", f"use {what}"
+                    name, labels, "left out: the study doesn't have two sides", f"use {what}"
                 )
             place = sides[("rows", "columns").index(side)]
             made[what][place] = labels_of(name, labels)

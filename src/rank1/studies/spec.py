@@ -48,7 +48,7 @@ REPEATS = ("once", "each")
 #: Increase this when a specification has a new setting that older releases must not ignore. A
 #: setting that they may ignore is simply added to `Spec`: older releases skip it, and old logs get
 #: its default.
-_FORMAT = 3
+_FORMAT = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +84,8 @@ class Spec:
     repeat: str = "each"
     #: Makes this study assign units differently from other studies; derived from seed and sides.
     salt: str = ""
+    #: Whether a study that draws by shares bets on a reward only when its window has closed.
+    by_window: bool = False
 
     @property
     def rows(self) -> tuple[str, ...] | None:
@@ -101,7 +103,7 @@ class Spec:
             return make_policy(self.policy, dict(self.settings))
         except InputError as error:
             raise FormatError(
-                f"the study's policy {self.policy!r} can't be had here: {error}",
+                f"the study's policy {self.policy!r} can't be loaded: {error}",
                 "install the package that has it, or upgrade rank1",
             ) from None
 
@@ -113,7 +115,8 @@ class Spec:
     @property
     def text(self) -> str:
         """The specification as ASCII JSON."""
-        return json.dumps({"format": _FORMAT, **dataclasses.asdict(self)})
+        # Older releases would count such a study's rewards too early; they can read all others.
+        return json.dumps({"format": 4 if self.by_window else 3, **dataclasses.asdict(self)})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values; with rows and columns if there are two sides."""
@@ -184,7 +187,7 @@ def sides_of(rows: Any, columns: Any, sides: Any) -> dict[str, tuple[str, ...]]:
     if sides is None:
         return {ROW: labels_of("rows", rows), COLUMN: labels_of("columns", columns)}
     if rows is not None or columns is not None:
-        raise InputError("sides", sides, "None where rows and columns are given")
+        raise InputError("sides", sides, "None if rows and columns are given")
     if not isinstance(sides, Mapping):
         raise InputTypeError("sides", sides, "a mapping from names of sides to names of levels")
     if not 1 <= len(sides) <= MAX_SIDES:
@@ -242,7 +245,7 @@ def make_spec(
     elif on_expiry == "default":
         raise InputError(
             "reward_window", None, "given with on_expiry='default'",
-            "it is the seconds after which a reward that hasn't come is taken to be the default",
+            "it is the number of seconds after which a missing reward counts as the default",
         )  # fmt: skip
     default = (
         low
@@ -288,6 +291,7 @@ def make_spec(
         design=design,
         control=control_of(grid, told.get("given", ()), control),
         repeat=repeat,
+        by_window=design and reward_window is not None and (low, high) != (0.0, 1.0),
         salt=hashlib.blake2b(repr((seed, grid)).encode(), digest_size=8).hexdigest(),
         **told,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from rank1.studies import fold
 from rank1.studies.events import Events, Kind
 from rank1.studies.evidence import renumbered
 from rank1.studies.fold import Book
+from rank1.studies.fold_records import fold_records
 from rank1.studies.levels import Change, Levels
 from rank1.studies.live_design import DrawnState, LiveDesign
 from rank1.studies.spec import ON_EXPIRY, Spec, started
@@ -29,7 +31,7 @@ from rank1.studies.traffic import Traffic
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 
 #: Increase this when the meaning of the book changes: older snapshots are then ignored.
-LAYOUT = 4
+LAYOUT = 5
 #: Scalars of a book that must agree between two folds of the same log.
 COMPARED = (
     "suggested", "reported", "cancelled", "expired", "retired", "learned", "evidence", "version",
@@ -114,6 +116,8 @@ class StudyState(Levels):
             if reason == fold.REVISE:  # from here on, arms have other indices
                 tables, living = self.places_of(events.arm)
             loop = kernel_for(fold.fold_events, self.state, self.book, work=events.size)
+            if self.design is not None and not hasattr(loop, "overloads"):  # not compiled
+                place = fold_records(self.book, events, tables, place)
             place, reason = loop(self.state, self.book, events, tables, living, place, issued)
             last = int(events.seq[place - 1])
             if reason == fold.FORGET:
@@ -146,8 +150,9 @@ class StudyState(Levels):
         return self.live
 
     def _begin(self, version: int, text: str | None) -> None:
-        at = self.book.at[0]
-        self.settled().install(version, text, self.seq, float(at.time), int(at.evidence))
+        at, live = self.book.at[0], self.settled()
+        live.install(version, text, self.seq, float(at.time), int(at.evidence))
+        at.limit = live.limit
 
     def choose(self, rng: np.random.Generator, count: int) -> list[Pull]:
         """Choose the next pulls, with arms as the log numbers them."""
@@ -223,11 +228,7 @@ class StudyState(Levels):
 
     def evidence(self, now: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return counts and sums of the active arms: the evidence for the stopping rule now."""
-        book = self.book
-        if book.rules[0].by_window:
-            copies = {name: getattr(book, name).copy() for name in ("counts", "sums", "table")}
-            book = book._replace(at=book.at.copy(), **copies)
-            ready(_close, book)(book, now)
+        book = self.as_of(now).book
         # Allocate memory only for arms with rewards: on a large grid, few have any.
         some = np.flatnonzero(book.counts)
         places = self.places_of(renumbered(some, self.grid, self.room))[1]
@@ -235,6 +236,21 @@ class StudyState(Levels):
         counts, sums = (np.zeros(self.shape) for _ in range(2))
         counts.flat[places], sums.flat[places] = book.counts[some], book.sums[some]
         return counts, sums
+
+    def as_of(self, now: float) -> StudyState:
+        """Return the state after all windows that have closed by now; nothing is written.
+
+        It shares arrays with this one, and must not fold events.
+        """
+        if not len(fold.closable(self.book, now)):
+            return self
+        after, names = copy.copy(self), ("at", "counts", "sums", "table", "journal")
+        after.book = self.book._replace(**{name: getattr(self.book, name).copy() for name in names})
+        after.book.at[0].limit = np.iinfo(np.int64).max
+        after.design = None if self.design is None else self.design.copied()
+        while not ready(_close, after.book)(after.book, now):
+            after.settled()
+        return after
 
     # Revisions and forgetting
 
@@ -396,7 +412,7 @@ def _rules(spec: Spec) -> NDArray[Any]:
     one.default = spec.default_reward
     one.window = np.inf if spec.reward_window is None else spec.reward_window
     one.design = spec.design
-    one.by_window = spec.on_expiry == "default" and not spec.design
+    one.by_window = spec.by_window if spec.design else spec.on_expiry == "default"
     if spec.forgetting is not None:
         one.forget_every = max(1, round(spec.forgetting / FADING))
     return rules
@@ -407,5 +423,5 @@ def _choose_many(state: Any, rng: np.random.Generator, pulls: NDArray[np.int64])
         pulls[k, 0], pulls[k, 1] = choose(state, rng)
 
 
-def _close(book: Book, now: float) -> None:
-    fold.close_windows(book, now)
+def _close(book: Book, now: float) -> bool:
+    return bool(fold.close_windows(book, now))

@@ -22,7 +22,7 @@ from rank1.documents import (
     Suggestion,
     Verified,
 )
-from rank1.errors import InputError, InputTypeError, Rank1Error, StorageError
+from rank1.errors import InputError, Rank1Error, StorageError
 from rank1.policies import Policy
 from rank1.policies.base import has_counts
 from rank1.studies import revising, suggestions, verification
@@ -32,6 +32,7 @@ from rank1.studies.events import Event, Kind, check_text, data_text
 from rank1.studies.export import EXPORTED, event_lines, export_log, page_lines, replay_log
 from rank1.studies.fitting import StudyFit, fit_of, read_material
 from rank1.studies.history import History, import_history
+from rank1.studies.keys import key_used, under_key
 from rank1.studies.outlook import forecast_of, personalise_of
 from rank1.studies.planning import is_due
 from rank1.studies.records import no_shares, take_records, take_rewards
@@ -51,30 +52,12 @@ T = TypeVar("T")
 
 Place = str | os.PathLike[str] | Storage
 
-#: The arguments of `record` and `reward`.
-RECORD = "unit", "version", "levels", "reward", "guardrails"
-REWARD = "unit", "reward", "guardrails"
-REPORT = "id", "reward", "guardrails"
 #: The largest number of arms for which a notebook shows results; above it, only the totals.
 MAX_SHOWN = 100_000
 
 
 def _opened(storage: Place) -> Storage:
     return storage if isinstance(storage, Storage) else open_storage(storage)
-
-
-def _in_order(
-    argument: str, given: Iterable[Any], names: Sequence[str], required: int
-) -> list[Sequence[Any]]:
-    """Return the arguments of each call in the method's order, from sequences or dicts."""
-    found: list[Sequence[Any]] = []
-    for place, each in enumerate(given):
-        if isinstance(each, Mapping) and each.keys() <= set(names):
-            each = [each.get(name) for name in names]
-        if not isinstance(each, tuple | list) or not required <= len(each) <= len(names):
-            raise InputTypeError(f"{argument}[{place}]", each, ", ".join(names))
-        found.append(each)
-    return found
 
 
 class Study:
@@ -220,7 +203,7 @@ class Study:
         )  # fmt: skip
         if repeat == "each":
             warnings.warn(
-                "repeat='each' takes visits of one unit for independent: with ten visits each, 56 "
+                "repeat='each' treats visits of one unit as independent: with ten visits each, 56 "
                 "of 200 studies stopped at a wrong arm where at most 10 should",
                 UserWarning,
                 stacklevel=2,
@@ -356,10 +339,12 @@ class Study:
             retry it safely.
         unit
             The visitor (or other unit) who will see the arm. While a unit's last suggestion is
-            pending, the unit gets the same suggestion again; asking with other levels of given
-            sides raises ConflictError. After that, it gets a new suggestion with the same arm, as
-            long as the arm is active. Only the unit's first exposure counts. In a study that draws
-            by shares, a unit's levels are those that `rank1.assign` returns.
+            pending, the unit gets the same suggestion again, unless a level of it was retired or
+            dropped; the key of such a request isn't stored, because the unit itself makes a retry
+            safe. Asking with other levels of given sides raises ConflictError. After that, the unit
+            gets a new suggestion with the same arm, as long as the arm is active. Only the unit's
+            first exposure counts. In a study that draws by shares, a unit's levels are those that
+            `rank1.assign` returns.
         data
             A JSON object of at most 4 KB, stored with each suggestion: you find it in the
             suggestion's `data` and in the export.
@@ -387,7 +372,7 @@ class Study:
         Each item is an id, a reward and, optionally, guardrails.
         """
         given = reports.items() if isinstance(reports, Mapping) else reports
-        pairs = _in_order("reports", given, REPORT, 2)
+        pairs = checks.in_order("reports", given, checks.REPORT, 2)
         return self._all(lambda work: suggestions.take_reports(work, pairs))
 
     def _all(self, job: Callable[[UnitOfWork], Sequence[T | Rank1Error]]) -> list[T]:
@@ -473,7 +458,7 @@ class Study:
         Returns an answer for each exposure, or the error that refused it; the others are stored.
         """
         self._needs_shares()
-        given = _in_order("records", records, RECORD, 3)
+        given = checks.in_order("records", records, checks.RECORD, 3)
         return self.access.transact(lambda work: take_records(work, given))
 
     def reward(
@@ -492,7 +477,7 @@ class Study:
 
         Returns an answer for each reward, or the error that refused it; the others are stored.
         """
-        given = _in_order("rewards", rewards, REWARD, 2)
+        given = checks.in_order("rewards", rewards, checks.REWARD, 2)
         return self.access.transact(lambda work: take_rewards(work, given))
 
     def _needs_shares(self) -> None:
@@ -540,7 +525,7 @@ class Study:
         number, goes_on = self.access.transact(work)
         if (change.added or change.retired) and not goes_on:
             warnings.warn(
-                f"{self.spec.policy} starts anew after a revision: its state isn't counts and sums",
+                f"{self.spec.policy} starts over after a revision: its state isn't counts and sums",
                 UserWarning,
                 stacklevel=2,
             )
@@ -566,10 +551,21 @@ class Study:
         """Show the study in lists again."""
         self.access.transact(lambda work: work.log.archive(work.study.id, archived=False))
 
-    def note(self, text: str) -> None:
-        """Add a timestamped note to the log, such as "new prices today"; nothing else changes."""
+    def note(self, text: str, key: str | None = None) -> None:
+        """Add a timestamped note to the log, such as "new prices today"; nothing else changes.
+
+        With an idempotency key, a retry adds no second note.
+        """
         data = data_text({"text": check_text("text", text)})
-        self.access.transact(lambda work: work.append([Event(Kind.NOTED, data=data)]))
+
+        def work(doing: UnitOfWork) -> None:
+            before = under_key(doing, key, Kind.NOTED)
+            if any(event.data != data for event in before):
+                raise key_used(key)
+            if not before:
+                doing.append([Event(Kind.NOTED, data=data, key=key)])
+
+        self.access.transact(work)
 
     def forget_unit(self, unit: str) -> int:
         """Remove a unit's name and its data from the log; return how many events contained it.
@@ -605,12 +601,12 @@ class Study:
             The number of simulations, and their seed.
         """
         self._needs_shares()
-        return self._settled(lambda state, log: forecast_of(state, per_day, runs, seed))
+        return self._settled(lambda state, now: forecast_of(state.as_of(now), per_day, runs, seed))
 
     def personalise(self, side: str, by: str) -> Personalised:
         """Test whether choosing a side's level by another side, such as a segment, pays off."""
         self._needs_shares()
-        return self._settled(lambda state, log: personalise_of(state, side, by))
+        return self._settled(lambda state, now: personalise_of(state.as_of(now), side, by))
 
     def fit(self, B: int = 199, seed: int = 1) -> StudyFit:
         """Test whether the grid has rank one, with a p-value from B replays of the study.
@@ -660,10 +656,11 @@ class Study:
         return self._settled(lambda state, now: state.counts())
 
     def _settled(self, function: Callable[[StudyState, float], T]) -> T:
-        """Record expired rewards, then compute something from the study's state."""
+        """Record expired rewards and due versions, then compute something from the state."""
 
         def is_overdue(state: StudyState, now: float) -> bool:
-            return bool(state.overdue(now))
+            late = bool(state.overdue(now))
+            return late or (self.spec.by_window and is_due(state.live, state.book, now))
 
         if self.spec.reward_window is not None and self.access.compute(is_overdue):
             # If the storage is read-only, show the state without the latest expiries.
@@ -745,7 +742,7 @@ class Study:
             trials; the trials that aren't successes are failures. An optional column called count
             says how often a reward occurred. Lines without a reward, which the export can contain,
             are skipped. Or pass an iterable of lines: the levels in the order of the sides, then
-            the reward.
+            the reward, or a dict with the columns of such a file.
         key
             An idempotency key: the same key is imported only once. Default: derived from the
             history, so that the same history is imported only once.
@@ -755,7 +752,7 @@ class Study:
         return import_history(self.access, history, key, columns)
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write a line for each suggestion, as JSONL or Parquet; return the number of lines."""
+        """Write a line for each suggestion and imported reward, as JSONL or Parquet; count them."""
         return self.look(lambda state, log: export_log(self.access.study, state, log, path))
 
     def replay(self, policy: Policy | str, seed: int = 1) -> Replayed:

@@ -25,6 +25,7 @@ from rank1.errors import (
 from rank1.studies import fold
 from rank1.studies.drawing import drawn, given_levels
 from rank1.studies.events import (
+    HELD_OUT,
     REPEAT,
     Event,
     Kind,
@@ -38,6 +39,7 @@ from rank1.studies.events import (
 )
 from rank1.studies.keys import key_used, under_key
 from rank1.studies.spec import Spec
+from rank1.studies.storage import Reader
 from rank1.studies.unit_of_work import UnitOfWork
 
 __all__ = [
@@ -68,14 +70,17 @@ def suggest(
     data: Mapping[str, Any] | None = None,
     given: Mapping[str, str] | None = None,
 ) -> list[Suggestion]:
-    """Make suggestions, or return the earlier ones for a known key or a unit with one pending."""
+    """Make suggestions, or return the earlier ones for a known key or a unit with one pending.
+
+    A unit gets another suggestion if a level of its pending one is no longer shown.
+    """
     log, study, state = work.log, work.study.id, work.state
     text = data_text(data)
     before = under_key(work, key, Kind.SUGGESTED)
     if before and len(before) != count:
         raise ConflictError(
             f"key {shown(key)} was used for {len(before):,} suggestions, not {count:,}",
-            "take a new key for another request", key=key,
+            "use a new key for a different request", key=key,
         )  # fmt: skip
     if before:
         segment = {side: (given or {}).get(side) for side in work.spec.given}
@@ -86,20 +91,22 @@ def suggest(
         return [_suggestion(work, each) for each in before]
     if state.book.at["retired"][0]:
         raise ConflictError(
-            f"study {work.study.name!r} is retired: it gives no suggestions", study=work.study.name
+            f"study {work.study.name!r} is retired: it gives no more suggestions",
+            study=work.study.name,
         )
     levels = given_levels(work, given)
     last = None
     if unit is not None:
         check_text("unit", unit)
         if count != 1:
-            raise InputError("count", count, "1 where a unit is given")
+            raise InputError("count", count, "1 if a unit is given")
         last = log.of_unit(study, unit)
     if last is not None:
         became = {each.kind for each in log.outcomes(study, [last.seq])}
         if last.kind == Kind.SUGGESTED and not became:
             _check_given(state.named(last.arm), levels, unit)
-            return [_suggestion(work, last)]
+            if last.tag == HELD_OUT or state.lives(last.arm):
+                return [_suggestion(work, last)]
         if Kind.CANCELLED in became and last.tag != REPEAT:
             last = None  # it was never shown
     chosen = state.design is None and (last is None or not state.lives(last.arm))
@@ -158,12 +165,13 @@ def check_reward(spec: Spec, reward: Any) -> float:
     low, high = spec.reward_range
     if isinstance(reward, bool | np.bool_):
         reward = float(reward)
+    real = checks._is_real(reward)
+    if real and low <= reward <= high:  # NaN isn't
+        return float(reward)
     expected = f"a number in [{low:g}, {high:g}]"
-    if not checks._is_real(reward):
+    if not real:
         raise InputTypeError("reward", reward, expected)
-    if not (math.isfinite(reward) and low <= reward <= high):
-        raise InputError("reward", reward, expected, got=str(reward))
-    return float(reward)
+    raise InputError("reward", reward, expected, got=str(reward))
 
 
 def check_guardrails(spec: Spec, told: Any) -> dict[int, float]:
@@ -211,7 +219,7 @@ def store_reports(
     fresh: dict[int, tuple[Report, Mapping[int, float]]] = {}  # by seq of the suggestion
     events: list[Event] = []
     named: set[int] = set()
-    some, now = nonces(len(reports)), work.now
+    some, now, log, study = nonces(len(reports)), work.now, work.log, work.study.id
     for (text, told, *more), asked, nonce in zip(reports, found, some, strict=True):
         try:
             reward = check_reward(work.spec, told)
@@ -224,7 +232,9 @@ def store_reports(
                 late = _became(work, asked, text, by)
                 if isinstance(late, Event):
                     answer = _report(work, asked, late.value, late.at, late.tag != 0)
-                    stored = guardrails_with(work, [late.seq])[late.seq] if metrics else {}
+                    stored = {}
+                    if metrics:
+                        stored = guardrails_with(log, study, work.spec, [late.seq])[late.seq]
                 else:
                     answer = _report(work, asked, reward, now, late)
                     fresh[asked.seq] = answer, metrics
@@ -258,10 +268,12 @@ def guardrail_events(arm: int, tag: int, metrics: Mapping[int, float]) -> list[E
     ]
 
 
-def guardrails_with(work: UnitOfWork, rewards: Sequence[int]) -> dict[int, dict[int, float]]:
+def guardrails_with(
+    log: Reader, study: int, spec: Spec, rewards: Sequence[int]
+) -> dict[int, dict[int, float]]:
     """Return the metrics stored with rewards, by the seq of the event that holds the reward."""
-    behind = range(1, len(work.spec.guardrails) + 1)
-    events = work.log.events(work.study.id, [seq + k for seq in rewards for k in behind])
+    behind = range(1, len(spec.guardrails) + 1)
+    events = log.events(study, [seq + k for seq in rewards for k in behind]) if behind else []
     at = {event.seq: event for event in events if event.kind == Kind.GUARDRAIL}
     found: dict[int, dict[int, float]] = {seq: {} for seq in rewards}
     for seq, metrics in found.items():
@@ -286,15 +298,15 @@ def check_same(
     facts = {"id" if by == "suggestion" else by: name}
     (before, kept), (reward, metrics) = stored, told
     if before != reward:
-        problem = f"{by} {shown(name)} has the reward {before:g} already, got {reward:g}"
+        problem = f"{by} {shown(name)} already has the reward {before:g}, got {reward:g}"
         raise ConflictError(problem, **facts)
     for metric, value in metrics.items():
         if kept.get(metric) != value:
             label = list(spec.guardrails)[metric - 1]
             has = f"{label} = {kept[metric]:g}" if metric in kept else f"a reward without {label}"
             raise ConflictError(
-                f"{by} {shown(name)} has {has} already, got {label} = {value:g}",
-                "guardrails are told with the reward, once", **facts,
+                f"{by} {shown(name)} already has {has}, got {label} = {value:g}",
+                "guardrails are reported once, together with the reward", **facts,
             )  # fmt: skip
 
 
@@ -349,6 +361,8 @@ def _became(work: UnitOfWork, asked: _Asked, text: str, by: str = "suggestion") 
     if asked.status in (fold.PENDING, fold.WAITING):
         return asked.status == fold.WAITING
     became = {each.kind: each for each in work.log.outcomes(work.study.id, [asked.seq])}
+    if asked.status == fold.REPORTED and not became:  # it was recorded with its reward
+        return work.log.events(work.study.id, [asked.seq])[0]._replace(tag=0)
     if Kind.CANCELLED in became:
         whose = "suggestion" if by == "suggestion" else f"the suggestion of {by}"
         raise CancelledError(f"{whose} {text!r} was cancelled: it can't have a reward", id=text)
@@ -378,8 +392,8 @@ def cancel(work: UnitOfWork, text: str, key: str | None = None) -> None:
         raise ConflictError(f"suggestion {text!r} has a reward, so it can't be cancelled", id=text)
     if became and work.spec.on_expiry == "default":
         raise ConflictError(
-            f"suggestion {text!r} is expired, and the default was counted as its reward: it can't "
-            "be cancelled any more",
+            f"suggestion {text!r} has expired, and the default was counted as its reward, so it "
+            "can't be cancelled any more",
             id=text,
         )
     event = Event(Kind.CANCELLED, arm=asked.arm, tag=int(became), suggestion=asked.seq, key=key)

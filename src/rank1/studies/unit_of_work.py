@@ -241,7 +241,7 @@ class UnitOfWork:
         """The time of this transaction, by the storage's clock."""
         return self.log.now(self.study.id)
 
-    def append(self, events: Sequence[Event], issued: bool = False) -> int:
+    def append(self, events: Sequence[Event], issued: bool = False, renew: bool = True) -> int:
         """Add events to the log, fold them, and return the first seq. Suggestions must have nonces.
 
         Many rewards are folded in parts, with new versions in between, because a reward can be bet
@@ -254,15 +254,18 @@ class UnitOfWork:
             seq = self.log.append(self.study.id, part)
             texts = {seq + k: event.data for k, event in enumerate(part) if event.data}
             self.state.fold(as_events(part, seq, self.now), texts.get, issued)
-            self.renew()
+            if renew:
+                self.renew()
             first, begin = first or seq, begin + len(part)
             if begin >= len(events):
                 return first
 
     def _end(self, events: Sequence[Event], begin: int) -> int:
         """Return the end of the part of these events to fold at once."""
+        if self.state.design is None or len(events) - begin == 1:
+            return len(events)
         rewards, most = 0, largest_part(self.state.book)
-        if self.state.design is None or len(events) - begin <= most:
+        if len(events) - begin <= most:
             return len(events)
         for k in range(begin, len(events)):
             kind = events[k].kind
@@ -275,7 +278,7 @@ class UnitOfWork:
     def renew(self) -> None:
         """Begin the next version of the design if it is due."""
         design, book = self.state.design, self.state.book
-        if design is not None and is_due(design, book):
+        if design is not None and is_due(design, book, self.now):
             text = next_text(design, book)
             self.append([Event(Kind.VERSION, tag=design.number + 1, data=text)])
 

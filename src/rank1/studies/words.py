@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rank1.documents import above
@@ -46,7 +46,7 @@ class Lift:
             return f"leads {over}; by how much isn't known yet"
         if self.high > LARGEST and self.low <= 0:
             by = percent(self.estimate)
-            return f"leads by {by}{scale} {over}{self._means}; the interval says nothing yet"
+            return f"leads by {by}{scale} {over}{self._means}; it is too early for an interval"
         ends = f"{percent(self.low)} to {percent(self.high)}"
         if self.high > LARGEST:
             ends = f"at least {percent(self.low)}"
@@ -75,11 +75,13 @@ class Doubt:
     def __str__(self) -> str:
         if self.speaks:
             return (
-                f"{name(self.arm)} speaks against it: its mean is {self.mean:.3g} after "
+                f"{name(self.arm)} may be an exception: its mean is {self.mean:.3g} after "
                 f"{self.tried:,} rewards, and it may reach the leader's {self.leading:.3g}"
             )
-        times = "never" if self.tried == 0 else f"{self.tried:,} times only"
-        return f"{name(self.arm)} was tried {times}, too rarely to see whether it is as good"
+        if self.tried == 0:
+            return f"{name(self.arm)} was never shown, so it may be as good"
+        times = f"only {self.tried:,} times"
+        return f"{name(self.arm)} was shown {times}, too rarely to tell whether it is as good"
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Finding:
         """Say what leads, by how much, and whether to stop."""
         go_on = "Ended without a verdict" if self.ended else "Keep going"
         if self.leader is None:
-            return f"{go_on}: nothing is reported yet."
+            return f"{go_on}: no results yet."
         if self.lift is None:
             return f"Stop: ship {name(self.leader)}. It is the only arm."
         leads = f"{name(self.leader)} {self.lift}"
@@ -122,9 +124,17 @@ class Finding:
             return f"Stop: ship {name(self.leader)}. It {self.lift}{self._within}."
         if self.no_rule:
             return f"{go_on}: {leads}; {self.no_rule}."
-        if self.doubt is not None and self.order_stop:
-            return f"Stop only if {ORDER}: {self.doubt}. {leads}."
+        if self.objection:
+            return f"Stop only if {ORDER}: {self.objection['statement']}"
         return f"{go_on}: {leads}."
+
+    @property
+    def objection(self) -> dict[str, Any] | None:
+        """Return why it may stop only if the order holds: the fields of `Doubt`, and in words."""
+        if self.doubt is None or not self.order_stop or not self.leader or self.no_rule:
+            return None
+        words = f"{self.doubt}. {name(self.leader)} {self.lift}."
+        return {**asdict(self.doubt), "arm": list(self.doubt.arm), "statement": words}
 
     @property
     def _within(self) -> str:
@@ -147,17 +157,18 @@ class Finding:
             return f"Ship {name(self.leader)}, and retire the study."
         if self.doubt is not None and self.order_stop:
             if self.drawn:
-                return f"Go on until {name(self.doubt.arm)} is examined: the study shows it."
+                arm = name(self.doubt.arm)
+                return f"Keep going until {arm} is ruled out: the study now shows it more often."
             return f"Show {name(self.doubt.arm)} more often, or stop if you trust the order."
         if not self.drawn:
-            lever = "a tolerance, the difference that doesn't matter to you"
-            return f"Go on. Where traffic is short, create studies with {lever}."
+            lever = "a tolerance, a difference that doesn't matter to you"
+            return f"Keep going. If you don't have enough traffic, create studies with {lever}."
         if self.min_lift == 0:
             return (
-                "Go on. Where traffic is short, create the study with "
-                f"min_lift=0.05 if differences below 5%{above(self.above)} don't matter to you."
+                "Keep going. If you don't have enough traffic, and differences below "
+                f"5%{above(self.above)} don't matter to you, create the study with min_lift=0.05."
             )
-        return "Go on."
+        return "Keep going."
 
 
 def name(labels: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from rank1.compiled import kernel
 from rank1.errors import InputError
 from rank1.literal import Literal
 from rank1.problems.base import Problem
-from rank1.simulation.loop import play, room_for_curve
+from rank1.simulation.loop import NEVER, play, room_for_curve
 
 __all__ = ["play_compiled", "play_plain"]
 
@@ -36,7 +36,9 @@ def play_compiled(state: Any, problem: Problem, n: int, seed: int) -> tuple[Arms
         raise InputError("problem", problem, "one whose rewards are drawn by compiled code")
     law, rng = problem.law, np.random.default_rng(seed)
     every, curve, totals = np.arange(1, n + 1), room_for_curve(n), np.zeros(2)
-    kernel(play, state, law)(state, law, rng, problem.arms, 0, n, every, curve, totals)
+    kernel(play, state, law, NEVER)(
+        state, law, rng, NEVER, problem.arms, 0, n, every, curve, totals
+    )
     return curve[:, 2].astype(np.int64), curve[:, 3]
 
 

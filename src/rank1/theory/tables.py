@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rank1 import checks
-from rank1.errors import InputError
+from rank1.documents import to_document
+from rank1.errors import InputError, InputTypeError
 from rank1.problems import Gaussian, Means, Problem, Product, RankOne
-from rank1.statistics import finite
 from rank1.theory.bounds import lower_bound, unimodal_bound, upper_bound
 from rank1.theory.characteristic import characteristic_time
 from rank1.theory.gaps import hardness
@@ -106,9 +106,9 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         try:
             value = compute() if inapplicable is None else None
         except (TypeError, ValueError, RuntimeError) as reason:
-            if getattr(reason, "value", None) is problem:
-                reason.got = "this one"  # type: ignore[union-attr]
             value, inapplicable = None, str(reason)
+            if isinstance(reason, InputError | InputTypeError) and reason.value is problem:
+                inapplicable = reason.remedy
         if value is not None and not math.isfinite(value):
             value, inapplicable = None, f"infinite: {infinite}"
         if inapplicable is not None:
@@ -118,7 +118,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
     if not isinstance(problem, RankOne):
         text = "of the averages over each level's arms; this grid has no factors"
         notes.append(Note("gaps, mu", text))
-    sides, least = [side.tolist() for side in hard.gaps], list(map(finite, hard.min_gaps))
+    sides, least = [side.tolist() for side in hard.gaps], to_document(hard.min_gaps)
     gaps: dict[str, Any] = {"sides": sides, "min_sides": least}
     if len(sides) == 2:
         gaps |= {"rows": sides[0], "columns": sides[1], "min_row": least[0], "min_column": least[1]}
@@ -135,10 +135,11 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         text = f"above the trivial bound, n times the largest gap: {trivial:.6g}"
         notes.append(Note("upper.theorem1", text))
 
-    not_bernoulli = None if isinstance(problem, Product) else "is for Bernoulli rewards"
+    not_bernoulli = not_proven = None
     if isinstance(problem, Means):
-        not_bernoulli = "is for grids of rank one, of products of factors"
-    not_proven = not_bernoulli and not_bernoulli.replace("is for Bern", "is proven for Bern")
+        not_bernoulli = not_proven = "is for grids of rank one, of products of factors"
+    elif not isinstance(problem, Product):
+        not_bernoulli, not_proven = "is for Bernoulli rewards", "is proven for Bernoulli rewards"
     unmet = {
         "theorem2": not_bernoulli,
         "theorem3": None if isinstance(problem, Gaussian) else "is for Gaussian rewards",

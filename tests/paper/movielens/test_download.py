@@ -122,7 +122,7 @@ def test_another_checksum(home: str, archive: bytes, tmp_path: Path) -> None:
 
 def test_no_network(home: str, tmp_path: Path) -> None:
     url = "http://127.0.0.1:9/ml-1m.zip"
-    with pytest.raises(ConnectionError, match=f"{url} couldn't be fetched: .*data directory"):
+    with pytest.raises(ConnectionError, match=f"{url} couldn't be downloaded: .*data directory"):
         download(tmp_path / "data", accept_licence=True, url=url)
     assert list((tmp_path / "data").iterdir()) == []
 

@@ -88,7 +88,7 @@ def test_a_flipped_bit_is_seen(storage: Storage, column: str) -> None:
         set_to = f"UPDATE rank1_events SET {column} = ? WHERE seq = {event.seq}"
         with storage.transaction() as tx:
             tx.rows(set_to, changed)  # type: ignore[attr-defined]
-        named = f"event {event.seq} of study 'spring' isn't what its checksum says"
+        named = f"event {event.seq} of study 'spring' doesn't match its checksum"
         with pytest.raises(rank1.DamagedError, match=named), storage.reading() as log:
             log.read(study.id)
         found = storage.check()
@@ -118,7 +118,7 @@ def test_events_that_change_places_are_seen(storage: Storage) -> None:
     with storage.transaction() as tx:
         tx.rows(swap.format("IN (3, 4)"), 100)  # type: ignore[attr-defined]
         tx.rows("UPDATE rank1_events SET seq = seq - 100 WHERE seq > 100")  # type: ignore[attr-defined]
-    assert storage.check() == ["event 3 of study 'spring' isn't what its checksum says"]
+    assert storage.check() == ["event 3 of study 'spring' doesn't match its checksum"]
 
 
 def records(count: int) -> np.ndarray[Any, Any]:
@@ -181,7 +181,7 @@ def test_an_old_log_is_covered_from_its_upgrade_on(old: str) -> None:
         change = "UPDATE rank1_events SET {} WHERE study = ? AND seq = ?"
         with storage.transaction() as tx:
             tx.rows(change.format("tag = tag + 1"), study.id, study.last_seq + 2)
-        named = f"event {study.last_seq + 2} of study 'uts' isn't what its checksum says"
+        named = f"event {study.last_seq + 2} of study 'uts' doesn't match its checksum"
         assert storage.check() == [named]
         with storage.transaction() as tx:
             tx.rows(change.format("checksum = 0, tag = tag - 1"), study.id, study.last_seq + 2)

@@ -50,7 +50,7 @@ for fails in (False, True):
                 assert os.waitpid(child, 0)[1] == 0
             log.now(study.id)
     except rank1.StorageError as error:
-        assert child == 0 and "forked within a transaction" in str(error), error
+        assert child == 0 and "can't continue a transaction of its parent" in str(error), error
         try:
             with open_storage(sys.argv[1]).reading() as log:
                 assert log.study("spring").name == "spring"

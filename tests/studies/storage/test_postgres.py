@@ -118,7 +118,7 @@ def test_what_is_forgotten_or_deleted_while_the_commit_is_cut(
             storage.close()  # a new connection
             cut_at_commit(proxy, what)
             with (
-                pytest.raises(rank1.StorageError, match="lost in mid-commit") as caught,
+                pytest.raises(rank1.StorageError, match="lost during a commit") as caught,
                 storage.transaction(study.id) as tx,
             ):
                 getattr(tx, name)(study.id, *given)
@@ -341,7 +341,7 @@ def test_a_database_that_may_only_be_read(url: str) -> None:
         study = storage.create("spring", SPEC)
     frozen = url.replace("options=", "options=-cdefault_transaction_read_only%3Don%20")
     with PostgresStorage(frozen) as storage:
-        with pytest.raises(rank1.StorageError, match="may not be written"):
+        with pytest.raises(rank1.StorageError, match="isn't writable"):
             append(storage, study, *suggested())
         with storage.reading() as log:
             assert log.study("spring").last_seq == 1
@@ -362,7 +362,7 @@ def test_a_full_disk_is_told() -> None:
         with postgres_tables.translated("postgresql://host/base", 30):
             raise errors.DiskFull("could not extend file")
 
-    with pytest.raises(rank1.StorageError, match="no room to write postgresql://host/base"):
+    with pytest.raises(rank1.StorageError, match="no disk space to write postgresql://host/base"):
         fail()
 
 

@@ -20,6 +20,7 @@ import apsw
 import pytest
 
 import rank1
+from rank1.errors import extra
 from rank1.studies.events import Event, Kind
 from rank1.studies.storage import Snapshot, open_storage, sqlite_file
 from rank1.studies.storage.sqlite import SqliteReader, SqliteStorage
@@ -97,7 +98,7 @@ def test_a_database_of_another_program(tmp_path: Path) -> None:
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE studies (name TEXT)")
     other.close()
-    refused(path, "is a SQLite database, but of another program")
+    refused(path, "is a SQLite database of another program")
 
 
 def test_a_directory_or_a_pipe(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_a_file_marked_read_only(tmp_path: Path) -> None:
     read, write, create, _ = uses(storage)
     read()
     for use in (write, create):
-        with pytest.raises(rank1.StorageError, match=r"may not be written.*rank1 study backup"):
+        with pytest.raises(rank1.StorageError, match=r"isn't writable.*rank1 study backup"):
             use()
     path.chmod(0o644)
     write()
@@ -234,7 +235,7 @@ def test_a_folder_that_may_not_be_written_to(open_folder: Path) -> None:
     _, write, create = as_stranger(path)
     for told in (write, create):
         assert f"'{path}'" in told
-        assert "may not be written" in told or "in a folder that may be written to" in told
+        assert "isn't writable" in told or "in a folder that may be written to" in told
     create = as_stranger(open_folder / "new.db")[2]
     if os.getuid() == 0:  # a folder that may not even be looked into
         open_folder.chmod(0o700)
@@ -325,10 +326,12 @@ def disk_full(path: Path, how: str) -> None:
     assert run.returncode == 0, run.stderr
     told, stored, end = run.stdout.splitlines()
     if how == "disk":
-        assert told.startswith(f"no room to write '{path}': the disk or the quota is full; nothing")
+        assert told.startswith(
+            f"no disk space to write '{path}': the disk or the quota is full; nothing"
+        )
     else:
         assert told.startswith(f"the disk failed under '{path}'")
-        assert "it may be full, faulty or gone; nothing was acknowledged" in told
+        assert "it may be full, faulty or unmounted; nothing was acknowledged" in told
     assert int(stored.split()[1]) > 200
     assert end == "goes on"
 
@@ -502,7 +505,7 @@ def test_an_older_file_that_may_not_be_written_is_read(tmp_path: Path) -> None:
             events = log.page(study.id, limit=1000)
             assert log.read(study.id).arm.tolist() == [event.arm for event in events]
             assert {event.arm // 4096 for event in events} > {0, 1}
-        with pytest.raises(rank1.StorageError, match="may not be written"):
+        with pytest.raises(rank1.StorageError, match="isn't writable"):
             append(storage, study, *suggested())
     assert path.read_bytes()[100:] == before[100:]
 
@@ -620,12 +623,12 @@ def log_of(storage: SqliteStorage) -> Any:
 def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
     path = filled(tmp_path / "rank1.db")
     storage = SqliteStorage(path)
-    with pytest.raises(rank1.StorageError, match="is there already: name a new file"):
+    with pytest.raises(rank1.StorageError, match="already exists: name a new file"):
         storage.backup(path)
     (tmp_path / "link.db").symlink_to(tmp_path / "new.db")
     storage.backup(tmp_path / "link.db")
     assert (tmp_path / "new.db").is_file()
-    with pytest.raises(rank1.StorageError, match="is there already"):
+    with pytest.raises(rank1.StorageError, match="already exists"):
         storage.backup(tmp_path / "link.db")
     with pytest.raises(rank1.StorageError, match="name a file in a folder that exists"):
         storage.backup(tmp_path / "no" / "copy.db")
@@ -648,7 +651,7 @@ except rank1.StorageError as error:
 def test_no_room_for_a_backup(tmp_path: Path) -> None:
     path = filled(tmp_path / "rank1.db")
     run = forked.python(COPY, str(path), str(tmp_path / "copy.db"))
-    assert f"no room to write the copy '{tmp_path / 'copy.db'}'" in run.stdout, run.stderr
+    assert f"no disk space to write the copy '{tmp_path / 'copy.db'}'" in run.stdout, run.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["rank1.db"]
 
 
@@ -686,7 +689,9 @@ def test_a_file_that_is_replaced_or_moved_while_it_is_open(tmp_path: Path) -> No
         assert log.study("spring").last_seq == 4001
     shutil.copy(path, tmp_path / "other.db")
     os.replace(tmp_path / "other.db", path)
-    with pytest.raises(rank1.StorageError, match="another file has taken the place of"):
+    with pytest.raises(
+        rank1.StorageError, match="was replaced by another file after it was opened"
+    ):
         write()
     storage.close()
 
@@ -746,9 +751,7 @@ except rank1.MissingPackageError as error:
     print(error)
 """
     run = python("-c", code)
-    assert run.stdout.strip() == "this storage needs psycopg: pip install 'rank1[postgres]'", (
-        run.stderr
-    )
+    assert run.stdout.strip() == f"this storage needs psycopg: {extra('postgres')}", run.stderr
 
 
 def test_storages_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:

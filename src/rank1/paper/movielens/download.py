@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from rank1.errors import InputError, MissingPackageError
+from rank1.errors import InputError, MissingPackageError, extra
 from rank1.paper.movielens.read import FILES, DataError
 from rank1.paths import cache_directory
 
@@ -45,7 +45,7 @@ def download(
 ) -> Path:
     """Fetch MovieLens 1M into a directory, unless it is already there.
 
-    Needs pooch: `pip install 'rank1[movielens]'`. The data are never part of this package.
+    Needs pooch, from the extra `movielens`. The data are never part of this package.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ def download(
             ).within(url) from None
         except OSError as error:  # requests' errors are OSErrors
             raise ConnectionError(
-                f"{url} couldn't be fetched: {error}. Fetch it by other means, unpack it and give "
-                "the folder of its files as the data directory"
+                f"{url} couldn't be downloaded: {error}. Download it another way, unpack it, "
+                "and pass its folder as the data directory"
             ) from None
         unpacked = Path(folder) / "unpacked"
         unpacked.mkdir()
@@ -115,9 +115,7 @@ def _pooch() -> Any:
     try:
         pooch = importlib.import_module("pooch")
     except ImportError:
-        raise MissingPackageError(
-            "downloading MovieLens needs pooch", "pip install 'rank1[movielens]'"
-        ) from None
+        raise MissingPackageError("downloading MovieLens needs pooch", extra("movielens")) from None
     pooch.get_logger().setLevel("WARNING")
     return pooch
 

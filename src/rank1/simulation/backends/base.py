@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from rank1.errors import BackendError, NoDigest
+from rank1.errors import BackendError, NoDigest, extra
 from rank1.interrupts import held_back
 from rank1.simulation.block import Block
 
@@ -165,9 +165,7 @@ def fetched(
 
 def missing(backend: str, package: str) -> BackendError:
     """The error for a backend whose package isn't installed."""
-    return BackendError(
-        f"backend {backend} needs the package {package}", f"pip install 'rank1[{backend}]'"
-    )
+    return BackendError(f"backend {backend} needs the package {package}", extra(backend))
 
 
 def unreachable(backend: str, example: str, setup: Setup, error: Exception) -> BackendError:

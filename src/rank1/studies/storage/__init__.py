@@ -6,7 +6,7 @@ import os
 import re
 from importlib.metadata import entry_points
 
-from rank1.errors import InputError, InputTypeError, MissingPackageError
+from rank1.errors import InputError, InputTypeError, MissingPackageError, extra
 from rank1.studies.storage.base import (
     PATIENCE,
     Reader,
@@ -75,15 +75,15 @@ def without_password(where: str) -> str:
     scheme, found, rest = where.partition("://")
     if not found:
         return where
+    rest = re.sub("(?i)([?&][^=&]*pass[^=&]*=)[^&]*", r"\1***", rest)
     user, at, place = rest.rpartition("@")
     name, has, _ = user.partition(":")
-    place = re.sub("(?i)([?&][^=&]*pass[^=&]*=)[^&]*", r"\1***", place)
     return f"{scheme}://{name}{':***' if has else ''}{at}{place}"
 
 
 def _sqlite(path: str, patience: float) -> Storage:
     if path in ("", ":memory:") or "\0" in path:
-        raise InputError("storage", path, "a file that lasts")
+        raise InputError("storage", path, "a permanent file")
     from rank1.studies.storage.sqlite import SqliteStorage
 
     return SqliteStorage(path, patience)
@@ -93,7 +93,5 @@ def _postgres(url: str, patience: float) -> Storage:
     try:
         from rank1.studies.storage.postgres import PostgresStorage
     except ModuleNotFoundError as error:
-        raise MissingPackageError(
-            f"this storage needs {error.name}", "pip install 'rank1[postgres]'"
-        ) from None
+        raise MissingPackageError(f"this storage needs {error.name}", extra("postgres")) from None
     return PostgresStorage(url, patience)

@@ -1,9 +1,10 @@
 """Chained checksums of events, each covering the one before, to detect damage to a log.
 
-An event's checksum is an 8-byte BLAKE2b hash of three things: the checksum of the event before (0
-before the first); the columns that are folded (`Events`), little-endian and without gaps; and the
-`data` that is folded (`WITH_DATA`), as ASCII. It doesn't cover units, keys and the data of
-suggestions, so that these can be removed.
+An event's checksum is an 8-byte BLAKE2b hash of four things: the checksum of the event before (0
+before the first); the columns in `COVERED`, little-endian and without gaps; the name and value of
+each other column of `Events` that isn't at its default; and the `data` that is folded
+(`WITH_DATA`), as ASCII. It doesn't cover units, keys and the data of suggestions, so that these can
+be removed.
 
 Events from before checksums existed have 0; such a log is covered from its first event with a
 checksum on.
@@ -19,15 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.studies.events import COLUMNS, RECORD, WITH_DATA, Events
+from rank1.studies.events import COLUMNS, RECORD, WITH_DATA, Event, Events
 
-__all__ = ["chained", "first_wrong", "packed"]
+__all__ = ["COVERED", "chained", "first_wrong", "packed"]
 
+#: The columns that were folded when checksums began. This list never changes. A column added to
+#: `Events` later is hashed only where it differs from its default, so that existing checksums stay
+#: valid.
+COVERED = ("kind", "arm", "tag", "suggestion", "value", "nonce", "metric", "seq", "at")
+_LATER = tuple(name for name in Events._fields if name not in COVERED)
 _CODES = {"int2": "h", "int4": "i", "int8": "q", "float8": "d"}
-_PACK = struct.Struct("<" + "".join(_CODES[COLUMNS[name]] for name in Events._fields)).pack
-#: The output of `_PACK` as a NumPy type. A new column in `Events` changes all checksums: once there
-#: are logs with checksums, pack such a column only if it differs from its default.
-_PACKED = np.dtype([(name, RECORD[name].newbyteorder("<")) for name in Events._fields])
+_PACK = struct.Struct("<" + "".join(_CODES[COLUMNS[name]] for name in COVERED)).pack
+#: The output of `_PACK` as a NumPy type.
+_PACKED = np.dtype([(name, RECORD[name].newbyteorder("<")) for name in COVERED])
 _LINK = struct.Struct("<q")
 #: Events to pack at once.
 _PART = 100_000
@@ -35,7 +40,17 @@ _PART = 100_000
 
 def packed(columns: Mapping[str, Iterable[Any]]) -> list[bytes]:
     """Return the bytes to hash for each event, from columns without -0.0 or unusual NaNs."""
-    return list(map(_PACK, *(columns[name] for name in Events._fields)))
+    return _with_later(list(map(_PACK, *(columns[name] for name in COVERED))), columns)
+
+
+def _with_later(pieces: list[bytes], columns: Any) -> list[bytes]:
+    for name in _LATER:
+        pack = struct.Struct("<" + _CODES[COLUMNS[name]]).pack
+        default = pack(Event._field_defaults[name])
+        for k, value in enumerate(map(pack, columns[name])):
+            if value != default:
+                pieces[k] += name.encode() + value
+    return pieces
 
 
 def chained(pieces: Iterable[bytes], before: int) -> list[int]:
@@ -65,8 +80,8 @@ def first_wrong(records: NDArray[Any], texts: Mapping[int, str | None], before: 
         begin = int(sealed.argmax()) if sealed.any() else len(records)
     for start in range(begin, len(records), _PART):
         part = records[start : start + _PART]
-        raw, size = part[list(Events._fields)].astype(_PACKED).tobytes(), _PACKED.itemsize
-        pieces = [raw[k : k + size] for k in range(0, len(raw), size)]
+        raw, size = part[list(COVERED)].astype(_PACKED).tobytes(), _PACKED.itemsize
+        pieces = _with_later([raw[k : k + size] for k in range(0, len(raw), size)], part)
         for k in np.flatnonzero(np.isin(part["kind"], WITH_DATA)).tolist():
             pieces[k] += (texts.get(int(part["seq"][k])) or "").encode()
         links = np.array(chained(pieces, before), np.int64)

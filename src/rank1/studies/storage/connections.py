@@ -84,8 +84,8 @@ class Connections(Generic[C]):
             # Dropping the last reference would close the connection, here and for the parent.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
             raise StorageError(
-                "a child that was forked within a transaction can't go on with it",
-                "it is its parent's; fork before or after",
+                "a child process can't continue a transaction of its parent",
+                "fork before or after the transaction",
             )
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from rank1.studies.events import EXPOSURES, OUTCOMES, Kind
 from rank1.studies.storage.base import Snapshot, seal_of
 
-__all__ = ["faults"]
+__all__ = ["integrity_problems"]
 
 #: The events that are already numbered.
 _LOG = "(SELECT * FROM rank1_events WHERE seq > 0)"
@@ -50,7 +50,7 @@ _FAULTS = {
 }
 
 
-def faults(query: Callable[[str], list[tuple[Any, ...]]]) -> list[str]:
+def integrity_problems(query: Callable[[str], list[tuple[Any, ...]]]) -> list[str]:
     """Return the impossible contents of the tables, a sentence each."""
     found = []
     for fault, sql in _FAULTS.items():

@@ -21,6 +21,7 @@ from psycopg.pq import TransactionStatus
 
 from rank1.errors import DamagedError, InputError, StorageError, UnknownStudyError
 from rank1.studies.events import COLUMNS, RECORD, Event
+from rank1.studies.storage import without_password
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
 from rank1.studies.storage.postgres_tables import (
@@ -170,9 +171,13 @@ class PostgresStorage(SqlStorage):
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
         try:
             parts = conninfo_to_dict(url)
-        except psycopg.ProgrammingError as error:
+        except psycopg.ProgrammingError:  # whose message may quote the password
             expected = "an address like postgresql://user@host/database"
-            raise InputError("storage", url, expected, str(error).strip()) from None
+            raise InputError("storage", without_password(url), expected) from None
+        if "/" in url.partition("://")[2].partition("?")[0].rpartition("@")[0]:
+            # The database would be asked for a host that is a part of the password.
+            expected = "an address with %2F for each / in the password"
+            raise InputError("storage", without_password(url), expected)
         self.where = _without_password(parts)
         self.patience = patience
         self._connect = functools.partial(connect, parts, self.where, patience)
@@ -301,7 +306,7 @@ class PostgresStorage(SqlStorage):
             if not connection.closed:
                 raise
             if log.changed:
-                problem = f"the connection to {self.where} was lost in mid-commit ({error})"
+                problem = f"the connection to {self.where} was lost during a commit ({error})"
                 raise StorageError(
                     problem, "retry", where=self.where, again=True, waited=False
                 ) from error
@@ -326,9 +331,9 @@ class PostgresStorage(SqlStorage):
             connection, _ = self._begin(lambda one: _locked(one, *begin))
         except (StorageError, psycopg.Error) as error:
             raise StorageError(
-                f"the connection to {self.where} was lost in mid-commit and hasn't come back "
+                f"the connection to {self.where} was lost during a commit and hasn't come back "
                 f"({error}): whether the last events were stored isn't known",
-                "retry with the same key or ids, which does nothing twice",
+                "retry with the same key or ids: nothing is stored twice",
                 where=self.where,
             ) from error
         try:

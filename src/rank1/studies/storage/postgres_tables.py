@@ -65,19 +65,18 @@ def translated(where: str, patience: float) -> Iterator[None]:
     except errors.LockNotAvailable as error:
         raise StorageError(
             f"another process or thread has held the study in {where} for {patience:g} s",
-            "it writes without end, or was stopped in the middle; nothing was stored; end it, or "
-            "retry",
+            "it may hang, or be suspended; nothing was stored; stop it, or retry",
             where=where,
         ) from error
     except errors.DiskFull as error:
         raise StorageError(
-            f"no room to write {where}",
-            "the disk of the server is full; nothing was stored; free some room and go on",
+            f"no disk space to write {where}",
+            "the server's disk is full; nothing was stored; free some space and retry",
             where=where,
         ) from error
     except (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege) as error:
         raise StorageError(
-            f"{where} may not be written, or not by this user ({_told(error)}); nothing was stored",
+            f"{where} isn't writable, or not by this user ({_told(error)}); nothing was stored",
             where=where,
         ) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -94,7 +93,7 @@ def lost(where: str, error: BaseException, waited: bool = False) -> StorageError
     """Return the error for a connection that was lost before anything was committed."""
     return StorageError(
         f"no connection to {where}, or it was lost ({_told(error)}); nothing was stored",
-        "retry when the server is there",
+        "retry when the server is available",
         where=where, again=True, waited=waited,
     )  # fmt: skip
 
@@ -113,7 +112,7 @@ def connect(
         if encoding != "UTF8":
             raise StorageError(
                 f"{where} has the encoding {encoding}, in which not every name can be written",
-                "take a database with the encoding UTF8",
+                "use a database with the encoding UTF8",
                 where=where,
             )
         milliseconds = int(1000 * patience)

@@ -28,7 +28,7 @@ from rank1.studies.events import (
 )
 from rank1.studies.storage.base import Snapshot, StudyRow, seal_of, several
 from rank1.studies.storage.checksum import chained, packed
-from rank1.studies.storage.integrity import faults
+from rank1.studies.storage.integrity import integrity_problems
 from rank1.studies.storage.sql_reader import SqlReader
 
 __all__ = ["SqlStorage", "SqlTransaction"]
@@ -81,7 +81,7 @@ class SqlTransaction(SqlReader):
         """Create a study, whose log begins with its specification."""
         # Read the table itself: with a damaged index, a study could be created twice.
         if self.rows("SELECT created FROM rank1_studies WHERE name || '' = ?", name):
-            raise ConflictError(f"there is a study {name!r} already", study=name)
+            raise ConflictError(f"the study {name!r} already exists", study=name)
         uid = new_uid()
         while self.rows("SELECT 1 FROM rank1_studies WHERE uid = ?", uid):
             uid = new_uid()
@@ -158,7 +158,7 @@ class SqlTransaction(SqlReader):
 
     def retire(self, study: int) -> None:
         if self.rows("SELECT 1 FROM rank1_studies WHERE id = ? AND retired IS NOT NULL", study):
-            raise ConflictError("the study is retired already")
+            raise ConflictError("the study is already retired")
         self.append(study, [Event(Kind.RETIRED)])
         self.rows("UPDATE rank1_studies SET retired = ? WHERE id = ?", self.now(study), study)
 
@@ -227,7 +227,7 @@ class SqlStorage:
                 return log.create(name, spec)
         except ConflictError as error:
             raise StudyExistsError(
-                f"there is a study {name!r} in {self.where!r}", "open it, or take another name",
+                f"study {name!r} already exists in {self.where!r}", "open it, or use another name",
                 study=name, where=self.where,
             ) from error  # fmt: skip
 
@@ -239,7 +239,7 @@ class SqlStorage:
     def check(self) -> list[str]:
         try:
             with self.reading() as log:
-                return log.damage() or faults(log.rows) or log.wrong_checksums()
+                return log.damage() or integrity_problems(log.rows) or log.wrong_checksums()
         except StorageError as error:
             return [str(error)]
 

@@ -98,7 +98,7 @@ class SqlReader:
         records, before = self.records(study, after, limit + bool(after)), 0
         if after:
             if not len(records) or records["seq"][0] != after:
-                raise ValueError(f"event {after} was read before, and isn't there")
+                raise ValueError(f"event {after} was read before, but is missing now")
             before, records = int(records["checksum"][0]), records[1:]
         expected = np.arange(after + 1, after + 1 + len(records))
         if not np.array_equal(records["seq"], expected):
@@ -110,8 +110,8 @@ class SqlReader:
         if wrong is not None:
             names = [name for (name,) in self.rows(NAME, study)]
             raise ValueError(
-                f"event {records['seq'][wrong]} of study {(names or [study])[0]!r} isn't "
-                "what its checksum says"
+                f"event {records['seq'][wrong]} of study {(names or [study])[0]!r} "
+                "doesn't match its checksum"
             )
         return columns(records)
 

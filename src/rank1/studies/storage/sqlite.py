@@ -154,9 +154,7 @@ class SqliteStorage(SqlStorage):
         if os.path.exists(self.path):
             self._connections.give(self._connections.take())  # a new one checks that it is ours
         elif self._was_there:  # the file was moved or deleted
-            raise StorageError(
-                f"{self.where!r} was there and has gone", "put it back", where=self.where
-            )
+            raise StorageError(f"{self.where!r} has disappeared", "put it back", where=self.where)
         else:
             sqlite_file.create(self.path, self.where)
         self._was_there = True
@@ -207,7 +205,7 @@ class SqliteStorage(SqlStorage):
         where, place = os.fspath(path), Path(os.path.realpath(path))
         if os.path.lexists(place):
             raise StorageError(
-                f"{where!r} is there already", "name a new file for the backup", where=where
+                f"{where!r} already exists", "name a new file for the backup", where=where
             )
         with sqlite_file.beside(place, where) as temporary:
             with self._connection("BEGIN") as source:
@@ -216,7 +214,7 @@ class SqliteStorage(SqlStorage):
                     with copy.backup("main", source, "main") as pages:
                         pages.step()  # all pages at once, for a consistent copy
                 except (apsw.FullError, apsw.IOError) as error:
-                    problem = f"no room to write the copy {where!r} ({error})"
+                    problem = f"no disk space to write the copy {where!r} ({error})"
                     raise StorageError(problem, where=where) from error
                 finally:
                     copy.close(True)
@@ -246,7 +244,7 @@ class SqliteStorage(SqlStorage):
                 if connection.file != (file.st_dev, file.st_ino):
                     self._connections.close()
                     raise StorageError(
-                        f"another file has taken the place of {self.where!r} since it was opened",
+                        f"{self.where!r} was replaced by another file after it was opened",
                         where=self.where,
                     )
                 size = file.st_size

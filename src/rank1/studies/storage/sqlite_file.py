@@ -33,8 +33,8 @@ _TYPES = {"int2": "INTEGER", "int4": "INTEGER", "int8": "INTEGER", "float8": "RE
 DIALECT = Dialect(_TYPES, "INTEGER", "INTEGER PRIMARY KEY", " STRICT", has_nan=False)
 
 RESTORE = (
-    "nothing was changed; if there is a backup (made by `rank1 study backup`), stop all that uses "
-    "the file, move it and its -wal and -shm files away, and put the backup in its place"
+    "nothing was changed; if you have a backup (from `rank1 study backup`), stop everything that "
+    "uses the file, move it and its -wal and -shm files away, and put the backup in its place"
 )
 
 
@@ -50,8 +50,8 @@ def translated(where: str, patience: float = 0.0) -> Iterator[None]:
         raise held(where, patience) from error
     except apsw.FullError as error:
         raise StorageError(
-            f"no room to write {where!r}",
-            "the disk or the quota is full; nothing was stored; free some room and go on",
+            f"no disk space to write {where!r}",
+            "the disk or the quota is full; nothing was stored; free some space and retry",
             where=where,
         ) from error
     except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
@@ -66,11 +66,11 @@ def translated(where: str, patience: float = 0.0) -> Iterator[None]:
     except apsw.IOError as error:
         raise StorageError(
             f"the disk failed under {where!r} ({error})",
-            "it may be full, faulty or gone; nothing was acknowledged; see to it and go on",
+            "it may be full, faulty or unmounted; nothing was acknowledged; fix it and retry",
             where=where,
         ) from error
     except apsw.ConstraintError as error:
-        raise ConflictError(f"the log has such an event already ({error})", where=where) from error
+        raise ConflictError(f"the log already has such an event ({error})", where=where) from error
     except apsw.Error as error:
         raise StorageError(
             f"can't read or write {where!r} ({type(error).__name__}: {error}); nothing was stored",
@@ -81,15 +81,14 @@ def translated(where: str, patience: float = 0.0) -> Iterator[None]:
 def held(where: str, patience: float) -> StorageError:
     return StorageError(
         f"another process or thread has held {where!r} for {patience:g} s",
-        "it writes without end, or was stopped in the middle; nothing was stored; end it, or retry "
-        "later",
+        "it may hang, or be suspended; nothing was stored; stop it, or retry later",
         where=where,
     )
 
 
 def _not_writable(where: str) -> StorageError:
     return StorageError(
-        f"{where!r} may not be written",
+        f"{where!r} isn't writable",
         "the file or its folder is read-only, or belongs to another user; nothing was stored; "
         "change its permissions, or go on with a copy (`rank1 study backup` makes one)",
         where=where,
@@ -196,13 +195,13 @@ def connect(path: Path, where: str, patience: float) -> Connection:
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SQLITE:
         raise StorageError(
             f"SQLite {apsw.sqlite_lib_version()} can lose commits when two processes write at once",
-            "pip install --upgrade apsw brings one that can't",
+            "upgrade it with: pip install --upgrade apsw",
         )
     if inherited():
         raise StorageError(
             f"this process was forked while its parent used a SQLite file, so {where!r} can't be "
             "used safely",
-            "fork when no transaction is under way, or start processes by spawning",
+            "fork when no transaction is in progress, or use the spawn start method",
             where=where,
         )
     file = regular_file(path, where)
@@ -226,7 +225,7 @@ def connect(path: Path, where: str, patience: float) -> Connection:
                 connection.pragma(pragma, value)
             if connection.pragma("application_id") != APPLICATION:
                 raise StorageError(
-                    f"{where!r} is a SQLite database, but of another program",
+                    f"{where!r} is a SQLite database of another program",
                     "name another file",
                     where=where,
                 )
@@ -281,7 +280,7 @@ def create(path: Path, where: str) -> None:
     if os.path.exists(f"{path}-wal") and not os.path.exists(path):
         raise StorageError(
             f"there is a {where + '-wal'!r}, but no {where!r} to which it belongs",
-            f"put that back, or, if it is gone for good, delete the -wal; {RESTORE}",
+            f"restore that file or, if it is lost, delete the -wal; {RESTORE}",
             where=where,
         )
     with translated(where), beside(path, where) as temporary:

@@ -102,9 +102,7 @@ def check_format(found: int, where: str) -> bool:
             where=where,
         )
     if found < 1:
-        raise FormatError(
-            f"{where!r} has format {found}, which no version of rank1 has", where=where
-        )
+        raise FormatError(f"{where!r} has format {found}, which doesn't exist", where=where)
     return found < FORMAT
 
 

@@ -102,6 +102,9 @@ def numbered(rows: Sequence[tuple[Any, ...]]) -> list[Event]:
         found.append(event._replace(tag=own, metric=metric, position=0, data=None))
         for metric, value in metrics.items():
             found.append(
-                Event(Kind.GUARDRAIL, event.arm, tag, value=value, metric=int(metric), at=event.at)
-            )
+                Event(
+                    Kind.GUARDRAIL, arm=event.arm, tag=tag, value=value, metric=int(metric),
+                    at=event.at,
+                )
+            )  # fmt: skip
     return found

@@ -1,12 +1,14 @@
 // The charts. Labels are data, not markup: what Plotly would take for tags is escaped.
 /* global Plotly */
+import { plain } from "./common.js";
 
 const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 // Names often differ at the end, so the middle goes.
 const segments = new Intl.Segmenter();
 const cut = (text, most) => {
   const letters = [...segments.segment(text)].map((each) => each.segment); // an emoji of many parts is one
-  return letters.length > most ? `${letters.slice(0, most - 4).join("")}…${letters.slice(-3).join("")}` : text;
+  const short = letters.length > most ? `${letters.slice(0, most - 4).join("")}…${letters.slice(-3).join("")}` : text;
+  return `\u2068${plain(short)}\u2069`; // isolated, as <bdi> does it elsewhere
 };
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const PHONE = { nticks: 4, tickangle: 0 };

@@ -26,6 +26,8 @@ export function words(id, content) {
 
 // A label is text of unknown direction: it must not turn around what stands beside it.
 export const label = (text) => make("bdi", text);
+// A sentence of the service has labels in it, so what would turn it around is left out.
+export const plain = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, "");
 // Labels of an arm, with " × " between them.
 export const arm = (labels) => labels.flatMap((each, k) => (k ? [" × ", label(each)] : [label(each)]));
 
@@ -64,7 +66,7 @@ export const VERDICT = { none: "No results yet", go: "Keep going", stop: "Stop",
 
 export class Refusal extends Error {
   constructor(status, problem) {
-    super(problem?.detail ?? `the service answered ${status}`);
+    super(plain(problem?.detail ?? "") || `the service answered ${status}`);
     this.status = status;
   }
 }
@@ -82,7 +84,7 @@ export async function call(path, body, headers = {}, method = undefined) {
   if (!answer.ok) {
     let problem = null;
     try { problem = await answer.json(); } catch { /* no JSON: the status says enough */ }
-    if (answer.status === 401) enter(sessionStorage.getItem(STORE) ? "This token isn't known here." : "");
+    if (answer.status === 401) enter(sessionStorage.getItem(STORE) ? "This service doesn't know this token." : "");
     throw new Refusal(answer.status, problem);
   }
   return answer;
@@ -145,7 +147,7 @@ export function start(begin, name) {
   });
   // Another token was pasted over this page; the link to the content also changes the hash.
   addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });
-  $("leave").addEventListener("click", () => { sessionStorage.removeItem(STORE); enter("The token is forgotten."); });
+  $("leave").addEventListener("click", () => { sessionStorage.removeItem(STORE); enter("The token was removed from this tab."); });
   if (sessionStorage.getItem(STORE)) open(); else enter("");
 }
 

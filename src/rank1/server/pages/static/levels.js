@@ -1,5 +1,5 @@
 // The verdict and the levels of each side, in words and small bars.
-import { $, VERDICT, about, above, arm, get, label, leads, make, number, percent, put, row, say, study, time, words } from "./common.js";
+import { $, VERDICT, about, above, arm, get, label, leads, make, number, percent, plain, put, row, say, study, time, words } from "./common.js";
 
 const MOST = 60; // levels of a side that are listed
 const list = (names) => names.flatMap((name, k) => (k === 0 ? [label(name)] : [k === names.length - 1 ? " and " : ", ", label(name)]));
@@ -7,12 +7,17 @@ const list = (names) => names.flatMap((name, k) => (k === 0 ? [label(name)] : [k
 // The sides among which an order is assumed.
 const chosen = (view) => view.sides.filter((side) => !side.given && side.levels.filter((level) => !level.retired).length > 1).map((side) => side.name);
 
+// Why an arm may be an exception to the order.
+const doubted = ({ arm: labels, mean, leading, tried, speaks }) => [...arm(labels),
+  speaks ? ` may be an exception: it brought ${number(mean)} on average over ${number(tried)} results, and may reach the leader's ${number(leading)}.`
+    : tried ? ` was shown only ${number(tried)} times, too rarely to tell whether it is as good.` : " was never shown, so it may be as good."];
+
 export function showVerdict(view) {
   const { verdict, lift } = view;
   const over = lift && verdict !== "none" ? [" over ", ...arm(lift.over), lift.is_control ? ", which you show today." : ", the runner-up.",
     lift.above && lift.mean !== null && lift.over_mean !== null ? ` On average: ${number(lift.mean)} against ${number(lift.over_mean)}.` : ""] : ["."];
   words("leader", {
-    none: () => "Nothing is reported yet.",
+    none: () => "No results yet.",
     go: () => ["Keep going: ", ...arm(view.leader), " ", leads(lift)],
     stop: () => ["Stop: ship ", ...arm(view.leader)],
     only: () => ["Stop only if ", ...list(chosen(view)), " don't influence each other"],
@@ -23,21 +28,22 @@ export function showVerdict(view) {
     none: () => "",
     go: () => (lift?.estimate === null && !(lift.low > 0) ? "" : ["That is", ...over]),
     stop: () => (lift ? ["It ", leads(lift), ...over, ...(doubtful ? [" This holds if ", ...list(chosen(view)), " don't influence each other. If you can't assume that, keep going."] : [])] : "It is the only one left."),
-    only: () => view.doubt,
+    only: () => [...doubted(view.doubt), " ", ...arm(view.leader), " ", leads(lift), ...over],
   }[verdict]());
   words("next-step", {
-    none: () => "Put one of the snippets below on your page or into your program: results appear here at once.",
-    go: () => (view.versions ? "Leave it running: traffic moves to what works by itself." : "Leave it running: it shows what pays, most of the time."),
+    none: () => "Put one of the snippets below into your page or program: results appear here at once.",
+    go: () => (view.versions ? "Leave it running: traffic moves by itself to what works." : "Leave it running: it shows what pays, most of the time."),
     stop: () => "Show it to everybody, then end the study.",
-    only: () => view.next_step,
+    only: () => (view.versions ? ["Keep going until ", ...arm(view.doubt.arm), " is ruled out: the study now shows it more often."]
+      : ["Show ", ...arm(view.doubt.arm), " more often, or ship if you know that ", ...list(chosen(view)), " don't influence each other."]),
   }[verdict]());
   $("verdict").className = `card verdict ${doubtful ? "maybe" : verdict === "stop" ? "yes" : ""}`;
-  words("one-order", `If they don't influence each other: ${view.reason}.`);
-  words("any-grid", `Without assuming that: ${view.any_grid_reason}.`);
+  words("one-order", `If they don't influence each other: ${plain(view.reason)}.`);
+  words("any-grid", `Without assuming that: ${plain(view.any_grid_reason)}.`);
   words("settings", `Goal: ${view.goal}. Algorithm: ${view.policy}. Confidence: ${percent(view.confidence)}.`
     + (view.reward_window === null ? "" : ` Results are due within ${number(view.reward_window)} seconds.`));
   $("assumes").replaceChildren(...view.assumes.map((text) => make("li", text)));
-  $("warnings").replaceChildren(...view.warnings.map((text) => make("li", text)));
+  $("warnings").replaceChildren(...view.warnings.map((text) => make("li", plain(text))));
   $("warnings").hidden = !view.warnings.length;
   $("progress-line").hidden = view.progress === null || verdict !== "go";
   $("progress").value = view.progress ?? 0;
@@ -99,7 +105,7 @@ function lift([estimate, low, high]) {
   return `${signed(estimate)} (${signed(low)} to ${high === null ? "?" : signed(high)})`;
 }
 
-const WHY = { refuted: "dropped: another is better", retired: "dropped by hand" };
+const WHY = { refuted: "dropped: another is better", retired: "dropped by hand", dropped: "dropped" };
 function state(level) {
   if (level.why === null) return level.leads ? "leads" : "in the running";
   if (level.why === "refuted" && level.share > 0) return "behind: another is better";

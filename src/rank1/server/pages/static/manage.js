@@ -102,7 +102,7 @@ export function manage(name, view, named, refresh) {
 
   guarded($("retire-line"), "submit", "lines-why", async () => {
     const [side, one] = JSON.parse($("line").value);
-    if (!await sure(["Drop ", label(one), " of ", label(side), "? Nobody sees it any more; results that are on their way still count."], "Drop")) return;
+    if (!await sure(["Drop ", label(one), " of ", label(side), "? It won't be shown any more. Results that are still pending will count."], "Drop")) return;
     await post(`${path}/revisions`, { retire: { [side]: [one] } });
     await refresh();
   });
@@ -118,8 +118,8 @@ export function manage(name, view, named, refresh) {
 
   const end = async (words, yes) => { if (await sure(words, yes)) { await post(`${path}/retire`, {}); await refresh(); } };
   guarded($("ship"), "click", "status", () =>
-    end(["Ship ", ...arm(view().leader), "? This ends the study. Then show it to everybody: put it into your page."], "End the study"));
-  guarded($("retire"), "click", "lines-why", () => end(["End the study ", label(name), "? It shows nothing to anybody any more, and this can't be undone."], "End it"));
+    end(["Ship ", ...arm(view().leader), "? This ends the study. Then make it part of your page, so that everybody sees it."], "End the study"));
+  guarded($("retire"), "click", "lines-why", () => end(["End the study ", label(name), "? Visitors will no longer get anything from it. This can't be undone."], "End it"));
   guarded($("archive"), "click", "lines-why", async () => {
     await post(`${path}/${view().archived ? "unarchive" : "archive"}`, {});
     location.href = "./";
@@ -153,12 +153,12 @@ export function manage(name, view, named, refresh) {
     const rewards = table.slice(1).map((cells, k) => columns.map((at, place) => {
       const cell = (cells[at] ?? "").trim();
       if (place < columns.length - 1) return cell;
-      if (cell !== "" && !Number.isFinite(Number(cell))) throw new Error(`Line ${k + 2}: the result “${cell}” is no number.`);
+      if (cell !== "" && !Number.isFinite(Number(cell))) throw new Error(`Line ${k + 2}: the result “${cell}” isn't a number.`);
       return cell === "" ? null : Number(cell);
     }));
     let stored = 0;
     for (let k = 0; k < rewards.length; k += 10000) stored += (await post(`${path}/imports`, { rewards: rewards.slice(k, k + 10000) })).rewards;
-    say("import-status", `${number(stored)} results are imported.`);
+    say("import-status", `${number(stored)} results were imported.`);
     await refresh();
   });
 

@@ -15,7 +15,7 @@ function addSide(focus) {
   side.append(make("legend", `Side ${k + 1}`, { className: "hidden" }),
     ...field(`side-${k}`, `Side ${k + 1}`, make("input", null, { placeholder: name, maxLength: 256, autocomplete: "off" })),
     ...field(`levels-${k}`, "Its variants, one per line", make("textarea", null, { rows: 4, placeholder: levels })),
-    make("label", [given, " It comes with the visitor and can't be chosen: age, country"], { className: "choice find-only" }), make("p", forget));
+    make("label", [given, " It comes with the visitor and can't be chosen, such as age or country"], { className: "choice find-only" }), make("p", forget));
   side.addEventListener("input", size);
   $("sides").append(side);
   if (focus) $(`side-${k}`).focus();
@@ -72,14 +72,14 @@ guarded($("create"), "submit", "create-why", async () => {
 });
 
 guarded($("estimate"), "click", "create-why", async () => {
-  say("long", "Playing it a few times …");
+  say("long", "Simulating a few such studies …");
   try {
     const { visitors, days } = await post("v1/forecasts", {
       levels: sides().filter((side) => !side.given).map((side) => side.levels.length), rate: part("rate"), lift: part("lift"),
       min_lift: part("min_lift"), confidence: part("confidence") || 0.95, per_day: amount("per_day"),
     });
     const day = (n) => (n === null ? "no end in sight" : `${about(Math.max(n, 0.1))}`);
-    say("long", visitors.median === null ? "No end in sight: look for larger differences, or say which don't matter to you."
+    say("long", visitors.median === null ? "No end in sight: look for larger differences, or set which differences don't matter to you."
       : `About ${about(visitors.median)} visitors${days ? `, ${day(days.median)} days (${day(days.low)} to ${day(days.high)} in 8 of 10 such studies)` : ""}, `
         + "if the best variant of each side is that much better and the others are alike. Larger differences are found sooner.");
   } catch (error) { say("long", ""); throw error; }

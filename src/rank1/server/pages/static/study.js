@@ -1,4 +1,4 @@
-import { $, arm, call, get, guarded, label, make, number, percent, put, row, say, start, study, time, words } from "./common.js";
+import { $, arm, call, get, guarded, label, make, number, percent, plain, put, row, say, start, study, time, words } from "./common.js";
 import { drawDays, drawGrid, drawShares } from "./charts.js";
 import { makeLevels, showForecast, showLevels, showVerdict } from "./levels.js";
 import { manage, showSnippet } from "./manage.js";
@@ -48,9 +48,9 @@ function showArms() {
     line.cells[each.levels.length + 3].className = "figure";
     return line;
   }));
-  words("grid-words", (view.means && view.leader ? "The star leads. " : "")
+  words("grid-words", (view.means && view.leader ? "The star marks the leader. " : "")
     + (view.out_arms ? `${number(view.out_arms)} of ${number(view.size)} combinations are dropped${view.means ? ": they are hatched" : ""}. ` : "")
-    + (view.upper ? "Point at a field for its interval." : ""));
+    + (view.upper ? "Hover over a cell to see its interval." : ""));
 }
 
 // What happened to the levels, and notes; the newest first.
@@ -101,11 +101,11 @@ function showSides() {
 
 async function fit() {
   fitted = view.totals.reports;
-  $("fit").textContent = "Playing the study again on sides that don't influence each other …";
+  $("fit").textContent = "Replaying the study with sides that don't influence each other …";
   $("fit-now").disabled = true;
   try {
     const found = await get(`${path}/fit?repetitions=99`);
-    $("fit").textContent = `${found.p_value === null ? "" : `p = ${number(found.p_value)}. `}${found.advice} (as of ${number(fitted)} results)`;
+    $("fit").textContent = `${found.p_value === null ? "" : `p = ${number(found.p_value)}. `}${plain(found.advice)} (as of ${number(fitted)} results)`;
   } catch (error) { say("fit", error); } finally { $("fit-now").disabled = false; }
 }
 

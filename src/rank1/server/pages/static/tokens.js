@@ -6,7 +6,7 @@ const list = (texts) => texts.flatMap((text, k) => (k ? [", ", label(text)] : [l
 
 async function show() {
   const { tokens } = await get("v1/tokens");
-  say("status", tokens.length ? "" : "There are no keys yet, but the one that ends with the service.");
+  say("status", tokens.length ? "" : "There are no keys yet, except the temporary one from the terminal.");
   $("tokens").tBodies[0].replaceChildren(...tokens.map((each) => {
     const button = make("button", "Revoke", { type: "button", className: "quiet" });
     button.setAttribute("aria-label", `Revoke ${each.id}`);

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rank1.studies.events import Kind
 
 __all__ = [
-    "Arms", "AskResults", "Best", "Cancelled", "Fit", "History", "Imported", "Link", "LinkList",
+    "Arms", "AskResults", "Best", "Cancelled", "Fit", "History", "Link", "LinkList",
     "NewLink", "NewToken", "Problem", "RecordResults", "Replayed", "Report", "Revised",
     "Revisions", "RewardResults", "Shares", "Study", "StudyList", "Suggestion", "TellResults",
     "Token", "TokenList", "Verified", "View",
@@ -51,7 +51,7 @@ class Arm(BaseModel):
 class Arms(BaseModel):
     """A page of arms."""
 
-    size: int = Field(description="All arms that live.")
+    size: int = Field(description="The number of arms that aren't retired.")
     arms: list[Arm]
     next: int | None = Field(description="`after` of the next page; null at the end.")
 
@@ -83,7 +83,7 @@ class NewLink(Link):
     """A link to a study. Its secret is shown only once."""
 
     token: str
-    path: str = Field(description="After the service's address: the page of the study.")
+    path: str = Field(description="The study's page, relative to the service's address.")
 
 
 class LinkList(BaseModel):
@@ -204,8 +204,8 @@ class Listed(BaseModel):
     """A study in a list."""
 
     name: str
-    uid: str = Field(description="What the ids of its suggestions begin with.")
-    created: float = Field(description="Seconds since 1970, as all times.")
+    uid: str = Field(description="The prefix of its suggestions' ids.")
+    created: float = Field(description="Seconds since 1970, like all times.")
     retired: float | None
     archived: float | None
     events: int
@@ -241,7 +241,7 @@ class Study(_Open):
     last_at: float
     goal: Literal["earn", "find"]
     policy: str
-    sides: Labels = Field(description="The levels that live.")
+    sides: Labels = Field(description="The levels that aren't retired.")
     rows: list[str] | None = None
     columns: list[str] | None = None
     reward_range: tuple[float, float]
@@ -256,6 +256,17 @@ class Saying(_Open):
 
     stop: bool
     reason: str
+
+
+class Doubt(BaseModel):
+    """An arm that may be an exception to one order: why the study stops only if that holds."""
+
+    arm: list[str]
+    mean: float | None
+    leading: float | None = Field(description="The leader's mean.")
+    tried: int
+    speaks: bool = Field(description="Its rewards speak for it; false: it was tried too rarely.")
+    statement: str
 
 
 class Best(_Open):
@@ -290,6 +301,7 @@ class Best(_Open):
     next_step: str
     assumes: list[str]
     lift: dict[str, Any] | None
+    doubt: Doubt | None
     verdicts: dict[str, Saying]
     levels: dict[str, list[dict[str, Any]]]
     holdout: dict[str, Any] | None
@@ -397,11 +409,3 @@ class Cancelled(BaseModel):
 
     id: str
     state: Literal["cancelled"]
-
-
-class Imported(_Open):
-    """The result of an import."""
-
-    rewards: int
-    skipped: int
-    already_imported: bool

@@ -1,0 +1,50 @@
+"""Detect delays that depend on the reward."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rank1.studies.state import StudyState
+
+__all__ = ["delay_warnings", "needs_equal_delays"]
+
+#: Rewards of each kind, and standard errors, required to warn about a difference in delays.
+LEAST, CLEAR = 30, 4.0
+
+
+def needs_equal_delays(state: StudyState) -> bool:
+    """Return whether the bets of a study that draws by shares don't allow unequal delays.
+
+    They do if rewards are 0 or 1, or if they wait for windows that end with a default.
+    """
+    at, spec = state.book.at[0], state.spec
+    two_valued = at.squares >= at.gained * (1 - 1e-12)
+    return not two_valued and not (spec.by_window and spec.on_expiry == "default")
+
+
+def delay_warnings(state: StudyState) -> list[str]:
+    """Warn if delays depend on the reward, and the stopping rule doesn't allow that."""
+    n, total, squares = state.book.delays.T
+    drawn = state.design is not None
+    if n.min() < LEAST or (drawn and not needs_equal_delays(state)):
+        return []
+    means = total / n
+    spread = np.sqrt(np.maximum(squares / n - means**2, 0.0))
+    apart, error = abs(means[1] - means[0]), math.hypot(*(spread / np.sqrt(n)))
+    if apart <= CLEAR * error or apart <= spread.min() / 2:
+        return []
+    slow, fast = ("High", "low") if means[1] > means[0] else ("Low", "high")
+    remedy = (
+        "a reward_window, on_expiry='default' and a reward_range other than (0, 1), such as "
+        "percent: its bets then wait until windows close."
+        if drawn
+        else "a reward_window and on_expiry='default', or, if rewards are 0 or 1, with goal='find' "
+        "and no policy: its bets allow such delays."
+    )
+    return [
+        f"{slow} rewards come {apart:.0f} events later than {fast} ones, on average, so the "
+        "stopping rule isn't valid: arms that were shown recently look "
+        f"{'worse' if slow == 'High' else 'better'} than they are. Create the study with {remedy}"
+    ]
