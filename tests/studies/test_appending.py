@@ -121,6 +121,20 @@ def test_what_waits_for_its_number_is_safe(create: Callable[..., Study], tmp_pat
     assert added(study, [("eve", 0, AX, 1.0)]) == [False]
 
 
+def test_a_refused_job_leaves_no_state_ahead_of_the_log(create: Callable[..., Study]) -> None:
+    """Its transaction numbered events, folded them, and was rolled back."""
+    study = create()
+    added(study, [("ann", 0, AX, 1.0)])
+    with pytest.raises(rank1.UnknownSuggestionError):
+        study.tell("9-unknown", 1.0)
+    assert unnumbered(study) == 1  # as before
+    with study.access.storage.reading() as log:
+        last, _ = log.last(study.access.study.id)
+    known = study.access.known
+    assert known is None or known.seq == last
+    assert study.counts()["reports"] == 1
+
+
 def test_times_are_those_of_the_arrival(
     create: Callable[..., Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:

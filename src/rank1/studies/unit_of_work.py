@@ -111,7 +111,10 @@ class StudyAccess:
 
         If the transaction fails, the caller must call `forget`.
         """
+        known = self._state.seq if self._state else 0
         begun = UnitOfWork(self, log, self._caught_up(log))
+        # The transaction may have numbered some of these events itself, which isn't committed yet.
+        begun.ahead = begun.begin != known and isinstance(self.storage, SideBySide)
         try:
             begun.expire()
             begun.renew()  # events from other processes may have made it due
