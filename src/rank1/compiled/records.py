@@ -42,7 +42,11 @@ def _class(names: tuple[str, ...]) -> type:
     return _Records("Record", (np.void,), entries | {"names": names})
 
 
-copyreg.pickle(_Records, lambda one: (_class, (one.names,)))  # type: ignore[attr-defined]
+def _reduce(one: Any) -> tuple[Any, ...]:
+    return _class, (one.names,)
+
+
+copyreg.pickle(_Records, _reduce)
 
 
 def _setter(name: str) -> Any:
