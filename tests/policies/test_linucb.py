@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import rank1
 from rank1.compiled import kernel
+from rank1.policies.two_hot import bound_sums, pick
 from rank1.simulation.loop import NEVER, play, room_for_curve
 from rank1.testing import play_plain
 from tests.support import few, literal_of, others_uncompiled, play_policy, start
@@ -145,6 +146,18 @@ def test_radius() -> None:
     assert radius(ridge=4, reward="log", epsilon=0.1) == pytest.approx(math.log(10) * horizon)
     determinant = 0.7 * math.sqrt(2 * math.log(n)) + math.sqrt(8)
     assert radius(noise=0.7, radius="determinant") == pytest.approx(determinant, rel=1e-14)
+
+
+def test_bounds_that_cancel_stay_inside_the_row() -> None:
+    """The largest bound is (0.1 + 0.2) - 0.3 = 6e-17, but 0.1 + (0.2 - 0.3) is only 3e-17."""
+    state = rank1.LinUCB().start(rank1.Known(1, 1, 100))
+    state.A[:], state.bound[0], state.value[:], state.offset[0] = np.eye(2) / 200, 0.1, -0.3, 0.2
+    bound_sums(state.bound, state.value, state.offset, state.top)
+    pick(
+        state.at, state.A, state.pending, state.bound,
+        state.value, state.slope, state.offset, state.top,
+    )  # fmt: skip
+    assert (state.at[0].row, state.at[0].column) == (0, 0)
 
 
 def test_the_logarithm_is_cut_at_epsilon() -> None:

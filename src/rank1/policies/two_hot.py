@@ -232,7 +232,10 @@ def pick(
         if top[i] > top[row] + _TIE * abs(top[row]):
             row = i
     near = top[row] - _TIE * abs(top[row])
-    while bound[column, row] + (value[row] * slope[column] + offset[column]) < near:
+    # The last column, too: the sum behind `top` was rounded differently, which shows near 0.
+    while column < L - 1 and (
+        bound[column, row] + (value[row] * slope[column] + offset[column]) < near
+    ):
         column += 1
     w = bound[column, row] = width(A, pending, row, K + column)
     best = value[row] * slope[column] + offset[column] + w
