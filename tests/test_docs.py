@@ -212,7 +212,7 @@ def test_who_earns_most_where(tmp_path: Path) -> None:
         gap = means[second][0] - means[first][0]
         clear += first == "uts" and gap > 2 * math.hypot(means[first][1], means[second][1])
     won = list(winners.values()).count("uts")
-    said = f"`uts` has the least regret in {won} of {len(winners)} squares, in {clear} of them"
+    said = f"`uts` has the lowest regret in {won} of {len(winners)} squares, clearly so in {clear}"
     assert said in text
     others = [square for square in winners if winners[square] != "uts"]
     assert [(K, n) for K, _, n in others] == [(32, 1000)] * 3
