@@ -60,13 +60,14 @@ def new_records(access: StudyAccess, records: Sequence[Sequence[Any]]) -> list[E
     """Return the events of exposures, from the input of `take_records`."""
     if not access.spec.design or _is_many(access, records):
         return [None] * len(records)
-    arms = DrawnArms(access.spec, access.known, access.drawn)
+    # Not the state: it may be ahead of the log, with levels and versions that are rolled back.
+    arms = DrawnArms(access.spec, None, access.drawn)
     events: list[Event | None] = []
     for item, nonce in zip(records, nonces(len(records)), strict=True):
         try:
             event, metrics = exposure(access.spec, arms, item, nonce)
             events.append(event._replace(data=_told(metrics)) if metrics else event)
-        except Exception:  # the path with the lock reports errors; or the state is being folded
+        except Exception:  # the path with the lock knows the state, and reports errors
             events.append(None)
     return events
 
