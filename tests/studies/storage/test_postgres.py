@@ -46,13 +46,15 @@ def test_a_commit_that_never_arrived(url: str, proxy: Proxy, what: str) -> None:
         study = storage.create("spring", SPEC)
         append(storage, study, *suggested(3))
         cut_at_commit(proxy, what)
-        with (
-            pytest.raises(rank1.StorageError, match=r"was lost .* nothing was stored") as caught,
-            storage.transaction(study.id) as log,
-        ):
-            log.append(study.id, suggested(2))
-            # A server that still believes in its client ends the transaction soon.
-            log.rows("SET LOCAL idle_in_transaction_session_timeout = 100")
+
+        def lose() -> None:
+            with storage.transaction(study.id) as log:
+                log.append(study.id, suggested(2))
+                # A server that still believes in its client ends the transaction soon.
+                log.rows("SET LOCAL idle_in_transaction_session_timeout = 100")
+
+        with pytest.raises(rank1.StorageError, match=r"was lost .* nothing was stored") as caught:
+            lose()
         assert caught.value.again
         assert last(url) == 4
         assert append(storage, study, *suggested(2)) == 5  # goes on by itself
