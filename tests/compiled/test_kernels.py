@@ -316,7 +316,7 @@ def background(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def wait_for(function: Any, state: Any) -> Any:
     """The compiled kernel, once the thread has made it."""
-    for _ in range(3000):
+    for _ in range(15_000):
         if hasattr(found := ready(function, state), "overloads"):
             return found
         time.sleep(0.02)

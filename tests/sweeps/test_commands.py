@@ -172,7 +172,7 @@ def stopped(folder: Path, number: signal.Signals, when: Callable[[int], Any], *m
     command = ["-m", "rank1", "sweep", "grid.toml", "--jobs", "2", *more]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with started(*command, cwd=folder, **pipes) as process:
-        wait_for(lambda: when(process.pid) or process.poll() is not None, 120)
+        wait_for(lambda: when(process.pid) or process.poll() is not None)
         if number == signal.SIGINT:
             os.killpg(process.pid, number)  # as a terminal does: to the workers, too
         else:
