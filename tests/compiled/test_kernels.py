@@ -422,7 +422,12 @@ if how == "fork":
 
 @pytest.mark.parametrize(
     ("when", "how"),
-    [("at once", "end"), ("importing", "end"), ("compiling", "end"), ("compiling", "fork")],
+    [
+        ("at once", "end"),
+        ("importing", "end"),
+        pytest.param("compiling", "end", marks=pytest.mark.validate),  # the next ends so, too
+        ("compiling", "fork"),
+    ],
 )
 def test_a_process_may_end_or_fork_while_it_compiles(tmp_path: Path, when: str, how: str) -> None:
     if how == "fork" and not hasattr(os, "fork"):
