@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -139,18 +140,25 @@ def test_a_refused_job_leaves_no_state_ahead_of_the_log(create: Callable[..., St
 def test_a_level_that_is_not_stored_yet_takes_the_lock(create: Callable[..., Study]) -> None:
     """If its transaction is rolled back, nothing in the log may be of this level."""
     study = create(given=["image"], new_levels="add", control={"headline": "A"})
+    found: list[bool] = []
 
     def record(work: Any) -> None:
         (answer,) = take_records(work, [("ann", 0, {"headline": "A", "image": "new"}, 1.0)])
         assert not isinstance(answer, Exception)
-        for unit, image in (("bob", "new"), ("cid", "x")):
-            added(study, [(unit, 0, {"headline": "A", "image": image}, 1.0)])
+        records = [
+            (unit, 0, {"headline": "A", "image": image}, 1.0)
+            for unit, image in (("bob", "new"), ("cid", "y"))
+        ]
+        thread = threading.Thread(target=lambda: found.extend(added(study, records)))
+        thread.start()
+        thread.join()
         raise rank1.StorageError("the database was killed")
 
     with pytest.raises(rank1.StorageError):
         study.access.transact(record)
+    assert found == [False, True]
     assert study.verify().ok
-    assert "bob" not in [unit for *_, unit in kinds(study)]
+    assert [unit for *_, unit in kinds(study) if unit] == ["the first", "cid"]
 
 
 def test_held_out_units_do_not_wait_either(create: Callable[..., Study]) -> None:
