@@ -20,8 +20,8 @@ ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
 
-.PHONY: help paper serve check test tests tests-waiting beside test-fast test-box test-oldest dist bench compare validate release docs \
-  docs-figures clean
+.PHONY: help paper serve check test tests tests-waiting beside beside-box test-fast test-box test-oldest dist bench compare validate \
+  release docs docs-figures clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -40,12 +40,11 @@ check: .venv/ready ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Makes both environments in parallel, then runs the rest alongside most of the tests, and shows the
-# output of each part when it has finished. If a part fails, the others still run.
+# Makes both environments in parallel, and tests in each as soon as it is ready. If a part fails, the
+# others still run.
 test: ## set up everything and test it
 	@$(SUPPORTED)
-	-@$(MAKE) --no-print-directory --jobs=2 --keep-going .venv/ready .venv-box/filled
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going tests beside
+	@$(MAKE) --no-print-directory --jobs=3 --keep-going tests beside beside-box
 
 # Each of the two processes gets neighbouring tests, which share compiled code ("worksteal").
 tests: .venv/ready
@@ -54,8 +53,13 @@ tests: .venv/ready
 tests-waiting: .venv/ready
 	$(BIN)/pytest -m "not validate" $(WAITING)
 
+# What runs alongside most of the tests shows the output of each part when it has finished.
+beside: PARTS := check tests-waiting
+beside-box: PARTS := test-box
 beside: .venv/ready
-	@log=$$(mktemp); end=0; for part in check tests-waiting test-box; do \
+beside-box: .venv-box/ready
+beside beside-box:
+	@log=$$(mktemp); end=0; for part in $(PARTS); do \
 	  $(MAKE) --no-print-directory $$part > $$log 2>&1 || end=1; cat $$log; done; \
 	rm $$log; exit $$end
 

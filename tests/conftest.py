@@ -46,8 +46,8 @@ ORDER = (
     "tests/test_docs", "tests/test_advice", "tests/test_grids", "tests/test_gallery",
     "tests/plots/test_regret", "tests/compiled/test_generators", "tests/problems/test_shuffled",
     "tests/simulation/test_stages", "tests/policies", "tests/compiled/test_twins",
-    "tests/simulation", "tests/problems", "tests/compiled", "tests/stopping", "tests/sweeps",
-    "tests/theory", "tests/studies", "", "tests/paper", "tests/test_", "tests/server",
+    "tests/simulation", "tests/problems", "tests/compiled", "tests/stopping", "tests/theory",
+    "tests/studies", "tests/sweeps", "", "tests/paper", "tests/test_", "tests/server",
 )  # fmt: skip
 
 

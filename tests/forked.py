@@ -39,7 +39,7 @@ def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         try:
             with process.stdout:
                 said = process.stdout.read()
-            end = process.wait(60)
+            end = process.wait(300)
         finally:
             late.cancel()
         errors = Path(file.name).read_text()

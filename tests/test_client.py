@@ -18,7 +18,7 @@ import pytest
 
 import rank1
 from rank1.client import Client
-from tests.server.support import Served, served, until
+from tests.server.support import PATIENCE, Served, served, until
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def client(service: Served) -> Iterator[Client]:
-    with rank1.Client(service.url, service.token) as client:
+    with rank1.Client(service.url, service.token, PATIENCE) as client:
         yield client
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rank1
-from tests.server.support import served
+from tests.server.support import PATIENCE, served
 
 SHOWN = {"h": "A", "i": "x"}
 
@@ -48,7 +48,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Plac
     def delete(*args: Any, **options: Any) -> Any:
         return rank1.Study.delete(*args, storage=storage, **options)  # type: ignore[misc]
 
-    with served(folder) as service, rank1.Client(service.url, service.token) as client:
+    with served(folder) as service, rank1.Client(service.url, service.token, PATIENCE) as client:
         near = place(create, delete)
         yield near, place(client.create, client.delete)
         near.find.close()

@@ -41,11 +41,18 @@ def test_contract(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
-    """The loop is compiled for all, what studies need besides for two; see `make validate`."""
+    """The loop is compiled for all, what studies need besides for two; see `make validate`.
+
+    Only UTS is compiled for any number of sides; the others for the law of other tests.
+    """
     monkeypatch.setattr(policies, "TRIALS", 4)
     if policy.name not in ("uts", "rank1elim"):
         monkeypatch.setattr(policies, "kernel", lambda function, *given: function)
-    if policy.leaps and check not in (policies.compiles, policies.makes_the_choices_of_the_loop):
+    if check in (policies.compiles, policies.makes_the_choices_of_the_loop):
+        if policy.name != "uts":
+            monkeypatch.setattr(policies, "SIDES", (2,))
+            monkeypatch.setattr(policies, "_problem", lambda sides: rank1.Bernoulli(*sides))
+    elif policy.leaps:
         request.getfixturevalue("uncompiled")
     check(policy)
 

@@ -18,7 +18,7 @@ from tests.server.support import PATIENCE, Served, served, until
 
 
 def test_assign_record_and_reward(service: Served) -> None:
-    client = rank1.Client(service.url, service.token)
+    client = rank1.Client(service.url, service.token, PATIENCE)
     study = client.create("client", sides={"image": ["x", "y"]}, goal="find")
     seen = study.assign("u1")
     assert seen.levels == rank1.assign(study.shares(), "u1")
@@ -76,7 +76,7 @@ def test_the_queue_sends_guardrails_and_forgets_old_refusals(
     service: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rank1.client.assigning.REFUSED", 2)
-    client = rank1.Client(service.url, service.token)
+    client = rank1.Client(service.url, service.token, PATIENCE)
     study = client.create(
         "guarded", sides={"image": ["x", "y"]}, goal="find", control={"image": "x"},
         guardrails={"left": {"worse_by": 0.1}},
@@ -106,9 +106,9 @@ def test_what_the_queue_does_about_errors(service: Served, tmp_path: Path) -> No
 
     before = fallbacks()
     made = service.call("/v1/tokens", {"role": "writer"})[1]
-    with rank1.Client(service.url, service.token) as admin:
+    with rank1.Client(service.url, service.token, PATIENCE) as admin:
         admin.create("errors", sides={"image": ["x", "y"]}, goal="find")
-        client = rank1.Client(service.url, made["token"])
+        client = rank1.Client(service.url, made["token"], PATIENCE)
         study = client.open("errors")
         with study.recorder(tmp_path / "unsent.jsonl") as recorder:
             recorder.record(rank1.client.Assignment("u0", {"image": "x"}, None))
@@ -134,7 +134,7 @@ def test_the_queue_waits_where_the_study_did_not_refuse(
     """A proxy's page, or a timeout of the service, says nothing about the records."""
     timeout = {"type": "urn:rank1:problem:timeout", "detail": "the body took too long"}
     answers: list[tuple[int, Any]] = [(404, None), (302, None), (403, None), (408, timeout)]
-    with rank1.Client(service.url, service.token) as client:
+    with rank1.Client(service.url, service.token, PATIENCE) as client:
         study = client.create("behind a proxy", sides={"image": ["x", "y"]}, goal="find")
         send = study.send
 

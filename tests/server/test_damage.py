@@ -152,7 +152,7 @@ def test_a_file_that_is_damaged_while_it_is_served(tmp_path: Path, whole: bytes)
         refused("/v1/studies", {**new, "name": "autumn"})
         assert path.stat().st_size == 0
         assert service.call("/healthz")[0] == 200
-        with rank1.Client(service.url, service.token) as client:
+        with rank1.Client(service.url, service.token, PATIENCE) as client:
             study = rank1.client.RemoteStudy(client, "spring")
             with pytest.raises(rank1.DamagedError):
                 study.ask()

@@ -23,7 +23,7 @@ from tests.studies.proxy import Proxy, cut_at_commit, through
 def test_the_database_is_killed_under_load(tmp_path: Path, server: Any, kills: int) -> None:
     place = new_schema(server)
     with stormy(tmp_path, "--storage", place) as service:
-        storm = Storm([(service.url, service.token)], 4, 60)
+        storm = Storm([(service.url, service.token)], 4, PATIENCE)
         for _ in range(kills):
             storm.more()
             kill(server)
@@ -34,7 +34,7 @@ def test_the_database_is_killed_under_load(tmp_path: Path, server: Any, kills: i
             finally:
                 start(server)
             storm.more()  # without restarting the service
-            assert service.call("/readyz")[0] == 200
+            until(lambda: service.call("/readyz")[0] == 200)
         storm.stop()
         assert storm.failed == 0  # waiting requests were answered when the database was back
         assert service.process.poll() is None
@@ -90,7 +90,7 @@ class Line:
             return "before"
 
         self.proxy.cut, self.proxy.cuts = cut, 0
-        assert self.service.call("/readyz")[0] == 200
+        until(lambda: self.service.call("/readyz")[0] == 200)
         assert self.proxy.cuts == 1
 
     def call(self, what: str, body: Any = None, **options: Any) -> tuple[int, Any]:
@@ -188,7 +188,7 @@ def test_a_commit_of_which_nobody_heard(line: Line, what: str) -> None:
         until(lambda: line.proxy.cuts >= 2)  # a commit, and the attempts to reconnect
         line.proxy.cut = back
 
-    with rank1.Client(line.service.url, line.service.token, 60) as client:
+    with rank1.Client(line.service.url, line.service.token, PATIENCE) as client:
         study = RemoteStudy(client, line.study)
         given_up(lambda study: study.ask(key="lost"))
         asked = study.ask(key="lost")

@@ -33,7 +33,7 @@ def free_port() -> str:
 @pytest.mark.compiled
 def test_eight_clients_at_once(tmp_path: Path) -> None:
     with stormy(tmp_path) as service:
-        storm = Storm([(service.url, service.token)], 8, 30)
+        storm = Storm([(service.url, service.token)], 8, PATIENCE)
         storm.more()
         storm.stop()
         request = urllib.request.Request(
@@ -53,7 +53,7 @@ def test_eight_clients_at_once(tmp_path: Path) -> None:
 def test_a_server_that_is_killed_under_load(tmp_path: Path) -> None:
     port = free_port()
     with stormy(tmp_path, "--port", port) as service:
-        storm = Storm([(service.url, service.token)], 8, 30)
+        storm = Storm([(service.url, service.token)], 8, PATIENCE)
         for _ in range(2):
             storm.more()
             service.process.send_signal(signal.SIGKILL)
@@ -85,7 +85,7 @@ def _end_keepers() -> Iterator[None]:
 
 def test_two_servers_on_one_file(tmp_path: Path) -> None:
     with stormy(tmp_path) as one, served(tmp_path, token=one.token) as two:
-        storm = Storm([(one.url, one.token), (two.url, one.token)], 6, 30)
+        storm = Storm([(one.url, one.token), (two.url, one.token)], 6, PATIENCE)
         storm.more()
         storm.stop()
     check(storm, str(tmp_path / "rank1.db"), exact=True)

@@ -179,7 +179,7 @@ def test_given_sides_and_guardrails_over_http(service: Served) -> None:
     _, found = service.call(at("mail", "/rewards"), {"rewards": rewards})
     assert [each["status"] for each in found["results"]] == [200, 409]
     assert "u1" in found["results"][1]["problem"]["detail"]
-    with rank1.Client(service.url, service.token) as client:
+    with rank1.Client(service.url, service.token, PATIENCE) as client:
         study = client.open("mail")
         assert study.personalise("channel", by="segment").by == "segment"
         with pytest.raises(rank1.ConflictError, match="already has unsubscribed = 1"):

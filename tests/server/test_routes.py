@@ -348,7 +348,7 @@ def test_ten_megabytes_are_refused_where_the_client_sees_it(service: Served) -> 
     status, found = service.call("/v1/studies", {"name": "x" * 10_000_000, **GRID})
     assert (status, found["title"]) == (413, "Body too large")
     with (
-        rank1.Client(service.url, service.token) as client,
+        rank1.Client(service.url, service.token, PATIENCE) as client,
         pytest.raises(rank1.BackendError, match="the body is larger than 4,194,304 bytes"),
     ):
         client.create("large", ["x" * 10_000_000], ["y"])

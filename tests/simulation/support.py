@@ -82,7 +82,7 @@ def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[s
         process.communicate()
 
 
-def wait_for(what: Any, seconds: float = 60.0) -> Any:
+def wait_for(what: Any, seconds: float = 300.0) -> Any:
     """What a call gives as soon as it gives something."""
     end = time.monotonic() + seconds
     while not (found := what()):

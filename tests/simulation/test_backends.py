@@ -89,7 +89,7 @@ def test_a_worker_of_this_machine_is_killed(case: Case) -> None:
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)
         assert cells(store) < case.cells
-        assert process.wait(120) == 0
+        assert process.wait(300) == 0
     assert (case.folder / "worker.parquet").read_bytes() == case.bytes
 
 
@@ -104,7 +104,7 @@ def test_the_sweep_itself_is_killed_and_resumed(case: Case) -> None:
     assert 2 <= len(finished) < case.cells
     assert not (case.folder / "whole.parquet").exists()
     with case.sweep("whole", "local") as process:
-        assert process.wait(120) == 0
+        assert process.wait(300) == 0
     assert (case.folder / "whole.parquet").read_bytes() == case.bytes
     # What was finished has not been written again.
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
@@ -141,7 +141,7 @@ def test_a_dask_cluster_loses_a_worker_half_way(case: Case, tmp_path: Path) -> N
         wait_for(lambda: cells(store) >= case.cells // 4)
         workers[0].kill()
         assert cells(store) < case.cells
-        assert sweep.wait(120) == 0
+        assert sweep.wait(300) == 0
     assert (case.folder / "dask.parquet").read_bytes() == case.bytes
 
 
@@ -208,7 +208,7 @@ def test_a_cluster_without_workers_is_told_and_ours_is_filled_again(
         time.sleep(0.005)
     assert notes == []
     workers.clear()
-    wait_for(lambda: look() or notes, 10)
+    wait_for(lambda: look() or notes)
     assert notes == ["Dask: all workers are gone, waiting for new ones"]
     assert calls == scaled
 
@@ -222,7 +222,7 @@ def test_workers_end_with_a_sweep_that_is_killed(case: Case) -> None:
         assert len(workers) == 2
         process.kill()  # it alone, not its group
         process.wait()
-        wait_for(lambda: not any(map(runs_still, workers)), 30)
+        wait_for(lambda: not any(map(runs_still, workers)))
 
 
 def test_an_address_where_nothing_is_says_so_at_once() -> None:
@@ -269,13 +269,13 @@ def test_threads_that_are_stopped_end_soon() -> None:
     """A run looks from time to time whether it should go on."""
     setup = Setup(2)
     some = plan(rank1.sweeps.SweepGrid([rank1.spike(4, 4, 0.4, 0.4, 0.5, 0.5)], [rank1.Uniform()],
-                                  [10**9], 4, 1, 1), cell_seconds=1e-9)  # fmt: skip
+                                  [10**11], 4, 1, 1), cell_seconds=1e-9)  # fmt: skip
     before = threading.active_count()
     results = backend("threads")(some.tasks, setup)
     setup.stop.set()
     with pytest.raises(KeyboardInterrupt):
         next(results)
-    wait_for(lambda: threading.active_count() <= before, 10)
+    wait_for(lambda: threading.active_count() <= before)
 
 
 def test_a_worker_with_other_code_does_not_play() -> None:

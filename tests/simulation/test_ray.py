@@ -37,12 +37,12 @@ def test_a_worker_is_killed_half_way(tmp_path: Path) -> None:
     write_sweep(tmp_path / "alone.parquet", grid, todo)
     paths = [tmp_path / name for name in ("grid.toml", "cells", "ray.parquet")]
     with started("-c", DRIVER, *paths, "ray") as sweep:
-        wait_for(lambda: cells(paths[1]) >= 1, 120)
+        wait_for(lambda: cells(paths[1]) >= 1)
         children = psutil.Process(sweep.pid).children(recursive=True)
         workers = [each.pid for each in children if "ray::run_task" in " ".join(each.cmdline())]
         os.kill(workers[0], signal.SIGKILL)
         assert cells(paths[1]) < len(plan(grid, Store(tmp_path / "none"), cell_seconds=0.1).cells)
-        assert sweep.wait(180) == 0
+        assert sweep.wait(300) == 0
     assert paths[2].read_bytes() == (tmp_path / "alone.parquet").read_bytes()
 
 
@@ -53,12 +53,12 @@ def test_a_stop_says_how_to_go_on(tmp_path: Path, number: signal.Signals, word: 
     command = ["-m", "rank1", "sweep", "grid.toml", "--backend", "ray", "--jobs", "2"]
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path}
     with started(*command, **quiet) as sweep:
-        wait_for(lambda: cells(tmp_path / "cells") >= 1, 180)
+        wait_for(lambda: cells(tmp_path / "cells") >= 1)
         if number == signal.SIGINT:
             os.killpg(sweep.pid, number)  # as a terminal does: to the workers, too
         else:
             sweep.send_signal(number)
-        out, err = sweep.communicate(timeout=120)
+        out, err = sweep.communicate(timeout=300)
     assert out == ""
     assert "Traceback" not in err
     assert f"{word}" in err

@@ -80,7 +80,7 @@ def kill(server: Any) -> None:
     for each in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             each.kill()
-    psutil.wait_procs(processes, timeout=60)
+    psutil.wait_procs(processes, timeout=300)
 
 
 def while_killed(server: Any, steps: list[Callable[[], None]], done: list[Any], kills: int) -> None:
@@ -103,7 +103,7 @@ def while_killed(server: Any, steps: list[Callable[[], None]], done: list[Any], 
                 return
 
     def go_on() -> None:
-        before, end = len(done), time.monotonic() + 120
+        before, end = len(done), time.monotonic() + 300
         while len(done) == before and not unexpected and time.monotonic() < end:
             time.sleep(0.02)
         assert not unexpected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import rank1
 from rank1 import Study
+from rank1.assignment import held_out
 from rank1.studies.appending import append_group, new_records, new_rewards
 from rank1.studies.events import REPEAT, Event, Kind
 from rank1.studies.records import take_records, take_rewards
@@ -133,6 +135,45 @@ def test_a_refused_job_leaves_no_state_ahead_of_the_log(create: Callable[..., St
     known = study.access.known
     assert known is None or known.seq == last
     assert study.counts()["reports"] == 1
+
+
+def test_a_level_that_is_not_stored_yet_takes_the_lock(create: Callable[..., Study]) -> None:
+    """If its transaction is rolled back, nothing in the log may be of this level."""
+    study = create(given=["image"], new_levels="add", control={"headline": "A"})
+    found: list[bool] = []
+
+    def record(work: Any) -> None:
+        (answer,) = take_records(work, [("ann", 0, {"headline": "A", "image": "new"}, 1.0)])
+        assert not isinstance(answer, Exception)
+        records = [
+            (unit, 0, {"headline": "A", "image": image}, 1.0)
+            for unit, image in (("bob", "new"), ("cid", "y"))
+        ]
+        thread = threading.Thread(target=lambda: found.extend(added(study, records)))
+        thread.start()
+        thread.join()
+        raise rank1.StorageError("the database was killed")
+
+    with pytest.raises(rank1.StorageError):
+        study.access.transact(record)
+    assert found == [False, True]
+    assert study.verify().ok
+    assert [unit for *_, unit in kinds(study) if unit] == ["the first", "cid"]
+
+
+def test_held_out_units_do_not_wait_either(create: Callable[..., Study]) -> None:
+    study = create(given=["image"], new_levels="add", control={"headline": "A"}, holdout=0.5)
+    shares = study.shares()
+    units = [unit for unit in map(str, range(30)) if held_out(shares, unit)]
+    study.record(units[0], 0, AX)
+    with study.access.storage.transaction(study.access.study.id):
+        assert added(study, [(units[1], 0, AX, 1.0), (units[2], 0, {**AX, "image": "y"})]) == [
+            True, True,
+        ]  # fmt: skip
+        wrong = {**AX, "headline": "B"}, {**AX, "image": "new"}, {"headline": "A"}, {**AX, "z": "z"}
+        assert added(study, [(units[3], 0, each) for each in wrong]) == [False] * 4
+    assert study.counts()["suggestions"] == 4
+    assert study.verify().ok
 
 
 def test_times_are_those_of_the_arrival(

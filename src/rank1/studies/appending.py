@@ -60,15 +60,22 @@ def new_records(access: StudyAccess, records: Sequence[Sequence[Any]]) -> list[E
     """Return the events of exposures, from the input of `take_records`."""
     if not access.spec.design or _is_many(access, records):
         return [None] * len(records)
-    arms = DrawnArms(access.spec, access.known, access.drawn)
-    events: list[Event | None] = []
-    for item, nonce in zip(records, nonces(len(records)), strict=True):
-        try:
-            event, metrics = exposure(access.spec, arms, item, nonce)
-            events.append(event._replace(data=_told(metrics)) if metrics else event)
-        except Exception:  # the path with the lock reports errors; or the state is being folded
-            events.append(None)
-    return events
+    # While another thread works on the state, it may be ahead of the log, with levels and versions
+    # that will be rolled back: then only those that were used before are known here.
+    is_free = access.turn.acquire(blocking=False)
+    try:
+        arms = DrawnArms(access.spec, access.known if is_free else None, access.drawn)
+        events: list[Event | None] = []
+        for item, nonce in zip(records, nonces(len(records)), strict=True):
+            try:
+                event, metrics = exposure(access.spec, arms, item, nonce)
+                events.append(event._replace(data=_told(metrics)) if metrics else event)
+            except Exception:  # the path with the lock reports errors
+                events.append(None)
+        return events
+    finally:
+        if is_free:
+            access.turn.release()
 
 
 def new_rewards(access: StudyAccess, rewards: Sequence[Sequence[Any]]) -> list[Event | None]:

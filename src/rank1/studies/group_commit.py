@@ -76,7 +76,7 @@ def _in_group(jobs: Sequence[Job]) -> list[Any]:
                 raise
             if not far:
                 for key, access in studies.items():
-                    access.snapshot_if_due(begun[key])
+                    access.committed(begun[key])
                 return answers
         raise AssertionError
 

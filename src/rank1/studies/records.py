@@ -37,6 +37,8 @@ __all__ = ["DrawnArms", "exposure", "is_name", "no_shares", "take_records", "tak
 
 #: How many recently used versions to keep arms for; clients may still use an older version.
 MAX_KNOWN = 16
+#: The key of the cached arms that held-out units are shown.
+CONTROL = "control"
 
 
 def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Recorded | Rank1Error]:
@@ -151,28 +153,45 @@ class DrawnArms:
     spec
         The study's specification.
     state
-        The study's state, or None if only versions in `known` will be used. Another thread may be
-        folding it.
+        The study's state, or None if only what is in `known` will be used.
     known
-        A cache, filled here: by version, the sides with what each label adds to an arm's number.
-        Entries never become stale, because the shares of a version never change and levels keep
-        their numbers.
+        A cache, filled here: by version or `CONTROL`, the sides with what each label adds to an
+        arm's number. Entries never become stale, because the shares of a version never change and
+        levels keep their numbers.
     """
 
-    def __init__(self, spec: Spec, state: StudyState | None, known: dict[int, Any]) -> None:
+    def __init__(self, spec: Spec, state: StudyState | None, known: dict[Any, Any]) -> None:
         self._spec, self._state, self._known = spec, state, known
 
     def drawn(self, version: Any, levels: Any) -> int:
         """Return the log's number of an arm that a version draws."""
+        arm = self._cached(version, levels)
+        # True and 1.0 equal 1 as keys.
+        return self._explained(version, levels) if arm is None or type(version) is not int else arm
+
+    def _cached(self, key: Any, levels: Any) -> int | None:
+        """Return the number of an arm, or None if a label isn't cached or the levels are wrong."""
         try:
-            known, arm = self._known[version], 0
-            for side, numbers in known:
-                arm += numbers[levels[side]]
-            if len(levels) == len(known) and type(version) is int:  # True and 1.0 equal 1 as keys
-                return arm
+            known = self._known[key]
+            arm: int = sum([numbers[levels[side]] for side, numbers in known])
+            return arm if len(levels) == len(known) else None
         except (KeyError, TypeError):
-            pass
-        return self._explained(version, levels)
+            return None
+
+    def _keep(self, key: Any, shown: Mapping[str, Sequence[str]]) -> list[Any]:
+        """Cache what each label adds to an arm's number: those shown, and all of given sides."""
+        state = self._there()
+        while len(self._known) >= MAX_KNOWN:
+            self._known.pop(next(iter(self._known)))
+        known = self._known[key] = [
+            (side, {
+                label: level * stride
+                for level, label in enumerate(labels)
+                if side in self._spec.given or label in shown[side]
+            })
+            for (side, labels), stride in zip(state.labels.items(), state.room.strides, strict=True)
+        ]  # fmt: skip
+        return known
 
     def _explained(self, version: Any, levels: Any) -> int:
         """Do the same for a version or level that isn't cached, or raise what is wrong."""
@@ -192,31 +211,22 @@ class DrawnArms:
             for side, numbers in known
             if side in self._spec.given
         ):
-            while len(self._known) >= MAX_KNOWN:
-                self._known.pop(next(iter(self._known)), None)
-            known = self._known[number] = self._drawn_by(number)
+            shares = state.live.versions[number].shares
+            known = self._keep(number, {
+                side: [label for label, share in zip(labels, shares[k], strict=False) if share > 0]
+                for k, (side, labels) in enumerate(state.labels.items())
+            })  # fmt: skip
         for side, numbers in known:
             if not isinstance(levels[side], str) or levels[side] not in numbers:
                 expected = f"one that version {number} draws: {listed(numbers)}"
                 raise InputError(f"levels.{side}", levels[side], expected)
         return sum(numbers[levels[side]] for side, numbers in known)
 
-    def _drawn_by(self, number: int) -> list[tuple[str, dict[str, int]]]:
-        state = self._there()
-        shares = state.live.versions[number].shares
-        found = []
-        for k, (side, labels) in enumerate(state.labels.items()):
-            stride, given = state.room.strides[k], side in self._spec.given
-            numbers = {
-                label: level * stride
-                for level, label in enumerate(labels)
-                if given or shares[k][level] > 0
-            }
-            found.append((side, numbers))
-        return found
-
     def control(self, unit: str, levels: Any) -> int:
         """Return the log's number of the control, which a held-out unit must be shown."""
+        arm = self._cached(CONTROL, levels)
+        if arm is not None:
+            return arm
         state, control = self._there(), self._spec.control or {}
         expected = f"the control ({shown(control)}) for unit {shown(unit)}, which is held out"
         if not isinstance(levels, Mapping):
@@ -227,6 +237,7 @@ class DrawnArms:
                 raise InputError(f"levels.{side}", label, f"among {shown(state.labels[side])}")
         if dict(levels) != {**control, **given}:
             raise InputError("levels", dict(levels), expected)
+        self._keep(CONTROL, {side: [label] for side, label in control.items()})
         return state.arm_of(levels)
 
     def _there(self) -> StudyState:

@@ -54,8 +54,8 @@ class StudyAccess:
                 raise log.damaged(f"event 1 of {study.name!r} is missing")
             self.spec: Spec = read_spec(created[0].data)
         self._state: StudyState | None = None
-        #: Cache of the arms that versions draw: see `records.DrawnArms`.
-        self.drawn: dict[int, Any] = {}
+        #: Cache of the arms that stored versions draw: see `records.DrawnArms`.
+        self.drawn: dict[Any, Any] = {}
         #: The seq of the last snapshot known to be stored.
         self._snapshot_seq = 0
         #: Held by the thread that works on the study.
@@ -97,7 +97,7 @@ class StudyAccess:
                     self._state = None
                 raise
             if begun is not None:
-                self.snapshot_if_due(begun)
+                self.committed(begun)
                 return result
         raise AssertionError
 
@@ -189,8 +189,9 @@ class StudyAccess:
         except SnapshotError:
             return StudyState(self.spec)  # nothing is lost: the log has it all
 
-    def snapshot_if_due(self, work: UnitOfWork) -> None:
-        """Store a snapshot if a unit of work has passed a multiple of `SNAPSHOT_EVERY` events."""
+    def committed(self, work: UnitOfWork) -> None:
+        """Keep what a unit of work found, and a snapshot if it passed `SNAPSHOT_EVERY` events."""
+        self.drawn = work.drawn
         if work.ahead:
             every = max(SNAPSHOT_EVERY, work.state.grid.arms)
             if work.begin // every != work.state.seq // every:
@@ -235,7 +236,8 @@ class UnitOfWork:
     def __init__(self, access: StudyAccess, log: Transaction, state: StudyState) -> None:
         self.study, self.spec = access.study, access.spec
         self.log, self.state, self.begin = log, state, state.seq
-        self.drawn = access.drawn
+        #: A copy, because what isn't committed may be rolled back.
+        self.drawn = dict(access.drawn)
         #: Whether the state may be ahead of the stored log.
         self.ahead = False
 
