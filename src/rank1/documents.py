@@ -400,7 +400,10 @@ def to_document(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         value = vars(value)
     if hasattr(value, "tolist"):
-        value = value.tolist()
+        import numpy as np
+
+        known = value.dtype.kind != "f" or np.isfinite(value)
+        return (value if np.all(known) else np.where(known, value, None)).tolist()
     if isinstance(value, Mapping):
         return {name: to_document(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
