@@ -402,8 +402,10 @@ def to_document(value: Any) -> Any:
     if hasattr(value, "tolist"):
         import numpy as np
 
-        known = value.dtype.kind != "f" or np.isfinite(value)
-        return (value if np.all(known) else np.where(known, value, None)).tolist()
+        known: Any = value.dtype.kind != "f" or np.isfinite(value)
+        if not np.all(known):
+            value = np.array(np.where(known, value, None))
+        return value.tolist()
     if isinstance(value, Mapping):
         return {name: to_document(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

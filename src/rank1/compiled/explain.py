@@ -171,7 +171,7 @@ def _wrong_fields(thing: Any, method: FunctionType) -> Iterator[Mistake]:
     def entries(node: Any) -> tuple[str, ...] | None:
         if isinstance(node, ast.Name):
             return aliases.get(node.id)
-        field = node.value if isinstance(node, ast.Subscript) else None
+        field: Any = node.value if isinstance(node, ast.Subscript) else None
         is_field = isinstance(field, ast.Attribute) and isinstance(field.value, ast.Name)
         return records.get(field.attr) if is_field and field.value.id == own else None
 
