@@ -396,6 +396,9 @@ def to_document(value: Any) -> Any:
 
     >>> to_document({"best": ("a", "x"), "rate": float("nan")})
     {'best': ['a', 'x'], 'rate': None}
+    >>> import numpy as np
+    >>> to_document({"means": np.array([[0.5, np.nan]]), "out": np.array([True])})
+    {'means': [[0.5, None]], 'out': [True]}
     """
     if dataclasses.is_dataclass(value):
         value = vars(value)
