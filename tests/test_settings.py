@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import rank1
 from rank1.client.transport import error_of
 from rank1.policies import POLICIES
+from rank1.policies.averages import AveragesPolicy, AveragesState
 from rank1.server.problem_details import problem_of
 from rank1.settings import all_policies, parse_policy, settings_of
 
@@ -110,3 +112,51 @@ def test_an_error_about_a_setting_says_whose_setting_it_is() -> None:
         assert error.field == "policy.confidence"
         assert error.requirement == f"confidence must be {error.expected}"
         assert str(error) == str(raised.value)
+
+
+def test_a_module_that_fails_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fails_when_imported.py").write_text("1 / 0\n")
+    (tmp_path / "not_python.py").write_text("def (:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(rank1.InputError, match=r"'fails_when_imported:Mine': ZeroDivisionError: d"):
+        parse_policy("fails_when_imported:Mine")
+    with pytest.raises(rank1.InputError, match=r"'not_python:Mine': SyntaxError: "):
+        parse_policy("not_python:Mine")
+
+
+class AlwaysFirst(AveragesState):
+    def choose(self, rng: np.random.Generator) -> tuple[int, int]:
+        return 0, 0
+
+
+@dataclass(frozen=True)
+class NoChecks(AveragesPolicy):
+    name, state = "no_checks", AlwaysFirst
+    epsilon: float = 0.1
+
+
+class BadStart(NoChecks):
+    name = "bad_start"
+
+    def start(self, known: rank1.Known) -> Any:
+        return known.amrs  # type: ignore[attr-defined]
+
+
+def test_settings_of_a_policy_without_checks_are_numbers() -> None:
+    with pytest.raises(rank1.InputTypeError) as seen:
+        parse_policy(f"{__name__}:NoChecks:epsilon=x")
+    assert (seen.value.argument, seen.value.value) == ("epsilon", "x")
+    assert str(seen.value).endswith("NoChecks: epsilon must be a number, got 'x'")
+
+
+def test_a_mistake_in_start_is_one_line(tmp_path: Path) -> None:
+    found = r"^bad_start: start \(test_settings.py:\d+\): AttributeError: .* no attribute 'amrs'$"
+    with pytest.raises(rank1.PolicyError, match=found):
+        rank1.simulate(BadStart(), rank1.Product([[0.5, 0.6]]), n=10, runs=1)
+    with pytest.raises(rank1.PolicyError, match=found) as seen:
+        rank1.Study.create(
+            "s", sides={"a": ["x", "y"]}, policy=f"{__name__}:BadStart", storage=tmp_path / "s.db"
+        )
+    assert problem_of(seen.value)["status"] == 422

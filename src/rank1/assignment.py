@@ -54,10 +54,10 @@ def assign(
     """
     salt, sides = _text("salt", shares.get("salt")), _sides(shares)
     levels = _given(shares, given or {})
-    out = held_out(shares, unit)
-    control = _control(shares, sides) if out else {}
+    held = held_out(shares, unit)
+    control = _control(shares, sides) if held else {}
     for side, own in sides.items():
-        levels[side] = control[side] if out else _drawn(own, _place(salt, side, unit))
+        levels[side] = control[side] if held else _drawn(own, _place(salt, side, unit))
     return levels
 
 

@@ -396,11 +396,19 @@ def to_document(value: Any) -> Any:
 
     >>> to_document({"best": ("a", "x"), "rate": float("nan")})
     {'best': ['a', 'x'], 'rate': None}
+    >>> import numpy as np
+    >>> to_document({"means": np.array([[0.5, np.nan]]), "out": np.array([True])})
+    {'means': [[0.5, None]], 'out': [True]}
     """
     if dataclasses.is_dataclass(value):
         value = vars(value)
     if hasattr(value, "tolist"):
-        value = value.tolist()
+        import numpy as np
+
+        known: Any = value.dtype.kind != "f" or np.isfinite(value)
+        if not np.all(known):
+            value = np.array(np.where(known, value, None))
+        return value.tolist()
     if isinstance(value, Mapping):
         return {name: to_document(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

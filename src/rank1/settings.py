@@ -143,8 +143,10 @@ def _imported(name: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except Rank1Error:
         raise
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError("policy", name, "a class that can be imported", str(error)) from None
+    except Exception as error:  # a module may raise anything
+        usual = isinstance(error, ImportError | AttributeError | ValueError)
+        cause = str(error) if usual else f"{type(error).__name__}: {error}"
+        raise InputError("policy", name, "a class that can be imported", cause) from None
 
 
 def make_policy(name: str, settings: dict[str, Any]) -> Policy:

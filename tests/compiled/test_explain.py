@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from rank1.compiled import explain, jit, kernel, method
+from rank1.compiled import explain, jit, kernel, method, record
 from rank1.errors import PolicyError
 
 choose, update = method("choose"), method("update")
@@ -35,6 +35,18 @@ class Allocates(Fine):
     def choose(self, rng: Any) -> Any:
         means = np.zeros(len(self.counts))  # here
         return int(np.argmax(means)), 0
+
+
+class WholeArrays(Fine):
+    def choose(self, rng: Any) -> Any:
+        means = self.counts / self.counts  # here
+        return int(np.argmax(means)), 0
+
+
+class Lists(Fine):
+    def choose(self, rng: Any) -> Any:
+        pair = [0, 1]  # here
+        return pair[0], 0
 
 
 class Keeps(Fine):
@@ -86,6 +98,26 @@ class Helped(Fine):
         return helper(1), 0
 
 
+AT = record("leader", share=float)
+
+
+class Entry(Fine):
+    def choose(self, rng: Any) -> Any:
+        at = self.limits[0]
+        return at.laeder, 0  # here
+
+
+class EntryInPlace(Fine):
+    def choose(self, rng: Any) -> Any:
+        return int(rng.random() < self.limits[0].shore), 0  # here
+
+
+class Assigned(Fine):
+    def choose(self, rng: Any) -> Any:
+        self.counts = 3  # type: ignore[misc]  # here
+        return 0, 0
+
+
 class Few(Fine):
     def choose(self) -> Any:  # type: ignore[override]  # here
         return 0, 0
@@ -94,6 +126,8 @@ class Few(Fine):
 MUST = "choose must return (arm, tag), whole numbers, not"
 MISTAKES = {
     Allocates: "compiled code can't allocate memory: means = np.zeros(len(self.counts))  # here",
+    WholeArrays: "compiled code can't allocate memory: means = self.counts / self.counts  # here",
+    Lists: "compiled code can't allocate memory: pair = [0, 1]  # here",
     Keeps: "compiled code can't allocate memory: seen[1] = 2  # here",
     Name: "the name 'meen' isn't defined",
     Attribute: "Attribute has no attribute 'cuonts'",
@@ -102,6 +136,9 @@ MISTAKES = {
     Bare: f"{MUST} 0",
     Float: f"{MUST} (float64, int64)",
     Helped: "the name 'amuont' isn't defined",
+    Entry: "at has no entry 'laeder': leader, share",
+    EntryInPlace: "self.limits[0] has no entry 'shore': leader, share",
+    Assigned: "self.counts can't be assigned: write into its array",
     Few: "choose must take the arguments (self, rng)",
 }
 
@@ -110,7 +147,7 @@ MISTAKES = {
     ("cls", "cause"), MISTAKES.items(), ids=lambda one: getattr(one, "__name__", "")
 )
 def test_one_line(cls: Any, cause: str) -> None:
-    state = cls(np.zeros(1), np.zeros(3))
+    state = cls(np.zeros(1, AT), np.zeros(3))
     with pytest.raises(PolicyError) as seen:
         kernel(play, state)(state, np.random.default_rng(1))
     error: Any = seen.value

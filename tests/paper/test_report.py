@@ -18,7 +18,7 @@ from markupsafe import escape
 
 from rank1 import cli, paper
 from rank1.paper import Options, artefact, introduction, report
-from rank1.paper.claims import claim, figures_of, together
+from rank1.paper.claims import claim, combined, figures_of
 from rank1.paper.played import Computing
 
 Documents = dict[str, dict[str, Any]]
@@ -182,7 +182,7 @@ def test_a_claim_is_counted_once_whoever_judges_it(page: Page) -> None:
     ],
 )
 def test_several_verdicts_on_a_claim(verdicts: list[str], expected: str) -> None:
-    assert together(verdicts) == together(verdicts[::-1]) == expected
+    assert combined(verdicts) == combined(verdicts[::-1]) == expected
 
 
 def test_every_table_and_figure_scrolls_by_itself(page: Page) -> None:

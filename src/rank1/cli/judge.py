@@ -11,7 +11,7 @@ import typer
 
 from rank1.cli.app import Commands, app, counted, print_json, show
 from rank1.cli.options import Json, Real, real
-from rank1.cli.study import Sides, _pairs, _sides, _table
+from rank1.cli.study import Control, Sides, _pairs, _sides, _table
 from rank1.documents import above
 from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error, extra
 
@@ -42,13 +42,7 @@ def start(
         list[str],
         typer.Option(help="A side whose level comes with the visitor; may be repeated."),
     ] = [],  # noqa: B006
-    control: Annotated[
-        list[str],
-        typer.Option(
-            help="What you show today: a level of each side that isn't given.",
-            metavar="SIDE=LEVEL,…",
-        ),
-    ] = [],  # noqa: B006
+    control: Control = [],  # noqa: B006
     confidence: Annotated[float, typer.Option(help="Confidence of the verdict.", **Real)] = 0.95,
     min_lift: Annotated[
         float, typer.Option(help="Smallest lift worth having, in reward above the lowest.", **Real)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rank1.cli.app import app, group, print_json, show
-from rank1.cli.options import Json, Real, Whole
+from rank1.cli.options import Json, Real, Whole, real
 from rank1.errors import FileError, InputError
 
 study_app = group(
@@ -32,6 +32,13 @@ Sides = Annotated[
         help="A side and its levels, such as image=x,y,z or image=@FILE; once for each side, "
         "instead of --rows and --columns.",
         metavar="SIDE=LEVELS",
+    ),
+]
+Control = Annotated[
+    list[str],
+    typer.Option(
+        help="What you show today: a level of each side that isn't given.",
+        metavar="SIDE=LEVEL,…",
     ),
 ]
 Levels = Annotated[
@@ -97,8 +104,6 @@ def _pairs(option: str, texts: list[str]) -> dict[str, str]:
 
 
 def _guardrails(texts: list[str]) -> dict[str, dict[str, float]]:
-    from rank1.cli.options import real
-
     return {
         metric: {"worse_by": real(amount)}
         for metric, amount in _pairs("--guardrail", texts).items()
@@ -106,8 +111,6 @@ def _guardrails(texts: list[str]) -> dict[str, dict[str, float]]:
 
 
 def _metrics(texts: list[str]) -> dict[str, float] | None:
-    from rank1.cli.options import real
-
     return {name: real(text) for name, text in _pairs("--guardrail", texts).items()} or None
 
 
@@ -162,13 +165,7 @@ def create(
         str | None,
         typer.Option(help="find: what to do about new levels of given sides: refuse or add."),
     ] = None,
-    control: Annotated[
-        list[str],
-        typer.Option(
-            help="What you show today: a level of each side that isn't given.",
-            metavar="SIDE=LEVEL,…",
-        ),
-    ] = [],  # noqa: B006
+    control: Control = [],  # noqa: B006
     floor: Annotated[
         float | None,
         typer.Option(help="find: smallest share of each level in the running.", **Real),
@@ -196,7 +193,6 @@ def create(
     json_: Json = False,
 ) -> None:
     """Create a study."""
-    from rank1.cli.options import real
     from rank1.studies import Study
 
     if not (rows and columns) and not side:
@@ -307,8 +303,6 @@ def tell(
     json_: Json = False,
 ) -> None:
     """Report rewards; either all of them are stored or none."""
-    from rank1.cli.options import real
-
     for each in reports:
         if each.startswith("--"):
             raise InputError("tell", each, "given ids and rewards", "there is no such option")

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from rank1.errors import PolicyError, shown
+from rank1.errors import PolicyError, listed, shown
 
 __all__ = ["explain", "source_tree"]
 
@@ -97,6 +97,7 @@ def _mistakes(thing: Any) -> Iterator[Mistake]:
         for function in _reached(method):
             yield from _unknown_names(function)
         yield from _unknown_attributes(cls, method)
+        yield from _wrong_fields(thing, method)
     if "choose" in methods:
         yield from _wrong_returns(methods["choose"])
     if not isinstance(thing, type):
@@ -156,6 +157,39 @@ def _unknown_attributes(cls: type, method: FunctionType) -> Iterator[Mistake]:
             yield Mistake(method, node.lineno, cause)
 
 
+def _wrong_fields(thing: Any, method: FunctionType) -> Iterator[Mistake]:
+    """Assignments to a field, and entries that a record doesn't have: `self.at[0].cuonts`."""
+    own, tree = next(iter(inspect.signature(method).parameters), None), source_tree(method)
+    fields = {} if isinstance(thing, type) else thing._asdict()
+    records = {
+        name: array.dtype.names
+        for name, array in fields.items()
+        if getattr(getattr(array, "dtype", None), "names", None)
+    }
+    aliases: dict[str, tuple[str, ...]] = {}
+
+    def entries(node: Any) -> tuple[str, ...] | None:
+        if isinstance(node, ast.Name):
+            return aliases.get(node.id)
+        field: Any = node.value if isinstance(node, ast.Subscript) else None
+        is_field = isinstance(field, ast.Attribute) and isinstance(field.value, ast.Name)
+        return records.get(field.attr) if is_field and field.value.id == own else None
+
+    nodes: list[Any] = list(ast.walk(tree))
+    for node in nodes:
+        is_name = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        if is_name and (found := entries(node.value)):
+            aliases[node.targets[0].id] = found
+    for node in (node for node in nodes if isinstance(node, ast.Attribute)):
+        if (known := entries(node.value)) and node.attr not in known:
+            cause = f"{ast.unparse(node.value)} has no entry {node.attr!r}: {listed(known)}"
+            yield Mistake(method, node.lineno, cause)
+        is_own = isinstance(node.value, ast.Name) and node.value.id == own
+        if is_own and isinstance(node.ctx, ast.Store):
+            cause = f"{ast.unparse(node)} can't be assigned: write into its array"
+            yield Mistake(method, node.lineno, cause)
+
+
 def _wrong_returns(choose: FunctionType) -> Iterator[Mistake]:
     for node in ast.walk(source_tree(choose)):
         if isinstance(node, ast.Return):
@@ -173,7 +207,6 @@ def _compiled_alone(thing: Any, method: FunctionType, names: tuple[str, ...]) ->
     """Compile one method, and yield what is wrong with it or with its result."""
     import numba
     import numpy as np
-    from numba.core.errors import NumbaError
 
     from rank1.compiled.dispatch import OPTIONS
 
@@ -189,11 +222,11 @@ def _compiled_alone(thing: Any, method: FunctionType, names: tuple[str, ...]) ->
     alone: Any = numba.njit(**OPTIONS)(method)
     try:
         alone.compile(tuple(types))
-    except NumbaError as error:
+    except Exception as error:  # Numba's own, and what it fails to catch
         place: Any = getattr(error, "loc", None)
-        source = ""
-        if place is not None and place.filename == file:
-            line, source = place.line, linecache.getline(file, place.line).strip()
+        at = place.line if place is not None and place.filename == file else _named(file, error)
+        source = linecache.getline(file, at).strip() if at else ""
+        line = at or line
         yield Mistake(method, line, _cause(error, source))
         return
     if method.__name__ == "choose":
@@ -204,6 +237,12 @@ def _compiled_alone(thing: Any, method: FunctionType, names: tuple[str, ...]) ->
         if len(parts) != len(PULL) or not whole:
             got = f"({', '.join(map(str, parts))})" if parts else str(returned)
             yield Mistake(method, _last_return(method), f"{MUST}, not {got}")
+
+
+def _named(file: str, error: Exception) -> int:
+    """The line of a file that Numba's message names last, as in `at FILE (12)`; 0 if none."""
+    line = str(error).rpartition(f"{file} (")[2].partition(")")[0]
+    return int(line) if line.isdigit() else 0
 
 
 def _last_return(method: FunctionType) -> int:

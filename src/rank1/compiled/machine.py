@@ -44,7 +44,7 @@ def dispatcher(
         try:
             with _quick_helpers():
                 return compile_for_args(*given)
-        except NumbaError as error:
+        except (NumbaError, KeyError, NotImplementedError) as error:
             if not arguments:
                 raise
             raise explain(error, *arguments) from None

@@ -12,10 +12,10 @@ __all__ = [
     "NOT_QUADRATIC",
     "claim",
     "claim_line",
+    "combined",
     "figures_of",
     "headline",
     "judged",
-    "together",
     "verdict",
     "z_of",
 ]
@@ -108,10 +108,10 @@ def verdict(claim: dict[str, Any]) -> str:
     return "holds in part" if any(claim["each"]) else "doesn't hold"
 
 
-def together(verdicts: list[str]) -> str:
+def combined(verdicts: list[str]) -> str:
     """The verdict on a claim that several experiments test; unjudged ones don't count.
 
-    >>> together(["holds", "not judged"]), together(["holds", "doesn't hold"])
+    >>> combined(["holds", "not judged"]), combined(["holds", "doesn't hold"])
     ('holds', 'holds in part')
     """
     found = {name for name in verdicts if name != "not judged"} or {"not judged"}

@@ -22,7 +22,7 @@ LEFT, TOP = 54, 26
 GAP, PANEL = 16, 120
 
 
-class Cell(NamedTuple):
+class Pair(NamedTuple):
     """A pair: the stronger its shade the better; empty if it is eliminated."""
 
     kind: str
@@ -120,13 +120,13 @@ def _words(
         yield f"Left: {name}, {which}. It gets all of the remaining {STEPS - stage.step:,} steps."
 
 
-def _cells(campaign: Campaign, kept: list[list[int]]) -> Iterator[Cell]:
+def _cells(campaign: Campaign, kept: list[list[int]]) -> Iterator[Pair]:
     for i in range(campaign.K):
         for j in range(campaign.L):
             kind = "cell" if i in kept[0] and j in kept[1] else "gone"
             x, y = LEFT + j * WIDTH + 1, TOP + i * HEIGHT + 1
             shade = round(float(campaign.means[i, j] / campaign.best_mean), 2)
-            yield Cell(kind, x, y, WIDTH - 2, HEIGHT - 2, shade)
+            yield Pair(kind, x, y, WIDTH - 2, HEIGHT - 2, shade)
 
 
 def _labels(rows: list[str], columns: list[str], kept: list[list[int]]) -> Iterator[Text]:

@@ -14,7 +14,7 @@ from typing import Any
 from rank1 import __version__
 from rank1.atomic import whole_file
 from rank1.paper import PAPERS, Options, artefact
-from rank1.paper.claims import VERDICTS, figures_of, headline, together, verdict
+from rank1.paper.claims import VERDICTS, combined, figures_of, headline, verdict
 from rank1.paper.inline import table_of
 from rank1.paper.introduction import introduction
 from rank1.plots.html import svg_element, svg_file
@@ -174,7 +174,7 @@ def _claims(documents: dict[str, dict[str, Any]], label: str) -> list[dict[str, 
             }
             lines.setdefault(claim["claim"], []).append(line)
     return [
-        {"claim": claim, "lines": own, "verdict": together([line["verdict"] for line in own])}
+        {"claim": claim, "lines": own, "verdict": combined([line["verdict"] for line in own])}
         for claim, own in lines.items()
     ]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from numbers import Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import jit, record
+from rank1.errors import InputTypeError
 from rank1.policies.base import Policy, Simple, State
 from rank1.policies.known import Known, Records
 
@@ -68,6 +70,11 @@ class AveragesPolicy(Policy):
     """A policy whose state is an `AveragesState` with a method `choose`."""
 
     state: ClassVar[Callable[..., State]]
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, Real):
+                raise InputTypeError(name, value, "a number")
 
     def start(self, known: Known) -> State:
         """The state before the first step."""

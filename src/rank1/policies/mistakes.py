@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from rank1.compiled.explain import source_tree
-from rank1.errors import PolicyError
-from rank1.policies.base import Policy
+from rank1.errors import PolicyError, Rank1Error
+from rank1.policies.base import Known, Policy
 
-__all__ = ["call", "check_state", "mistake"]
+__all__ = ["call", "check_state", "mistake", "start"]
 
 METHODS = ("choose", "issued", "update", "expects", "forget", "best")
 INHERIT = "also derive the state from `rank1.policies.base.Simple`, or write the method"
@@ -57,6 +57,16 @@ def check_state(policy: Policy, state: Any) -> None:
             raise mistake(policy, name, where, "it draws from its own generator", OWN_RNG)
 
 
+def start(policy: Policy, known: Known) -> Any:
+    """The policy's state before the first step; any exception of `start` becomes one line."""
+    try:
+        return policy.start(known)
+    except Rank1Error:
+        raise
+    except Exception as error:
+        raise _raised(policy, "start", error) from error
+
+
 def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
     """Call a method as written, and turn any exception into one line.
 
@@ -67,10 +77,7 @@ def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
     try:
         result = getattr(state, method)(*arguments)
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if frame.filename != __file__] or frames
-        where = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
-        raise mistake(policy, method, where, f"{type(error).__name__}: {error}") from error
+        raise _raised(policy, method, error) from error
     where = _where(getattr(type(state), method))
     if _global_generators() != before:
         raise mistake(policy, method, where, "it draws from its own generator", OWN_RNG)
@@ -82,6 +89,13 @@ def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
     if method == "best" and not _is_whole(result):
         raise mistake(policy, method, where, f"it must return an arm, got {result!r}")
     return result
+
+
+def _raised(policy: Policy, method: str, error: Exception) -> PolicyError:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename != __file__] or frames
+    where = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
+    return mistake(policy, method, where, f"{type(error).__name__}: {error}")
 
 
 def _is_whole(value: Any) -> bool:

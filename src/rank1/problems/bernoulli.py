@@ -22,15 +22,13 @@ from rank1.problems.arms import (
     tally_joint,
 )
 from rank1.problems.base import Floats, twins
-from rank1.problems.rank_one import RankOne
+from rank1.problems.rank_one import MAX_TABLE, RankOne
 from rank1.rows import row_magic, row_of
 
 __all__ = ["Bernoulli", "Campaign", "PositionBased", "Product", "spike"]
 
 #: A larger side is surely a typo; vectors given in full may have any size.
 MAX_SIDE = 2**24
-#: Up to this many arms, a table saves the loop from computing rows and columns.
-MAX_TABLE = 2**14
 
 
 @inlined

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,115 +15,22 @@ from rank1.compiled import inlined
 from rank1.errors import InputError
 from rank1.problems.arms import checked_factors
 from rank1.problems.base import Floats, twins
-from rank1.problems.rank_one import RankOne
+from rank1.problems.rank_one import MAX_TABLE, RankOne
 from rank1.rows import row_magic, row_of
 
 __all__ = ["Gaussian"]
 
 
-@inlined
-def draw_normal(
-    mean: float, best: float, sigma: float, is_best: bool, rng: np.random.Generator
-) -> tuple[float, float]:
-    """This arm's noise, then the best arm's unless it is the same."""
-    reward = mean + sigma * rng.standard_normal()
-    if is_best:
-        return reward, 0.0
-    return reward, best + sigma * rng.standard_normal() - reward
-
-
-@inlined
-def tally_normal(
-    count: int, mean: float, best: float, sigma: float, is_best: bool,
-    rng: np.random.Generator, tally: Floats,
-) -> tuple[float, float]:  # fmt: skip
-    """A sum of independent normals is normal. The tally is the realised regret."""
-    spread = sigma * math.sqrt(count)
-    total = count * mean + spread * rng.standard_normal()
-    tally[0] = 0.0
-    if not is_best:
-        tally[0] = count * best + spread * rng.standard_normal() - total
-    return total, tally[0]
-
-
-@inlined
-def split_normal(
-    count: int, part: int, sigma: float, is_best: bool, rng: np.random.Generator, tally: Floats
-) -> float:
-    """A bridge: given the total, the sum of the first `part` terms is normal."""
-    first = tally[0] * (part / count)
-    if part < count and not is_best:
-        # Each term is the difference of two rewards, so its variance is 2·sigma².
-        variance = 2.0 * part * ((count - part) / count)
-        first += sigma * math.sqrt(variance) * rng.standard_normal()
-    tally[0] -= first
-    return first
-
-
 class GaussianLaw(NamedTuple):
-    """N(u[row]·v[column], sigma²); the noise is on the product, so nothing is shared."""
+    """N(mean, sigma²) by arm; the noise is on the mean, so nothing is shared."""
 
-    u: Floats
+    means: Floats  # of each arm; empty if there are many: then a mean is u[row]·v[column]
+    u: Floats  # empty unless there are two sides
     v: Floats
     sigma: float
     magic: int  # see `row_of`
-    best_row: int
-    best_column: int
-    row_twin: NDArray[np.int64]
-    column_twin: NDArray[np.int64]
-
-    @property
-    def tally_size(self) -> int:
-        """One sum."""
-        return 1
-
-    def gap(self, arm: int) -> float:
-        """Mean of the best pair minus that of this one."""
-        return best_of(self) - mean_of(self, arm)
-
-    def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Two normals, or one for the best pair."""
-        return draw_normal(mean_of(self, arm), best_of(self), self.sigma, is_best(self, arm), rng)
-
-    def tally(
-        self, arm: int, count: int, rng: np.random.Generator, tally: Floats
-    ) -> tuple[float, float]:
-        """Normal sums."""
-        mean, best = mean_of(self, arm), best_of(self)
-        return tally_normal(count, mean, best, self.sigma, is_best(self, arm), rng, tally)
-
-    def split(
-        self, arm: int, count: int, part: int, rng: np.random.Generator, tally: Floats
-    ) -> float:
-        """A bridge."""
-        return split_normal(count, part, self.sigma, is_best(self, arm), rng, tally)
-
-
-@inlined
-def mean_of(law: GaussianLaw, arm: int) -> float:
-    """The mean of an arm."""
-    row = row_of(arm, law.magic, len(law.v))
-    return law.u[row] * law.v[arm - row * len(law.v)]
-
-
-@inlined
-def best_of(law: GaussianLaw) -> float:
-    """The mean of the best arm."""
-    return law.u[law.best_row] * law.v[law.best_column]
-
-
-@inlined
-def is_best(law: GaussianLaw, arm: int) -> bool:
-    """Whether this is the best arm."""
-    return arm == law.best_row * len(law.v) + law.best_column
-
-
-class GaussianArmsLaw(NamedTuple):
-    """The same by arm, for one side or more than two."""
-
-    means: Floats
-    sigma: float
-    best: int
+    best: int  # the best arm
+    best_mean: float
     row_twin: NDArray[np.int64]
     column_twin: NDArray[np.int64]
 
@@ -134,25 +41,46 @@ class GaussianArmsLaw(NamedTuple):
 
     def gap(self, arm: int) -> float:
         """Mean of the best arm minus that of this one."""
-        return self.means[self.best] - self.means[arm]
+        return self.best_mean - mean_of(self, arm)
 
     def draw(self, arm: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Two normals, or one for the best arm."""
-        best = self.means[self.best]
-        return draw_normal(self.means[arm], best, self.sigma, arm == self.best, rng)
+        """This arm's noise, then the best arm's unless it is the same."""
+        reward = mean_of(self, arm) + self.sigma * rng.standard_normal()
+        if arm == self.best:
+            return reward, 0.0
+        return reward, self.best_mean + self.sigma * rng.standard_normal() - reward
 
     def tally(
         self, arm: int, count: int, rng: np.random.Generator, tally: Floats
     ) -> tuple[float, float]:
-        """Normal sums."""
-        mean, best = self.means[arm], self.means[self.best]
-        return tally_normal(count, mean, best, self.sigma, arm == self.best, rng, tally)
+        """A sum of independent normals is normal. The tally is the realised regret."""
+        spread = self.sigma * math.sqrt(count)
+        total = count * mean_of(self, arm) + spread * rng.standard_normal()
+        tally[0] = 0.0
+        if arm != self.best:
+            tally[0] = count * self.best_mean + spread * rng.standard_normal() - total
+        return total, tally[0]
 
     def split(
         self, arm: int, count: int, part: int, rng: np.random.Generator, tally: Floats
     ) -> float:
-        """A bridge."""
-        return split_normal(count, part, self.sigma, arm == self.best, rng, tally)
+        """A bridge: given the total, the sum of the first `part` terms is normal."""
+        first = tally[0] * (part / count)
+        if part < count and arm != self.best:
+            # Each term is the difference of two rewards, so its variance is 2·sigma².
+            variance = 2.0 * part * ((count - part) / count)
+            first += self.sigma * math.sqrt(variance) * rng.standard_normal()
+        tally[0] -= first
+        return first
+
+
+@inlined
+def mean_of(law: GaussianLaw, arm: int) -> float:
+    """The mean of an arm."""
+    if arm < len(law.means):
+        return law.means[arm]
+    row = row_of(arm, law.magic, len(law.v))
+    return law.u[row] * law.v[arm - row * len(law.v)]
 
 
 class Gaussian(RankOne):
@@ -205,13 +133,22 @@ class Gaussian(RankOne):
             settings = {"factors": [side.tolist() for side in self.factors], "sigma": self.sigma}
         self.description = {"name": "gaussian", "settings": settings}
 
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """The factors of two sides, or the means; and sigma."""
+        if len(self.factors) == 2:
+            return "GaussianLaw", self.grid.sizes, *self.factors, self.sigma
+        return "GaussianArmsLaw", self.grid.sizes, self.means.flatten(), self.sigma
+
     @cached_property
-    def law(self) -> GaussianLaw | GaussianArmsLaw:
+    def law(self) -> GaussianLaw:
         """The compiled form of the problem."""
-        if len(self.factors) != 2:
-            none = np.empty(0, np.int64)
-            return GaussianArmsLaw(self.means.flatten(), self.sigma, self.best_arm, none, none)
-        row, column = self.best_pair
-        lines = twins(self.u, row), twins(self.v, column)
-        magic = row_magic(self.K, self.L)
-        return GaussianLaw(self.u, self.v, self.sigma, magic, row, column, *lines)
+        means, magic, twin = np.empty(0), 0, [np.empty(0, np.int64)] * 2
+        u = v = self.factors[0][:0]
+        if len(self.factors) == 2:
+            u, v, magic = self.u, self.v, row_magic(self.K, self.L)
+            twin = [twins(side, level) for side, level in zip((u, v), self.best_pair, strict=True)]
+        if len(self.factors) != 2 or self.arms <= MAX_TABLE:
+            means = self.means.flatten()
+        best = self.best_arm, self.best_mean
+        return GaussianLaw(means, u, v, self.sigma, magic, *best, twin[0], twin[1])

@@ -14,10 +14,12 @@ from rank1.errors import InputError
 from rank1.grid import Grid, two_sides
 from rank1.problems.base import Floats, Problem
 
-__all__ = ["RankOne", "gaps_of", "smallest_positive"]
+__all__ = ["MAX_TABLE", "RankOne", "gaps_of", "smallest_positive"]
 
 #: The largest number of means to compute: more would fill 2 GB.
 MAX_MEANS = 2**28
+#: Up to this many arms, a table saves the loop from computing rows and columns.
+MAX_TABLE = 2**14
 
 
 class RankOne(Problem):

@@ -13,7 +13,7 @@ from rank1.grid import Grid
 from rank1.problems.arms import ArmsLaw
 from rank1.problems.base import Floats, Problem, draw, gap
 from rank1.problems.bernoulli import BernoulliLaw
-from rank1.problems.gaussian import GaussianArmsLaw, GaussianLaw
+from rank1.problems.gaussian import GaussianLaw
 
 __all__ = ["Shuffled"]
 
@@ -189,23 +189,26 @@ class Shuffled(Problem):
             ]
         more: dict[str, Any] = {"row_twin": lines[0], "column_twin": lines[1]}
         fixed = self.block is None and type(self.problem).refill is Problem.refill
-        if fixed and type(law) in (BernoulliLaw, GaussianLaw):
-            row, column = self.best_pair
-            more |= {"best_row": row, "best_column": column}
-            moved = {"u": law.u[self.orders[0]], "v": law.v[self.orders[1]]}
-            if "table" in law._fields and len(law.table):
-                moved["table"] = self._moved(law.table)
-        elif fixed and type(law) in (ArmsLaw, GaussianArmsLaw):
-            names = {"means", "joint"}.intersection(law._fields)
-            more["best"] = self.best_arm
-            moved = {name: self._moved(getattr(law, name)) for name in names}
-        else:
+        if not fixed or type(law) not in (ArmsLaw, BernoulliLaw, GaussianLaw):
             strides = self.grid.strides
             begins = np.cumsum([0, *self.grid.sizes[:-1]])
             sides = np.stack([strides, begins], axis=1).astype(np.int64)
             return ShuffledLaw(law, np.concatenate(self.orders), sides, *lines)
+        if isinstance(law, BernoulliLaw):
+            more["best_row"], more["best_column"] = self.best_pair
+        else:
+            more["best"] = self.best_arm
+        given = {name: getattr(law, name) for name in law._fields}
+        moved = {
+            name: self._moved(given[name])
+            for name in ("means", "joint", "table")
+            if len(given.get(name, ()))
+        }
+        for name, order in zip("uv", self.orders, strict=False):
+            if len(given.get(name, ())):
+                moved[name] = given[name][order]
         for name, array in moved.items():  # Numba has a different type for writeable arrays
-            array.flags.writeable = getattr(law, name).flags.writeable
+            array.flags.writeable = given[name].flags.writeable
         return law._replace(**moved, **more)
 
     def _moved(self, values: Floats) -> Floats:

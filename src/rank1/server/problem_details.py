@@ -46,6 +46,7 @@ STATUS: dict[type[Rank1Error], int] = {
     errors.ConflictError: 409,
     InputTypeError: 422,
     InputError: 422,
+    errors.PolicyError: 422,
     errors.DamagedError: 500,
     errors.FormatError: 500,
     errors.StorageError: 503,

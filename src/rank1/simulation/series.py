@@ -19,7 +19,7 @@ from rank1.errors import InputError
 from rank1.interrupts import held_back
 from rank1.policies.base import Leaps, Policy
 from rank1.policies.folding import load_tallies
-from rank1.policies.mistakes import check_state
+from rank1.policies.mistakes import check_state, start
 from rank1.problems.base import Problem
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
@@ -276,7 +276,7 @@ class Series:
 
     def start(self, problem: Problem) -> Any:
         """The policy's state before the first step."""
-        state = self.policy.start(known_of(self.policy, problem, self.n))
+        state = start(self.policy, known_of(self.policy, problem, self.n))
         check_state(self.policy, state)
         return state
 

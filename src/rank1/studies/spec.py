@@ -18,6 +18,7 @@ from rank1.errors import DamagedError, FormatError, InputError, InputTypeError, 
 from rank1.grid import MAX_KEPT, MAX_SIDES, Grid
 from rank1.policies import DEFAULT_POLICY, BetElim, Known, Policy, State
 from rank1.policies.base import has_counts
+from rank1.policies.mistakes import start
 from rank1.settings import find_policy, make_policy, parse_policy
 from rank1.studies.design_options import design_options, no_design_options
 from rank1.studies.events import Expiry, check_text
@@ -325,7 +326,7 @@ def started(spec: Spec, sizes: Iterable[int]) -> State:
     """Return the policy's initial state, checking that it can play the grid; rewards are scaled."""
     policy, grid = spec.made_policy(), Grid(sizes)
     policy.check(grid, spec.horizon)
-    return policy.start(Known(n=spec.horizon or HORIZON, sides=grid))
+    return start(policy, Known(n=spec.horizon or HORIZON, sides=grid))
 
 
 def name_of_policy(policy: Policy) -> str:
