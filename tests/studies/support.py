@@ -29,7 +29,7 @@ def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run Python in a separate process, which must succeed."""
     return subprocess.run(
         [sys.executable, *arguments],
-        capture_output=True, text=True, timeout=600, check=False, **options,
+        capture_output=True, text=True, timeout=1800, check=False, **options,
     )  # fmt: skip
 
 
