@@ -9,6 +9,7 @@ from typing import Any
 from rank1.errors import BackendError
 from rank1.paper import Options
 from rank1.progress import Progress
+from rank1.simulation.ahead import compile_ahead
 from rank1.simulation.plan import make_plan
 from rank1.simulation.result import Outcome
 from rank1.simulation.series import Series
@@ -39,6 +40,7 @@ def played(options: Options, title: str, wanted: Sequence[Wanted]) -> Iterator[l
         The series of each artefact.
     """
     flat = [each for own in wanted for each in own]
+    compile_ahead((one for one, _ in flat), options.jobs, progress=options.progress)
     plan = make_plan(flat, Store(options.store), progress=options.progress)
 
     def note(line: str) -> None:
