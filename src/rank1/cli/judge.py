@@ -11,7 +11,7 @@ import typer
 
 from rank1.cli.app import Commands, app, counted, print_json, show
 from rank1.cli.options import Json, Real, real
-from rank1.cli.study import Sides, _pairs, _sides, _table
+from rank1.cli.study import _pairs, _sides, _table
 from rank1.documents import above
 from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error, extra
 
@@ -37,10 +37,18 @@ Shares = Annotated[Path, typer.Argument(help="The file that clients read.", meta
 )
 def start(
     shares: Shares,
-    side: Sides = [],  # noqa: B006
+    side: Annotated[
+        list[str],
+        typer.Option(
+            help="A side and its levels, such as image=x,y,z or image=@FILE; once for each side.",
+            metavar="SIDE=LEVELS",
+        ),
+    ] = [],  # noqa: B006
     given: Annotated[
         list[str],
-        typer.Option(help="A side whose level comes with the visitor; may be repeated."),
+        typer.Option(
+            help="A side whose level comes with the visitor; can be repeated.", metavar="SIDE"
+        ),
     ] = [],  # noqa: B006
     control: Annotated[
         list[str],
@@ -304,7 +312,7 @@ def _page(shares: Path, counts: str, found: Judgement) -> str:
     if len(found.shares["sides"]) > 1:
         assumes.insert(0, "One order: a level that is best on its side is best whatever the other "
                        "sides show.")  # fmt: skip
-        assumes.append(f"Without that assumption: {found.any_grid['reason']}.")
+        assumes.insert(1, f"Without assuming one order: {found.any_grid['reason']}.")
     best = {
         "stop": found.stop, "statement": f"{reason}.", "next_step": _lift_words(found),
         "doubt": None, "assumes": assumes, "warnings": [],

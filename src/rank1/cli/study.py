@@ -156,7 +156,10 @@ def create(
     ] = None,
     given: Annotated[
         list[str],
-        typer.Option(help="find: a side whose level comes with the visitor; can be repeated."),
+        typer.Option(
+            help="find: a side whose level comes with the visitor; can be repeated.",
+            metavar="SIDE",
+        ),
     ] = [],  # noqa: B006
     new_levels: Annotated[
         str | None,

@@ -41,7 +41,7 @@ def played(options: Options, title: str, wanted: Sequence[Wanted]) -> Iterator[l
     """
     flat = [each for own in wanted for each in own]
     compile_ahead((one for one, _ in flat), options.jobs, progress=options.progress)
-    plan = make_plan(flat, Store(options.store), progress=options.progress)
+    plan = make_plan(flat, Store(options.store), progress=options.progress, jobs=options.jobs)
 
     def note(line: str) -> None:
         if options.backend not in ("threads", "processes", "local"):
