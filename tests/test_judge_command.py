@@ -83,6 +83,12 @@ def test_the_page_says_what_the_terminal_says(started: Command) -> None:
     assert re.search(r"One order: .*?</li>\s*<li>Without assuming one order: ", page)
 
 
+@pytest.mark.parametrize("name", ["no.csv", "no.parquet", "no.sql"])
+def test_a_missing_file_is_named_once(started: Command, name: str) -> None:
+    said = started("update", "shares.json", name, status=2)
+    assert f"'{name}' can't be read: No such file or directory\n" in said
+
+
 def test_help_names_only_options_there_are(started: Command) -> None:
     assert "--rows" not in started("start", "--help")
 

@@ -13,7 +13,7 @@ from rank1.cli.app import Commands, app, counted, print_json, show
 from rank1.cli.options import Json, Real, real
 from rank1.cli.study import _pairs, _sides, _table
 from rank1.documents import above
-from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error, extra
+from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error, extra, reason
 
 if TYPE_CHECKING:
     from rank1.design import Judgement
@@ -187,7 +187,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        problem = f"{str(path)!r} can't be read: {error.strerror or error}"
+        problem = f"{str(path)!r} can't be read: {reason(error)}"
         raise FileError(problem, "create it with: rank1 judge start", where=str(path)) from None
 
 
@@ -219,8 +219,7 @@ def _table_of(counts: str, database: Path | None) -> Any:
             return pl.read_parquet(counts)
         query = path.read_text(encoding="utf-8") if path.suffix.lower() == ".sql" else counts
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        first = str(error).splitlines()[0]
-        raise FileError(f"{counts!r} can't be read: {first}", where=counts) from None
+        raise FileError(f"{counts!r} can't be read: {reason(error)}", where=counts) from None
     if len(query.split()) < 2:
         expected = "a .csv, .parquet or .sql file, or a query that begins with SELECT"
         raise InputError("counts", counts, expected)
@@ -307,14 +306,14 @@ def _page(shares: Path, counts: str, found: Judgement) -> str:
         ]
         for side, levels in found.sides.items()
     }
-    reason = found.reason[0].upper() + found.reason[1:]
+    statement = found.reason[0].upper() + found.reason[1:]
     assumes = ["How long a reward takes doesn't depend on the level that was shown."]
     if len(found.shares["sides"]) > 1:
         assumes.insert(0, "One order: a level that is best on its side is best whatever the other "
                        "sides show.")  # fmt: skip
         assumes.insert(1, f"Without assuming one order: {found.any_grid['reason']}.")
     best = {
-        "stop": found.stop, "statement": f"{reason}.", "next_step": _lift_words(found),
+        "stop": found.stop, "statement": f"{statement}.", "next_step": _lift_words(found),
         "doubt": None, "assumes": assumes, "warnings": [],
     }  # fmt: skip
     return render(

@@ -10,7 +10,7 @@ import typer
 
 from rank1.cli.app import app, group, print_json, show
 from rank1.cli.options import Json, Real, Whole
-from rank1.errors import FileError, InputError
+from rank1.errors import FileError, InputError, reason
 
 study_app = group(
     "Run a live test: ask for an arm, show it, report its reward.",
@@ -68,7 +68,8 @@ def _labels(option: str, texts: list[str]) -> list[str]:
         try:
             labels += Path(text[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"{option} {text} can't be read: {error}", where=text[1:]) from None
+            problem = f"{option} {text} can't be read: {reason(error)}"
+            raise FileError(problem, where=text[1:]) from None
     return labels
 
 
