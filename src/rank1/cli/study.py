@@ -127,7 +127,8 @@ def create(
     side: Sides = [],  # noqa: B006
     storage: Storage = "rank1.db",
     goal: Annotated[
-        str, typer.Option(help="earn: play what pays. find: find the best arm soon.")
+        str,
+        typer.Option(help="earn: play what pays. find: find the best arm, and say when to stop."),
     ] = "earn",
     policy: Annotated[
         str | None,

@@ -27,7 +27,7 @@ from rank1.cli.study import (
 )
 from rank1.errors import FileError, InputError, Rank1Error, reason
 
-Unit = Annotated[str, typer.Argument(help="The visitor, customer or session it was shown to.")]
+Unit = Annotated[str, typer.Argument(help="The visitor, customer or session.")]
 Reward = Annotated[
     str | None, typer.Option(help="The reward, if it is already known.", metavar="NUMBER")
 ]
@@ -69,7 +69,7 @@ def assign(
 )
 def record(
     name: Name,
-    unit: Annotated[str | None, typer.Argument(help="The visitor it was shown to.")] = None,
+    unit: Annotated[str | None, typer.Argument(help="The visitor who saw the arm.")] = None,
     version: Annotated[int | None, typer.Option(help="Version of the shares.")] = None,
     level: Annotated[
         list[str], typer.Option(help="A level of each side.", metavar="SIDE=LEVEL")
