@@ -59,7 +59,7 @@ def main() -> None:
                 right.plot(reports[gone[0]], values[gone[0]], "X", color=colour, ms=9)
         right.axhline(bound, color="0.2", ls="--", lw=1)
         told = {"textcoords": "offset points", "fontsize": 9}
-        right.annotate("D/α: a level goes", (reports[0], bound), (0, 4), **told)
+        right.annotate("D/α: dropped", (reports[0], bound), (0, 4), **told)
         right.set(yscale="log", ylabel=f"Evidence against each {side}")
         right.legend(frameon=False, ncols=4, loc="lower right", fontsize=9)
         for ax in (left, right):

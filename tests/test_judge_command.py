@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -78,6 +79,18 @@ def test_the_page_says_what_the_terminal_says(started: Command) -> None:
         assert part in " ".join(printed.split())
         assert part in page
     assert "rank1 judge update shares.json counts.csv" in page
+    # The exception comes right after the assumption that it is about.
+    assert re.search(r"One order: .*?</li>\s*<li>Without assuming one order: ", page)
+
+
+@pytest.mark.parametrize("name", ["no.csv", "no.parquet", "no.sql"])
+def test_a_missing_file_is_named_once(started: Command, name: str) -> None:
+    said = started("update", "shares.json", name, status=2)
+    assert f"'{name}' can't be read: No such file or directory\n" in said
+
+
+def test_help_names_only_options_there_are(started: Command) -> None:
+    assert "--rows" not in started("start", "--help")
 
 
 @pytest.mark.parametrize(

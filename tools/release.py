@@ -19,24 +19,24 @@ def problems(root: Path = ROOT) -> list[str]:
     version = re.findall(r'^__version__ = "(.*)"$', text, re.M)[0]
     found = []
     if not re.search(rf"^## {re.escape(version)}( |$)", (root / "CHANGELOG.md").read_text(), re.M):
-        found.append(f'CHANGELOG.md has no heading "## {version}": name "Unreleased" so')
+        found.append(f'CHANGELOG.md has no heading "## {version}": rename "Unreleased"')
     if f"version: {version}\n" not in (root / "CITATION.cff").read_text():
-        found.append(f"CITATION.cff has another version than {version}")
+        found.append(f"CITATION.cff doesn't have version {version}")
     if f'"version": "{version}"' not in (root / "js/package.json").read_text():
-        found.append(f"js/package.json has another version than {version}")
+        found.append(f"js/package.json doesn't have version {version}")
     names = {path.name for path in (root / "dist").glob("[!.]*")}
     wanted = {f"rank1-{version}.tar.gz", f"rank1-{version}-py3-none-any.whl"}
     if names != wanted:
-        found.append(f"dist/ has {sorted(names)}, and should have {sorted(wanted)}")
+        found.append(f"dist/ has {sorted(names)}, instead of {sorted(wanted)}")
     packed = {path.name for path in (root / "js").glob("*.tgz")}
     if packed != {f"rank1-{version}.tgz"}:
-        found.append(f"js/ has {sorted(packed)}, and should have rank1-{version}.tgz alone")
+        found.append(f"js/ has {sorted(packed)}, instead of only rank1-{version}.tgz")
     try:
         status = subprocess.run(
             ["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True
         )
     except FileNotFoundError:
-        return [*found, "git isn't installed, so there is no telling whether the tree is clean"]
+        return [*found, "git isn't installed, so nothing shows whether the tree is clean"]
     if status.returncode or status.stdout:
         told = (status.stderr or status.stdout).rstrip()
         found.append(f"the working tree isn't clean:\n{told}")

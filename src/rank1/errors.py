@@ -34,6 +34,18 @@ __all__ = [
 ]
 
 
+def reason(error: Exception) -> str:
+    """Why a file can't be read, without the file's name, which the message has already.
+
+    >>> reason(FileNotFoundError(2, "No such file or directory", "a.csv"))
+    'No such file or directory'
+    >>> reason(FileNotFoundError("No such file or directory (os error 2): a.csv"))
+    'No such file or directory'
+    """
+    text = str(getattr(error, "strerror", None) or error)
+    return text.partition(" (os error ")[0].partition("\n")[0]
+
+
 def shown(value: Any) -> str:
     """A value as shown in an error message, shortened if it is long."""
     if type(value) in (list, tuple, str, bytes):

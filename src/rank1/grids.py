@@ -12,7 +12,7 @@ import numpy as np
 from rank1 import checks, datasets, fit
 from rank1.datasets import Table
 from rank1.documents import to_document
-from rank1.errors import FileError, InputError
+from rank1.errors import FileError, InputError, reason
 from rank1.policies.base import Policy
 from rank1.problems import Problem
 from rank1.progress import Progress
@@ -44,7 +44,7 @@ def read_table(path: str) -> Table:
         with open(path, encoding="utf-8-sig", newline="") as file:
             lines = list(csv.DictReader(file))
     except (OSError, ValueError, csv.Error) as error:
-        raise FileError(f"{path!r} can't be read: {error}", where=path) from None
+        raise FileError(f"{path!r} can't be read: {reason(error)}", where=path) from None
     missing = [name for name in needed if not lines or name not in lines[0]]
     if missing:
         problem = f"{path!r} must have lines with the columns {', '.join(needed)}"

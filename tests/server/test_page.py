@@ -92,7 +92,7 @@ def test_start_a_study_ask_tell_and_see_the_number_change(page: Page, service: S
     page.get_by_label("Side 2", exact=True).fill("headline")
     page.locator("#levels-1").fill("x\ny")
     page.get_by_role("button", name="Create").click()
-    expect(page.locator("#create-why")).to_have_text("Each side must have a name of its own.")
+    expect(page.locator("#create-why")).to_have_text("Give each side a different name.")
     page.get_by_label("Side 2", exact=True).fill("image")
     page.get_by_role("button", name="Add a side").click()
     page.get_by_label("Side 3", exact=True).fill("age")

@@ -11,9 +11,9 @@ import typer
 
 from rank1.cli.app import Commands, app, counted, print_json, show
 from rank1.cli.options import Json, Real, real
-from rank1.cli.study import Control, Sides, _pairs, _sides, _table
+from rank1.cli.study import Control, _pairs, _sides, _table
 from rank1.documents import above
-from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error, extra
+from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error, extra, reason
 
 if TYPE_CHECKING:
     from rank1.design import Judgement
@@ -37,10 +37,18 @@ Shares = Annotated[Path, typer.Argument(help="The file that clients read.", meta
 )
 def start(
     shares: Shares,
-    side: Sides = [],  # noqa: B006
+    side: Annotated[
+        list[str],
+        typer.Option(
+            help="A side and its levels, such as image=x,y,z or image=@FILE; once for each side.",
+            metavar="SIDE=LEVELS",
+        ),
+    ] = [],  # noqa: B006
     given: Annotated[
         list[str],
-        typer.Option(help="A side whose level comes with the visitor; may be repeated."),
+        typer.Option(
+            help="A side whose level comes with the visitor; can be repeated.", metavar="SIDE"
+        ),
     ] = [],  # noqa: B006
     control: Control = [],  # noqa: B006
     confidence: Annotated[float, typer.Option(help="Confidence of the verdict.", **Real)] = 0.95,
@@ -173,7 +181,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        problem = f"{str(path)!r} can't be read: {error.strerror or error}"
+        problem = f"{str(path)!r} can't be read: {reason(error)}"
         raise FileError(problem, "create it with: rank1 judge start", where=str(path)) from None
 
 
@@ -205,8 +213,7 @@ def _table_of(counts: str, database: Path | None) -> Any:
             return pl.read_parquet(counts)
         query = path.read_text(encoding="utf-8") if path.suffix.lower() == ".sql" else counts
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        first = str(error).splitlines()[0]
-        raise FileError(f"{counts!r} can't be read: {first}", where=counts) from None
+        raise FileError(f"{counts!r} can't be read: {reason(error)}", where=counts) from None
     if len(query.split()) < 2:
         expected = "a .csv, .parquet or .sql file, or a query that begins with SELECT"
         raise InputError("counts", counts, expected)
@@ -293,14 +300,14 @@ def _page(shares: Path, counts: str, found: Judgement) -> str:
         ]
         for side, levels in found.sides.items()
     }
-    reason = found.reason[0].upper() + found.reason[1:]
+    statement = found.reason[0].upper() + found.reason[1:]
     assumes = ["How long a reward takes doesn't depend on the level that was shown."]
     if len(found.shares["sides"]) > 1:
         assumes.insert(0, "One order: a level that is best on its side is best whatever the other "
                        "sides show.")  # fmt: skip
-        assumes.append(f"Without that assumption: {found.any_grid['reason']}.")
+        assumes.insert(1, f"Without assuming one order: {found.any_grid['reason']}.")
     best = {
-        "stop": found.stop, "statement": f"{reason}.", "next_step": _lift_words(found),
+        "stop": found.stop, "statement": f"{statement}.", "next_step": _lift_words(found),
         "doubt": None, "assumes": assumes, "warnings": [],
     }  # fmt: skip
     return render(

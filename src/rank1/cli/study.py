@@ -10,7 +10,7 @@ import typer
 
 from rank1.cli.app import app, group, print_json, show
 from rank1.cli.options import Json, Real, Whole, real
-from rank1.errors import FileError, InputError
+from rank1.errors import FileError, InputError, reason
 
 study_app = group(
     "Run a live test: ask for an arm, show it, report its reward.",
@@ -75,7 +75,8 @@ def _labels(option: str, texts: list[str]) -> list[str]:
         try:
             labels += Path(text[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"{option} {text} can't be read: {error}", where=text[1:]) from None
+            problem = f"{option} {text} can't be read: {reason(error)}"
+            raise FileError(problem, where=text[1:]) from None
     return labels
 
 
@@ -129,7 +130,8 @@ def create(
     side: Sides = [],  # noqa: B006
     storage: Storage = "rank1.db",
     goal: Annotated[
-        str, typer.Option(help="earn: play what pays. find: find the best arm soon.")
+        str,
+        typer.Option(help="earn: play what pays. find: find the best arm, and say when to stop."),
     ] = "earn",
     policy: Annotated[
         str | None,
@@ -159,7 +161,10 @@ def create(
     ] = None,
     given: Annotated[
         list[str],
-        typer.Option(help="find: a side whose level comes with the visitor; can be repeated."),
+        typer.Option(
+            help="find: a side whose level comes with the visitor; can be repeated.",
+            metavar="SIDE",
+        ),
     ] = [],  # noqa: B006
     new_levels: Annotated[
         str | None,

@@ -96,7 +96,8 @@ def fit(
         return
     if found.p_value is not None:
         show(
-            f"deviance {found.deviance:.1f} on {found.degrees_of_freedom} degrees of freedom, "
+            f"deviance {found.deviance:.1f} on "
+            f"{counted(found.degrees_of_freedom, 'degree')} of freedom, "
             f"p = {found.p_value:.3g}; power {found.power:.0%} for a second peak"
         )
         table = _table(*found.sides, "mean", "fitted", "residual")

@@ -25,9 +25,9 @@ from rank1.cli.study import (
     answer,
     study_app,
 )
-from rank1.errors import FileError, InputError, Rank1Error
+from rank1.errors import FileError, InputError, Rank1Error, reason
 
-Unit = Annotated[str, typer.Argument(help="The visitor, customer or session it was shown to.")]
+Unit = Annotated[str, typer.Argument(help="The visitor, customer or session.")]
 Reward = Annotated[
     str | None, typer.Option(help="The reward, if it is already known.", metavar="NUMBER")
 ]
@@ -69,7 +69,7 @@ def assign(
 )
 def record(
     name: Name,
-    unit: Annotated[str | None, typer.Argument(help="The visitor it was shown to.")] = None,
+    unit: Annotated[str | None, typer.Argument(help="The visitor who saw the arm.")] = None,
     version: Annotated[int | None, typer.Option(help="Version of the shares.")] = None,
     level: Annotated[
         list[str], typer.Option(help="A level of each side.", metavar="SIDE=LEVEL")
@@ -129,8 +129,7 @@ def _records(path: Path, sides: list[str], metrics: list[str]) -> list[tuple[Any
                 return [tuple(map(row.get, checks.RECORD)) for row in rows]
             lines = list(csv.DictReader(file))
     except (OSError, ValueError, AttributeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(f"{str(path)!r} can't be read: {reason}", where=str(path)) from None
+        raise FileError(f"{str(path)!r} can't be read: {reason(error)}", where=str(path)) from None
     missing = [each for each in ("unit", "version", *sides) if each not in (lines or [{}])[0]]
     if missing:
         raise FileError(

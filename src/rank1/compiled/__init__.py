@@ -15,7 +15,7 @@ from rank1.compiled.digest import digest
 from rank1.compiled.dispatch import inlined, jit, method, overload_of
 from rank1.compiled.explain import explain
 from rank1.compiled.generators import generator
-from rank1.compiled.kernels import in_background, kernel, kernel_for, ready
+from rank1.compiled.kernels import in_background, kernel, kernel_for, missing, ready
 from rank1.compiled.records import record
 from rank1.compiled.sources import closure
 from rank1.paths import cache_directory
@@ -32,6 +32,7 @@ __all__ = [
     "kernel",
     "kernel_for",
     "method",
+    "missing",
     "overload_of",
     "ready",
     "record",

@@ -32,7 +32,7 @@ from rank1.compiled.dispatch import OPTIONS
 from rank1.errors import FileError, NoDigest
 from rank1.paths import cache_directory
 
-__all__ = ["in_background", "kernel", "kernel_for", "ready"]
+__all__ = ["in_background", "kernel", "kernel_for", "missing", "ready"]
 
 #: Compiling a fold takes about as long as this many events in Python, ...
 LONG = 10_000
@@ -119,6 +119,13 @@ def kernel_for(function: Callable[..., Any], *arguments: Any, work: int) -> Any:
     return ready(function, *arguments, work=work)
 
 
+def missing(function: Callable[..., Any], *arguments: Any) -> Path | None:
+    """The folder in which another process could store this kernel, if it isn't there yet."""
+    key = function, tuple(map(_kind, arguments))
+    folder = None if _disabled() or key in _kernels else _folder(function, arguments)
+    return folder if folder is not None and not _is_stored(folder) else None
+
+
 def _kind(argument: Any) -> Any:
     """What code is specialised for: a class, and those of nested tuples and functions."""
     if not isinstance(argument, tuple):
@@ -138,7 +145,7 @@ def _flat(kind: Any) -> Iterator[Any]:
 
 
 def _new_kernel(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    if _disabled():
         return as_written(function)
     from rank1.compiled.machine import dispatcher
 
@@ -146,6 +153,10 @@ def _new_kernel(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any
     if folder is not None:
         _make(folder)
     return dispatcher(function, folder, arguments)
+
+
+def _disabled() -> bool:
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 # In the background
@@ -264,7 +275,11 @@ def _warn(reason: str) -> None:
 def _is_on_disk(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
     key = function, tuple(map(_kind, arguments))
     folder = None if key in _kernels else _folder(function, arguments)
-    return folder is not None and (folder / "kernel.nbi").is_file()
+    return folder is not None and _is_stored(folder)
+
+
+def _is_stored(folder: Path) -> bool:
+    return (folder / "kernel.nbi").is_file()
 
 
 def _make(folder: Path) -> None:

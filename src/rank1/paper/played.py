@@ -9,6 +9,7 @@ from typing import Any
 from rank1.errors import BackendError
 from rank1.paper import Options
 from rank1.progress import Progress
+from rank1.simulation.ahead import compile_ahead
 from rank1.simulation.plan import make_plan
 from rank1.simulation.result import Outcome
 from rank1.simulation.series import Series
@@ -39,7 +40,8 @@ def played(options: Options, title: str, wanted: Sequence[Wanted]) -> Iterator[l
         The series of each artefact.
     """
     flat = [each for own in wanted for each in own]
-    plan = make_plan(flat, Store(options.store), progress=options.progress)
+    compile_ahead((one for one, _ in flat), options.jobs, progress=options.progress)
+    plan = make_plan(flat, Store(options.store), progress=options.progress, jobs=options.jobs)
 
     def note(line: str) -> None:
         if options.backend not in ("threads", "processes", "local"):

@@ -139,7 +139,7 @@ class Create(StudyBody):
         None, description="Levels by side, for any number of sides; instead of rows and columns."
     )
     goal: str = Field(
-        "earn", description="earn: play what pays. find: find the best arm soon.",
+        "earn", description="earn: play what pays. find: find the best arm, and say when to stop.",
         json_schema_extra=_one_of("earn", "find"),
     )  # fmt: skip
     policy: str | None = Field(None, max_length=1000, description="Default: the goal's policy.")

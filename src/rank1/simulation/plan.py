@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -176,6 +177,7 @@ def make_plan(
     cell_seconds: float = CELL_SECONDS,
     in_turns: bool = False,
     progress: bool = False,
+    jobs: int = 1,
 ) -> Plan[P]:
     """Look up finished cells in the store, and cut the rest into cells.
 
@@ -192,6 +194,8 @@ def make_plan(
         some runs of each. Otherwise the longest cells come first, so that workers end together.
     progress
         Whether to show a bar while probing.
+    jobs
+        How many threads probe.
 
     Examples
     --------
@@ -220,7 +224,7 @@ def make_plan(
     }
     left = {k: parts for k, parts in left.items() if parts}
     todo = [(series[k], sum(map(len, parts))) for k, parts in left.items()]
-    cost = _costs(todo, progress)
+    cost = _costs(todo, progress, jobs)
     cells = [
         RunCell(series[k], part, cost(series[k]) * len(part))
         for k, parts in left.items()
@@ -280,7 +284,7 @@ def _packed(cells: list[RunCell], target: float) -> Iterator[Task]:
 
 
 def _costs(
-    todo: Sequence[tuple[Playable, int]], progress: bool = False
+    todo: Sequence[tuple[Playable, int]], progress: bool = False, jobs: int = 1
 ) -> Callable[[Playable], float]:
     """The cost of a run of each series: a guess or, for long work, measured for each kind.
 
@@ -291,12 +295,17 @@ def _costs(
     # Seconds per step: of a kind, and of anything with the same policy and law.
     known: dict[tuple[Any, ...], float] = {}
     budget = PROBE_SECONDS
+
+    def probe(one: Playable) -> str:
+        nonlocal budget
+        if one.kind[:2] not in known or budget > 0:
+            a_run, spent = one.probe()
+            known[one.kind] = known[one.kind[:2]] = a_run / one.n
+            budget -= spent
+        return str(one.kind[0])
+
     kinds = {one.kind: one for one, _ in todo}
-    with Progress(progress, "probing", len(kinds)) as bar:
-        for kind, one in kinds.items():
-            if kind[:2] not in known or budget > 0:
-                a_run, spent = one.probe()
-                known[kind] = known[kind[:2]] = a_run / one.n
-                budget -= spent
-            bar.advance(1, f"probing {kind[0]}")
+    with Progress(progress, "probing", len(kinds)) as bar, ThreadPoolExecutor(jobs) as pool:
+        for name in (pool.map if jobs > 1 else map)(probe, kinds.values()):
+            bar.advance(1, f"probing {name}")
     return lambda one: one.n * known.get(one.kind, known[one.kind[:2]])

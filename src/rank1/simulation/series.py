@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rank1 import checks
-from rank1.compiled import digest, generator, kernel
+from rank1.compiled import digest, generator, kernel, missing
 from rank1.compiled.dispatch import OPTIONS
 from rank1.errors import InputError
 from rank1.interrupts import held_back
@@ -294,17 +295,30 @@ class Series:
         """
         arms, marks = problem.arms, self.checkpoints
         if self.method == "steps":
-            steps = kernel(play_steps, state, law, rule)
+            steps = kernel(*self._kernel_for(state, law, rule))
             return lambda rng, _, t, stop: steps(
                 state, law, rng, rule, arms, t, stop, marks, curve, totals
             )
         own = isinstance(self.stop, OwnRule)
-        leaps = kernel(self._leaps.play, state, law)
+        leaps = kernel(*self._kernel_for(state, law, rule))
         work = self._leaps.room(law, problem.grid, marks, curve, totals)
         # The splitter is separate, so that the run itself doesn't depend on the checkpoints.
         return lambda rng, splitter, _, stop: (
             *leaps(state, law, rng, splitter, stop, own, work), own and bool(state.done())
         )  # fmt: skip
+
+    def _kernel_for(self, state: Any, law: Any, rule: Any) -> tuple[Any, ...]:
+        """The function that is compiled, and what it is compiled for."""
+        if self.method == "steps":
+            return play_steps, state, law, rule
+        return self._leaps.play, state, law
+
+    def uncompiled(self) -> Path | None:
+        """The folder in which `compile` would store the kernel; None if there is nothing to do."""
+        problem = self.problem
+        if self.feedback != AT_ONCE or self.shuffle:
+            return None  # compiled when it is played
+        return missing(*self._kernel_for(self.start(problem), problem.law, self._rule(problem)))
 
     def compile(self) -> None:
         """Compile the kernel in advance, so that playing times don't include it."""

@@ -82,7 +82,8 @@ class StudyFit:
         lines = [f"Does the grid have rank one? {size}, {rewards:,} rewards"]
         if self.p_value is not None:
             lines.append(
-                f"deviance {self.deviance:.1f} on {self.degrees_of_freedom} degrees of freedom, "
+                f"deviance {self.deviance:.1f} on {self.degrees_of_freedom} "
+                f"degree{'s' * (self.degrees_of_freedom != 1)} of freedom, "
                 f"p = {self.p_value:.3g} by {self.repetitions} replays; "
                 f"{self.model.explained:.0%} explained"
             )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rank1.errors import FileError, InputError
+from rank1.errors import FileError, InputError, reason
 
 __all__ = ["MEASURES", "Line", "file_lines", "line_of"]
 
@@ -61,8 +61,7 @@ def file_lines(
     except FileError:
         raise
     except (OSError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(f"{str(path)!r} can't be read: {reason}", where=str(path)) from None
+        raise FileError(f"{str(path)!r} can't be read: {reason(error)}", where=str(path)) from None
 
 
 #: The file's own column names, by side or measure.

@@ -28,7 +28,7 @@ function sides() {
     const [name, given] = side.querySelectorAll("input");
     return { name: name.value.trim(), levels: lines(side.querySelector("textarea").id), given: given.checked };
   }).filter((side) => side.name || side.levels.length);
-  if (new Set(found.map((side) => side.name)).size < found.length) throw new Error("Each side must have a name of its own.");
+  if (new Set(found.map((side) => side.name)).size < found.length) throw new Error("Give each side a different name.");
   for (const side of found) if (!side.name) throw new Error(`The side with ${side.levels[0]} needs a name.`);
   if (!found.length) throw new Error("Name a side, and its variants one per line.");
   return found;
