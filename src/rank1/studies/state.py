@@ -35,7 +35,7 @@ LAYOUT = 5
 #: Scalars of a book that must agree between two folds of the same log.
 COMPARED = (
     "suggested", "reported", "cancelled", "expired", "retired", "learned", "evidence", "version",
-    "held", "gained", "squares", "held_sum", "held_squares",
+    "held", "gained", "squares", "held_sum", "held_squares", "limit", "time",
 )  # fmt: skip
 #: A study with a half-life of h reports forgets a little after every h/16 reports.
 FADING = 16
@@ -380,6 +380,9 @@ class StudyState(Levels):
         for name in COMPARED:
             pairs.append((name, self.book.at[name], other.book.at[name]))
         pairs.append(("delays", self.book.delays, other.book.delays))
+        traffic = other.traffic.to_arrays()
+        for name, array in self.traffic.to_arrays().items():
+            pairs.append((name.replace("_", " "), array, traffic[name]))
         if self.design is not None and other.design is not None:
             one, two = self.settled().compared(self.book), other.settled().compared(other.book)
             pairs += [(name.replace("_", " "), one[name], two[name]) for name in one]
