@@ -121,7 +121,7 @@ def event_lines(
         if event.kind == Kind.GUARDRAIL:
             metrics = dict(enumerate(state.spec.guardrails, 1))
             if event.metric not in metrics:
-                raise log.damaged(f"event {event.seq} is of a guardrail that the study doesn't have")
+                raise log.damaged(f"event {event.seq} is of a guardrail that isn't there")
             line |= {"metric": metrics[event.metric], "value": event.value}
         if event.kind == Kind.REPORTED:
             line["late"] = event.tag != 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
-from hashlib import blake2b
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -280,7 +280,7 @@ def test_a_damaged_event_behind_a_snapshot_is_named(
         if column == "arm":
             listings += [study.lines, lambda: study.ask(unit="ann")]
         for listing in listings:
-            with pytest.raises(rank1.DamagedError, match="damaged|isn't on the grid"):
+            with pytest.raises(rank1.DamagedError, match=r"damaged|isn't on the grid"):
                 listing()
         assert not study.verify().ok
 
