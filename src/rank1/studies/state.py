@@ -115,9 +115,14 @@ class StudyState(Levels):
         while place < events.size:
             if reason == fold.REVISE:  # from here on, arms have other indices
                 tables, living = self.places_of(events.arm)
-            loop = kernel_for(fold.fold_events, self.state, self.book, work=events.size)
-            if self.design is not None and not hasattr(loop, "overloads"):  # not compiled
-                place = fold_records(self.book, events, tables, place)
+            if self.design is not None:
+                loop = ready(fold.fold_events, self.state, self.book, work=0)
+                if not hasattr(loop, "overloads"):  # not compiled, nor is that needed for records
+                    place = fold_records(self.book, events, tables, place)
+                    if place == events.size:
+                        break
+            work = events.size - place
+            loop = kernel_for(fold.fold_events, self.state, self.book, work=work)
             place, reason = loop(self.state, self.book, events, tables, living, place, issued)
             last = int(events.seq[place - 1])
             if reason == fold.FORGET:
