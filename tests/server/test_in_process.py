@@ -116,6 +116,15 @@ def test_each_token_has_a_limit_of_its_own(tmp_path: Path) -> None:
         assert service.call("/healthz", token="").status == 200  # needs no token
 
 
+def test_a_lower_rate_of_the_token_itself_applies(tmp_path: Path) -> None:
+    with in_process(tmp_path, rate=100) as service:
+        told: dict[str, Any] = {"origins": ["https://shop.example"]}
+        for rate, statuses in ((0.001, [404, 429]), (1e6, [404, 404])):
+            page = service.tokens.create("browser", ["spring"], rate=rate, **told)
+            path = at("spring", "/shares")
+            assert [service.call(path, token=page).status for _ in range(2)] == statuses
+
+
 def test_nothing_of_a_study_is_kept_by_a_browser_or_a_proxy(service: InProcess) -> None:
     given = service.call(at("spring", "/ask"), {})
     report = {"id": given.document["id"], "reward": 1.0}

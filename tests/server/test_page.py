@@ -8,6 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -59,6 +60,39 @@ def page(context: BrowserContext, service: Served) -> Iterator[Page]:
 
 def _elsewhere(url: str, home: str) -> list[str]:
     return [] if url.startswith((home, "data:", "blob:")) else [url]
+
+
+#: The words of a page that are broken over two lines.
+BROKEN_WORDS = """() => [...document.querySelectorAll("thead th, td.figure")].flatMap((cell) => {
+    const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
+    while (walk.nextNode())
+        for (const word of walk.currentNode.data.matchAll(/\\S+/g)) {
+            const range = document.createRange();
+            range.setStart(walk.currentNode, word.index);
+            range.setEnd(walk.currentNode, word.index + word[0].length);
+            if (range.getClientRects().length > 1) found.push(word[0]);
+        }
+    return found;
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 700, 1280])
+def test_a_report_breaks_no_words_and_fits_the_page(
+    context: BrowserContext, tmp_path: Path, width: int
+) -> None:
+    long = "A headline that is rather long, as marketing departments seem to like them"
+    with rank1.Study.create(
+        "spring", sides={"headline": [long, "B"]}, goal="find", storage=tmp_path / "db", seed=1
+    ) as study:
+        study.tell_many([(each.id, float(k % 2)) for k, each in enumerate(study.ask(count=3000))])
+        study.report(tmp_path / "report.html")
+    page = context.new_page()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.evaluate(BROKEN_WORDS) == []
+    root = "document.documentElement"
+    assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
+    page.close()
 
 
 def open_study(page: Page, service: Served, name: str) -> None:

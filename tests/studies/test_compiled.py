@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rank1
 from rank1 import Study
-from rank1.compiled import kernel
+from rank1.compiled import kernel, kernels
 from rank1.compiled.kernels import as_written
-from rank1.studies import fold_records, state
+from rank1.studies import fold, fold_records, state
 from rank1.studies.unit_of_work import fold_log
 
 
@@ -70,7 +72,11 @@ def test_runs_of_records_are_folded_to_the_same_bits(
     def folded() -> state.StudyState:
         return fold_log(state.StudyState(study.spec), *events)
 
-    monkeypatch.setattr(state, "kernel_for", lambda function, *given, work: as_written(function))
+    def by(how: Callable[..., Any]) -> None:
+        for name in ("kernel_for", "ready"):
+            monkeypatch.setattr(state, name, lambda function, *given, work=1: how(function, *given))
+
+    by(lambda function, *given: as_written(function))
     by_runs = folded()
     monkeypatch.setattr(fold_records, "LEAST", sys.maxsize)
     one_by_one = folded()
@@ -82,8 +88,20 @@ def test_runs_of_records_are_folded_to_the_same_bits(
         assert other.tobytes() == array.tobytes(), name
     assert one_by_one.book.at[0].held > 500
     assert by_runs.differences(one_by_one) == []
-    monkeypatch.setattr(
-        state, "kernel_for", lambda function, *given, work: kernel(function, *given)
-    )
+    by(kernel)
     assert by_runs.differences(folded()) == []
+    study.close()
+
+
+def test_records_alone_need_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling takes a second, during which a new study's records would wait."""
+    spent: dict[Any, int] = {}
+    monkeypatch.setattr(kernels, "_spent", spent)
+    study = Study.create("home", sides={"image": ["x", "y"]}, goal="find", storage=tmp_path / "db")
+    for turn in range(3):
+        shares = study.shares()
+        units = [f"{turn} {k}" for k in range(1000)]
+        study.record_many([(u, shares["version"], rank1.assign(shares, u), 1.0) for u in units])
+    assert study.counts()["reports"] == 3000
+    assert sum(work for key, work in spent.items() if key[0] is fold.fold_events) < 200
     study.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -69,6 +70,32 @@ def test_a_refused_record_adds_no_level(create: Create) -> None:
     assert isinstance(stored, Recorded)
     assert stored.levels == {"segment": "q", "channel": "a"}
     assert study.sides["segment"] == ["p", "q"]
+
+
+def test_a_contradicting_record_or_ask_adds_no_level(create: Create) -> None:
+    sides = {"segment": ["p"], "channel": ["a", "b"]}
+    study = create(sides, given=["segment"], new_levels="add")
+    first = study.record("a", 0, {"segment": "p", "channel": "a"})
+    other, new, contradicting, again, wrong = study.record_many(
+        [
+            ("a", 0, {"segment": "junk", "channel": "a"}),
+            ("b", 0, {"segment": "q", "channel": "a"}),
+            ("b", 0, {"segment": "more junk", "channel": "a"}),
+            ("a", 0, {"segment": "p", "channel": "a"}),
+            (["c"], 0, {"segment": "junk", "channel": "a"}),
+        ]
+    )
+    assert all(isinstance(each, rank1.Rank1Error) for each in (other, contradicting, wrong))
+    assert isinstance(new, Recorded)
+    assert again == dataclasses.replace(first, new=False)
+    assert study.sides["segment"] == ["p", "q"]
+    pending = study.ask(unit="d", given={"segment": "p"})
+    with pytest.raises(rank1.ConflictError, match="has a pending suggestion"):
+        study.ask(unit="d", given={"segment": "junk"})
+    with pytest.raises(rank1.InputError, match="unit"):
+        study.ask(unit="", given={"segment": "junk"})
+    assert study.sides["segment"] == ["p", "q"]
+    assert study.ask(unit="d", given={"segment": "p"}) == pending
 
 
 def test_what_is_no_evidence_stays_none_after_export_and_import(

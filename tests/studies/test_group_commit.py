@@ -89,6 +89,28 @@ def test_who_fails_half_done_is_undone_alone(studies: list[Study]) -> None:
     assert studies[0].verify().ok
 
 
+def test_an_attempt_that_fails_half_done_fails_its_whole_job(studies: list[Study]) -> None:
+    """Otherwise what it wrote would be committed, though its caller was refused."""
+    access = studies[0].access
+
+    def refused(work: UnitOfWork) -> None:
+        raise ConflictError("before anything was written")
+
+    def half(work: UnitOfWork) -> None:
+        ask(work)
+        raise ConflictError("after something was written")
+
+    def batch(*parts: Any) -> Any:
+        return access.transact(lambda work: [work.attempt(part) for part in parts])
+
+    error, done = batch(refused, ask)
+    assert isinstance(error, ConflictError)
+    assert done.id
+    with pytest.raises(ConflictError, match="after something was written"):
+        batch(ask, half)
+    assert studies[0].counts()["suggestions"] == 1
+
+
 def test_a_storage_that_fails_tells_everybody(studies: list[Study]) -> None:
     access = studies[0].access
 

@@ -259,7 +259,14 @@ def test_lines_that_cannot_be_used_are_named(create: Callable[..., Study], tmp_p
     file.write_text("headline,image,button,reward\nA,x,buy,1\nA,x,1\n")
     with pytest.raises(rank1.FileError, match=r"line 3 of .*known\.csv' has 3 columns, not 4"):
         study.import_history(file)
-    for text, message in (("{", "line 2 of .* can't be read"), ("[1]", "line 2 of .* can't be")):
+    file.write_text("headline,image,button,reward,reward\nA,x,buy,1,0\n")
+    with pytest.raises(rank1.FileError, match=r"known\.csv' has the column 'reward' twice"):
+        study.import_history(file)
+    for text, message in (
+        ("{", "line 2 of .* can't be read"),
+        ("[1]", "line 2 of .* can't be"),
+        ("[" * 100_000, "line 2 of .* can't be read"),
+    ):
         other = tmp_path / "known.jsonl"
         other.write_text(f"\n{text}\n")
         with pytest.raises(rank1.FileError, match=message):

@@ -253,6 +253,12 @@ def test_others_may_write_faster_than_one_catches_up(
 # What verify finds
 
 
+def hours(state: Any) -> Any:
+    """Return the counts of each hour, after all events are counted."""
+    state.traffic.days()
+    return state.traffic._hours.values()
+
+
 def test_verify_names_a_falsified_state(place: str) -> None:
     study = visited(place)
     falsified: list[tuple[Callable[[Any], object], str]] = [
@@ -260,6 +266,12 @@ def test_verify_names_a_falsified_state(place: str) -> None:
         (lambda state: state.book.sums.__setitem__(1, 9.0), "sums differ"),
         (lambda state: state.book.known_sums.__setitem__(0, 9.0), "known_sums differ"),
         (lambda state: state.book.at["reported"].__iadd__(1), "reported differ"),
+        (lambda state: state.book.at["limit"].__iadd__(1), "limit differ"),
+        (lambda state: state.book.at["time"].__iadd__(60.0), "time differ"),
+        (lambda state: state.book.delays.__setitem__((0, 0), 9.0), "delays differ"),
+        (lambda state: state.traffic.notes.append(3), "traffic notes differ"),
+        (lambda state: state.traffic.versions.append((1, 5.0)), "traffic versions differ"),
+        (lambda state: next(iter(hours(state))).__iadd__(1), "traffic hours differ"),
         (lambda state: state.book.table["arm"].__setitem__(0, 3), "pending suggestions differ"),
         (lambda state: state.state.successes.__iadd__(1), "successes of uts differ"),
         (lambda state: state.labels["row"].append("z"), "labels are "),

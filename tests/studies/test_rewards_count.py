@@ -82,3 +82,14 @@ def test_a_late_reward_is_bet_on(create: Create, time: list[float]) -> None:
         found.append(study.best())
         assert (study.counts()["expired"], study.verify().ok) == (0, True)
     assert [each.stop for each in found] == [True, True]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_level_without_a_reward_never_leads(create: Create, seed: int) -> None:
+    """Even if all known rewards are 0."""
+    study = create({"image": list("abcdef")}, seed=seed)
+    assert study.best().leader is None
+    shown = study.ask()
+    study.tell(shown.id, 0.0)
+    found = study.best()
+    assert found.leader == found.recommended == (shown.levels["image"],)

@@ -129,6 +129,20 @@ def test_a_report_of_units_that_are_held_out_only(create: Callable[..., Study]) 
     assert "1 visitor was held out and saw the control; nothing is" in study.report_text()
 
 
+def test_a_report_says_which_side_comes_with_the_visitor(create: Callable[..., Study]) -> None:
+    sides = {"segment": ["p", "q"], "image": ["x", "y"]}
+    study = create(sides, given=["segment"])
+    for segment in ("p", "q"):
+        study.tell(study.ask(given={"segment": segment}).id, 1.0)
+    study.revise(retire={"segment": ["q"]})
+    text = study.report_text()
+    assert "<h2>What leads so far</h2>" in text
+    states = [line.split("<")[0] for line in text.split('data-what="State">')[1:]]
+    first, second, *others = states
+    assert (first, others) == ("comes with the visitor", ["in the running"] * 2)
+    assert second.startswith("retired")
+
+
 def test_estimates_lie_in_their_intervals(create: Callable[..., Study]) -> None:
     study = create(IMAGE, control={"image": "x"})
     with pytest.warns(UserWarning, match="isn't evidence"):  # the fit uses it, bets don't

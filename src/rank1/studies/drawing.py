@@ -12,8 +12,7 @@ from rank1.assignment import assign, held_out
 from rank1.compiled import generator
 from rank1.errors import InputError, InputTypeError, shown
 from rank1.studies.events import HELD_OUT, REPEAT, Event, check_text
-from rank1.studies.revising import revise
-from rank1.studies.state import Change, StudyState
+from rank1.studies.state import StudyState
 from rank1.studies.unit_of_work import UnitOfWork
 
 __all__ = ["drawn", "given_levels", "shares_of"]
@@ -48,13 +47,15 @@ def shares_of(state: StudyState) -> dict[str, Any]:
     return found
 
 
-def given_levels(work: UnitOfWork, given: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the levels of given sides; unknown levels are refused or added."""
+def given_levels(
+    work: UnitOfWork, given: Mapping[str, str] | None
+) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Return the levels of given sides, and those among them to add; others are refused."""
     spec, state = work.spec, work.state
     if not spec.given:
         if given:
             raise InputError("given", given, "left out: no side of the study is given")
-        return {}
+        return {}, {}
     if not isinstance(given, Mapping):
         raise InputTypeError("given", given, f"a level of each of {', '.join(spec.given)}")
     if set(given) != set(spec.given):
@@ -67,9 +68,7 @@ def given_levels(work: UnitOfWork, given: Mapping[str, str] | None) -> dict[str,
             if spec.new_levels == "refuse":
                 raise InputError(f"given.{side}", given[side], f"among {shown(living)}")
             new[side] = (given[side],)
-    if new:
-        revise(work, Change(new, {}))
-    return {side: given[side] for side in spec.given}
+    return {side: given[side] for side in spec.given}, new
 
 
 def drawn(

@@ -104,6 +104,8 @@ def event_lines(
     of = {each.suggestion for each in page if each.kind in OUTCOMES}
     asked = {each.seq: each for each in log.events(study.id, list(of))}
     for event in page:
+        if event.kind not in Kind.__members__.values():
+            raise log.damaged(f"event {event.seq} is of kind {event.kind!r}")
         line: dict[str, Any] = {
             "seq": event.seq, "at": event.at, "kind": Kind(event.kind).name.lower()
         }  # fmt: skip
@@ -117,8 +119,10 @@ def event_lines(
         if event.kind == Kind.HISTORY:
             line["count"] = event.tag
         if event.kind == Kind.GUARDRAIL:
-            metrics = list(state.spec.guardrails)
-            line |= {"metric": metrics[event.metric - 1], "value": event.value}
+            metrics = dict(enumerate(state.spec.guardrails, 1))
+            if event.metric not in metrics:
+                raise log.damaged(f"event {event.seq} is of a guardrail that isn't there")
+            line |= {"metric": metrics[event.metric], "value": event.value}
         if event.kind == Kind.REPORTED:
             line["late"] = event.tag != 0
         if event.kind in (Kind.RECORDED, Kind.VERSION):

@@ -69,7 +69,11 @@ Names = Mapping[str, str]
 
 
 def _check_columns(path: Path, levels: Names, measures: Names, present: Sequence[str]) -> None:
-    """Refuse a file without the required columns."""
+    """Refuse a file without the required columns, or with one of them twice."""
+    used = {*levels.values(), *measures.values()}
+    twice = next((own for own in present if own in used and present.count(own) > 1), None)
+    if twice is not None:
+        raise FileError(f"{str(path)!r} has the column {twice!r} twice", where=str(path))
     there = {name for name, own in measures.items() if own in present}
     has_measure = "reward" in there or there >= {"successes", "trials"}
     if has_measure and set(levels.values()) <= set(present):
@@ -156,7 +160,7 @@ def _json_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
                 line = json.loads(text)
                 inner = line.get("levels") or {}  # as our own export has them
                 line |= {own: inner[side] for side, own in levels.items() if side in inner}
-            except (ValueError, TypeError, AttributeError) as error:
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 problem = f"line {number} of {str(path)!r} can't be read: {error}"
                 raise FileError(problem, where=str(path)) from None
             if not checked:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rank1.design.options import check_floor
-from rank1.errors import InputError, shown
+from rank1.errors import DamagedError, InputError, shown
 from rank1.grid import MAX_KEPT, Grid
 from rank1.studies.spec import COLUMN, ROW, Spec, started
 
@@ -82,8 +82,14 @@ class Levels:
 
     def named(self, arm: int) -> dict[str, str]:
         """Return the labels of an arm of the log, by side."""
-        sides = zip(self.labels.items(), self.room.levels(arm), strict=True)
-        return {side: labels[level] for (side, labels), level in sides}
+        try:
+            sides = zip(self.labels.items(), self.room.levels(arm), strict=True)
+            return {side: labels[level] for (side, labels), level in sides}
+        except (IndexError, InputError, TypeError):
+            raise DamagedError(
+                f"the log has arm {arm!r}, which isn't on the grid",
+                "the storage is damaged; `rank1 study doctor` says where; go back to a backup",
+            ) from None
 
     def document(self, arm: int) -> dict[str, Any]:
         """Return an arm's labels in the format of exports; with two sides, also as a pair."""

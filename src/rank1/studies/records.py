@@ -49,9 +49,9 @@ def take_records(work: UnitOfWork, records: Sequence[Sequence[Any]]) -> list[Rec
     if not work.spec.design:
         raise no_shares(work.study.name, work.spec)
     arms, now = DrawnArms(work.spec, work.state, work.drawn), work.now
-    _add_new_levels(work, arms, records)
     units = [each[0] for each in records if is_name(each[0])]
     found = work.log.of_units(work.study.id, units, recorded=True)
+    _add_new_levels(work, arms, records, set(found))
     told = _told(work, found)
     answers: list[Recorded | Rank1Error] = []
     events: list[Event] = []
@@ -251,14 +251,21 @@ def is_name(unit: Any) -> bool:
     return isinstance(unit, str) and unit != ""
 
 
-def _add_new_levels(work: UnitOfWork, arms: DrawnArms, records: Sequence[Sequence[Any]]) -> None:
-    """Add unknown levels of given sides if the study adds them and the record is valid."""
+def _add_new_levels(
+    work: UnitOfWork, arms: DrawnArms, records: Sequence[Sequence[Any]], known_units: set[str]
+) -> None:
+    """Add unknown levels of given sides if the study adds them and the record is valid.
+
+    Another record of a known unit contradicts the first if it has an unknown level.
+    """
     if work.spec.new_levels != "add":
         return
     known = {side: work.state.living_labels(side) for side in work.spec.given}
     familiar = {side: labels[0] for side, labels in known.items()}
     new: dict[str, dict[Any, None]] = {}
     for unit, version, levels, *_ in records:
+        if is_name(unit) and unit in known_units:
+            continue
         named = levels if isinstance(levels, Mapping) else {}
         unknown = {side: named.get(side) for side in known if named.get(side) not in known[side]}
         if not unknown:
@@ -269,6 +276,7 @@ def _add_new_levels(work: UnitOfWork, arms: DrawnArms, records: Sequence[Sequenc
             exposure(work.spec, arms, (unit, version, {**named, **familiar}), 1)
         except Rank1Error:  # reported in the record's own answer
             continue
+        known_units.add(str(unit))
         for side, label in unknown.items():
             new.setdefault(side, {})[label] = None
     if new:

@@ -44,7 +44,10 @@ def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
         check="The log is complete, and everything above can be computed again from it:",
         command=f"rank1 study verify {shlex.quote(name)}",
         best=best,
-        sides={side: _levels(best, side, axis) for axis, side in enumerate(best.sides)},
+        sides={
+            side: _levels(best, side, axis, side in spec.given)
+            for axis, side in enumerate(best.sides)
+        },
         period=f"{days[0].date} to {days[-1].date}" if days else "no traffic yet",
         shown=best.totals["suggestions"],
         reports=best.totals["reports"],
@@ -62,7 +65,7 @@ def report_page(name: str, spec: Spec, best: Best, days: list[Day]) -> str:
     )
 
 
-def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
+def _levels(best: Best, side: str, axis: int, given: bool) -> list[dict[str, Any]]:
     """Return the rows of a side's table."""
     return [
         {
@@ -71,8 +74,10 @@ def _levels(best: Best, side: str, axis: int) -> list[dict[str, Any]]:
             "reports": f"{level['reports']:,.0f}",
             "rate": "–" if level["mean"] is None else _number(level["mean"]),
             "share": "–" if level["share"] is None else f"{level['share']:.0%}",
-            "lift": lift_text(level),
-            "state": _state(level, best, axis),
+            "lift": "–" if given else lift_text(level),
+            "state": "comes with the visitor"
+            if given and level["living"]
+            else _state(level, best, axis),
         }
         for level in best.levels[side]
     ]

@@ -35,7 +35,7 @@ LAYOUT = 5
 #: Scalars of a book that must agree between two folds of the same log.
 COMPARED = (
     "suggested", "reported", "cancelled", "expired", "retired", "learned", "evidence", "version",
-    "held", "gained", "squares", "held_sum", "held_squares",
+    "held", "gained", "squares", "held_sum", "held_squares", "limit", "time",
 )  # fmt: skip
 #: A study with a half-life of h reports forgets a little after every h/16 reports.
 FADING = 16
@@ -115,9 +115,14 @@ class StudyState(Levels):
         while place < events.size:
             if reason == fold.REVISE:  # from here on, arms have other indices
                 tables, living = self.places_of(events.arm)
-            loop = kernel_for(fold.fold_events, self.state, self.book, work=events.size)
-            if self.design is not None and not hasattr(loop, "overloads"):  # not compiled
-                place = fold_records(self.book, events, tables, place)
+            if self.design is not None:
+                loop = ready(fold.fold_events, self.state, self.book, work=0)
+                if not hasattr(loop, "overloads"):  # not compiled, nor is that needed for records
+                    place = fold_records(self.book, events, tables, place)
+                    if place == events.size:
+                        break
+            work = events.size - place
+            loop = kernel_for(fold.fold_events, self.state, self.book, work=work)
             place, reason = loop(self.state, self.book, events, tables, living, place, issued)
             last = int(events.seq[place - 1])
             if reason == fold.FORGET:
@@ -380,6 +385,9 @@ class StudyState(Levels):
         for name in COMPARED:
             pairs.append((name, self.book.at[name], other.book.at[name]))
         pairs.append(("delays", self.book.delays, other.book.delays))
+        traffic = other.traffic.to_arrays()
+        for name, array in self.traffic.to_arrays().items():
+            pairs.append((name.replace("_", " "), array, traffic[name]))
         if self.design is not None and other.design is not None:
             one, two = self.settled().compared(self.book), other.settled().compared(other.book)
             pairs += [(name.replace("_", " "), one[name], two[name]) for name in one]

@@ -38,7 +38,9 @@ from rank1.studies.events import (
     suggestion_id,
 )
 from rank1.studies.keys import key_used, under_key
+from rank1.studies.revising import revise
 from rank1.studies.spec import Spec
+from rank1.studies.state import Change
 from rank1.studies.storage import Reader
 from rank1.studies.unit_of_work import UnitOfWork
 
@@ -94,7 +96,7 @@ def suggest(
             f"study {work.study.name!r} is retired: it gives no more suggestions",
             study=work.study.name,
         )
-    levels = given_levels(work, given)
+    levels, new = given_levels(work, given)
     last = None
     if unit is not None:
         check_text("unit", unit)
@@ -109,6 +111,8 @@ def suggest(
                 return [_suggestion(work, last)]
         if Kind.CANCELLED in became and last.tag != REPEAT:
             last = None  # it was never shown
+    if new:  # nothing refuses the request any more
+        revise(work, Change(new, {}))
     chosen = state.design is None and (last is None or not state.lives(last.arm))
     if state.design is not None:
         pulls = drawn(work, count, unit, levels, last)

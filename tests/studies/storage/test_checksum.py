@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,38 @@ def told_by(path: Path, before: StudyState) -> str:
     except rank1.StorageError as error:
         return str(error)
     return ""
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(
+    ("column", "value"), [("arm", 2**40), ("arm", -1), ("metric", 9), ("kind", 99)]
+)
+def test_a_damaged_event_behind_a_snapshot_is_named(
+    tmp_path: Path, column: str, value: int
+) -> None:
+    """The fold doesn't read it again, so whoever lists it must notice."""
+    path = tmp_path / "rank1.db"
+    sides, guardrails = {"row": ["a", "b"]}, {"left": {"worse_by": 0.1}}
+    study = Study.create(
+        "spring", sides=sides, control={"row": "a"}, goal="find", guardrails=guardrails,
+        storage=path, seed=1,
+    )  # fmt: skip
+    asked = study.ask(unit="ann")
+    study.tell(asked.id, 1.0, {"left": 0.0})
+    study.snapshot()
+    study.close()
+    which = Kind.GUARDRAIL if column == "metric" else Kind.SUGGESTED
+    with SqliteStorage(path) as storage, storage.transaction() as log:
+        log.rows(f"UPDATE rank1_events SET {column} = ? WHERE kind = ?", value, int(which))
+    with Study.open("spring", path) as study:
+        assert study.counts()["suggestions"] == 1  # from the snapshot
+        listings: list[Callable[[], object]] = [lambda: study.events(limit=100)]
+        if column == "arm":
+            listings += [study.lines, lambda: study.ask(unit="ann")]
+        for listing in listings:
+            with pytest.raises(rank1.DamagedError, match=r"damaged|isn't on the grid"):
+                listing()
+        assert not study.verify().ok
 
 
 @pytest.mark.usefixtures("uncompiled")
