@@ -300,7 +300,7 @@ class PostgresStorage(SqlStorage):
         """Roll back, and keep the connection for the next transaction if it is still usable."""
         with contextlib.suppress(psycopg.Error):
             if connection.info.transaction_status != TransactionStatus.IDLE:
-                connection.execute("ROLLBACK")
+                connection.roll_back()
             self._connections.give(connection)
             return
         self._connections.drop(connection)
@@ -351,6 +351,7 @@ class PostgresStorage(SqlStorage):
                 raise lost(self.where, error) from error
         else:
             if status != "COMMIT":
+                connection.roll_back()
                 problem = f"{self.where} didn't commit ({status}); nothing was stored"
                 raise StorageError(problem, where=self.where)
 

@@ -24,13 +24,23 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     def prepared(self, statement: str, *types: str) -> str:
         """Return the name of a prepared statement, whose parameters are of these types."""
-        names: dict[str, str] = self.__dict__.setdefault("_prepared_names", {})
+        names = self._names()
         if statement not in names:
             name = f"rank1_{len(names)}"
             prepare = f"PREPARE {name} ({', '.join(types)}) AS {statement}"
             self.execute(prepare.encode(), prepare=False)
             names[statement] = name
         return names[statement]
+
+    def roll_back(self) -> None:
+        """Roll back. psycopg then deallocates all prepared statements, or none."""
+        self._names().clear()
+        self.execute("ROLLBACK; DEALLOCATE ALL", prepare=False)
+
+    def _names(self) -> dict[str, str]:
+        """Return the names of prepared statements."""
+        names: dict[str, str] = self.__dict__.setdefault("_prepared_names", {})
+        return names
 
 
 #: The advisory lock for creating tables: "rnk1".
