@@ -6,12 +6,13 @@ psycopg converts lists element by element, which takes longer than inserting the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Dumper
-from psycopg.pq import Escaping, Format
+from psycopg.pq import Format
 
 __all__ = ["arrays", "literals", "register"]
 
@@ -43,23 +44,22 @@ def arrays(types: Iterable[str], columns: Iterable[Sequence[Any]]) -> list[Any]:
     return [_CLASSES[of](_packed(of, column)) for of, column in zip(types, columns, strict=True)]
 
 
-def literals(escaping: Escaping, types: Iterable[str], columns: Iterable[Sequence[Any]]) -> bytes:
-    """Return columns as SQL, separated by commas.
+def literals(
+    escape: Callable[[bytes], Buffer], types: Iterable[str], columns: Iterable[Sequence[Any]]
+) -> bytes:
+    """Return columns as SQL, separated by commas; `escape` makes a literal of a text.
 
-    >>> literals(Escaping(), ["int2", "text"], [[1, 2], ["it's", None]])
-    b"'{1,2}',ARRAY['it''s',NULL]::text[]"
+    >>> literals(lambda text: b"'%b'" % text, ["int2", "text"], [[1, 2], ["a", None]])
+    b"'{1,2}',ARRAY['a',NULL]::text[]"
     """
     found = []
     for of, column in zip(types, columns, strict=True):
-        if of != "text":
+        if of == "text":
+            texts = [b"NULL" if text is None else bytes(escape(text.encode())) for text in column]
+            found.append(b"ARRAY[" + b",".join(texts) + b"]::text[]")
+        else:
             convert = float if of == "float8" else int
             found.append(f"'{{{','.join([repr(convert(each)) for each in column])}}}'".encode())
-            continue
-        texts = [
-            b"NULL" if text is None else bytes(escaping.escape_literal(text.encode()))
-            for text in column
-        ]
-        found.append(b"ARRAY[" + b",".join(texts) + b"]::text[]")
     return b",".join(found)
 
 

@@ -159,8 +159,8 @@ class PostgresTransaction(PostgresReader, SqlTransaction):
         rows, self._unwritten = self._unwritten, []
         if len(rows) <= FEW:
             name = self.connection.prepared(INSERT, *(f"{of}[]" for of in TYPES))
-            escaping = Escaping(self.connection.pgconn)
-            values = literals(escaping, TYPES, zip(*rows, strict=True))
+            escape = Escaping(self.connection.pgconn).escape_literal
+            values = literals(escape, TYPES, zip(*rows, strict=True))
             both = b"EXECUTE %b (%b); %b" % (name.encode(), values, then.encode())
             cursor = self.connection.execute(both, prepare=False)
             return [cursor.statusmessage for _ in _results(cursor)][-1]
