@@ -66,7 +66,9 @@ export function assign(shares: Shares, unit: string, given: Levels = {}): Levels
   const named = shares.given ?? [];
   for (const side of Array.isArray(named) ? named : Object.keys(named)) {
     const level = given[side];
-    if (level === undefined) throw new Error(`given must name a level of ${side}`);
+    if (level === undefined || (!Array.isArray(named) && !named[side]!.includes(level))) {
+      throw new Error(`given must name a level of ${side}`);
+    }
     levels[side] = level;
   }
   const control = heldOut(shares, unit) ? shares.control : null;

@@ -22,6 +22,9 @@ test("levels are those of the vectors", () => {
 test("a given side must be named", () => {
   const shares = { version: 1, salt: "s", sides: { a: { x: 1 } }, given: ["segment"] };
   assert.throws(() => assign(shares, "u"), /segment/);
+  const levels = { ...shares, given: { segment: ["young", "old"] } };
+  assert.throws(() => assign(levels, "u", { segment: "yuong" }), /segment/);
+  assert.deepEqual(assign(levels, "u", { segment: "old" }), { segment: "old", a: "x" });
 });
 
 /** A storage in memory. */

@@ -274,6 +274,7 @@ def test_no_message_shows_a_password() -> None:
         "postgresql://ann:hu/sh@db/shop",
         "postgresql://ann:hu/s?h@db/shop",
         "postgresql://db/shop?nonsense=1&password=hush@home",
+        "host=db password = hush dbname=home",
     ):
         with pytest.raises(InputError) as refused:
             open_storage(address)

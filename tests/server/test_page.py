@@ -368,6 +368,9 @@ def test_every_view_is_for_everybody_and_labels_are_only_text(
 def test_a_study_that_finds_says_when_to_stop(page: Page, service: Served) -> None:
     make(service, "finds", goal="find", control={"row": "b", "column": "x"})
     open_study(page, service, "finds")
+    expect(page.locator("#leader")).to_have_text("No results yet.")
+    expect(page.locator("#numbers")).to_be_hidden()
+    expect(page.locator("#steps")).to_be_hidden()
 
     def play(count: int, reward: Callable[[dict[str, str]], bool]) -> None:
         given = service.call(at("finds", "/ask/batch"), {"count": count})[1]["results"]
@@ -383,6 +386,13 @@ def test_a_study_that_finds_says_when_to_stop(page: Page, service: Served) -> No
     expect(page.locator("#forecast")).to_contain_text("more visitors")
     expect(page.locator("#levels-0 tbody tr")).to_have_count(3)
     expect(page.locator("#levels-0 tbody tr").nth(1)).to_contain_text("today")
+    expect(page.locator("#numbers")).to_be_visible()
+    play(300, lambda levels: levels["row"] == "a")
+    # The control is still shown, to measure lifts.
+    expect(page.locator("#changes")).to_contain_text("b of row fell behind: another is better")
+    expect(page.locator("#grid-words")).to_contain_text("behind or dropped")
+    page.get_by_text("The ten best so far").click()
+    expect(page.locator("#arms")).to_contain_text("behind")
     for _ in range(4):
         play(500, lambda levels: levels == {"row": "a", "column": "y"})
     expect(page.locator("#leader")).to_have_text("Stop: ship a × y")

@@ -371,9 +371,10 @@ _COLUMNS = (
 def _safe(cell: Any) -> Any:
     """Escape a cell's text, so that no spreadsheet takes it for a formula.
 
-    >>> _safe("=1+1"), _safe(" ＝1+1"), _safe(-1.0)
-    ("'=1+1", "' ＝1+1", -1.0)
+    >>> _safe("=1+1"), _safe(" ＝1+1"), _safe("\u200b=1"), _safe(-1.0)
+    ("'=1+1", "' ＝1+1", "'\u200b=1", -1.0)
     """
-    text = unicodedata.normalize("NFKC", cell).lstrip() if isinstance(cell, str) else ""
+    text = unicodedata.normalize("NFKC", cell) if isinstance(cell, str) else ""
+    text = text.lstrip("".join(each for each in text if not each.isprintable() or each.isspace()))
     formula = text.startswith(FORMULA) or str(cell).startswith(("\t", "\r", "\n"))
     return f"'{cell}" if formula else cell

@@ -429,3 +429,48 @@ def test_kinds_are_numbers_to_the_database(storage: PostgresStorage) -> None:
     append(storage, study, Event(Kind.SUGGESTED), Event(int(Kind.HISTORY)), Event(99))
     with pytest.raises(rank1.FormatError, match="kind 99"), storage.reading() as log:
         log.read(study.id)
+
+
+def test_prepared_statements_survive_a_rollback(storage: PostgresStorage) -> None:
+    study = storage.create("spring", SPEC)
+    for _ in range(8):  # by then psycopg has prepared statements, too
+        append(storage, study, *suggested(1))
+        with storage.reading() as log:
+            log.study("spring")
+    with pytest.raises(KeyError), storage.transaction(study.id):
+        raise KeyError
+    assert append(storage, study, *suggested(1)) == 10
+
+
+def test_texts_of_all_kinds(storage: PostgresStorage) -> None:
+    study = storage.create("spring", SPEC)
+    texts = [
+        None,
+        "it's",
+        "\\",
+        "a\\'b",
+        "{NULL,x}",
+        '"',
+        "NULL",
+        "Zoë 👩‍👩‍👧",
+        "; --",
+        "$1 %s",
+    ]
+    append(storage, study, *(Event(Kind.SUGGESTED, unit=text) for text in texts))
+    with storage.reading() as log:
+        assert [event.unit for event in log.page(study.id, after=1)] == texts
+
+
+def test_what_others_wrote_comes_with_the_lock(url: str) -> None:
+    with PostgresStorage(url) as one, PostgresStorage(url) as other:
+        study = one.create("spring", SPEC)
+        known = 1
+        for count in (1, 3, 0, 2, 300, 1):
+            append(other, study, *suggested(count))
+            with one.transaction(study.id) as log:
+                found = log.read(study.id, after=known)
+                assert found.seq.tolist() == list(range(known + 1, known + 1 + count))
+                first = log.append(study.id, suggested(2))
+                assert log.read(study.id, after=known).size == count + 2
+                assert log.read(study.id).size == first + 1
+            known = first + 1

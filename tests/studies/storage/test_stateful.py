@@ -73,9 +73,8 @@ class Machine(RuleBasedStateMachine):
                     raise KeyError
         except rank1.ConflictError:
             assert clash
-        except KeyError:
+        except KeyError:  # maybe before the events were sent, and a clash could be seen
             assert fail
-            assert not clash
         else:
             assert not clash
             assert not fail

@@ -54,6 +54,9 @@ def open_storage(where: str | os.PathLike[str], patience: float = PATIENCE) -> S
     text = os.fspath(where)
     scheme, _, rest = text.partition("://")
     if not _ or not re.fullmatch("[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        if re.search(r"(?i)\bpassword\s*=", text):  # or a file would be named after it
+            expected = "an address like postgresql://user@host/database"
+            raise InputError("storage", without_password(text), expected)
         return _sqlite(text, patience)
     if scheme == "sqlite" and rest.startswith("/"):
         return _sqlite(rest[1:], patience)
@@ -71,10 +74,12 @@ def without_password(where: str) -> str:
 
     >>> without_password("postgresql://ann:secret@db.example/shop?sslmode=require&password=secret")
     'postgresql://ann:***@db.example/shop?sslmode=require&password=***'
+    >>> without_password("host=db.example password=secret dbname=shop")
+    'host=db.example password=***'
     """
     scheme, found, rest = where.partition("://")
     if not found:
-        return where
+        return re.sub(r"(?i)(\bpassword\s*=).*", r"\1***", where)
     rest = re.sub("(?i)([?&][^=&]*pass[^=&]*=)[^&]*", r"\1***", rest)
     user, at, place = rest.rpartition("@")
     name, has, _ = user.partition(":")

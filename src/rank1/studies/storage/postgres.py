@@ -7,9 +7,10 @@ import functools
 import itertools
 import os
 import random
+import re
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -17,11 +18,12 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import TransactionStatus
+from psycopg.pq import Escaping, TransactionStatus
 
 from rank1.errors import DamagedError, InputError, StorageError, UnknownStudyError
 from rank1.studies.events import COLUMNS, RECORD, Event
 from rank1.studies.storage import without_password
+from rank1.studies.storage.array_parameters import literals
 from rank1.studies.storage.base import PATIENCE
 from rank1.studies.storage.connections import Connections
 from rank1.studies.storage.postgres_tables import (
@@ -34,7 +36,7 @@ from rank1.studies.storage.postgres_tables import (
 from rank1.studies.storage.sql import SqlStorage, SqlTransaction
 from rank1.studies.storage.sql_reader import PORTION, SqlReader
 from rank1.studies.storage.tables import WRITTEN, select_columns
-from rank1.studies.storage.unnumbered import ADD, TAKE, WAITING, arrays, columns_of, numbered
+from rank1.studies.storage.unnumbered import ADD, TAKE, WAITING, columns_of, numbered
 
 __all__ = ["PostgresStorage"]
 
@@ -46,28 +48,33 @@ COPY = f"COPY rank1_events ({', '.join(WRITTEN)}) FROM STDIN (FORMAT BINARY)"
 FEW = 100
 INSERT = f"""
     INSERT INTO rank1_events ({", ".join(WRITTEN)})
-    SELECT * FROM unnest({", ".join(f"%s::{of}[]" for of in TYPES)})"""
+    SELECT * FROM unnest({", ".join(f"${k}" for k in range(1, len(TYPES) + 1))})"""
 # All columns of `Events` concatenated into one long value, far faster than a row for each event.
 READ = "SELECT string_agg({sent}, '') FROM ({some} AND seq >= ? ORDER BY seq LIMIT ?) AS e".format(
     sent=" || ".join(f"{COLUMNS[name]}send({name})" for name in RECORD.names or ()), some="{some}"
 )
 SENT = RECORD.newbyteorder(">")
 # A separate statement after the lock's, so that it sees what was committed while it waited.
-LOCK = "SELECT id FROM rank1_studies WHERE id IN ({studies}) ORDER BY id FOR NO KEY UPDATE"
-#: By study: the seq, time and checksum of its last event, the current time, and whether there are
-#: events without a number.
-Ends = dict[int, tuple[int, float, int, float, bool]]
+LOCK = "SELECT id FROM rank1_studies WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE"
+#: The most events to read with the message that locks a study.
+MANY = 256
+#: By study: the seq, time and checksum of its last event, the current time, whether there are
+#: events without a number, and the last events, if they were asked for.
+Ends = dict[int, tuple[int, float, int, float, bool, NDArray[Any] | None]]
 
 CLOCK = "extract(epoch FROM clock_timestamp())::float8"
 ENDS = f"""
     SELECT id, seq, at, checksum, {CLOCK}, {WAITING.format(study="id")}
     FROM rank1_studies CROSS JOIN LATERAL (
         SELECT seq, at, checksum FROM rank1_events WHERE study = id ORDER BY seq DESC LIMIT 1) AS e
-    WHERE id IN ({{studies}})"""
+    WHERE id = ANY ($1)"""
 OWN = "SELECT at, kind, nonce FROM rank1_events WHERE study = ? AND seq = ?"
 # An uncommitted study has no row yet that others could see and wait for.
 CREATION = f"BEGIN; SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
 SNAPSHOT_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+_NO_NEWS = np.empty(0, SENT)
 
 
 class PostgresReader(SqlReader):
@@ -123,33 +130,55 @@ class PostgresTransaction(PostgresReader, SqlTransaction):
         SqlTransaction.__init__(self, list(ends))
         #: Rows of events not yet sent to the database.
         self._unwritten: list[tuple[Any, ...]] = []
-        for study, (seq, at, checksum, now, waiting) in ends.items():
+        #: By study: the last events when it was locked.
+        self._news: dict[int, NDArray[Any]] = {}
+        for study, (seq, at, checksum, now, waiting, news) in ends.items():
             self._lasts[study], self._times[study] = (seq, at, checksum), max(at, now)
+            if news is not None and len(news) and news["seq"][-1] == seq:
+                self._news[study] = news
             if waiting:
                 self.append(study, numbered(self.rows(TAKE, study)), as_dated=True)
 
     def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._unwritten += rows
+        self._news.clear()
+
+    def records(self, study: int, first: int, count: int) -> NDArray[Any]:
+        news = self._news.get(study, _NO_NEWS)
+        if len(news) and news["seq"][0] <= first:
+            return news[news["seq"] >= first][:count]
+        return super().records(study, first, count)
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         if self._unwritten:
             self._write()
         return super().rows(sql, *parameters)
 
-    def _write(self) -> None:
+    def _write(self, then: str = "") -> str | None:
+        """Write the events, then run another statement; returns the status of the last one."""
         rows, self._unwritten = self._unwritten, []
         if len(rows) <= FEW:
-            self.connection.execute(INSERT, arrays(TYPES, zip(*rows, strict=True)))
-            return
-        with self.connection.cursor() as cursor, cursor.copy(COPY) as copy:
-            copy.set_types(TYPES)
-            for row in rows:
-                copy.write_row(row)
+            name = self.connection.prepared(INSERT, *(f"{of}[]" for of in TYPES))
+            escape = Escaping(self.connection.pgconn).escape_literal
+            values = literals(escape, TYPES, zip(*rows, strict=True))
+            both = b"EXECUTE %b (%b); %b" % (name.encode(), values, then.encode())
+            cursor = self.connection.execute(both, prepare=False)
+            return [cursor.statusmessage for _ in _results(cursor)][-1]
+        with self.connection.cursor() as cursor:
+            with cursor.copy(COPY) as copy:
+                copy.set_types(TYPES)
+                for row in rows:
+                    copy.write_row(row)
+            return cursor.execute(then).statusmessage if then else None
+
+    def ended(self, study: int, seq: int) -> int:
+        """Return the seq of the last event, which was `seq` at the beginning."""
+        return self._lasts.get(study, (seq,))[0]
 
     def commit(self) -> str | None:
         """Write all appended events at once, and commit; others wait for the lock meanwhile."""
         if self._unwritten:
-            self._write()
+            return self._write("COMMIT")
         return self.connection.execute("COMMIT").statusmessage
 
 
@@ -183,6 +212,9 @@ class PostgresStorage(SqlStorage):
         self._connect = functools.partial(connect, parts, self.where, patience)
         self._connections = Connections(self._connect, psycopg.Connection.close, alone=False)
         self._was_there = False
+        #: By study: the seq of the last event of the last transaction here, and whether others had
+        #: added events before it.
+        self._seen: dict[int, tuple[int, bool]] = {}
         weakref.finalize(self, self._connections.close)
 
     def prepare(self) -> None:
@@ -246,13 +278,18 @@ class PostgresStorage(SqlStorage):
     ) -> Iterator[PostgresTransaction]:
         """Run a transaction that ends with the block, on a connection that is kept for reuse."""
         with translated(self.where, self.patience):
-            connection, ends = self._begin(lambda one: _locked(one, begin, studies))
+            seen = {study: self._seen[study] for study in studies if study in self._seen}
+            after = {study: seq for study, (seq, others) in seen.items() if others}
+            connection, ends = self._begin(lambda one: _locked(one, begin, studies, after))
             pid = os.getpid()
             try:
                 log = PostgresTransaction(connection, ends)
                 yield log
                 self._connections.check_not_forked(pid, connection)
                 self._commit(connection, log)
+                for study, (seq, *_) in ends.items():
+                    others = study in seen and seen[study][0] != seq
+                    self._seen[study] = log.ended(study, seq), others
             except BaseException:
                 self._connections.check_not_forked(pid, connection)
                 self._undo(connection)
@@ -263,7 +300,7 @@ class PostgresStorage(SqlStorage):
         """Roll back, and keep the connection for the next transaction if it is still usable."""
         with contextlib.suppress(psycopg.Error):
             if connection.info.transaction_status != TransactionStatus.IDLE:
-                connection.execute("ROLLBACK")
+                connection.roll_back()
             self._connections.give(connection)
             return
         self._connections.drop(connection)
@@ -314,6 +351,7 @@ class PostgresStorage(SqlStorage):
                 raise lost(self.where, error) from error
         else:
             if status != "COMMIT":
+                connection.roll_back()
                 problem = f"{self.where} didn't commit ({status}); nothing was stored"
                 raise StorageError(problem, where=self.where)
 
@@ -343,24 +381,50 @@ class PostgresStorage(SqlStorage):
             self._undo(connection)
 
 
-def _locked(connection: Connection, begin: str, studies: Sequence[int]) -> Ends:
-    """Begin a transaction and lock studies; return where their logs end, and the time."""
+def _locked(
+    connection: Connection, begin: str, studies: Sequence[int], after: Mapping[int, int] = {}
+) -> Ends:
+    """Begin a transaction and lock studies; return where their logs end, and the time.
+
+    Of the studies in `after`, the events from that seq on are read with the same message, as others
+    have probably added some.
+    """
     if not studies:
         connection.execute(begin)
         return {}
     # Send one message, for one round trip. After a pipeline, whose last message is a flush, the
     # server would wait for a stopped client without a timeout, and all others would wait for its
-    # lock.
+    # lock. The statements are prepared: planning them would take longer than running them.
     numbers = ", ".join(str(int(study)) for study in studies)
-    statements = "; ".join((begin, *(each.format(studies=numbers) for each in (LOCK, ENDS))))
-    cursor = connection.execute(statements.encode(), prepare=False)
-    while cursor.nextset():
-        pass
-    ends = {study: tuple(end) for study, *end in cursor}
+    lock, ends = (connection.prepared(each, "int4[]") for each in (LOCK, ENDS))
+    statements = [begin, *(f"EXECUTE {name} ('{{{numbers}}}')" for name in (lock, ends))]
+    if after:
+        read = connection.prepared(_news(connection.present), "int4", "int8", "int8")
+        statements += [f"EXECUTE {read} ({study}, {seq}, {MANY})" for study, seq in after.items()]
+    cursor = connection.execute("; ".join(statements).encode(), prepare=False)
+    results = [cursor.fetchall() for _ in _results(cursor) if cursor.description]
+    news = dict(
+        zip(after, (np.frombuffer(raw or b"", SENT) for ((raw,),) in results[2:]), strict=True)
+    )
+    found = {study: (*end, news.get(study)) for study, *end in results[1]}
     for study in studies:
-        if study not in ends:
+        if study not in found:
             raise UnknownStudyError(f"there is no study with the number {study}")
-    return ends
+    return found
+
+
+def _results(cursor: psycopg.Cursor[Any]) -> Iterator[None]:
+    """Go through the results of several statements."""
+    yield
+    while cursor.nextset():
+        yield
+
+
+@functools.cache
+def _news(present: frozenset[str]) -> str:
+    """Return the statement that reads a study's events as one value, with numbered parameters."""
+    count = itertools.count(1)
+    return re.sub(r"\?", lambda _: f"${next(count)}", READ.format(some=select_columns(present)))
 
 
 @functools.cache

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import errors
 
 from rank1.errors import ConflictError, StorageError
+from rank1.studies.storage.array_parameters import register
 from rank1.studies.storage.tables import FORMAT, Dialect, check_format, migration, schema
 from rank1.studies.storage.unnumbered import MADE
 
@@ -20,6 +21,26 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that knows the columns of its table of events."""
 
     present: frozenset[str]
+
+    def prepared(self, statement: str, *types: str) -> str:
+        """Return the name of a prepared statement, whose parameters are of these types."""
+        names = self._names()
+        if statement not in names:
+            name = f"rank1_{len(names)}"
+            prepare = f"PREPARE {name} ({', '.join(types)}) AS {statement}"
+            self.execute(prepare.encode(), prepare=False)
+            names[statement] = name
+        return names[statement]
+
+    def roll_back(self) -> None:
+        """Roll back. psycopg then deallocates all prepared statements, or none."""
+        self._names().clear()
+        self.execute("ROLLBACK; DEALLOCATE ALL", prepare=False)
+
+    def _names(self) -> dict[str, str]:
+        """Return the names of prepared statements."""
+        names: dict[str, str] = self.__dict__.setdefault("_prepared_names", {})
+        return names
 
 
 #: The advisory lock for creating tables: "rnk1".
@@ -39,6 +60,7 @@ TCP = {
     "tcp_user_timeout": 30_000,
     "application_name": "rank1",
 }
+ENCODING = {"client_encoding": "utf8"}
 # A client that stops midway must not hold its locks forever, and the lock timeout is a little
 # longer than that. Commits are flushed to disk, whatever the server's default is.
 SETTINGS = """
@@ -106,7 +128,8 @@ def connect(
     parts: Mapping[str, Any], where: str, patience: float, *, make: bool = False
 ) -> Connection:
     """Connect to a database that has our tables; with `make`, create them if they are missing."""
-    connection = Connection.connect(autocommit=True, **{**TCP, **parts})
+    connection = Connection.connect(autocommit=True, **{**TCP, **parts, **ENCODING})
+    register(connection.adapters)
     try:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":

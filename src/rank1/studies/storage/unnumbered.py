@@ -32,12 +32,13 @@ has only one writer at a time in any case, so there this would have only costs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rank1.studies.events import COLUMNS, REPEAT, Event, Kind, late_report
+from rank1.studies.storage.array_parameters import arrays
 
-__all__ = ["ADD", "MADE", "TAKE", "WAITING", "arrays", "columns_of", "numbered"]
+__all__ = ["ADD", "MADE", "TAKE", "WAITING", "columns_of", "numbered"]
 
 #: What version 4 of the tables adds for this.
 MADE = f"""
@@ -69,7 +70,7 @@ TAKE = f"""
         AND o.suggestion = e.suggestion AND o.kind = {Kind.EXPIRED:d})"""
 
 
-def columns_of(added: Sequence[tuple[int, Event]]) -> list[list[Any]]:
+def columns_of(added: Sequence[tuple[int, Event]]) -> list[Any]:
     """Return the parameters of `ADD`, from numbers of studies and their events.
 
     The tag of a report is its exposure's tag. The data of an event is None, or the guardrail values
@@ -79,14 +80,6 @@ def columns_of(added: Sequence[tuple[int, Event]]) -> list[list[Any]]:
     given = dict(zip(Event._fields, zip(*events, strict=True), strict=True))
     types = "int4", *(COLUMNS[name] for name in _GIVEN)
     return arrays(types, (studies, *(given[name] for name in _GIVEN)))
-
-
-def arrays(types: Iterable[str], columns: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Return columns as parameters, with NumPy's numbers converted to Python's."""
-    return [
-        list(column) if of == "text" else list(map(float if of == "float8" else int, column))
-        for of, column in zip(types, columns, strict=True)
-    ]
 
 
 def numbered(rows: Sequence[tuple[Any, ...]]) -> list[Event]:

@@ -26,11 +26,14 @@ function layout(more) {
   };
 }
 
+// A level that is behind may still be shown, because the verdict needs more of it.
+const lost = (line) => (line.why === "refuted" && line.share > 0 ? "behind" : "dropped");
+
 // As many ticks as can be read.
 function ticks(lines, most, length) {
   const step = Math.ceil(lines.length / most);
   const places = lines.map((_, k) => k).filter((k) => k % step === 0);
-  const note = (line) => (line.retired || line.out ? " (dropped)" : "");
+  const note = (line) => (line.retired || line.out ? ` (${lost(line)})` : "");
   return { tickvals: places, ticktext: places.map((k) => escaped(cut(lines[k].label, length) + note(lines[k]))) };
 }
 
@@ -54,7 +57,7 @@ export function drawGrid(element, view, quantity) {
     const low = view.lower?.[i][j] ?? null, ends = low === null ? "" : ` (${low} to ${view.upper[i][j]})`;
     const mean = view.counts[i][j] ? `${view.means[i][j]}${ends}` : "none yet";
     return `${escaped(cut(r.label, 40))} × ${escaped(cut(c.label, 40))}<br>average ${mean}<br>${view.counts[i][j]} results, `
-      + `${(100 * view.share[i][j]).toPrecision(3)}% of traffic${out[i][j] ? "<br>dropped" : ""}`;
+      + `${(100 * view.share[i][j]).toPrecision(3)}% of what was shown${out[i][j] ? `<br>${[r, c].some((line) => line.why !== null && lost(line) === "dropped") ? "dropped" : "behind"}` : ""}`;
   }));
   const few = rows.length * columns.length <= 2500 ? { xgap: 1, ygap: 1 } : {};
   const size = Math.min(760, Math.max(220, rows.length * 30 + 90));
@@ -98,7 +101,7 @@ export function drawDays(element, bins, marks) {
   ], layout({
     height: 270, showlegend: true, legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0 }, margin: { l: 56, r: 56, t: element.clientWidth < 500 ? 48 : 28, b: 36 }, shapes: lines(marks),
     hovermode: "x unified", hoverlabel: { bgcolor: colour("card"), font: { color: colour("ink") } }, xaxis: { type: "date", range, ...(element.clientWidth < 500 ? PHONE : {}) },
-    yaxis: { rangemode: "tozero" }, yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", showgrid: false, zeroline: false, tickfont: { size: 11 } },
+    yaxis: { rangemode: "tozero", tickformat: ",~r" }, yaxis2: { overlaying: "y", side: "right", tickmode: "auto", nticks: 5, rangemode: "tozero", showgrid: false, zeroline: false, tickfont: { size: 11 } },
   }), CONFIG);
 }
 

@@ -37,7 +37,9 @@ export function showVerdict(view) {
     only: () => (view.versions ? ["Keep going until ", ...arm(view.doubt.arm), " is ruled out: the study now shows it more often."]
       : ["Show ", ...arm(view.doubt.arm), " more often, or ship if you know that ", ...list(chosen(view)), " don't influence each other."]),
   }[verdict]());
-  $("verdict").className = `card verdict ${doubtful ? "maybe" : verdict === "stop" ? "yes" : ""}`;
+  // Before the first visitor there is nothing to look at but the snippets.
+  const empty = verdict === "none" && !view.totals.suggestions;
+  $("verdict").className = `card verdict ${empty ? "empty " : ""}${doubtful ? "maybe" : verdict === "stop" ? "yes" : ""}`;
   words("one-order", `If they don't influence each other: ${plain(view.reason)}.`);
   words("any-grid", `Without assuming that: ${plain(view.any_grid_reason)}.`);
   words("settings", `Goal: ${view.goal}. Algorithm: ${view.policy}. Confidence: ${percent(view.confidence)}.`

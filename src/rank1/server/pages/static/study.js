@@ -41,22 +41,26 @@ function show() {
   if ($("fit-more").open && fitted && totals.reports > 1.5 * fitted && totals.reports <= 20000) fit();
 }
 
+// A combination that is behind may still be shown: its levels are dropped one by one.
+const isShown = (levels) => Boolean(view.versions) && levels.every((name, k) => view.sides[k].levels.some((level) => level.label === name && level.share > 0));
+
 function showArms() {
   $("combinations").hidden = view.verdict === "none" || view.sides.length < 2;
   $("arms").tBodies[0].replaceChildren(...view.arms.map((each) => {
-    const line = row(...each.levels.map(label), each.mean, `${number(each.interval[0])} to ${number(each.interval[1])}`, each.count, percent(each.share), each.state === "out" ? "dropped" : each.state);
+    const line = row(...each.levels.map(label), each.mean, `${number(each.interval[0])} to ${number(each.interval[1])}`, each.count, percent(each.share), each.state !== "out" ? each.state : isShown(each.levels) ? "behind" : "dropped");
     line.cells[each.levels.length + 3].className = "figure";
     return line;
   }));
   words("grid-words", (view.means && view.leader ? "The star marks the leader. " : "")
-    + (view.out_arms ? `${number(view.out_arms)} of ${number(view.size)} combinations are dropped${view.means ? ": they are hatched" : ""}. ` : "")
+    + (view.out_arms ? `${number(view.out_arms)} of ${number(view.size)} combinations are behind or dropped${view.means ? ": they are hatched" : ""}. ` : "")
     + (view.upper ? "Hover over a cell to see its interval." : ""));
 }
 
 // What happened to the levels, and notes; the newest first.
 function changes() {
   const gone = view.sides.flatMap((side) => side.levels.filter((level) => level.gone_at && level.why !== "retired")
-    .map((level) => ({ at: level.gone_at, words: [label(level.label), " of ", label(side.name), ` was dropped: ${level.why === "refuted" ? "another is better" : level.why}`] })));
+    .map((level) => ({ at: level.gone_at, words: [label(level.label), " of ", label(side.name), level.why !== "refuted" ? ` was dropped: ${level.why}`
+      : level.share > 0 ? " fell behind: another is better" : " was dropped: another is better"] })));
   const noted = view.notes.map((each) => ({ at: each.at, words: each.kind === "noted" ? ["Note: ", label(each.data.text)]
     : ["add", "retire"].flatMap((what) => Object.entries(each.change[what] ?? {}).flatMap(([side, labels]) =>
       labels.flatMap((one) => [label(one), " of ", label(side), what === "add" ? " was added. " : " was dropped by hand. "]))) }));
@@ -86,7 +90,7 @@ function draw() {
 function showSides() {
   const head = (text, className = "") => make("th", text, { scope: "col", className });
   $("arms").tHead.rows[0].replaceChildren(...view.sides.map((side) => head(label(side.name))), head("Average", "figure"), head("Interval"),
-    ...["Results", "Traffic"].map((text) => head(text, "figure")), head("State"));
+    ...["Results", "Share so far"].map((text) => head(text, "figure")), head("State"));
   put($("log-levels"), view.sides.flatMap((side, k) => [k ? " × " : "", label(side.name)]));
   makeLevels(view);
   const groups = (keep, value) => view.sides.map((side) =>
