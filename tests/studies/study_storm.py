@@ -15,6 +15,7 @@ import re
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,8 @@ def fork(work: object, *arguments: object) -> int:
     if pid == 0:
         try:
             work(*arguments)  # type: ignore[operator]
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(1)
     return pid
