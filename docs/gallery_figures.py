@@ -31,7 +31,7 @@ def all_policies(
             result = rank1.simulate(
                 policy(), problem, n, runs, 1, jobs, marks, progress=True, shuffle=shuffle
             )
-        except ValueError as reason:  # the policy doesn't support these rewards
+        except rank1.Rank1Error as reason:  # the policy doesn't support these rewards
             print(f"{policy.name} is left out: {reason}")
             continue
         results.append(result)

@@ -221,6 +221,9 @@ def test_what_a_proxy_could_read_otherwise_closes_the_connection(
             answer += got
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.count(b"HTTP/1.1") == 1
+    head, body = answer.split(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head
+    assert json.loads(body)["status"] == 400
     assert service.call(at("strict"))[1]["totals"]["suggestions"] == 0
 
 

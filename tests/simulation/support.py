@@ -113,6 +113,10 @@ def simulated(some: SweepGrid) -> pl.DataFrame:
     return pl.concat(frames).drop("policy")
 
 
+#: What a plan says of `Broken`: the policy, the method and the line.
+BROKEN = "PolicyError: broken: start (support.py:127): ArithmeticError: no luck with 4 rows"
+
+
 @dataclass(frozen=True)
 class Broken(Policy):
     """Can't play anything."""

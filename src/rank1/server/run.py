@@ -12,12 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from rank1.errors import BackendError, InputError
 from rank1.server.app import make_app
 from rank1.server.config import Config, is_loopback
 from rank1.server.middleware import JsonFormatter, log
+from rank1.server.problem_details import json_response, problem_document
 from rank1.server.tokens import Tokens
 from rank1.server.workers import supervise
 
@@ -172,6 +173,15 @@ def _patient(patience: float, most: int) -> Any:
                 self.send_400_response(f"The head of a request has at most {MAX_HEAD} bytes.")
             elif self._timer is None:
                 self._wait()
+
+        def send_400_response(self, msg: str) -> None:
+            """Refuse what isn't a request with problem details, like everything else."""
+            answer = json_response(problem_document(400, "Bad request", msg), 400)
+            headers = (*self.server_state.default_headers, *answer.raw_headers)
+            lines = [name + b": " + value for name, value in (*headers, (b"connection", b"close"))]
+            head = STATUS_LINE[400] + b"\r\n".join(lines)
+            self.transport.write(head + b"\r\n\r\n" + bytes(answer.body))
+            self.transport.close()
 
         def connection_lost(self, error: Exception | None) -> None:
             self._stop()
