@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from rank1.compiled.digest import digest
-from rank1.compiled.dispatch import inlined, jit, method, overload_of
+from rank1.compiled.dispatch import apart, inlined, jit, method, overload_of
 from rank1.compiled.explain import explain
 from rank1.compiled.generators import generator
 from rank1.compiled.kernels import in_background, kernel, kernel_for, missing, ready
@@ -21,6 +21,7 @@ from rank1.compiled.sources import closure
 from rank1.paths import cache_directory
 
 __all__ = [
+    "apart",
     "cache_directory",
     "closure",
     "digest",

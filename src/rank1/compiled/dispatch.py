@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["HELPER", "OPTIONS", "inlined", "jit", "method", "noted", "overload_of"]
+__all__ = ["HELPER", "OPTIONS", "apart", "inlined", "jit", "method", "noted", "overload_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +25,7 @@ OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 # Functions are recompiled for each set of options of their callers: the fewer sets the better.
 HELPER: Any = {**OPTIONS, "no_cfunc_wrapper": True}
 INLINED: Any = {**HELPER, "forceinline": True}
+APART: Any = {**HELPER, "forceinline": False}
 
 #: What Numba doesn't know yet: a function, the chooser of its implementation, and the options.
 #: Adding and taking are atomic, so a module may be imported while another thread compiles.
@@ -34,6 +35,15 @@ noted: deque[tuple[Callable[..., Any], Callable[..., Any], Any]] = deque()
 def jit(function: F) -> F:
     """Let compiled code call a function, which is cached as part of its caller."""
     noted.append((function, lambda *args, **kwargs: function, HELPER))
+    return function
+
+
+def apart(function: F) -> F:
+    """Let compiled code call a function that it needs rarely, and never inline it.
+
+    Numba would also inline all that inlined functions call, and compile it for each kind of caller.
+    """
+    noted.append((function, lambda *args, **kwargs: function, APART))
     return function
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import jit
+from rank1.compiled import apart, jit
 from rank1.design.bets import give_slots, log_mean, prepare
 from rank1.design.shares import PRIOR, drop, find_leaders, fit_factors, set_shares
 
@@ -23,7 +23,7 @@ MATURE = 0.5
 FIRST_PASSES = 8
 
 
-@jit
+@apart
 def next_version(state: Any) -> None:
     """Drop the refuted levels, and start a version from the reports received so far."""
     at, sides = state.at[0], state.sides
