@@ -158,7 +158,7 @@ def _patient(patience: float, most: int) -> Any:
             self._wait()
             if len(self.connections) > most + SPARE // 4:
                 others: Any = self.connections - {self}
-                idle = next((each for each in others if not each._busy()), None)
+                idle = next((each for each in others if not each._in_use()), None)
                 if idle is not None:
                     idle.transport.close()
 
@@ -186,6 +186,9 @@ def _patient(patience: float, most: int) -> Any:
         def connection_lost(self, error: Exception | None) -> None:
             self._stop()
             super().connection_lost(error)
+
+        def _in_use(self) -> bool:
+            return self._busy() or self.transport.is_closing()
 
         def _busy(self) -> bool:
             return self.cycle is not None and not self.cycle.response_complete

@@ -37,13 +37,15 @@ def compile_ahead(series: Iterable[Series], jobs: int, *, progress: bool = False
     for kernels that are there or can't be stored. A kernel that doesn't compile is left for the
     runs that need it, which report the error.
     """
+    if jobs < 2:
+        return
     kinds = {(type(one.policy), type(one.problem.law), one.method): one for one in series}
     kernels: dict[Path, Series] = {}
     for one in kinds.values():
         with contextlib.suppress(Exception):
             if folder := one.uncompiled():
                 kernels[folder] = one
-    if jobs < 2 or len(kernels) < WORTH:
+    if len(kernels) < WORTH:
         return
     cells: list[Any] = [RunCell(_Compiling(one), range(1), SECONDS) for one in kernels.values()]  # type: ignore[arg-type]
     with Progress(progress, "compiling", len(cells)) as bar:

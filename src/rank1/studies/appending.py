@@ -119,4 +119,5 @@ def _told(metrics: dict[int, float]) -> str | None:
 
 def _is_many(access: StudyAccess, items: Sequence[Any]) -> bool:
     """Return whether folding these requires new versions in between, which takes the lock."""
-    return access.known is None or len(items) > largest_part(access.known.book)
+    known = access.known  # another thread may be folding it
+    return known is None or len(items) > largest_part(known.book)

@@ -183,13 +183,18 @@ def _arm_of(line: Line, places: Sequence[tuple[str, dict[Any, int]]]) -> int:
     """Return the log's number of a line's arm."""
     arm = 0
     for (side, known), label in zip(places, line.labels, strict=True):
-        place = known.get(label)
-        if place is None and isinstance(label, str):  # from a spreadsheet, where "=1" is "'=1"
-            place = known.get(label.removeprefix("'"))
+        place = None
+        if isinstance(label, str):  # from a spreadsheet, where "=1" is "'=1"
+            place = known.get(label, known.get(label.removeprefix("'")))
         if place is None:
             raise InputError(side, label, "one of the study's")
         arm += place
     return arm
+
+
+def _with_float(given: Any) -> Any:
+    """Read a whole number as a float, as files do: the digest of a repeated import is the same."""
+    return float(given) if type(given) is int and abs(given) < 2**53 else given
 
 
 def _whole(name: str, given: Any, most: int = 2**53) -> int:
@@ -226,11 +231,8 @@ def history_lines(
     line: Any
     for number, line in enumerate(history, 1):
         if isinstance(line, Mapping):
-            # Whole numbers are floats in files: the digest of a repeated import must be the same.
             measures = {
-                name: float(each) if type(each := line.get(name)) is int else each
-                for name in MEASURES
-                if name not in sides
+                name: _with_float(line.get(name)) for name in MEASURES if name not in sides
             }
             yield line_of(number, [line.get(side) for side in sides], measures)
             continue

@@ -41,6 +41,8 @@ def is_due(live: LiveDesign, book: Book, now: float = -math.inf) -> bool:
     evidence = max(evidence, min(evidence + closing, int(at.limit)))
     if not version.bets:
         return _has_enough(live, book, evidence)
+    if live.spec.by_window and evidence >= int(at.limit):
+        return True  # windows close no further without a new version
     return design.is_due(live.design, version, live.began, evidence, 0.0)
 
 

@@ -122,6 +122,9 @@ class StudyState(Levels):
                     if place == events.size:
                         break
             work = events.size - place
+            if self.design is not None and not self.book.rules[0].by_window:  # NumPy folds records
+                alone = (events.kind == _RECORDED) & ~np.isnan(events.value)
+                work -= int(np.count_nonzero(alone[place:]))
             loop = kernel_for(fold.fold_events, self.state, self.book, work=work)
             place, reason = loop(self.state, self.book, events, tables, living, place, issued)
             last = int(events.seq[place - 1])

@@ -85,7 +85,8 @@ def suggest(
             "use a new key for a different request", key=key,
         )  # fmt: skip
     if before:
-        segment = {side: (given or {}).get(side) for side in work.spec.given}
+        told = given if isinstance(given, Mapping) else {}
+        segment = {side: told.get(side) for side in work.spec.given}
         for each in before:
             same = segment.items() <= state.named(each.arm).items()
             if not same or (each.unit, each.data) != (unit, text):
