@@ -231,9 +231,7 @@ def history_lines(
     line: Any
     for number, line in enumerate(history, 1):
         if isinstance(line, Mapping):
-            measures = {
-                name: _with_float(line.get(name)) for name in MEASURES if name not in sides
-            }
+            measures = {name: _with_float(line.get(name)) for name in MEASURES if name not in sides}
             yield line_of(number, [line.get(side) for side in sides], measures)
             continue
         try:
