@@ -501,6 +501,37 @@ def test_who_waits_hears_that_the_storage_was_waited_for_in_vain() -> None:
     assert calls == [1]
 
 
+@pytest.mark.parametrize("contended", [True, False])
+def test_jobs_wait_for_company_while_other_servers_write(
+    monkeypatch: pytest.MonkeyPatch, contended: bool
+) -> None:
+    groups: list[int] = []
+
+    def sizes(jobs: list[Any]) -> list[Any]:
+        groups.append(len(jobs))
+        return [None] * len(jobs)
+
+    async def play() -> None:
+        writer = WriteQueue(lambda: None, sizes, lambda: contended)
+        loop, desk = asyncio.get_running_loop(), cast(StudyAccess, None)
+
+        def linger(seconds: float) -> None:
+            asyncio.run_coroutine_threadsafe(later(), loop).result(PATIENCE)
+
+        async def later() -> None:
+            others.append(asyncio.ensure_future(writer.write(desk, lambda work: None)))
+            await asyncio.sleep(0)
+
+        others: list[Any] = []
+        monkeypatch.setattr("rank1.server.write_queue.time.sleep", linger)
+        await writer.write(desk, lambda work: None)
+        await asyncio.gather(*others)
+        writer.close()
+
+    asyncio.run(play())
+    assert groups == ([2] if contended else [1])
+
+
 def test_a_body_that_is_not_json_is_said_to_be_none(service: Served) -> None:
     request = urllib.request.Request(
         f"{service.url}/v1/studies",

@@ -65,7 +65,9 @@ class StudyRegistry:
                 raise log.damaged("; ".join(found[:3]))
         # One queue for all studies: the more requests wait together, the more share a commit.
         # PostgreSQL answered fewer requests with several writers.
-        self.writes = WriteQueue(committed)
+        self.writes = WriteQueue(
+            committed, is_contended=lambda: isinstance(storage, SideBySide) and storage.contended
+        )
         #: The queue for records and rewards that don't need a study's lock.
         self._appends: WriteQueue | None = None
         if isinstance(storage, SideBySide):

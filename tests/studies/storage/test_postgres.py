@@ -473,4 +473,5 @@ def test_what_others_wrote_comes_with_the_lock(url: str) -> None:
                 first = log.append(study.id, suggested(2))
                 assert log.read(study.id, after=known).size == count + 2
                 assert log.read(study.id).size == first + 1
+            assert one.contended == (known > 1 and count > 0)
             known = first + 1

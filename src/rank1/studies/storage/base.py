@@ -179,6 +179,9 @@ class Storage(Protocol):
 class SideBySide(Protocol):
     """The additional interface of storages to which several servers append without waiting."""
 
+    #: Whether others had added events between the last two transactions here on the same study.
+    contended: bool
+
     def add(self, added: Sequence[tuple[int, Event]]) -> set[int]:
         """Add records and rewards to studies without locking; return the indices of those added.
 

@@ -215,6 +215,7 @@ class PostgresStorage(SqlStorage):
         #: By study: the seq of the last event of the last transaction here, and whether others had
         #: added events before it.
         self._seen: dict[int, tuple[int, bool]] = {}
+        self.contended = False
         weakref.finalize(self, self._connections.close)
 
     def prepare(self) -> None:
@@ -289,7 +290,7 @@ class PostgresStorage(SqlStorage):
                 self._commit(connection, log)
                 for study, (seq, *_) in ends.items():
                     others = study in seen and seen[study][0] != seq
-                    self._seen[study] = log.ended(study, seq), others
+                    self._seen[study], self.contended = (log.ended(study, seq), others), others
             except BaseException:
                 self._connections.check_not_forked(pid, connection)
                 self._undo(connection)
