@@ -35,6 +35,8 @@ class Clients:
 
     def __init__(self, urls: list[str], token: str) -> None:
         self.token, self.failed = token, 0
+        #: Answers that no client may get: they end all clients.
+        self.unexpected: list[Any] = []
         #: The answers: the item that was sent, and its status.
         self.records: list[tuple[dict[str, Any], int]] = []
         self.rewards: list[tuple[dict[str, Any], int]] = []
@@ -70,18 +72,21 @@ class Clients:
                     answers = [each["status"] for each in found["results"]]
                     noted += zip(items, answers, strict=True)
                     return
-                assert status == 503, found
+                if status != 503:
+                    self.unexpected.append(found)
+                    self._end.set()
             self.failed += 1
             self._end.wait(0.01)
 
     def more(self, answers: int = 60) -> None:
         enough = len(self.rewards) + answers
-        until(lambda: len(self.rewards) >= enough)
+        until(lambda: len(self.rewards) >= enough or self._end.is_set())
 
-    def stop(self) -> None:
+    def stop(self, *logs: Path) -> None:
         self._end.set()
         for thread in self._threads:
             thread.join(PATIENCE)
+        assert not self.unexpected, (self.unexpected, [log.read_text()[-9000:] for log in logs])
 
     def check(self, place: Any) -> None:
         """Everything acknowledged is in the log once; everything rejected contradicts the log."""
@@ -137,7 +142,7 @@ def test_a_history_of_eight_clients_with_kills(
             victim.process.wait(PATIENCE)
             victim = serve("--port", port)
         clients.more()
-        clients.stop()
+        clients.stop(victim.log)
     assert clients.failed > 0
     clients.check(place)
 
@@ -152,7 +157,7 @@ def test_the_database_is_killed_under_records(tmp_path: Path, server: Any) -> No
         kill(server)
         start(server)
         clients.more()
-        clients.stop()
+        clients.stop(service.log)
     clients.check(place)
 
 
