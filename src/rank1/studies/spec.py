@@ -186,6 +186,15 @@ def sides_of(rows: Any, columns: Any, sides: Any) -> dict[str, tuple[str, ...]]:
     rank1.InputError: sides.button must be 1 to 4,096 names, got 0
     """
     if sides is None:
+        if rows is None or columns is None:
+            got = (
+                "neither"
+                if rows is columns
+                else "rows alone"
+                if columns is None
+                else "columns alone"
+            )
+            raise InputError("sides", None, "given, or both rows and columns", got=got)
         return {ROW: labels_of("rows", rows), COLUMN: labels_of("columns", columns)}
     if rows is not None or columns is not None:
         raise InputError("sides", sides, "None if rows and columns are given")
