@@ -154,7 +154,7 @@ def read_spec(text: str | None) -> Spec:
         raise DamagedError(f"the study's specification can't be read: {error!r}") from None
 
 
-def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, ...]:
+def labels_of(name: str, labels: Any) -> tuple[str, ...]:
     """Check the names of levels, which must not contain duplicates, and return them.
 
     >>> labels_of("rows", ["18-24", "25-34", "18-24"])
@@ -165,10 +165,9 @@ def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, .
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise InputTypeError(name, labels, "a list of names")
     found = tuple(labels)
-    seen = set(known)
-    if not 1 <= len(found) + len(seen) <= MAX_LEVELS:
-        count = len(found) + len(seen)
-        raise InputError(name, labels, f"1 to {MAX_LEVELS:,} names", got=f"{count:,}")
+    if not 1 <= len(found) <= MAX_LEVELS:
+        raise InputError(name, labels, f"1 to {MAX_LEVELS:,} names", got=f"{len(found):,}")
+    seen: set[str] = set()
     for place, label in enumerate(found):
         check_text(f"{name}[{place}]", label)
         if label in seen:
