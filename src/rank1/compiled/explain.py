@@ -274,10 +274,12 @@ def _compiled_alone(thing: Any, method: FunctionType, names: tuple[str, ...]) ->
 
 @functools.cache
 def arguments_of(method: FunctionType, names: tuple[str, ...]) -> str:
-    """What a method's arguments must be; empty if it takes as many."""
-    given = len(inspect.signature(method).parameters)
-    wanted = ", ".join(("self", *names))
-    return "" if given == 1 + len(names) else f"must take the arguments ({wanted})"
+    """What a method's arguments must be; empty if it can be called with them."""
+    try:
+        inspect.signature(method).bind("self", *names)
+    except TypeError:
+        return f"must take the arguments ({', '.join(('self', *names))})"
+    return ""
 
 
 def _named(file: str, error: Exception) -> int:
