@@ -258,6 +258,16 @@ class Forgetful(MineState):
         raise KeyError(arm)
 
 
+class Undecided(MineState):
+    def best(self) -> Any:
+        return None
+
+
+class FewArguments(MineState):
+    def update(self, arm: int, reward: float) -> None:  # type: ignore[override]
+        self.counts[arm] += 1
+
+
 class Counting(MineState):
     """Its choices change it, and it can't be told of them."""
 
@@ -342,11 +352,35 @@ def test_a_state_without_limits() -> None:
     assert re.search(r"limits \(test_contract\.py:\d+\): the state NoLimits has no limits", told)
 
 
-def test_mistakes_are_found_before_a_run() -> None:
-    policy = policy_of(lambda known: BareForget(known.limits, counts(known)))
-    with pytest.raises(rank1.PolicyError, match=r"mine: forget .* has no forget") as caught:
+@pytest.mark.parametrize(
+    ("state", "method", "message"),
+    [
+        (BareForget, "forget", "has no forget"),
+        (FewArguments, "update", r"it must take the arguments \(self, arm, tag, reward\)"),
+        (Undecided, "best", "it must return an arm, a whole number, got None"),
+    ],
+)
+def test_mistakes_are_found_in_a_run(state: Any, method: str, message: str) -> None:
+    policy = policy_of(lambda known: state(known.limits, counts(known)))
+    with pytest.raises(rank1.PolicyError, match=rf"mine: {method} .*{message}") as caught:
         rank1.simulate(policy, PROBLEM, 100, 1)
-    assert caught.value.method == "forget"  # type: ignore[attr-defined]
+    assert caught.value.method == method  # type: ignore[attr-defined]
+
+
+def test_a_state_that_is_not_arrays_is_found_before_a_run() -> None:
+    policy = policy_of(lambda known: MineState(known.limits, {}))  # type: ignore[arg-type]
+    with pytest.raises(
+        rank1.PolicyError, match=r"mine: start .*counts must be an array .* got dict"
+    ):
+        rank1.simulate(policy, PROBLEM, 100, 1)
+
+
+def test_a_mistake_is_one_line_where_it_runs_as_python() -> None:
+    state = policy_of(lambda known: Typo(known.limits, counts(known))).start(Known(2, 3, 100))
+    message = r"Typo\.update \(.*test_contract\.py:\d+\): TypeError: .* not subscriptable"
+    with pytest.raises(rank1.PolicyError, match=message) as caught:
+        rank1.tell(state, rank1.Pull(0, 0), 1.0)
+    assert caught.value.method == "update"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -366,7 +400,7 @@ def test_mistakes_are_found_before_a_run() -> None:
         ),
         (
             lambda known: MineState(known.limits, [0] * known.arms),  # type: ignore[arg-type]
-            "counts must be an array, got <class 'list'>",
+            r"start \(test_contract\.py:\d+\): the state's counts must be an array .*, got list",
         ),
         (
             lambda known: MineState(Known(9, 9, 9).limits, counts(known)),
@@ -374,7 +408,7 @@ def test_mistakes_are_found_before_a_run() -> None:
         ),
         (
             lambda known: MineState(known.limits, np.zeros(known.truth.best_arm)),
-            "`start` works with what a live study knows, .*AttributeError",
+            r"start \(test_contract\.py:\d+\): AttributeError: .* no attribute 'best_arm'",
         ),
         (
             lambda known: MineState(known.limits, counts(known)),

@@ -236,8 +236,8 @@ def test_problems_name_field_value_and_remedy(service: Served) -> None:
     status, found = service.call("/v1/studies", {"name": "p"})
     assert (status, found["field"], found["remedy"]) == (
         422,
-        "rows",
-        "rows must be a list of names",
+        "sides",
+        "sides must be given, or both rows and columns",
     )
     status, found = service.call("/v1/studies", GRID)
     assert (status, found["field"], found["remedy"]) == (422, "name", "Field required")

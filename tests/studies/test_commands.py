@@ -183,7 +183,8 @@ def test_a_study_of_three_sides(run: Run) -> None:
     for command in ("best", "show"):
         assert "A × x × buy" in run(command, "home")
     for wrong, message in (
-        (["create", "x"], "--side must be given"),
+        (["create", "x"], "--side must be given, or both rows and columns, got neither"),
+        (["create", "x", "--rows", "a,b"], "both rows and columns, got rows alone"),
         (["create", "x", "--side", "a=1", "--side", "a=2"], "a twice"),
         (["create", "x", "--side", "a"], "written as side=level"),
         (["revise", "home", "--add", "colour=red"], "by sides, which are headline, image, button"),

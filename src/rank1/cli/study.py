@@ -200,8 +200,6 @@ def create(
     """Create a study."""
     from rank1.studies import Study
 
-    if not (rows and columns) and not side:
-        raise InputError("--side", None, "given, or --rows and --columns", got="neither")
     if side and (rows or columns):
         raise InputError("--side", side, "left out if --rows or --columns are given")
     study = Study.create(

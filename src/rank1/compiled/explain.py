@@ -10,17 +10,20 @@ from __future__ import annotations
 import ast
 import builtins
 import dis
+import functools
 import inspect
 import linecache
 import os
+import sys
 import textwrap
+import traceback
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from rank1.errors import PolicyError, listed, shown
 
-__all__ = ["explain", "source_tree"]
+__all__ = ["arguments_of", "explain", "explain_raised", "own_place", "source_tree"]
 
 #: The parts of a pull.
 PULL = ("arm", "tag")
@@ -36,6 +39,8 @@ STATE = {
 LAW = {"draw": ("arm", "rng"), "gap": ("arm",)}
 #: Numba's messages for code that would have to allocate memory.
 ALLOCATES = ("NRT required but not enabled", "Only accept returning of array passed")
+#: Packages whose code isn't a policy's own.
+OTHERS = ({"rank1", "numpy", "numba", "scipy"} | sys.stdlib_module_names) - {"__main__"}
 
 
 class Mistake(NamedTuple):
@@ -75,14 +80,39 @@ def explain(error: Exception, *arguments: Any) -> PolicyError:
 
 def _told(cls: type, mistake: Mistake, error: Exception) -> PolicyError:
     name, file = mistake.function.__qualname__, mistake.function.__code__.co_filename
-    method = mistake.function.__name__
+    return _in_one_line(cls.__name__, name, file, mistake.line, mistake.cause, str(error))
+
+
+def _in_one_line(
+    cls: str, name: str, file: str, line: int, cause: str, details: str
+) -> PolicyError:
+    method = name.rpartition(".")[2]
     if "." in name:
-        name = f"{cls.__name__}.{method}"
+        name = f"{cls}.{method}"
     return PolicyError(
-        f"{name} ({min(os.path.relpath(file), file, key=len)}:{mistake.line}): {mistake.cause}",
-        policy=cls.__name__, method=method, file=file, line=mistake.line, cause=mistake.cause,
-        details=str(error),
+        f"{name} ({min(os.path.relpath(file), file, key=len)}:{line}): {cause}",
+        policy=cls, method=method, file=file, line=line, cause=cause, details=details,
     )  # fmt: skip
+
+
+def explain_raised(error: Exception) -> PolicyError | None:
+    """Explain in one line what a policy's own code raised as Python; None if it wasn't its code."""
+    if (place := own_place(error)) is None:
+        return None
+    code, line = place
+    parts = code.co_qualname.split(".")
+    cls, cause = parts[-2] if len(parts) > 1 else "", f"{type(error).__name__}: {error}"
+    return _in_one_line(cls, code.co_qualname, code.co_filename, line, cause, str(error))
+
+
+def own_place(error: Exception) -> tuple[CodeType, int] | None:
+    """The innermost code and line of an exception's traceback that is a policy's own."""
+    own = [
+        (frame.f_code, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in OTHERS
+    ]
+    return own[-1] if own else None
 
 
 def _class(thing: Any) -> type:
@@ -124,6 +154,7 @@ def _reached(function: FunctionType) -> Iterator[FunctionType]:
 
 def _unknown_names(function: FunctionType) -> Iterator[Mistake]:
     codes, line = [function.__code__], function.__code__.co_firstlineno
+    module: Any = None  # if it was loaded by the step before
     while codes:
         code = codes.pop()
         codes += [const for const in code.co_consts if isinstance(const, CodeType)]
@@ -133,6 +164,10 @@ def _unknown_names(function: FunctionType) -> Iterator[Mistake]:
             known = name in function.__globals__ or hasattr(builtins, str(name))
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and not known:
                 yield Mistake(function, line, f"the name {name!r} isn't defined")
+            if isinstance(module, ModuleType) and not hasattr(module, str(name)):
+                cause = f"module {module.__name__!r} has no attribute {name!r}"
+                yield Mistake(function, line, cause)
+            module = function.__globals__.get(name) if step.opname == "LOAD_GLOBAL" else None
 
 
 def source_tree(function: FunctionType) -> ast.AST:
@@ -211,10 +246,8 @@ def _compiled_alone(thing: Any, method: FunctionType, names: tuple[str, ...]) ->
     from rank1.compiled.dispatch import OPTIONS
 
     file, line = method.__code__.co_filename, method.__code__.co_firstlineno
-    own, *taken = inspect.signature(method).parameters
-    if len(taken) != len(names):
-        wanted = ", ".join((own, *names))
-        yield Mistake(method, line, f"{method.__name__} must take the arguments ({wanted})")
+    if wanted := arguments_of(method, names):
+        yield Mistake(method, line, f"{method.__name__} {wanted}")
         return
     known: Any = {"rng": np.random.default_rng(0), "reward": 0.0, "total": 0.0}
     typeof: Any = numba.typeof
@@ -237,6 +270,16 @@ def _compiled_alone(thing: Any, method: FunctionType, names: tuple[str, ...]) ->
         if len(parts) != len(PULL) or not whole:
             got = f"({', '.join(map(str, parts))})" if parts else str(returned)
             yield Mistake(method, _last_return(method), f"{MUST}, not {got}")
+
+
+@functools.cache
+def arguments_of(method: FunctionType, names: tuple[str, ...]) -> str:
+    """What a method's arguments must be; empty if it can be called with them."""
+    try:
+        inspect.signature(method).bind("self", *names)
+    except TypeError:
+        return f"must take the arguments ({', '.join(('self', *names))})"
+    return ""
 
 
 def _named(file: str, error: Exception) -> int:

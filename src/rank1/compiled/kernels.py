@@ -29,7 +29,8 @@ import numpy as np
 
 from rank1.compiled.digest import digest
 from rank1.compiled.dispatch import OPTIONS
-from rank1.errors import FileError, NoDigest
+from rank1.compiled.explain import explain_raised
+from rank1.errors import FileError, NoDigest, Rank1Error
 from rank1.paths import cache_directory
 
 __all__ = ["in_background", "kernel", "kernel_for", "missing", "ready"]
@@ -65,12 +66,22 @@ def kernel(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @functools.cache
 def as_written(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` in Python, without warnings for division by 0 and overflow, as when compiled."""
+    """`function` in Python, without warnings for division by 0 and overflow, as when compiled.
+
+    What a policy's own code raises becomes a PolicyError.
+    """
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return function(*arguments, **named)
+        try:
+            with np.errstate(all="ignore"):
+                return function(*arguments, **named)
+        except Rank1Error:
+            raise
+        except Exception as error:
+            if (told := explain_raised(error)) is None:
+                raise
+            raise told from error
 
     return call
 

@@ -17,7 +17,6 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 from numba.extending import overload
 
@@ -44,7 +43,7 @@ def dispatcher(
         try:
             with _quick_helpers():
                 return compile_for_args(*given)
-        except (NumbaError, KeyError, NotImplementedError) as error:
+        except Exception as error:  # Numba's own, and what it fails to catch
             if not arguments:
                 raise
             raise explain(error, *arguments) from None

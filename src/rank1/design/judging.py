@@ -17,7 +17,7 @@ from rank1.design.share_document import SharesDocument
 from rank1.design.values import Design, Version, Wealth
 from rank1.design.versions import first_version, is_due, next_version
 from rank1.design.wealth import Verdict, fold, start, totals, verdict
-from rank1.documents import above
+from rank1.documents import above, to_document
 from rank1.errors import InputError
 
 __all__ = ["Judgement", "judge"]
@@ -166,7 +166,7 @@ def _judgement(
             "over": shares.named(other.over),
             "is_control": is_control,
             "above": design.low,
-            **{name: _end(getattr(other, name)) for name in ("estimate", "low", "high")},
+            **{name: to_document(getattr(other, name)) for name in ("estimate", "low", "high")},
         }
     reason = _reason(shares, said)
     return Judgement(
@@ -211,8 +211,8 @@ def _levels(
             found[name][label] = {
                 "living": bool(said.living[side][k]),
                 "share": None if given else float(current.shares[side][k]),
-                "lift": [low if low > -1 or math.isfinite(high) else None, _end(high)],
-                "estimate": _end(min(max(float(fit[k] / fit[over]) - 1, low), high))
+                "lift": [low if low > -1 or math.isfinite(high) else None, to_document(high)],
+                "estimate": to_document(min(max(float(fit[k] / fit[over]) - 1, low), high))
                 if known
                 else None,
                 "reports": round(float(reports[k])),
@@ -286,7 +286,3 @@ def _flat(design: Design, version: Version) -> Version:
         (*(version.fit[side] for side in design.given), fit),
         tuple(np.ones(size, np.bool_) for size in (*given, len(fit))),
     )
-
-
-def _end(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

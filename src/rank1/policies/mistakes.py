@@ -6,19 +6,21 @@ import ast
 import functools
 import inspect
 import random
-import traceback
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rank1.compiled.explain import source_tree
+from rank1.compiled.explain import STATE, arguments_of, own_place, source_tree
 from rank1.errors import PolicyError, Rank1Error
 from rank1.policies.base import Known, Policy
 
-__all__ = ["call", "check_state", "mistake", "start"]
+__all__ = ["best_arm", "call", "check_state", "mistake", "start"]
 
-METHODS = ("choose", "issued", "update", "expects", "forget", "best")
+METHODS = {
+    **{name: STATE[name] for name in ("choose", "issued", "update", "expects")},
+    "forget": ("arm", "tag"), "best": (),
+}  # fmt: skip
 INHERIT = "also derive the state from `rank1.policies.base.Simple`, or write the method"
 #: How to fix a missing member.
 HINTS = {
@@ -40,7 +42,9 @@ def mistake(
 
 
 def check_state(policy: Policy, state: Any) -> None:
-    """Reject a state that lacks a member, or that draws random numbers from anything but `rng`.
+    """Reject a state that lacks a member, or that isn't made of arrays.
+
+    Its methods must take their arguments, and draw random numbers from nothing but `rng`.
 
     >>> import rank1
     >>> check_state(rank1.UCB1(), rank1.UCB1().start(rank1.Known(K=2, L=2, n=100)))
@@ -50,6 +54,14 @@ def check_state(policy: Policy, state: Any) -> None:
         if not hasattr(state, member):
             cause = f"the state {cls.__name__} has no {member}"
             raise mistake(policy, member, _where(cls), cause, HINTS.get(member))
+    for name, array in state._asdict().items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufbV":
+            kind = getattr(array, "dtype", type(array).__name__)
+            cause = f"the state's {name} must be an array of numbers or records, got {kind}"
+            raise mistake(policy, "start", _where(type(policy).start), cause)
+    for name, arguments in METHODS.items():
+        if wanted := arguments_of(getattr(cls, name), arguments):
+            raise mistake(policy, name, _where(getattr(cls, name)), f"it {wanted}")
     for name in (*METHODS, "load"):
         line = _draws_elsewhere(getattr(cls, name, None))
         if line is not None:
@@ -58,13 +70,28 @@ def check_state(policy: Policy, state: Any) -> None:
 
 
 def start(policy: Policy, known: Known) -> Any:
-    """The policy's state before the first step; any exception of `start` becomes one line."""
+    """The policy's state before the first step, checked; any exception becomes one line."""
     try:
-        return policy.start(known)
+        state = policy.start(known)
     except Rank1Error:
         raise
     except Exception as error:
-        raise _raised(policy, "start", error) from error
+        raise _raised(policy, "start", policy.start, error) from error
+    check_state(policy, state)
+    return state
+
+
+def best_arm(policy: Policy, state: Any) -> int:
+    """The arm that a state recommends; any exception becomes one line."""
+    method = type(state).best
+    try:
+        result = method(state)
+    except Exception as error:
+        raise _raised(policy, "best", method, error) from error
+    if not _is_whole(result):
+        cause = f"it must return an arm, a whole number, got {result!r}"
+        raise mistake(policy, "best", _where(method), cause)
+    return int(result)
 
 
 def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
@@ -77,7 +104,7 @@ def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
     try:
         result = getattr(state, method)(*arguments)
     except Exception as error:
-        raise _raised(policy, method, error) from error
+        raise _raised(policy, method, getattr(type(state), method), error) from error
     where = _where(getattr(type(state), method))
     if _global_generators() != before:
         raise mistake(policy, method, where, "it draws from its own generator", OWN_RNG)
@@ -86,15 +113,12 @@ def call(policy: Policy, state: Any, method: str, *arguments: Any) -> Any:
     ):
         cause = f"it must return an arm and a tag, both whole numbers, got {result!r}"
         raise mistake(policy, method, where, cause)
-    if method == "best" and not _is_whole(result):
-        raise mistake(policy, method, where, f"it must return an arm, got {result!r}")
     return result
 
 
-def _raised(policy: Policy, method: str, error: Exception) -> PolicyError:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename != __file__] or frames
-    where = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
+def _raised(policy: Policy, method: str, function: Any, error: Exception) -> PolicyError:
+    place = own_place(error)
+    where = f"{Path(place[0].co_filename).name}:{place[1]}" if place else _where(function)
     return mistake(policy, method, where, f"{type(error).__name__}: {error}")
 
 

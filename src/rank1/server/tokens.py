@@ -185,9 +185,9 @@ class Tokens:
             self._write({**self._read(), token.id: token})
         return token, text
 
-    def create_temporary(self, role: str = "admin") -> str:
-        """Create a token that is valid until the process ends."""
-        token, text = new_token(role)
+    def create_temporary(self) -> str:
+        """Create an admin's token that is valid until the process ends."""
+        token, text = new_token("admin")
         self._own[token.id] = token
         return text
 

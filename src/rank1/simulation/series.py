@@ -20,7 +20,7 @@ from rank1.errors import InputError
 from rank1.interrupts import held_back
 from rank1.policies.base import Leaps, Policy
 from rank1.policies.folding import load_tallies
-from rank1.policies.mistakes import check_state, start
+from rank1.policies.mistakes import best_arm, start
 from rank1.problems.base import Problem
 from rank1.problems.shuffled import Shuffled
 from rank1.simulation.block import Block
@@ -268,7 +268,8 @@ class Series:
                 t, arm, ended = loop(rng, splitter, t, until)
                 if t < until and not ended:
                     raise refuse(self.policy.label, t, arm, problem.grid)
-        best = state.best() if own or self.stop is None else rule.leader()
+        named = own or self.stop is None
+        best = best_arm(self.policy, state) if named else rule.leader()
         if ended:
             curve[self.checkpoints >= t, :2] = totals
         if isinstance(problem, Shuffled):
@@ -277,9 +278,7 @@ class Series:
 
     def start(self, problem: Problem) -> Any:
         """The policy's state before the first step."""
-        state = start(self.policy, known_of(self.policy, problem, self.n))
-        check_state(self.policy, state)
-        return state
+        return start(self.policy, known_of(self.policy, problem, self.n))
 
     def _rule(self, problem: Problem) -> Any:
         """The state of the stopping rule before the first step."""

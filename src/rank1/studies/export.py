@@ -18,6 +18,7 @@ from rank1.documents import Replayed
 from rank1.errors import FileError, InputError
 from rank1.policies import Known, Policy
 from rank1.policies.base import choose, update
+from rank1.policies.mistakes import start
 from rank1.settings import parse_policy
 from rank1.studies.events import (
     HELD_OUT,
@@ -236,7 +237,7 @@ def replay_log(
     np.add.at(begins, arms[lives] + 1, times[lives])
     begins = np.cumsum(begins)
     n = spec.horizon or max(len(rewards), size)
-    state = other.start(Known(n=n, sides=known.shape))
+    state = start(other, Known(n=n, sides=known.shape))
     used, result = np.zeros(size, np.int64), np.zeros(3)
     seed = checks.integer("seed", seed, 0)
     with generator(np.random.SeedSequence(seed)) as rng:

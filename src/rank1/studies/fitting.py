@@ -154,14 +154,11 @@ def read_material(known: StudyState, log: Reader, study: int) -> Material:
     )
 
 
-def fit_of(
-    material: Material, spec: Spec, B: int, seed: int, replay: Replay | None = None
-) -> StudyFit:
-    """Fit all evidence so far.
+def fit_of(material: Material, spec: Spec, B: int, seed: int) -> StudyFit:
+    """Fit all evidence so far, and replay the study on the fitted means.
 
-    `replay` replays the study on other means; default: with the study's policy, in the log's own
-    order of asks and reports. If arms were drawn by known shares, use `fit.fixed_design(counts)`:
-    it keeps the exposures, and draws only the rewards again.
+    If arms were drawn by known shares, replays keep the exposures, and draw only the rewards again.
+    Otherwise they use the study's policy, in the log's own order of asks and reports.
     """
     from rank1.fit import fit, fixed_design, p_value, powers
     from rank1.stopping.rule import leader_of
@@ -170,15 +167,15 @@ def fit_of(
     sides, counts, sums = material.sides, material.counts, material.sums
     won = np.clip(sums, 0, counts)
     found = fit(won, counts - won)
-    if replay is None and spec.design:
-        replay = fixed_design(counts)
     reported = bool(counts.sum() > 0)
     testable = sum(size > 1 for size in counts.shape) > 1
     p, leader, power = None, None, np.ones(0)
     if reported:
         leader = Grid(counts.shape).levels(leader_of(won.ravel(), (counts - won).ravel()))
     if leader is not None and testable:
-        p = p_value(found, replay or _replay(material, spec, found, B), B, seed, double=not replay)
+        design = spec.design
+        replay = fixed_design(counts) if design else _replay(material, spec, found, B)
+        p = p_value(found, replay, B, seed, double=not design)
         power = powers(found, leader).ravel()
     low, high = spec.reward_range
 

@@ -154,7 +154,7 @@ def read_spec(text: str | None) -> Spec:
         raise DamagedError(f"the study's specification can't be read: {error!r}") from None
 
 
-def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, ...]:
+def labels_of(name: str, labels: Any) -> tuple[str, ...]:
     """Check the names of levels, which must not contain duplicates, and return them.
 
     >>> labels_of("rows", ["18-24", "25-34", "18-24"])
@@ -165,10 +165,9 @@ def labels_of(name: str, labels: Any, known: Iterable[str] = ()) -> tuple[str, .
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise InputTypeError(name, labels, "a list of names")
     found = tuple(labels)
-    seen = set(known)
-    if not 1 <= len(found) + len(seen) <= MAX_LEVELS:
-        count = len(found) + len(seen)
-        raise InputError(name, labels, f"1 to {MAX_LEVELS:,} names", got=f"{count:,}")
+    if not 1 <= len(found) <= MAX_LEVELS:
+        raise InputError(name, labels, f"1 to {MAX_LEVELS:,} names", got=f"{len(found):,}")
+    seen: set[str] = set()
     for place, label in enumerate(found):
         check_text(f"{name}[{place}]", label)
         if label in seen:
@@ -186,6 +185,15 @@ def sides_of(rows: Any, columns: Any, sides: Any) -> dict[str, tuple[str, ...]]:
     rank1.InputError: sides.button must be 1 to 4,096 names, got 0
     """
     if sides is None:
+        if rows is None or columns is None:
+            got = (
+                "neither"
+                if rows is columns
+                else "rows alone"
+                if columns is None
+                else "columns alone"
+            )
+            raise InputError("sides", None, "given, or both rows and columns", got=got)
         return {ROW: labels_of("rows", rows), COLUMN: labels_of("columns", columns)}
     if rows is not None or columns is not None:
         raise InputError("sides", sides, "None if rows and columns are given")

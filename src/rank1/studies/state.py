@@ -18,6 +18,7 @@ from rank1.grid import Grid
 from rank1.policies import Known, Pull, State, restore, snapshot
 from rank1.policies.base import choose
 from rank1.policies.folding import load_tallies
+from rank1.policies.mistakes import best_arm
 from rank1.studies import fold
 from rank1.studies.events import Events, Kind
 from rank1.studies.evidence import renumbered
@@ -173,7 +174,7 @@ class StudyState(Levels):
         """Return the labels of the arm that the policy recommends."""
         if self.design is not None:
             return tuple(self.named(self.leading()).values())
-        (arm,) = self.arms_of([self.state.best()])
+        (arm,) = self.arms_of([best_arm(self.spec.made_policy(), self.state)])
         return tuple(self.named(arm).values())
 
     def leading(self) -> int:
