@@ -218,8 +218,8 @@ def test_a_study_that_has_ended_says_so(create: Callable[..., Study], policy: st
     [
         ((-1.0, math.inf), "not known yet"),
         ((None, None), "not known yet"),
-        ((-1.0, 0.25), "less to +25%"),
-        ((-0.1, math.inf), "-10% to more"),
+        ((-1.0, 0.25), "at most +25%"),
+        ((-0.1, math.inf), "at least -10%"),
         ((0.0, 0.0), "–"),
     ],
 )

@@ -91,7 +91,9 @@ def lift_text(level: dict[str, Any]) -> str:
         return "not known yet"
     if low == high == 0:
         return "–"
-    return f"{'less' if no_low else f'{low:+.0%}'} to {'more' if no_high else f'{high:+.0%}'}"
+    if no_low:
+        return f"at most {high:+.0%}"
+    return f"at least {low:+.0%}" if no_high else f"{low:+.0%} to {high:+.0%}"
 
 
 def _state(level: dict[str, Any], best: Best, axis: int) -> str:
