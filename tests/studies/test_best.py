@@ -201,9 +201,34 @@ def test_failures_that_come_later_than_successes_are_noticed(
         why = "delays depend on the reward"
         assert found.statement.endswith(f"no stopping rule applies, because {why}.")
         assert found.reason == f"no stopping rule applies, because {why}; a × x leads"
-        assert found.warnings[0].startswith("Low rewards come 183 events later than high ones")
+        assert found.warnings[0].startswith("Low rewards come 97 exposures later than high ones")
     else:
         assert found.warnings == []
+
+
+@pytest.mark.parametrize(("goal", "high"), [("find", 60.0), ("earn", 1.0)])
+@pytest.mark.parametrize("waits", [0, 200])
+def test_equal_delays_are_no_warning(tmp_path: Path, goal: str, high: float, waits: int) -> None:
+    """Rewards grow while the study learns, and so does the number of events between exposures."""
+    study = Study.create(
+        "x", sides={"image": ["a", "b"]}, storage=tmp_path / "r.db", seed=1, goal=goal,
+        reward_range=(0, high),
+    )  # fmt: skip
+    rng = np.random.default_rng(1)
+    waiting: list[tuple[str, float]] = []
+    for _ in range(40):
+        for asked in study.ask(count=50):
+            mean = 0.8 if asked.levels["image"] == "a" else 0.2
+            x = mean + rng.uniform(-0.1, 0.1) if goal == "find" else float(rng.random() < mean)
+            waiting.append((asked.id, high * x))
+        due = max(0, len(waiting) - waits)
+        study.tell_many(waiting[:due])
+        waiting = waiting[due:]
+    found = study.best()
+    assert found.warnings == []
+    assert found.stop
+    delays = study.look(lambda state, log: state.book.delays)
+    assert delays[:, 1].sum() / delays[:, 0].sum() == pytest.approx(waits + 24.5, abs=0.01)
 
 
 @pytest.mark.parametrize("goal", ["earn", "find"])

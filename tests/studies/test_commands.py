@@ -117,6 +117,9 @@ def test_the_examples_work(run: Run) -> None:
         assert run(*words)
 
 
+GRID = ("create", "x", "--side", "side=a,b", "--goal", "find")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -126,6 +129,16 @@ def test_the_examples_work(run: Run) -> None:
         (["create", "x", "--rows", "a", "--columns", "b", "--side", "c=d"], "--side must be left"),
         (["tell", "spring", "id"], "an id and its reward"),
         (["verify", "spring", "--storage", "."], "director"),
+        (["tell", "spring", "id", "x"], "'reward': must be a number"),
+        (["reward", "spring", "ann", "x"], "'reward': must be a number"),
+        (["forecast", "spring", "--per-day", "x"], "'--per-day': must be a number, such as"),
+        ([*GRID, "--guardrail", "left"], "--guardrail must be written as metric=number"),
+        ([*GRID, "--guardrail", "left=x"], "'--guardrail left': must be a number"),
+        ([*GRID, "--reward-range", "0:200"], "'--reward-range': must be a number"),
+        ([*GRID, "--reward-range", "5"], "--reward-range must be the smallest and the largest"),
+        ([*GRID, "--tolerance", "0.1"], "0 for --goal find .*: --min-lift says which"),
+        ([*GRID, "--on-expiry", "default"], "--reward-window .* with --on-expiry default,"),
+        ([*GRID, "--new-levels", "add"], "--new-levels must be refuse .*, got 'add'"),
     ],
 )
 def test_bad_input_is_told(run: Run, arguments: list[str], message: str) -> None:

@@ -305,6 +305,11 @@ def test_a_visitor_returns_under_a_newer_version(create: Callable[..., Study]) -
     other = next(unit for unit in units if unit not in same)
     with pytest.raises(rank1.ConflictError, match="already recorded"):
         study.record(other, now["version"], rank1.assign(now, other), 1.0)
+    for unit, shares in (("new", now), ("slow", first)):  # each is evidence of its own version
+        assert study.record(unit, shares["version"], rank1.assign(shares, unit), 1.0).new
+        (event,) = study.events(limit=1, kinds=["recorded"], newest=True)
+        assert (event["unit"], event["version"]) == (unit, shares["version"])
+        assert study.lines()[0][-1]["version"] == shares["version"]
 
 
 def test_what_was_assigned_elsewhere_is_recorded(create: Callable[..., Study]) -> None:

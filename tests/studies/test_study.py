@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -401,6 +402,32 @@ def test_fit_sees_a_pair_that_does_not_fit(create: Callable[..., Study]) -> None
     even.import_history([*history[:300], *[("b", "d", 1.0)] * 15, *[("b", "d", 0.0)] * 85])
     assert even.fit(B=99).p_value > 0.2  # type: ignore[operator]
     assert "Nothing is reported" in create("empty").fit().advice
+
+
+@pytest.mark.parametrize("pulls", [4, 40])
+def test_fit_names_the_arms_that_could_hide_a_second_peak(
+    create: Callable[..., Study], pulls: int
+) -> None:
+    """Four pulls can't tell a mean of 0.15, which fits, from the leader's 0.6."""
+    study = create(rows=["a", "b"], columns=["c", "d"])
+    for arm, won, lost in (("ac", 120, 80), ("ad", 60, 140), ("bc", 60, 140)):
+        study.import_history([(*arm, 1.0)] * won + [(*arm, 0.0)] * lost)
+    won = math.ceil(0.15 * pulls)
+    study.import_history([("b", "d", 1.0)] * won + [("b", "d", 0.0)] * (pulls - won))
+    found = study.fit(B=19)
+    assert found.leader == ("a", "c")
+    assert found.power is not None
+    if pulls == 4:
+        assert found.power < 0.8
+        assert found.hardly_tried == [("b", "d")]
+        assert "1 of 4 arms have too few pulls" in found.advice
+        assert f"above all at b × d (power {found.power:.0%})" in found.advice
+        assert "Don't rely on rank one for these arms" in found.advice
+        assert "you can use" not in found.advice
+    else:
+        assert found.power > 0.99
+        assert found.hardly_tried == []
+        assert "you can use methods that assume rank one" in found.advice
 
 
 def test_rewards_of_a_file_are_not_guessed_from_its_first_lines(

@@ -121,6 +121,22 @@ def test_a_lift_in_words(estimate: float, low: float, high: float, expected: str
     assert str(Lift(("x",), False, estimate, low, high)) == expected
 
 
+def test_no_lift_over_a_level_that_was_never_shown(create: Callable[..., Study]) -> None:
+    """The fit of a level without rewards is a guess from those of the others."""
+    study = create(IMAGE)
+    play(study, {"x": 0.2, "y": 0.8}, 1000, spread=0.1)
+    study.revise(add={"image": ["z"]})
+    found = study.best()
+    assert found.statement == (
+        "Keep going: y leads over z, the runner-up; by how much isn't known yet."
+    )
+    assert found.lift is not None
+    assert math.isnan(found.lift["estimate"])
+    estimates = {each["label"]: each["estimate"] for each in found.levels["image"]}
+    assert math.isnan(estimates.pop("z"))
+    assert estimates == {"x": pytest.approx(-0.75, abs=0.03), "y": 0}
+
+
 def test_a_report_of_units_that_are_held_out_only(create: Callable[..., Study]) -> None:
     study = create(IMAGE, control={"image": "x"}, holdout=0.5)
     shares = study.shares()
@@ -218,8 +234,8 @@ def test_a_study_that_has_ended_says_so(create: Callable[..., Study], policy: st
     [
         ((-1.0, math.inf), "not known yet"),
         ((None, None), "not known yet"),
-        ((-1.0, 0.25), "less to +25%"),
-        ((-0.1, math.inf), "-10% to more"),
+        ((-1.0, 0.25), "at most +25%"),
+        ((-0.1, math.inf), "at least -10%"),
         ((0.0, 0.0), "–"),
     ],
 )

@@ -180,6 +180,9 @@ def with_flag(error: Exception, arguments: list[str]) -> str:
     '--block-seed must be a whole number of at least 0, got -1'
     >>> with_flag(InputError("grid", "upwrothy", "one of upworthy"), ["grids", "upwrothy"])
     "grid must be one of upworthy, got 'upwrothy'"
+    >>> error = InputError("tolerance", 1, '0 for goal="find"', "min_lift says which lifts matter")
+    >>> with_flag(error, ["study", "create"])
+    '--tolerance must be 0 for --goal find, got 1: --min-lift says which lifts matter'
     """
     if not isinstance(error, InputError | InputTypeError) or error.context:
         return str(error)
@@ -189,11 +192,20 @@ def with_flag(error: Exception, arguments: list[str]) -> str:
     options = {each for parameter in command.params for each in parameter.opts}
     name, _, part = error.argument.partition(".")
     flag = "--" + name.replace("_", "-")
+    error = copy.copy(error)
     for known in (flag, flag.removesuffix("s")):  # --side is given once for each of the sides
         if known in options:
-            error = copy.copy(error)
             error.argument = f"{known} {part}".rstrip()
             break
+
+    def flagged(found: re.Match[str]) -> str:
+        flag = "--" + found[1].replace("_", "-")
+        return f"{flag} {found[2] or ''}".rstrip() if flag in options else found[0]
+
+    # Other options that it mentions, such as min_lift or goal="find"; a bare word may be no option.
+    pattern = r"\b([a-z]+(?:_[a-z]+)+|[a-z]+(?==['\"]))(?:=['\"](\w+)['\"])?"
+    for field in ("expected", "hint"):
+        vars(error)[field] = re.sub(pattern, flagged, getattr(error, field) or "")
     return str(error)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rank1.cli.app import Commands, app, counted, print_json, show
-from rank1.cli.options import Json, Real, real
+from rank1.cli.options import Json, Real, range_of
 from rank1.cli.study import Control, _pairs, _sides, _table
 from rank1.documents import above
 from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error, extra, reason
@@ -72,15 +72,10 @@ def start(
         raise InputError(
             "--side", None, "given once for each side, such as headline=A,B", got="none"
         )
-    ends = reward_range.split(",")
-    if len(ends) != 2:
-        raise InputError(
-            "reward_range", reward_range, "the smallest and the largest reward, such as 0,1"
-        )
     found = first_shares(
         _sides("--side", side), given=given, confidence=confidence, min_lift=min_lift,
         floor=floor, control=_pairs("--control", control) if control else None,
-        reward_range=(real(ends[0]), real(ends[1])),
+        reward_range=range_of(reward_range),
     )  # fmt: skip
     if shares.exists():
         raise FileError(f"{str(shares)!r} exists", "name another file, or remove it first")
@@ -253,8 +248,9 @@ def _lift_words(found: Judgement) -> str:
     over = f"over {_name(lift['over'])}, the {'control' if lift['is_control'] else 'runner-up'}"
     if lift["high"] is None and lift["low"] <= -1:
         return f"{_name(found.leader)} leads {over}; by how much isn't known yet."
-    high = "more" if lift["high"] is None else f"{lift['high']:+.1%}"
-    ends = f"{lift['low']:+.1%} to {high}"
+    ends = f"at least {lift['low']:+.1%}"
+    if lift["high"] is not None:
+        ends = f"{lift['low']:+.1%} to {lift['high']:+.1%}"
     ends = f"({ends}){above(lift['above'])}"
     return f"{_name(found.leader)} leads by {lift['estimate']:+.1%} {ends} {over}."
 

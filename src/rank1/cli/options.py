@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rank1.errors import InputError
+
 if TYPE_CHECKING:
     from rank1.problems import Problem
 
@@ -29,6 +31,7 @@ __all__ = [
     "Whole",
     "number_or_settings",
     "problem_of",
+    "range_of",
     "real",
     "whole",
 ]
@@ -53,8 +56,8 @@ def whole(text: str) -> int:
     raise typer.BadParameter(f"must be a whole number, such as 20 or 2e6, got {text!r}")
 
 
-def real(text: str) -> float:
-    """Parse a number.
+def real(text: str, name: str | None = None) -> float:
+    """Parse a number; `name` says in an error which one, if typer doesn't know.
 
     >>> real("0.98")
     0.98
@@ -62,7 +65,22 @@ def real(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"must be a number, such as 0.98, got {text!r}") from None
+        where = name and f"'{name}'"
+        problem = f"must be a number, such as 0.98, got {text!r}"
+        raise typer.BadParameter(problem, param_hint=where) from None
+
+
+def range_of(text: str) -> tuple[float, float]:
+    """Parse --reward-range.
+
+    >>> range_of("0,200")
+    (0.0, 200.0)
+    """
+    ends = [real(part, "--reward-range") for part in text.split(",")]
+    if len(ends) != 2:
+        expected = "the smallest and the largest reward, such as 0,1"
+        raise InputError("--reward-range", text, expected)
+    return ends[0], ends[1]
 
 
 def problem_of(name: str, settings: list[str] | None) -> Problem:
@@ -91,7 +109,7 @@ def number_or_settings(text: str, what: str) -> Any:
         }
     if text.lstrip().startswith("["):
         return parse_settings([f"list={text}"], what)["list"]
-    return real(text)
+    return real(text, what)
 
 
 #: For options of a single command: Annotated[int, typer.Option(parser=whole, metavar="NUMBER")].

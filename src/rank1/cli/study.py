@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rank1.cli.app import app, group, print_json, show
-from rank1.cli.options import Json, Real, Whole, real
+from rank1.cli.options import Json, Real, Whole, range_of, real
 from rank1.errors import FileError, InputError, reason
 
 study_app = group(
@@ -93,26 +93,24 @@ def _sides(option: str, texts: list[str]) -> dict[str, list[str]]:
     return sides
 
 
-def _pairs(option: str, texts: list[str]) -> dict[str, str]:
+def _pairs(
+    option: str, texts: list[str], form: tuple[str, str] = ("side", "level")
+) -> dict[str, str]:
     """Parse one level of each side from texts like image=x or image=x,button=go."""
+    what, value = form
     found: dict[str, str] = {}
     for text in [part for each in texts for part in each.split(",")]:
         side, equals, level = text.partition("=")
         if not equals or not side.strip() or side.strip() in found:
-            raise InputError(option, text, "written as side=level, once for each side")
+            raise InputError(option, text, f"written as {what}={value}, once for each {what}")
         found[side.strip()] = level.strip()
     return found
 
 
-def _guardrails(texts: list[str]) -> dict[str, dict[str, float]]:
-    return {
-        metric: {"worse_by": real(amount)}
-        for metric, amount in _pairs("--guardrail", texts).items()
-    }
-
-
 def _metrics(texts: list[str]) -> dict[str, float] | None:
-    return {name: real(text) for name, text in _pairs("--guardrail", texts).items()} or None
+    """Parse numbers by metric from texts like unsubscribed=0.02."""
+    found = _pairs("--guardrail", texts, ("metric", "number"))
+    return {name: real(text, f"--guardrail {name}") for name, text in found.items()} or None
 
 
 def _size(sides: dict[str, Any]) -> str:
@@ -152,9 +150,9 @@ def create(
     reward_range: Annotated[
         str, typer.Option(help="The smallest and the largest reward.", metavar="LOW,HIGH")
     ] = "0,1",
-    confidence: Annotated[float, typer.Option(help="Confidence of the verdict.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of the verdict.", **Real)] = 0.95,
     tolerance: Annotated[
-        float, typer.Option(help="How far below the best the arm found may be.")
+        float, typer.Option(help="How far below the best the arm found may be.", **Real)
     ] = 0.0,
     forgetting: Annotated[
         float | None, typer.Option(help="Half-life of what is learned, in reports.", **Real)
@@ -202,15 +200,17 @@ def create(
 
     if side and (rows or columns):
         raise InputError("--side", side, "left out if --rows or --columns are given")
+    limits = _metrics(guardrail) or {}
     study = Study.create(
         name, _labels("--rows", rows) if rows else None,
         _labels("--columns", columns) if columns else None, goal, policy, storage,
         horizon, reward_window, on_expiry, default_reward, confidence, tolerance, seed,
-        reward_range=tuple(real(text) for text in reward_range.split(",")),  # type: ignore[arg-type]
+        reward_range=range_of(reward_range),
         forgetting=forgetting, sides=_sides("--side", side) if side else None,
         given=given or None, new_levels=new_levels, floor=floor, holdout=holdout,
         min_lift=min_lift, control=_pairs("--control", control) if control else None,
-        guardrails=_guardrails(guardrail) if guardrail else None, repeat=repeat,
+        guardrails={metric: {"worse_by": limit} for metric, limit in limits.items()} or None,
+        repeat=repeat,
     )  # fmt: skip
     answer(
         json_,
@@ -312,7 +312,9 @@ def tell(
     if len(reports) % 2:
         raise InputError("tell", reports, "given pairs of an id and its reward")
     metrics = _metrics(guardrail)
-    pairs = [(reports[k], real(reports[k + 1]), metrics) for k in range(0, len(reports), 2)]
+    pairs = [
+        (reports[k], real(reports[k + 1], "reward"), metrics) for k in range(0, len(reports), 2)
+    ]
     with _opened(name, storage) as study:
         told = study.tell_many(pairs)
     if json_:

@@ -12,7 +12,7 @@ import typer
 
 from rank1 import checks
 from rank1.cli.app import print_json, show
-from rank1.cli.options import Json
+from rank1.cli.options import Json, Real, real
 from rank1.cli.study import (
     Metrics,
     Name,
@@ -88,8 +88,6 @@ def record(
     json_: Json = False,
 ) -> None:
     """Store exposures whose levels were drawn elsewhere from a version of the shares."""
-    from rank1.cli.options import real
-
     with _opened(name, storage) as study:
         if file is not None:
             alone = {"unit": unit, "--version": version, "--level": level, "--reward": reward,
@@ -102,7 +100,7 @@ def record(
         else:
             if unit is None or version is None:
                 raise InputError("record", None, "given a unit and --version, or --file")
-            told = None if reward is None else real(reward)
+            told = None if reward is None else real(reward, "--reward")
             levels = _pairs("--level", level)
             found = [study.record(unit, version, levels, told, _metrics(guardrail))]
     begin = 2 if file is not None and file.suffix == ".csv" else 1  # below its header
@@ -175,10 +173,9 @@ def reward(
     json_: Json = False,
 ) -> None:
     """Store the reward of a recorded unit."""
-    from rank1.cli.options import real
-
+    number, metrics = real(amount, "reward"), _metrics(guardrail)
     with _opened(name, storage) as study:
-        told = study.reward(unit, real(amount), _metrics(guardrail))
+        told = study.reward(unit, number, metrics)
     answer(
         json_, told.to_dict(), f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}"
     )
@@ -196,7 +193,7 @@ def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
 def forecast(
     name: Name,
     per_day: Annotated[
-        float | None, typer.Option(help="Rewards per day, to get the answer in days.")
+        float | None, typer.Option(help="Rewards per day, to get the answer in days.", **Real)
     ] = None,
     storage: Storage = "rank1.db",
     json_: Json = False,

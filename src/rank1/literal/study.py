@@ -37,8 +37,10 @@ class LiteralStudy:
     forgetting: float = math.inf
     living: dict[str, set[str]] = field(default_factory=dict)
     by_window: bool = False
-    #: Exposures by their seq, and the kinds of events that decided each.
+    #: Exposures by their seq, how many there were up to each, and the kinds of events that decided
+    #: each.
     asked: dict[int, Any] = field(default_factory=dict)
+    number: dict[int, int] = field(default_factory=dict)
     became: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     #: Number and sum of rewards by arm, less what was forgotten; rewards since it last forgot.
     known: dict[int, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0.0]))
@@ -47,8 +49,8 @@ class LiteralStudy:
     evidence: list[tuple[int, float, float]] = field(default_factory=list)
     imported: list[tuple[int, float]] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
-    #: Delays of rewards, in events, by whether the reward was above the average at that time.
-    delays: dict[bool, list[int]] = field(default_factory=lambda: {False: [], True: []})
+    #: Delays of rewards, in exposures, by whether the reward was above the average at that time.
+    delays: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
     #: The number of reports by (version, current version, arm, metric, value).
     rows: Counter[tuple[int, int, int, int, float]] = field(default_factory=Counter)
     #: The number and the sum of counted rewards, and how many may count before the next version.
@@ -67,6 +69,7 @@ class LiteralStudy:
             self._close(event.at)
             if event.kind in (SUGGESTED, RECORDED):
                 self.asked[event.seq] = event
+                self.number[event.seq] = len(self.asked)
                 if self.by_window:
                     self.waiting[event.seq] = None
                 if event.kind == RECORDED and not math.isnan(event.value):
@@ -120,7 +123,10 @@ class LiteralStudy:
             self._count(shown, event.value)
         if shown is not event and shown.tag != REPEAT and not (defaults and waits):
             high = x > 0 and self.credited * x >= self.gained
-            self.delays[high].append(event.seq - shown.seq)
+            delay: float = len(self.asked) - self.number[shown.seq]
+            if EXPIRED in self.became[shown.seq] and self.on_expiry == "drop":  # an estimate
+                delay = (event.seq - shown.seq) * len(self.asked) / event.seq
+            self.delays[high].append(delay)
 
     def _close(self, now: float) -> None:
         """Count the rewards whose windows have closed, in the order of exposure."""

@@ -44,7 +44,7 @@ def delay_warnings(state: StudyState) -> list[str]:
         "and no policy: its bets allow such delays."
     )
     return [
-        f"{slow} rewards come {apart:.0f} events later than {fast} ones, on average, so the "
+        f"{slow} rewards come {apart:.0f} exposures later than {fast} ones, on average, so the "
         "stopping rule isn't valid: arms that were shown recently look "
         f"{'worse' if slow == 'High' else 'better'} than they are. Create the study with {remedy}"
     ]

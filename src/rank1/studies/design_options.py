@@ -36,6 +36,9 @@ def design_options(sides: Sides, control: Mapping[str, str] | None, **told: Any)
     found["holdout"] = checks.number("holdout", found["holdout"], 0, 1, below=True)
     found["min_lift"] = checks.number("min_lift", found["min_lift"], 0, 1)
     checks.one_of("new_levels", found["new_levels"], NEW_LEVELS)
+    if found["new_levels"] == "add" and not given:
+        expected = "refuse for a study without given sides"
+        raise InputError("new_levels", "add", expected, "only levels of given sides are added")
     found["guardrails"] = _guardrails(found["guardrails"])
     check_floor(found["floor"], {side: len(sides[side]) for side in sides if side not in given})
     if control is None and found["holdout"]:

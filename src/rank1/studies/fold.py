@@ -79,6 +79,7 @@ OPEN = record(
     "tag",  # the event's tag; -1 if the policy's current state doesn't know the pull
     "nonce",
     "status",
+    "number",  # exposures up to this one
     asked=float,
     value=float,  # the reported reward, until it becomes evidence
 )
@@ -126,7 +127,8 @@ class Book(NamedTuple):
     imported: Floats  # how much of the evidence was imported
     table: Records  # see `OPEN`: open suggestions, in order
     journal: Records  # see `NOTE`
-    #: Delays, in events, of rewards below and above the average: count, sum, sum of squares.
+    #: Delays, in exposures, of rewards below and above the average: count, sum, sum of squares.
+    #: In events, all delays would grow after a start with asks only, when rewards are low.
     delays: Floats
 
 
@@ -299,6 +301,7 @@ def enter(book: Book, seq: int, time: float, arm: int, living: int, tag: int, no
     one.status, one.asked, one.value = PENDING, time, 0.0
     at.used += 1
     at.suggested += 1
+    one.number = at.suggested
 
 
 @jit
@@ -350,7 +353,11 @@ def fold_events(
         elif kind == _REPORTED:
             at.reported += 1
             k = place_of(table, at.used, events.suggestion[e])
-            own = REPEAT
+            own, delay = REPEAT, float(at.seq - events.suggestion[e])
+            if k >= 0:
+                delay = float(at.suggested - table[k].number)
+            else:  # it is no longer in the table: an estimate
+                delay *= at.suggested / at.seq
             if k < 0 or table[k].status == REPORTED:  # expired; or its default waits to be evidence
                 at.expired -= 1
                 if rules.on_expiry != _DEFAULT:  # otherwise the default was already counted
@@ -368,9 +375,7 @@ def fold_events(
                 else:
                     one.status, one.value = REPORTED, events.value[e]
             if own != REPEAT and (rules.by_window == 0 or rules.on_expiry != _DEFAULT):
-                note_delay(
-                    book, scaled(book, events.value[e]), float(at.seq - events.suggestion[e])
-                )
+                note_delay(book, scaled(book, events.value[e]), delay)
         elif kind == _CANCELLED:
             at.cancelled += 1
             k = place_of(table, at.used, events.suggestion[e])
@@ -394,7 +399,9 @@ def fold_events(
                     events.value[e],
                 )
                 if rules.by_window == 0 and one.tag != REPEAT:
-                    note_delay(book, scaled(book, events.value[e]), float(at.seq - one.seq))
+                    note_delay(
+                        book, scaled(book, events.value[e]), float(at.suggested - one.number)
+                    )
             elif k >= 0 and not give_back(state, book, k):
                 return e + 1, FORGET
         elif kind == _HISTORY:

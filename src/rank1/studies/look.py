@@ -53,9 +53,13 @@ class Look:
 
     def called(self, levels: Sequence[int]) -> tuple[str, ...]:
         """Return the labels of an arm's chosen sides, from levels of chosen sides or of all."""
-        if len(levels) != len(self.chosen):
-            levels = [levels[side] for side in self.chosen]
+        levels = self._of_chosen(levels)
         return tuple(self.names[side][k] for side, k in zip(self.chosen, levels, strict=True))
+
+    def _of_chosen(self, levels: Sequence[int]) -> Sequence[int]:
+        if len(levels) == len(self.chosen):
+            return levels
+        return [levels[side] for side in self.chosen]
 
     # Verdicts
 
@@ -138,10 +142,9 @@ class Look:
 
     def _mean(self, levels: Sequence[int]) -> tuple[int, float]:
         """Return the count and mean of an arm's rewards, from levels of chosen sides or of all."""
-        if len(levels) != len(self.chosen):
-            levels = [levels[side] for side in self.chosen]
+        levels = tuple(self._of_chosen(levels))
         count, total = (
-            float(self.live.over_given(each)[tuple(levels)])
+            float(self.live.over_given(each)[levels])
             for each in (self.state.book.counts, self.state.book.sums)
         )
         return int(count), self.low + self.width * total / count if count else math.nan
@@ -168,10 +171,22 @@ class Look:
             called, nan = self.called(over or self.leader), math.nan
             return Lift(called, is_control, nan, nan, nan, self.low)
         found = design.arm_lift(**self._compared(base if is_control else None))
+        known = all(
+            one == two or self._tried(side)[[one, two]].all()
+            for side, one, two in zip(self.chosen, self._of_chosen(found.over), chosen, strict=True)
+        )
+        estimate = found.estimate if known else math.nan
         return Lift(
-            self.called(found.over), is_control, found.estimate, found.low, found.high,
+            self.called(found.over), is_control, estimate, found.low, found.high,
             self.low, self._mean(self.leader)[1], self._mean(found.over)[1],
         )  # fmt: skip
+
+    def _tried(self, side: int) -> NDArray[np.bool_]:
+        """Return which levels of a side have rewards; for others, the fit is a guess."""
+        sizes = self.live.design.sizes
+        others = tuple(k for k in range(len(sizes)) if k != side)
+        found: NDArray[np.bool_] = self.state.book.counts.reshape(sizes).sum(others) > 0
+        return found
 
     def _second(self) -> list[int]:
         """Return the leader with one level changed, while nothing is known yet."""
@@ -193,6 +208,7 @@ class Look:
             if ends is not None and base >= 0:
                 # The fit uses all rewards; the interval uses only those that were bet on.
                 table[:, 0], table[:, 1:] = np.clip(fit / fit[base] - 1, *ends[side].T), ends[side]
+                table[~self._tried(side), 0] = math.nan
             found.append(table)
         return found
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rank1.documents import above
 from rank1.studies.traffic import Day
+from rank1.studies.words import percent
 
 if TYPE_CHECKING:
     from rank1.documents import Best
@@ -86,12 +87,22 @@ def _levels(best: Best, side: str, axis: int, given: bool) -> list[dict[str, Any
 def lift_text(level: dict[str, Any]) -> str:
     """Format the interval of a level's lift."""
     low, high = level.get("lift") or (None, None)
-    no_low, no_high = low is None or low <= -1, high is None or math.isinf(high)
-    if no_low and no_high:
-        return "not known yet"
+    least = None if low is None or low <= -1 else _signed(low)
+    most = None if high is None or math.isinf(high) else _signed(high)
     if low == high == 0:
         return "–"
-    return f"{'less' if no_low else f'{low:+.0%}'} to {'more' if no_high else f'{high:+.0%}'}"
+    if least and most:
+        return f"{least} to {most}"
+    return f"at least {least}" if least else f"at most {most}" if most else "not known yet"
+
+
+def _signed(part: float) -> str:
+    """Format a lift as on the other pages.
+
+    >>> _signed(0.123), _signed(-0.004), _signed(0.0)
+    ('+12%', '-0.4%', '0%')
+    """
+    return "+" * (part > 0) + percent(part)
 
 
 def _state(level: dict[str, Any], best: Best, axis: int) -> str:

@@ -32,7 +32,7 @@ from rank1.studies.traffic import Traffic
 __all__ = ["Change", "OpenSuggestion", "StudyState", "layout_of"]
 
 #: Increase this when the meaning of the book changes: older snapshots are then ignored.
-LAYOUT = 5
+LAYOUT = 6
 #: Scalars of a book that must agree between two folds of the same log.
 COMPARED = (
     "suggested", "reported", "cancelled", "expired", "retired", "learned", "evidence", "version",
@@ -53,6 +53,7 @@ class OpenSuggestion(NamedTuple):
     tag: int
     nonce: int
     status: int
+    number: int
     asked: float
     value: float
 

@@ -179,7 +179,7 @@ def name(labels: Sequence[str]) -> str:
 def percent(part: float) -> str:
     """Format a fraction as a percentage for readers.
 
-    >>> percent(0.1234), percent(-1.0), percent(0.0042), percent(0.05)
-    ('12%', '-100%', '0.4%', '5%')
+    >>> percent(0.1234), percent(-1.0), percent(0.0042), percent(0.05), percent(-1e-9)
+    ('12%', '-100%', '0.4%', '5%', '0%')
     """
-    return f"{100 * part:,.{0 if abs(part) >= 0.0995 else 1}f}".removesuffix(".0") + "%"
+    return f"{100 * part:z,.{0 if abs(part) >= 0.0995 else 1}f}".removesuffix(".0") + "%"

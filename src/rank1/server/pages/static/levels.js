@@ -104,7 +104,7 @@ const signed = (part) => `${part > 0 ? "+" : ""}${percent(part)}`;
 function lift([estimate, low, high]) {
   if (estimate === null || low === null || (low <= -0.995 && high === null)) return "not known yet";
   if (low === 0 && high === 0) return null;
-  return `${signed(estimate)} (${signed(low)} to ${high === null ? "?" : signed(high)})`;
+  return `${signed(estimate)} (${high === null ? `at least ${signed(low)}` : `${signed(low)} to ${signed(high)}`})`;
 }
 
 const WHY = { refuted: "dropped: another is better", retired: "dropped by hand", dropped: "dropped" };
