@@ -72,7 +72,7 @@ def test_a_grid_of_ones_own(tmp_path: Path) -> None:
         ("b,y,100,6", "b,y,100,x", "row 4"),
         ("b,y,100,6", "b,x,100,6", "row 4"),
         ("b,y,100,6\n", "", "none for b × y"),
-        ("successes", "wins", "missing: successes"),
+        ("successes", "wins", "got row, column, trials, wins; missing: successes"),
     ],
 )
 def test_what_is_no_grid(tmp_path: Path, before: str, after: str, said: str) -> None:
