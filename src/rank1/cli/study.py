@@ -152,9 +152,9 @@ def create(
     reward_range: Annotated[
         str, typer.Option(help="The smallest and the largest reward.", metavar="LOW,HIGH")
     ] = "0,1",
-    confidence: Annotated[float, typer.Option(help="Confidence of the verdict.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of the verdict.", **Real)] = 0.95,
     tolerance: Annotated[
-        float, typer.Option(help="How far below the best the arm found may be.")
+        float, typer.Option(help="How far below the best the arm found may be.", **Real)
     ] = 0.0,
     forgetting: Annotated[
         float | None, typer.Option(help="Half-life of what is learned, in reports.", **Real)

@@ -12,7 +12,7 @@ import typer
 
 from rank1 import checks
 from rank1.cli.app import print_json, show
-from rank1.cli.options import Json
+from rank1.cli.options import Json, Real, Whole, real
 from rank1.cli.study import (
     Metrics,
     Name,
@@ -70,7 +70,7 @@ def assign(
 def record(
     name: Name,
     unit: Annotated[str | None, typer.Argument(help="The visitor who saw the arm.")] = None,
-    version: Annotated[int | None, typer.Option(help="Version of the shares.")] = None,
+    version: Annotated[int | None, typer.Option(help="Version of the shares.", **Whole)] = None,
     level: Annotated[
         list[str], typer.Option(help="A level of each side.", metavar="SIDE=LEVEL")
     ] = [],  # noqa: B006
@@ -88,8 +88,6 @@ def record(
     json_: Json = False,
 ) -> None:
     """Store exposures whose levels were drawn elsewhere from a version of the shares."""
-    from rank1.cli.options import real
-
     with _opened(name, storage) as study:
         if file is not None:
             alone = {"unit": unit, "--version": version, "--level": level, "--reward": reward,
@@ -175,8 +173,6 @@ def reward(
     json_: Json = False,
 ) -> None:
     """Store the reward of a recorded unit."""
-    from rank1.cli.options import real
-
     with _opened(name, storage) as study:
         told = study.reward(unit, real(amount), _metrics(guardrail))
     answer(
@@ -196,7 +192,7 @@ def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
 def forecast(
     name: Name,
     per_day: Annotated[
-        float | None, typer.Option(help="Rewards per day, to get the answer in days.")
+        float | None, typer.Option(help="Rewards per day, to get the answer in days.", **Real)
     ] = None,
     storage: Storage = "rank1.db",
     json_: Json = False,
