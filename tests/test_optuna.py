@@ -97,7 +97,7 @@ def test_the_best_pair_and_when_to_stop() -> None:
     assert verdict.leader == ("a", 20)
     assert not verdict.stop
     assert re.match(
-        r"go on: a × (10|None|True) may still be better than a × 20: the evidence against that is ",
+        r"keep going: a × (10|None|True) may still be better than a × 20: the evidence against",
         sampler.reason(study),
     )
     counts = np.bincount([4 * row + column for row, column in pairs(study)], minlength=12)

@@ -24,6 +24,13 @@ MINE = "row,column,trials,successes\na,x,100,5\na,y,100,4\nb,x,100,8\nb,y,100,6\
     ("words", "said"),
     [
         (["simulate", "--n", "abc"], "'--n': must be a whole number, such as 20 or 2e6, got 'abc'"),
+        (["identify", "--confidence", "abc"], "must be a number, such as 0.98, got 'abc'"),
+        (["identify", "--tolerance", "abc"], "must be a number, such as 0.98, got 'abc'"),
+        (["bounds", "--confidence", "abc"], "must be a number, such as 0.98, got 'abc'"),
+        (["study", "create", "a", "--confidence", "b"], "must be a number, such as 0.98, got 'b'"),
+        (["study", "create", "a", "--tolerance", "b"], "must be a number, such as 0.98, got 'b'"),
+        (["study", "forecast", "a", "--per-day", "b"], "must be a number, such as 0.98, got 'b'"),
+        (["study", "record", "a", "u", "--version", "b"], "must be a whole number, such as 20 or "),
         (["simulat"], "No such command 'simulat'"),
         (["bounds"], "Missing option '--problem'"),
         (["study", "best"], "Missing argument"),
@@ -72,7 +79,7 @@ def test_a_grid_of_ones_own(tmp_path: Path) -> None:
         ("b,y,100,6", "b,y,100,x", "row 4"),
         ("b,y,100,6", "b,x,100,6", "row 4"),
         ("b,y,100,6\n", "", "none for b × y"),
-        ("successes", "wins", "missing: successes"),
+        ("successes", "wins", "got row, column, trials, wins; missing: successes"),
     ],
 )
 def test_what_is_no_grid(tmp_path: Path, before: str, after: str, said: str) -> None:

@@ -47,7 +47,8 @@ def read_table(path: str) -> Table:
         raise FileError(f"{path!r} can't be read: {reason(error)}", where=path) from None
     missing = [name for name in needed if not lines or name not in lines[0]]
     if missing:
-        problem = f"{path!r} must have lines with the columns {', '.join(needed)}"
+        found = f"got {', '.join(lines[0])}" if lines else "got no lines"
+        problem = f"{path!r} must have lines with the columns {', '.join(needed)}, {found}"
         raise FileError(f"{problem}; missing: {', '.join(missing)}", where=path)
     rows, columns = (tuple(dict.fromkeys(line[name] for line in lines)) for name in needed[:2])
     cells = np.full((2, len(rows), len(columns)), -1)

@@ -122,6 +122,14 @@ def test_a_unit_counts_once_by_its_first_exposure() -> None:
     assert first_rows == [{"version": 1, "reward": 1.0, "counts": [2, 1]}]
 
 
+@pytest.mark.parametrize("missing", [None, "", " "])
+def test_an_exposure_without_a_unit_is_refused(missing: str | None) -> None:
+    rows = [(1, "a", 1.0, "u1"), (1, "b", 0.0, missing), (1, "a", 0.0, "u2")]
+    frame = pl.DataFrame(rows, ["version", "s0", "reward", "unit"], orient="row")
+    with pytest.raises(InputError, match="row 2: unit must be an id in every row, got"):
+        judge(first_shares({"s0": ["a", "b"]}), frame)
+
+
 def test_rewards_of_many_values_stay_bounded_and_may_grow() -> None:
     shares = first_shares({"s0": ["a", "b"]}, reward_range=(0, 50))
     rewards = np.round(np.random.default_rng(1).gamma(2.0, 5.0, 400).clip(0, 50), 2)

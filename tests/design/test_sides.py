@@ -204,7 +204,7 @@ def test_levels_that_are_added(min_lift: float) -> None:
         ("retired must be a level of a side that is chosen", lambda: Design([2], retired=[(0, 2)])),
         ("retired must be fewer levels: at least one must remain on each side",
          lambda: Design([2], retired=[(0, 0), (0, 1)])),
-        ("leader of side 0 in version 1 must be -1, as it is given, got 0",
+        ("leader of side 0 in version 1 must be -1 for a given side, got 0",
          lambda: design.values.checked_version(
              Design([2, 2], given=[0]),
              Version(1, (np.full(2, 0.5),) * 2, (0, 0), (np.ones(2),) * 2, LIVING))),

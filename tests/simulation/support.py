@@ -129,7 +129,7 @@ class Broken(Policy):
 
 @dataclass(frozen=True)
 class Deadly(rank1.Uniform):
-    """Kills the process it is started in, unless that is the client: so many times in all."""
+    """Kills the process it is started in, unless that is the client; at most this many times."""
 
     name = "deadly"
     client: int = 0

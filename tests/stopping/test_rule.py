@@ -201,7 +201,7 @@ def test_edges() -> None:
     nothing = stopping.verdict(np.zeros((2, 3)), np.zeros((2, 3)))
     assert not nothing.stop
     assert nothing.leader == (0, 0)
-    assert nothing.reason == "go on: no results yet"
+    assert nothing.reason == "keep going: no results yet"
     # A pair of the leader's row that was never tried could be anything.
     missing = stopping.verdict([[900, 0], [0, 0]], [[100, 0], [1000, 500]])
     assert not missing.stop

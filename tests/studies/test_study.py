@@ -374,7 +374,7 @@ def test_best_agrees_with_the_rule(create: Callable[..., Study]) -> None:
         found = study.best()
         one_order = found.verdicts["one_order"]["stop"]
         assert one_order == (found.out.sum() == found.out.size - 1)
-        assert found.reason.startswith("stop: a × c" if one_order else "go on:")
+        assert found.reason.startswith("stop: a × c" if one_order else "keep going:")
         assert one_order or not found.stop
         assert found.any_grid_stop == (found.any_grid_out.sum() == found.out.size - 1)
         stops.append(found.stop)

@@ -200,8 +200,9 @@ def _grid_of(
         raise InputError("sides", sides, "None if rows and columns are given")
     grid = Grid(list(sides.values()) if isinstance(sides, Mapping) else sides)
     if not 1 < grid.arms <= MOST_ARMS:
+        name = "rows × columns" if rows is not None else "sides"
         asked = f"a grid with 2 to {MOST_ARMS:,} arms"
-        raise InputError("sides", sides, asked, got=f"{grid.arms:,} ({grid})")
+        raise InputError(name, sides, asked, got=f"{grid.arms:,} ({grid})")
     return grid, names
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rank1.cli.app import app, print_json, show
-from rank1.cli.options import Json, ProblemName, Set, Whole, problem_of
+from rank1.cli.options import Json, ProblemName, Real, Set, Whole, problem_of
 
 if TYPE_CHECKING:
     from rank1.theory.tables import Note
@@ -65,7 +65,9 @@ def bounds(
             metavar="POLICY",
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Confidence of the policies' searches.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of the policies' searches.", **Real)
+    ] = 0.95,
     runs: Annotated[int, typer.Option(help="Number of searches per policy.", **Whole)] = 100,
     json_: Json = False,
 ) -> None:

@@ -20,6 +20,7 @@ from rank1.cli.options import (
     Missing,
     Policies,
     ProblemName,
+    Real,
     Seed,
     Set,
     Shuffle,
@@ -39,10 +40,10 @@ def identify(
     policy: Policies,
     set_: Set = None,
     confidence: Annotated[
-        float, typer.Option(help="Probability that the arm found is the best.")
+        float, typer.Option(help="Probability that the arm found is the best.", **Real)
     ] = 0.95,
     tolerance: Annotated[
-        float, typer.Option(help="How far the arm found may be from the best.")
+        float, typer.Option(help="How far the arm found may be from the best.", **Real)
     ] = 0.0,
     n: Annotated[
         int, typer.Option(help="Number of pulls after which a run ends without a stop.", **Whole)

@@ -12,7 +12,11 @@ import typer
 
 from rank1 import checks
 from rank1.cli.app import print_json, show
+<<<<<<< HEAD
 from rank1.cli.options import Json, Real, real
+=======
+from rank1.cli.options import Json, Real, Whole, real
+>>>>>>> h-27
 from rank1.cli.study import (
     Metrics,
     Name,
@@ -70,7 +74,7 @@ def assign(
 def record(
     name: Name,
     unit: Annotated[str | None, typer.Argument(help="The visitor who saw the arm.")] = None,
-    version: Annotated[int | None, typer.Option(help="Version of the shares.")] = None,
+    version: Annotated[int | None, typer.Option(help="Version of the shares.", **Whole)] = None,
     level: Annotated[
         list[str], typer.Option(help="A level of each side.", metavar="SIDE=LEVEL")
     ] = [],  # noqa: B006
@@ -173,7 +177,10 @@ def reward(
     json_: Json = False,
 ) -> None:
     """Store the reward of a recorded unit."""
+<<<<<<< HEAD
     number, metrics = real(amount, "reward"), _metrics(guardrail)
+=======
+>>>>>>> h-27
     with _opened(name, storage) as study:
         told = study.reward(unit, number, metrics)
     answer(

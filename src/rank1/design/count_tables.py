@@ -127,11 +127,15 @@ def _first_exposures(frame: pl.DataFrame) -> NDArray[np.bool_]:
     """Tell which rows are the first exposure of their unit."""
     import polars as pl
 
-    _refuse(frame, "unit", frame["unit"].is_null().to_numpy(), "the unit it was shown to")
-    rows = pl.DataFrame({"unit": frame["unit"], "row": np.arange(len(frame))})
+    unit = frame["unit"]
+    empty = unit.is_null()
+    if unit.dtype == pl.String:
+        empty |= unit.str.strip_chars() == ""
+    _refuse(frame, "unit", empty.to_numpy(), "an id in every row")
+    rows = pl.DataFrame({"unit": unit, "row": np.arange(len(frame))})
     if "time" in frame.columns:
         time, numbers = frame["time"], _numbers(frame, "time")
-        _refuse(frame, "time", time.is_null().to_numpy(), "when it was shown")
+        _refuse(frame, "time", time.is_null().to_numpy(), "a time in every row")
         if time.dtype == pl.String and not np.isnan(numbers).any():
             time = pl.Series(numbers)  # as numbers, so that "9" sorts before "10"
         rows = rows.with_columns(time.alias("time")).sort("time", "row")

@@ -227,7 +227,7 @@ def _reason(shares: SharesDocument, said: Verdict) -> str:
     design = shares.design
     if not shares.current.bets:
         until = f"{design.first:,} rewards, or 60 successes"
-        return f"go on: all levels have equal shares until there are {until}"
+        return f"keep going: all levels have equal shares until there are {until}"
     best = " × ".join(shares.named(said.leaders).values())
     level = f"at confidence {100 * design.confidence:g}%"
     if said.stop and design.min_lift:
@@ -239,10 +239,11 @@ def _reason(shares: SharesDocument, said: Verdict) -> str:
     for side, (name, labels) in enumerate(shares.sides.items()):
         if name not in shares.given:
             living = np.flatnonzero(said.living[side]).tolist()
-            others = [labels[k] for k in living if k != said.leaders[side]]
-            if others:
-                rivals.append(f"{name} {' or '.join(others)}")
-    return f"go on: {best} leads, but {', and '.join(rivals) or 'its lead'} may still be better"
+            left = [labels[k] for k in living if k != said.leaders[side]]
+            if left:
+                rivals.append(f"{name} {' or '.join(left)}")
+    others = " and ".join(rivals) or "another level"
+    return f"keep going: {best} leads, but {others} may still be better"
 
 
 def _any_grid(shares: SharesDocument, counts: Counts, stop: bool, reason: str) -> dict[str, Any]:
@@ -268,7 +269,7 @@ def _any_grid(shares: SharesDocument, counts: Counts, stop: bool, reason: str) -
         }
     rivals = int(said.living[-1].sum()) - int(said.living[-1][said.leaders[-1]])
     others = "1 other arm" if rivals == 1 else f"{rivals:,} other arms"
-    return {"stop": False, "reason": f"go on: {others} may still be better than {best}"}
+    return {"stop": False, "reason": f"keep going: {others} may still be better than {best}"}
 
 
 def _flat(design: Design, version: Version) -> Version:

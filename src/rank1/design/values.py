@@ -277,6 +277,6 @@ def checked_version(design: Design, version: Version) -> Version:
             raise InputError(f"fit {name}", fit, f"{size} numbers above 0")
         top = -1 if side in design.given else size - 1
         if not -1 <= version.leaders[side] <= top:
-            expected = "-1, as it is given" if top < 0 else f"a level in 0 … {top}"
+            expected = "-1 for a given side" if top < 0 else f"a level in 0 … {top}"
             raise InputError(f"leader {name}", version.leaders[side], expected)
     return version

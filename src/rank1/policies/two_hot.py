@@ -38,7 +38,7 @@ AT = record(
     "reports",  # rewards received
     "row",  # of the pair with the largest index
     "column",
-    "computed",  # indices computed in vain since all bounds were last recomputed
+    "computed",  # indices computed for nothing since all bounds were last recomputed
 )
 
 _BATCH = 8  # pending vectors: `solve` and `flush` are unrolled for this number

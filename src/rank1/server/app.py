@@ -45,9 +45,9 @@ __all__ = ["make_app"]
 
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 _WORDS = {
-    400: "Not JSON", 401: "No token", 403: "A token for something else", 404: "Not there",
-    409: "A conflict with what is on record", 413: "Too large", 422: "A value that can't be",
-    408: "Too slow", 429: "Too often", 500: "The service failed", 503: "Not now",
+    400: "Not JSON", 401: "No valid token", 403: "The token doesn't allow this", 404: "Not found",
+    409: "A conflict with what is stored", 413: "Too large", 422: "An invalid value",
+    408: "Timeout", 429: "Too many requests", 500: "The service failed", 503: "Retry later",
 }  # fmt: skip
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": _PROBLEM} for status, text in _WORDS.items()

@@ -174,7 +174,7 @@ class Verdict:
         if self.weakest is None:
             return f"stop: {leader} is the only {arm}"
         if math.isnan(self.mean):
-            return "go on: no results yet"
+            return "keep going: no results yet"
         other = name(*self.weakest)
         if self.stop and self.tolerance == 0:
             best = f"{leader} is best at {level}, because it beats {beaten}"
@@ -192,7 +192,7 @@ class Verdict:
             )
         else:
             question = f"{other} may still be {self.tolerance:g} better than {leader}"
-        return f"go on: {question}: {odds_of(self.log_e, self.threshold)}"
+        return f"keep going: {question}: {odds_of(self.log_e, self.threshold)}"
 
 
 def odds_of(log_e: float, threshold: float) -> str:

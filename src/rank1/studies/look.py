@@ -69,7 +69,7 @@ class Look:
             return f"stop: {best} is the only arm"
         if not live.current.bets:
             first = live.design.first
-            return f"go on: all levels get equal shares until {first:,} rewards or 60 successes"
+            return f"keep going: levels have equal shares until {first:,} rewards or 60 successes"
         level = f"at confidence {100 * self.spec.confidence:g}%"
         if self.said.stop and self.spec.min_lift:
             least = f"{percent(self.spec.min_lift)} or more{above(self.low)}"
@@ -88,7 +88,7 @@ class Look:
             f"{self.names[side][k]} may still be better than {self.names[side][self.leader[side]]}"
         )
         aside = "; imported rewards aren't evidence" if self.state.book.imported.any() else ""
-        return f"go on: {rival}: {odds_of(log_e, live.design.threshold)}{aside}"
+        return f"keep going: {rival}: {odds_of(log_e, live.design.threshold)}{aside}"
 
     def _arms(self) -> dict[str, Any]:
         """Return the verdict without assumptions about the grid."""
@@ -97,9 +97,7 @@ class Look:
         if not self.ordered:
             return self.order
         if not self.said.stop:
-            reason = (
-                "go on: single arms are compared only after the levels of each side are decided"
-            )
+            reason = "keep going: single arms are compared once the levels of each side are decided"
             return {"stop": False, "reason": reason}
         if arms > MOST_ARMS:
             return {"stop": False, "reason": f"{arms:,} arms are too many to compare one by one"}
@@ -111,13 +109,13 @@ class Look:
             name(self.called(live.chosen_levels(k))) for k in (found.leader, found.weakest)
         )
         if first != best:
-            return {"stop": False, "reason": f"go on: {first} has a larger mean than {best}"}
+            return {"stop": False, "reason": f"keep going: {first} has a larger mean than {best}"}
         if found.stop:
             return {
                 "stop": True,
                 "reason": f"stop: {best} beats every other arm in a direct comparison",
             }
-        return {"stop": False, "reason": f"go on: {weakest} may still be better than {best}"}
+        return {"stop": False, "reason": f"keep going: {weakest} may still be better than {best}"}
 
     def finding(self, reported: bool) -> Finding:
         """Return what is known about the leader."""

@@ -223,7 +223,7 @@ class Study:
     def delete(name: str, storage: Place = "rank1.db", *, confirm: str) -> None:
         """Delete a study and its whole log permanently; `confirm` must repeat the name."""
         if confirm != name:
-            hint = "what is deleted can't be had back"
+            hint = "a deleted study can't be restored"
             raise InputError("confirm", confirm, f"the name of the study, {name!r}", hint)
         place = _opened(storage)
         with place.reading() as log:

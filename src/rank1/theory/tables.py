@@ -162,7 +162,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         if problem.arms <= MAX_SOLVED:
             return graves_lai(problem).value
         asked = f"one of at most {MAX_SOLVED:,} arms to be solved numerically"
-        raise InputError("problem", problem, asked, "it equals the closed form")
+        raise InputError("problem", problem, asked, "the closed form gives the same value")
 
     def solve_time() -> float:
         if isinstance(problem, RankOne) and not is_quickly_solved(problem):

@@ -88,11 +88,11 @@ def test_a_damaged_snapshot_is_not_used(storage: Storage) -> None:
         ("DELETE FROM rank1_events WHERE seq = 1", "doesn't begin with|has gaps"),
         ("DELETE FROM rank1_events", "the log has gaps"),
         ("UPDATE rank1_events SET kind = 77 WHERE seq = 3", "a kind that this version"),
-        ("UPDATE rank1_events SET kind = 1 WHERE seq = 3", "tells it twice"),
-        ("UPDATE rank1_events SET suggestion = 1 WHERE seq = 6", "of no suggestion before it"),
-        ("UPDATE rank1_events SET suggestion = 99 WHERE seq = 6", "of no suggestion before it"),
-        ("UPDATE rank1_events SET suggestion = 3 WHERE seq = 7", "reported on and cancelled"),
-        ("UPDATE rank1_events SET at = at - 86400 WHERE seq = 5", "time runs backwards"),
+        ("UPDATE rank1_events SET kind = 1 WHERE seq = 3", "has it twice"),
+        ("UPDATE rank1_events SET suggestion = 1 WHERE seq = 6", "no earlier suggestion"),
+        ("UPDATE rank1_events SET suggestion = 99 WHERE seq = 6", "no earlier suggestion"),
+        ("UPDATE rank1_events SET suggestion = 3 WHERE seq = 7", "both reported and cancelled"),
+        ("UPDATE rank1_events SET at = at - 86400 WHERE seq = 5", "older than the one before"),
     ],
 )  # fmt: skip
 def test_what_a_check_finds(storage: Storage, change: str, fault: str) -> None:

@@ -213,7 +213,7 @@ def open_folder() -> Iterator[Path]:
 
 
 def as_stranger(path: Path) -> tuple[str, str, str]:
-    """What somebody else is told who reads, writes and creates."""
+    """The errors that other connections get when they read, write and create."""
     run = forked.python(STRANGER, str(path))
     assert run.returncode == 0, run.stderr
     read, write, create = run.stdout.splitlines()

@@ -21,29 +21,29 @@ _FAULTS = {
     "an event is of a kind that this version doesn't know": f"""
         SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE e.kind NOT BETWEEN 1 AND {max(Kind):d}""",
-    "the log doesn't begin with the study's creation, or tells it twice": f"""
+    "the log doesn't begin with the study's creation, or has it twice": f"""
         SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE (e.seq = 1) <> (e.kind = {Kind.CREATED:d})""",
     "an event has no number": f"""
         SELECT s.name, e.seq FROM rank1_events AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE e.seq < 1 AND (e.seq = 0 OR e.kind NOT IN ({Kind.RECORDED:d}, {Kind.REPORTED:d}))""",
-    "an event is of no study": f"""
+    "an event belongs to no study": f"""
         SELECT e.study, e.seq FROM {_LOG} AS e
         WHERE NOT EXISTS (SELECT 1 FROM rank1_studies AS s WHERE s.id = e.study)""",
-    "an outcome is of no suggestion before it": f"""
+    "an outcome has no earlier suggestion": f"""
         SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE (e.suggestion > 0) <> (e.kind IN ({", ".join(str(int(k)) for k in OUTCOMES)}))
         OR e.suggestion > 0 AND NOT EXISTS (
             SELECT 1 FROM rank1_events AS asked WHERE asked.study = e.study
             AND asked.seq = e.suggestion AND asked.seq < e.seq
             AND asked.kind IN ({", ".join(str(int(k)) for k in EXPOSURES)}))""",
-    "a suggestion was reported on and cancelled": f"""
+    "a suggestion was both reported and cancelled": f"""
         SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
         WHERE e.kind = {Kind.CANCELLED:d} AND EXISTS (
             SELECT 1 FROM rank1_events AS other WHERE other.study = e.study
             AND other.suggestion = e.suggestion AND other.suggestion > 0
             AND other.kind = {Kind.REPORTED:d})""",
-    "time runs backwards": f"""
+    "an event is older than the one before": f"""
         SELECT s.name, e.seq FROM {_LOG} AS e JOIN rank1_studies AS s ON s.id = e.study
         JOIN {_LOG} AS before ON before.study = e.study AND before.seq = e.seq - 1
         WHERE before.at > e.at""",

@@ -139,7 +139,7 @@ class SqlReader:
             return StudyRow(*row)
         names = [row.name for row in self.studies()]
         if name in names:  # the index doesn't have it
-            raise self.damaged(f"study {name!r} is there and can't be found")
+            raise self.damaged(f"study {name!r} is in the table, but not in its index")
         there = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
         raise UnknownStudyError(
             f"there is no study {name!r}", f"there are: {there or 'none yet'}", study=name

@@ -59,8 +59,8 @@ export function showVerdict(view) {
     words("earned", `What this study has earned: ${number(Math.round(held.earned))} (${number(Math.round(held.low))} to ${number(Math.round(held.high))}). `
       + `${number(held.units)} visitors kept seeing today's version and brought ${number(held.rate)} each, the others ${number(held.rest_rate)}.`);
   }
-  const facts = [["suggestions", "Shown"], ["reports", "Results"], ["pending", "Waiting"], ["expired", "Overdue"]].map(([key, term]) => [key, term, view.totals[key]]);
-  facts.push(["rate", "Average result", view.rate], ["equal-split", "With an even split", view.equal_split]);
+  const facts = [["suggestions", "Shown"], ["reports", "Results"], ["pending", "Pending"], ["expired", "Overdue"]].map(([key, term]) => [key, term, view.totals[key]]);
+  facts.push(["rate", "Average result", view.rate], ["equal-split", "With an equal split", view.equal_split]);
   $("numbers").replaceChildren(...facts.map(([key, term, value]) => make("div", [make("dt", term), make("dd", number(value), { id: `n-${key}` })])));
   document.title = `${VERDICT[verdict]}: ${view.name} · rank1`;
 }

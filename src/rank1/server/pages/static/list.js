@@ -10,7 +10,7 @@ function show() {
   const wanted = $("search").value.trim().toLowerCase();
   const found = studies.filter((each) => [each.name, ...(KEPT.get(each.name)?.leader ?? [])].some((text) => text.toLowerCase().includes(wanted)));
   $("studies").hidden = !found.length;
-  $("status").textContent = found.length ? "" : wanted ? "No study has that in its name." : $("archived").checked ? "None is archived."
+  $("status").textContent = found.length ? "" : wanted ? "No study matches the search." : $("archived").checked ? "There are no archived studies."
     : "There are no studies yet.";
   $("studies").tBodies[0].replaceChildren(...found.map((each) => {
     const known = KEPT.get(each.name);
