@@ -12,11 +12,7 @@ import typer
 
 from rank1 import checks
 from rank1.cli.app import print_json, show
-<<<<<<< HEAD
-from rank1.cli.options import Json, Real, real
-=======
 from rank1.cli.options import Json, Real, Whole, real
->>>>>>> h-27
 from rank1.cli.study import (
     Metrics,
     Name,
@@ -177,10 +173,7 @@ def reward(
     json_: Json = False,
 ) -> None:
     """Store the reward of a recorded unit."""
-<<<<<<< HEAD
     number, metrics = real(amount, "reward"), _metrics(guardrail)
-=======
->>>>>>> h-27
     with _opened(name, storage) as study:
         told = study.reward(unit, number, metrics)
     answer(
