@@ -40,8 +40,9 @@ def test_a_large_study_answers_with_summaries_and_pages(
     assert set(view) - set(service.call("/v1/studies/large/view").document) == {
         "means", "counts", "share", "out", "lower", "upper",
     }  # fmt: skip
-    fit = service.call("/v1/studies/large/fit?repetitions=19").document
-    assert (fit["means"], fit["hardly_tried"], fit["repetitions"]) == ([], [], 19)
+    fit = service.call("/v1/studies/large/fit?repetitions=19")
+    assert (fit.status, fit.document["field"]) == (422, "name")
+    assert "rank1 study fit" in fit.document["remedy"]
     pages, after = [], 0
     while after is not None:
         page = service.call(f"/v1/studies/large/arms?after={after}&limit=4").document
