@@ -3,6 +3,7 @@
 # Daily, in /etc/cron.d:
 #   17 3 * * * rank1 /opt/rank1/bin/backup.sh /var/lib/rank1/rank1.db /var/backups/rank1
 set -eu
+umask 077  # a copy has what the storage has, such as names of units
 storage=$1 folder=$2 days=${3:-30}
 mkdir -p "$folder"
 copy=$folder/rank1-$(date -u +%Y%m%dT%H%M%SZ)

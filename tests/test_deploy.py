@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+
+import rank1
 
 ROOT = Path(__file__).parent.parent
 
@@ -42,3 +46,25 @@ def test_alerts_name_metrics_that_exist() -> None:
     assert named
     for name in named:
         assert f"# TYPE {name.removesuffix('_bucket')} " in known
+
+
+def test_backups_are_checked_private_and_removed_when_old(tmp_path: Path) -> None:
+    storage, folder = tmp_path / "a.db", tmp_path / "copies"
+    rank1.Study.create("a", rows=["x", "y"], columns=["z"], storage=storage).close()
+    folder.mkdir()
+    old, other = folder / "rank1-20200101T000000Z.db", folder / "other.db"
+    for each in (old, other):
+        each.touch()
+        os.utime(each, (0, 0))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = ["sh", str(ROOT / "deploy/backup.sh"), str(storage), str(folder)]
+    subprocess.run(command, env={**os.environ, "PATH": path}, check=True, capture_output=True)
+    (copy,) = set(folder.iterdir()) - {other}
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    with rank1.Study.open("a", copy) as study:
+        assert study.verify().ok
+    storage.write_bytes(b"damaged")
+    assert subprocess.run(
+        command, env={**os.environ, "PATH": path}, capture_output=True, check=False
+    ).returncode
+    assert set(folder.iterdir()) == {copy, other}

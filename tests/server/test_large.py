@@ -7,12 +7,13 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rank1.documents import Best
 from rank1.server import middleware, registry, study_view
 from tests.server.in_process import InProcess, in_process
-from tests.server.support import GRID
+from tests.server.support import GRID, at, served
 
 
 @pytest.fixture
@@ -40,8 +41,9 @@ def test_a_large_study_answers_with_summaries_and_pages(
     assert set(view) - set(service.call("/v1/studies/large/view").document) == {
         "means", "counts", "share", "out", "lower", "upper",
     }  # fmt: skip
-    fit = service.call("/v1/studies/large/fit?repetitions=19").document
-    assert (fit["means"], fit["hardly_tried"], fit["repetitions"]) == ([], [], 19)
+    fit = service.call("/v1/studies/large/fit?repetitions=19")
+    assert (fit.status, fit.document["field"]) == (422, "name")
+    assert "rank1 study fit" in fit.document["remedy"]
     pages, after = [], 0
     while after is not None:
         page = service.call(f"/v1/studies/large/arms?after={after}&limit=4").document
@@ -72,6 +74,21 @@ def test_studies_kept_in_memory_are_limited_by_their_size(
     for cache in (kept._writing, kept._reading, kept._views):
         assert list(cache) == ["two", "three"]
     assert service.call("/v1/studies/large/best").document["totals"]["reports"] == 8
+
+
+@pytest.mark.validate
+def test_memory_of_studies_that_are_not_kept_is_returned(tmp_path: Path) -> None:
+    labels = [f"level {k}" for k in range(1000)]
+    taken = []
+    with served(tmp_path, program=["-m", "rank1"]) as service:
+        process = psutil.Process(service.process.pid)
+        for k in range(10):
+            body = {"name": str(k), "rows": labels, "columns": labels, "policy": "uts"}
+            assert service.call("/v1/studies", body)[0] == 201
+            assert service.call(at(str(k), "/ask"), {})[0] == 201
+            assert service.call(at(str(k), "/view"))[0] == 200
+            taken.append(process.memory_info().rss / 2**20)
+    assert taken[-1] < taken[3] + 100  # tables of two studies fit into each cache
 
 
 def test_bodies_in_flight_are_limited(service: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from rank1.server import models
+from rank1.server.problem_details import validation_problem
 
 MANY = 20_000
 NUMBERS = {f"k{k}": 1 for k in range(MANY)}
@@ -31,3 +32,10 @@ def test_a_wrong_body_makes_few_errors(model: Any, body: Any) -> None:
     with pytest.raises(ValidationError) as found:
         model.model_validate(body)
     assert found.value.error_count() <= 5
+
+
+def test_a_message_of_our_own_stands_alone() -> None:
+    with pytest.raises(ValidationError) as found:
+        models.Import.model_validate({"rewards": [["a", "x", True]]})
+    problem = validation_problem(list(found.value.errors()), {})
+    assert problem["remedy"] == "must be a number, not true or false"

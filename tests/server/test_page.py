@@ -357,6 +357,10 @@ def test_every_view_is_for_everybody_and_labels_are_only_text(
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         assert page.evaluate(UNISOLATED) == [], address
         assert "dropped: dropped" not in page.locator("#main").inner_text()
+        if address.endswith("only"):  # its policy drops nothing
+            for part in ("#levels", "#arms", "#grid"):
+                expect(page.locator(part)).to_contain_text("behind")
+                expect(page.locator(part)).not_to_contain_text("dropped")
         assert page.locator("main img, main script, main [href^=javascript]").count() == 0
     expect(page.locator("#title")).to_have_text(f"{name} empty")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -396,7 +400,7 @@ def test_a_study_that_finds_says_when_to_stop(page: Page, service: Served) -> No
     for _ in range(4):
         play(500, lambda levels: levels == {"row": "a", "column": "y"})
     expect(page.locator("#leader")).to_have_text("Stop: ship a × y")
-    expect(page.locator("#by")).to_contain_text("over b × x, which you show today")
+    expect(page.locator("#by")).to_contain_text("over b × x, which you show today. On average: ")
     expect(page.locator("#levels-0")).to_contain_text("another is better")
     expect(page.locator("#changes")).to_contain_text("c of row was dropped")
     said = page.locator("#main").inner_text()

@@ -296,3 +296,17 @@ def test_the_answers_are_those_of_the_lock(create: Callable[..., Study], tmp_pat
         assert ours == theirs
         assert two.verify().ok
         assert two.best().to_dict()["leader"] == model.best().to_dict()["leader"]
+
+
+@pytest.mark.parametrize("unit", ["\ud800", "a\0b", "", 5, None])
+def test_a_unit_that_is_no_name_is_refused_by_itself(
+    create: Callable[..., Study], unit: Any
+) -> None:
+    """PostgreSQL can't even look up some texts; the other items of the batch are stored."""
+    study = create()
+    records = study.record_many([(unit, 0, AX, 1.0), ("good", 0, AX, 1.0)])
+    rewards = study.reward_many([(unit, 1.0), ("the first", 1.0)])
+    for refused, stored in (records, rewards):
+        assert isinstance(refused, rank1.InputError | rank1.InputTypeError)
+        assert refused.field == "unit"
+        assert not isinstance(stored, rank1.Rank1Error)

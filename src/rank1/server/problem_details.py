@@ -191,7 +191,7 @@ def validation_problem(found: list[Mapping[str, Any]], body: Any) -> dict[str, A
             {
                 "field": ".".join(place[1:]) or place[0],
                 "value": shown(each.get("input")),
-                "remedy": str(each["msg"]),
+                "remedy": str(each["msg"]).removeprefix("Value error, "),
             }
         )
     first = faults[0]

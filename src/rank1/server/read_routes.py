@@ -14,6 +14,7 @@ import numpy as np
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
+from rank1.errors import InputError
 from rank1.policies import POLICIES
 from rank1.server import schemas
 from rank1.server.authorization import (
@@ -25,7 +26,7 @@ from rank1.server.authorization import (
 )
 from rank1.server.problem_details import json_response
 from rank1.server.registry import StudyRegistry
-from rank1.server.study_view import is_large
+from rank1.server.study_view import MAX_ARMS, is_large
 from rank1.studies import Study
 from rank1.studies.state import StudyState
 from rank1.studies.storage import StudyRow
@@ -131,16 +132,15 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
     ) -> Response:
         """Test whether the grid is of rank one by replaying the study; this may be slow.
 
-        The tables of arms are empty if there are more than 100,000.
+        Studies with more than 100,000 arms are refused: testing them can take hours.
         """
-        await registry.read(registry.row, name)
+        if is_large(await registry.read(registry.study, name)):
+            raise InputError(
+                "name", name, f"a study of at most {MAX_ARMS:,} arms", "use `rank1 study fit`"
+            )
 
         def look() -> Response:
-            study = registry.separate(name)
-            found = study.fit(B=repetitions, seed=seed).to_dict()
-            return json_response(
-                found | ({"means": [], "hardly_tried": []} if is_large(study) else {})
-            )
+            return json_response(registry.separate(name).fit(B=repetitions, seed=seed).to_dict())
 
         return await registry.read_slowly(
             ("fit", name, repetitions, seed), look, request.is_disconnected

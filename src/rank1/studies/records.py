@@ -126,10 +126,14 @@ def take_rewards(work: UnitOfWork, rewards: Sequence[Sequence[Any]]) -> list[Rep
     found |= _first_records(work, found)
     exposures: list[Any] = []
     for unit, *_ in rewards:
-        one = found.get(unit) if is_name(unit) else None
+        try:
+            one = found.get(check_text("unit", unit))
+        except Rank1Error as error:
+            exposures.append(error)
+            continue
         if one is None:
             problem = f"unit {shown(unit)} has no exposure in {work.study.name!r}"
-            exposures.append(UnknownSuggestionError(problem, unit=unit))
+            exposures.append(UnknownSuggestionError(problem, "record the unit first", unit=unit))
         else:
             exposures.append(exposed(work, one))
     return store_reports(work, rewards, exposures, by="unit")
@@ -247,8 +251,12 @@ class DrawnArms:
 
 
 def is_name(unit: Any) -> bool:
-    """Return whether this is a valid name for a unit."""
-    return isinstance(unit, str) and unit != ""
+    """Return whether this is a name for a unit: others can't be looked up in every database."""
+    try:
+        check_text("unit", unit)
+    except Rank1Error:
+        return False
+    return True
 
 
 def _add_new_levels(

@@ -26,8 +26,8 @@ function layout(more) {
   };
 }
 
-// A level that is behind may still be shown, because the verdict needs more of it.
-const lost = (line) => (line.why === "refuted" && line.share > 0 ? "behind" : "dropped");
+// A level that is behind may still be shown, because the verdict needs more of it, or by a policy.
+const lost = (line) => (line.why === "dropped" || (line.why === "refuted" && line.share > 0) ? "behind" : "dropped");
 
 // As many ticks as can be read.
 function ticks(lines, most, length) {

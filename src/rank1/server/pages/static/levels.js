@@ -15,7 +15,7 @@ const doubted = ({ arm: labels, mean, leading, tried, speaks }) => [...arm(label
 export function showVerdict(view) {
   const { verdict, lift } = view;
   const over = lift && verdict !== "none" ? [" over ", ...arm(lift.over), lift.is_control ? ", which you show today." : ", the runner-up.",
-    lift.above && lift.mean !== null && lift.over_mean !== null ? ` On average: ${number(lift.mean)} against ${number(lift.over_mean)}.` : ""] : ["."];
+    lift.mean !== null && lift.over_mean !== null ? ` On average: ${number(lift.mean)} against ${number(lift.over_mean)}.` : ""] : ["."];
   words("leader", {
     none: () => "No results yet.",
     go: () => ["Keep going: ", ...arm(view.leader), " ", leads(lift)],
@@ -107,7 +107,7 @@ function lift([estimate, low, high]) {
   return `${signed(estimate)} (${high === null ? `at least ${signed(low)}` : `${signed(low)} to ${signed(high)}`})`;
 }
 
-const WHY = { refuted: "dropped: another is better", retired: "dropped by hand", dropped: "dropped" };
+const WHY = { refuted: "dropped: another is better", retired: "dropped by hand", dropped: "behind" }; // a policy may still show what its verdict has ruled out
 function state(level) {
   if (level.why === null) return level.leads ? "leads" : "in the running";
   if (level.why === "refuted" && level.share > 0) return "behind: another is better";

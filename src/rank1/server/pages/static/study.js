@@ -41,8 +41,8 @@ function show() {
   if ($("fit-more").open && fitted && totals.reports > 1.5 * fitted && totals.reports <= 20000) fit();
 }
 
-// A combination that is behind may still be shown: its levels are dropped one by one.
-const isShown = (levels) => Boolean(view.versions) && levels.every((name, k) => view.sides[k].levels.some((level) => level.label === name && level.share > 0));
+// A combination that is behind may still be shown: by a policy, or until its levels are dropped.
+const isShown = (levels) => !view.versions || levels.every((name, k) => view.sides[k].levels.some((level) => level.label === name && level.share > 0));
 
 function showArms() {
   $("combinations").hidden = view.verdict === "none" || view.sides.length < 2;
