@@ -28,6 +28,8 @@ from benchmarks.load import pairs, records
 from rank1.server.tokens import Tokens
 
 SECONDS = 3.0
+#: Seconds until several processes on two cores have loaded their compiled code.
+WARM_UP = 10.0
 SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"], "button": ["buy", "go"]}
 ARMS = [dict(zip(SIDES, arm, strict=True)) for arm in itertools.product(*SIDES.values())]
 LINES = [f"line {k}" for k in range(64)]
@@ -188,18 +190,20 @@ def several(storage: str, processes: int) -> Iterator[list[Served]]:
 
 
 def postgres() -> None:
-    print("PostgreSQL on the same machine, 64×64, 16 connections")
+    print("PostgreSQL on the same machine, 64×64")
     with database() as new_place:
         for processes in (1, 2, 4):
             for many, what in ((1, "one study"), (16, "16 studies")):
                 with several(new_place(), processes) as services:
                     for k in range(many):
                         create(services[0], f"s{k}")
-                    asyncio.run(_spread(services, many, 1.0))  # warm up compiled code
-                    rate, took = asyncio.run(_spread(services, many))
-                    took.sort()
-                    figures = rate, 1000 * took[len(took) // 2], 1000 * took[int(0.99 * len(took))]
-                    shown(f"{processes} server processes, {what}", figures)
+                    asyncio.run(_spread(services, many, 16, WARM_UP))
+                    for connections in (16, 64):
+                        rate, took = asyncio.run(_spread(services, many, connections))
+                        took.sort()
+                        p50, p99 = (1000 * took[int(part * len(took))] for part in (0.5, 0.99))
+                        name = f"{processes} server processes, {what}, {connections} connections"
+                        shown(name, (rate, p50, p99))
 
 
 def side_by_side() -> None:
@@ -209,7 +213,7 @@ def side_by_side() -> None:
             with several(new_place(), processes) as services:
                 body = {"name": "find", "sides": SIDES, "goal": "find", "seed": 1}
                 assert services[0].call("/v1/studies", body)[0] == 201
-                _, before = asyncio.run(_recorded(services, batch, 1.0))  # warm up
+                _, before = asyncio.run(_recorded(services, batch, WARM_UP))
                 rate, took = asyncio.run(_recorded(services, batch))
                 found = services[0].call(at("find", "/verification"))[1]
                 count = (len(before) + len(took)) * batch
@@ -238,10 +242,10 @@ async def _recorded(
 
 
 async def _spread(
-    services: list[Served], many: int, seconds: float = SECONDS
+    services: list[Served], many: int, connections: int, seconds: float = SECONDS
 ) -> tuple[float, list[float]]:
-    """Send asks and tells over 16 connections, split equally between the services."""
-    share = 16 // len(services)
+    """Send asks and tells over connections, split equally between the services."""
+    share = connections // len(services)
 
     def loaded(number: int) -> Any:
         url, token = services[number].url, services[number].token
