@@ -116,7 +116,7 @@ def test_the_study_of_the_readme_works(tmp_path: Path) -> None:
         cwd=tmp_path, check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert "18-24 × email brought 1" in run.stdout
-    assert "If one order holds: go on" in run.stdout
+    assert "If one order holds: keep going" in run.stdout
 
 
 @pytest.mark.validate

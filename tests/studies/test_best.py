@@ -231,6 +231,30 @@ def test_equal_delays_are_no_warning(tmp_path: Path, goal: str, high: float, wai
     assert delays[:, 1].sum() / delays[:, 0].sum() == pytest.approx(waits + 24.5, abs=0.01)
 
 
+@pytest.mark.parametrize("control", [{}, {"control": {"row": "a", "column": "x"}}])
+def test_the_lift_on_a_grid_of_two_peaks_is_that_of_the_two_arms(
+    tmp_path: Path, control: dict[str, Any]
+) -> None:
+    """The product of the sides' ratios would be a lift of 8% to 24%, or one over b × x."""
+    means = np.array([[0.5, 0.1], [0.1, 0.52]])
+    sides, rng = {"row": ["a", "b"], "column": ["x", "y"]}, np.random.default_rng(1)
+    place = tmp_path / "rank1.db"
+    with Study.create("two", sides=sides, goal="find", seed=1, storage=place, **control) as study:
+        for batch in range(10):
+            shares, records = study.shares(), []
+            for k in range(2_000):
+                levels = assign(shares, f"{batch}-{k}")
+                at = tuple(sides[side].index(label) for side, label in levels.items())
+                won = float(rng.random() < means[at])
+                records.append((f"{batch}-{k}", shares["version"], levels, won))
+            study.record_many(records)
+        found = study.best()
+    assert (found.leader, found.lift and found.lift["over"]) == (("b", "y"), ["a", "x"])
+    assert found.lift is not None
+    assert found.lift["estimate"] == pytest.approx(found.means[1, 1] / found.means[0, 0] - 1)
+    assert found.lift["low"] < 0.52 / 0.5 - 1 < found.lift["high"] < 0.4
+
+
 @pytest.mark.parametrize("goal", ["earn", "find"])
 def test_without_tables_the_summary_is_the_same(tmp_path: Path, goal: str) -> None:
     study = Study.create(

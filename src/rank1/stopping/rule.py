@@ -163,7 +163,7 @@ class Verdict:
         >>> from rank1 import stopping
         >>> v = stopping.verdict([30, 20], [70, 80])
         >>> v.reason_with(lambda level: "AB"[level]).split(':')[:2]
-        ['go on', ' B may still be better than A']
+        ['keep going', ' B may still be better than A']
         """
         leader, level = name(*self.leader), f"confidence {100 * self.confidence:g}%"
         arm, beaten = "arm", "every arm that differs from it in one level"

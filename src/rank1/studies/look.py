@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1 import design
+from rank1 import design, stopping
 from rank1.documents import above
 from rank1.stopping.rule import odds_of
 from rank1.studies.any_grid import MOST_ARMS, AnyGrid
@@ -21,6 +21,8 @@ __all__ = ["Look"]
 
 Floats = NDArray[np.float64]
 
+#: By how many standard errors averages must contradict a lift that assumes products of factors.
+CONTRADICTION = 3.0
 NO_RULE = "no stopping rule applies, because delays depend on the reward"
 
 
@@ -173,11 +175,44 @@ class Look:
             one == two or self._tried(side)[[one, two]].all()
             for side, one, two in zip(self.chosen, self._of_chosen(found.over), chosen, strict=True)
         )
-        estimate = found.estimate if known else math.nan
+        ends = found.estimate if known else math.nan, found.low, found.high
+        over, ends = self._seen(found.over, ends, is_control)
         return Lift(
-            self.called(found.over), is_control, estimate, found.low, found.high,
-            self.low, self._mean(self.leader)[1], self._mean(found.over)[1],
+            self.called(over), is_control, *ends, self.low,
+            self._mean(self.leader)[1], self._mean(over)[1],
         )  # fmt: skip
+
+    def _seen(
+        self, over: Sequence[int], ends: tuple[float, ...], is_control: bool
+    ) -> tuple[Sequence[int], tuple[float, ...]]:
+        """Return the arm to compare with, and the lift, from the arms' own rewards if need be.
+
+        Both arguments assume that means are products. If the averages contradict that, the lift is
+        computed from the two arms alone, and the runner-up is the arm that is best by its average.
+        """
+        counts, sums = (
+            self.live.over_given(x) for x in (self.state.book.counts, self.state.book.sums)
+        )
+        with np.errstate(all="ignore"):
+            means = sums / counts
+            reach = CONTRADICTION * np.sqrt(means * (1 - means) / counts)
+        one, two = tuple(self._of_chosen(self.leader)), tuple(self._of_chosen(over))
+        least = np.nan_to_num(means - reach, nan=-1.0)
+        least[one] = -1.0
+        best = np.unravel_index(int(least.argmax()), least.shape)
+        is_other = not is_control and bool(least[best] > means[two] + reach[two])
+        if is_other:
+            two = tuple(map(int, best))
+        if min(counts[one], counts[two], means[one], means[two]) <= 0:
+            return over, ends
+        ratio = float(means[one] / means[two])
+        error = ratio * math.hypot(reach[one] / means[one], reach[two] / means[two])
+        if not is_other and ends[1] - error <= ratio - 1 <= ends[2] + error:
+            return over, ends
+        won, total = (np.array([x[one], x[two]]) for x in (sums, counts))
+        lower, upper = stopping.mean_intervals(won, total - won, self.spec.confidence)
+        low, high = float(lower[0] / upper[1]) - 1, float(upper[0] / lower[1]) - 1
+        return two, (ratio - 1, low, high)
 
     def _tried(self, side: int) -> NDArray[np.bool_]:
         """Return which levels of a side have rewards; for others, the fit is a guess."""
