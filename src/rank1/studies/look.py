@@ -176,15 +176,15 @@ class Look:
             for side, one, two in zip(self.chosen, self._of_chosen(found.over), chosen, strict=True)
         )
         ends = found.estimate if known else math.nan, found.low, found.high
-        over, ends = self._seen(found.over, ends, is_control)
+        other, lift = self._seen(found.over, ends, is_control)
         return Lift(
-            self.called(over), is_control, *ends, self.low,
-            self._mean(self.leader)[1], self._mean(over)[1],
+            self.called(other), is_control, *lift, self.low,
+            self._mean(self.leader)[1], self._mean(other)[1],
         )  # fmt: skip
 
     def _seen(
-        self, over: Sequence[int], ends: tuple[float, ...], is_control: bool
-    ) -> tuple[Sequence[int], tuple[float, ...]]:
+        self, over: Sequence[int], ends: tuple[float, float, float], is_control: bool
+    ) -> tuple[Sequence[int], tuple[float, float, float]]:
         """Return the arm to compare with, and the lift, from the arms' own rewards if need be.
 
         Both arguments assume that means are products. If the averages contradict that, the lift is
@@ -193,19 +193,19 @@ class Look:
         counts, sums = (
             self.live.over_given(x) for x in (self.state.book.counts, self.state.book.sums)
         )
-        with np.errstate(all="ignore"):
-            means = sums / counts
-            reach = CONTRADICTION * np.sqrt(means * (1 - means) / counts)
+        # Four more rewards, half of them successes, keep the error of a few rewards from being 0.
+        means = (sums + 2) / (counts + 4)
+        reach = CONTRADICTION * np.sqrt(means * (1 - means) / (counts + 4))
         one, two = tuple(self._of_chosen(self.leader)), tuple(self._of_chosen(over))
-        least = np.nan_to_num(means - reach, nan=-1.0)
+        least = means - reach
         least[one] = -1.0
         best = np.unravel_index(int(least.argmax()), least.shape)
         is_other = not is_control and bool(least[best] > means[two] + reach[two])
         if is_other:
             two = tuple(map(int, best))
-        if min(counts[one], counts[two], means[one], means[two]) <= 0:
+        if not (counts[one] and sums[one] and counts[two] and sums[two]):
             return over, ends
-        ratio = float(means[one] / means[two])
+        ratio = float(sums[one] / counts[one] / (sums[two] / counts[two]))
         error = ratio * math.hypot(reach[one] / means[one], reach[two] / means[two])
         if not is_other and ends[1] - error <= ratio - 1 <= ends[2] + error:
             return over, ends
