@@ -397,6 +397,7 @@ def test_the_options_reach_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == {"seed": 7, "iterations": 9, "sigma": 0.5, "scale": "fifths"}
 
 
+@pytest.mark.validate
 def test_raw_stars_are_for_two_of_the_policies(tmp_path: Path) -> None:
     document = artefact.make("figure3", Options(runs=2, n=1000, out=tmp_path, scale="stars"))
     assert [entry["policy"] for entry in document["policies"]] == ["rank1elim", "ucb1"]

@@ -209,6 +209,7 @@ def test_the_figure_explains_its_white_stripes(document: Document) -> None:
     assert "9; rated by at most 4 groups, 0.3 for 2.7 stars" in printed(striped)
 
 
+@pytest.mark.validate
 def test_more_iterations_fill_the_stripes(real_data: Path) -> None:
     """On ratings of which most movies have but a few, as in MovieLens."""
     lines = (real_data / "ratings.dat").read_text().splitlines(keepends=True)

@@ -35,6 +35,7 @@ assert loaded == [1, 1], loaded
 """
 
 
+@pytest.mark.validate
 def test_other_processes_compile_and_this_one_loads(tmp_path: Path) -> None:
     environment = os.environ | {"RANK1_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", SCRIPT], check=True, env=environment, timeout=300)
