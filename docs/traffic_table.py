@@ -70,8 +70,8 @@ def main() -> None:
         saved.append(f"{1 - less[0] / sure[0]:.0%}")
         missed.append(less[2])
     print(
-        "a lower confidence, 90% in place of 95% | "
-        f"saves {saved[0]} of the visitors of an A/B test and {saved[1]} of those of the 2 × 3 × 2 test"
+        f"a lower confidence, 90% in place of 95% | saves {saved[0]} of the visitors of an A/B "
+        f"test and {saved[1]} of those of the 2 × 3 × 2 test"
     )
     print(f"{missed[0]} and {missed[1]} wrong stops in 400 tests each")
 
