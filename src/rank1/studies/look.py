@@ -190,8 +190,11 @@ class Look:
         Both arguments assume that means are products. If the averages contradict that, the lift is
         computed from the two arms alone, and the runner-up is the arm that is best by its average.
         """
+        design, rows = self.live.design, self.live.evidence.counts()  # without imported rewards
+        arms, sizes = self.live.chosen_arms(rows.arm), [design.sizes[side] for side in self.chosen]
         counts, sums = (
-            self.live.over_given(x) for x in (self.state.book.counts, self.state.book.sums)
+            np.bincount(arms, weights, math.prod(sizes)).reshape(sizes)
+            for weights in (rows.pulls, rows.pulls * design.scaled(rows.reward))
         )
         # Four more rewards, half of them successes, keep the error of a few rewards from being 0.
         means = (sums + 2) / (counts + 4)
@@ -199,6 +202,8 @@ class Look:
         one, two = tuple(self._of_chosen(self.leader)), tuple(self._of_chosen(over))
         least = means - reach
         least[one] = -1.0
+        for axis, side in enumerate(self.chosen):
+            np.moveaxis(least, axis, 0)[~self.live.allowed(side)] = -1.0
         best = np.unravel_index(int(least.argmax()), least.shape)
         is_other = not is_control and bool(least[best] > means[two] + reach[two])
         if is_other:
@@ -210,9 +215,12 @@ class Look:
         if not is_other and ends[1] - error <= ratio - 1 <= ends[2] + error:
             return over, ends
         won, total = (np.array([x[one], x[two]]) for x in (sums, counts))
-        lower, upper = stopping.mean_intervals(won, total - won, self.spec.confidence)
+        # The two were selected by their rewards, so the intervals of all arms must hold together.
+        confidence = 1 - (1 - self.spec.confidence) * 2 / counts.size
+        lower, upper = stopping.mean_intervals(won, total - won, confidence)
         low, high = float(lower[0] / upper[1]) - 1, float(upper[0] / lower[1]) - 1
-        return two, (ratio - 1, low, high)
+        seen = (self._mean(self.leader)[1] - self.low) / (self._mean(two)[1] - self.low) - 1
+        return two, (min(max(seen, low), high), low, high)
 
     def _tried(self, side: int) -> NDArray[np.bool_]:
         """Return which levels of a side have rewards; for others, the fit is a guess."""
