@@ -257,18 +257,27 @@ def lift_of(study: Study) -> dict[str, Any]:
 
 
 def test_the_lift_on_a_grid_of_two_peaks_is_that_of_the_two_arms(two_peaks: Study) -> None:
-    means, lift = two_peaks.best().means, lift_of(two_peaks)
+    lift = lift_of(two_peaks)
     assert lift["over"] == ["a", "x"]  # otherwise it would be over b × x
-    assert lift["estimate"] == pytest.approx(means[1, 1] / means[0, 0] - 1)
+    assert lift["estimate"] == pytest.approx(0.52 / 0.5 - 1, abs=0.1)
     assert lift["low"] < 0.52 / 0.5 - 1 < lift["high"] < 0.4
 
 
-def test_the_interval_of_two_selected_arms_allows_for_the_others(two_peaks: Study) -> None:
-    """It follows from the intervals of all arms, which hold together."""
-    found, lift = two_peaks.best(), lift_of(two_peaks)
-    lower, upper = found.mean_lower, found.mean_upper
-    assert lift["low"] == pytest.approx(lower[1, 1] / upper[0, 0] - 1)
-    assert lift["high"] == pytest.approx(upper[1, 1] / lower[0, 0] - 1)
+def test_the_interval_of_two_selected_arms_is_one_of_four(
+    two_peaks: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The two were selected by their rewards, so their intervals hold together with the others'."""
+    before, real = lift_of(two_peaks), stopping.mean_intervals
+
+    def of_four(won: Any, lost: Any, confidence: float) -> Any:
+        if np.shape(won) != (2,):  # other tables
+            return real(won, lost, confidence)
+        return [ends[:2] for ends in real([*won, 1, 1], [*lost, 1, 1], 0.95)]
+
+    monkeypatch.setattr(stopping, "mean_intervals", of_four)
+    after = lift_of(two_peaks)
+    for end in ("low", "high"):
+        assert before[end] == pytest.approx(after[end])
 
 
 def test_imported_rewards_are_not_in_the_interval_of_two_arms(two_peaks: Study) -> None:
@@ -277,7 +286,25 @@ def test_imported_rewards_are_not_in_the_interval_of_two_arms(two_peaks: Study) 
         two_peaks.import_history([("a", "x", float(k % 2)) for k in range(10_000)])
     after = lift_of(two_peaks)
     assert [after["low"], after["high"]] == [before["low"], before["high"]]
-    assert after["estimate"] != before["estimate"]
+
+
+@pytest.mark.parametrize("control", [{}, {"control": {"row": "a", "column": "x"}}])
+def test_rising_means_contradict_no_products(tmp_path: Path, control: dict[str, Any]) -> None:
+    """Later, when all means are higher, the leader is shown more often than the other arms."""
+    sides, rng = {"row": ["a", "b"], "column": ["x", "y"]}, np.random.default_rng(1)
+    factors, place = {"a": 0.9, "b": 1.0, "x": 0.8, "y": 1.0}, tmp_path / "rank1.db"
+    with Study.create("up", sides=sides, goal="find", seed=1, storage=place, **control) as study:
+        for batch in range(20):
+            shares, records = study.shares(), []
+            for k in range(2_000):
+                levels = assign(shares, f"{batch}-{k}")
+                mean = (0.1 + 0.03 * batch) * factors[levels["row"]] * factors[levels["column"]]
+                won = float(rng.random() < mean)
+                records.append((f"{batch}-{k}", shares["version"], levels, won))
+            study.record_many(records)
+        lift = lift_of(study)
+    truth = 1 / 0.72 if control else 1 / 0.9
+    assert lift["low"] < truth - 1 < lift["high"]
 
 
 def test_a_retired_level_is_no_runner_up(two_peaks: Study) -> None:
