@@ -104,6 +104,8 @@ def test_no_answer_names_a_file(
             assert "secret" not in str(found), path
             assert ("retry-after" in found.headers) == (status == 503), path
             assert SECRET in caplog.text, path
+            traced = any(each.exc_info for each in caplog.records)
+            assert traced == (status == 500), path
 
 
 def test_each_token_has_a_limit_of_its_own(tmp_path: Path) -> None:

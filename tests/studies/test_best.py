@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -231,15 +231,13 @@ def test_equal_delays_are_no_warning(tmp_path: Path, goal: str, high: float, wai
     assert delays[:, 1].sum() / delays[:, 0].sum() == pytest.approx(waits + 24.5, abs=0.01)
 
 
-@pytest.mark.parametrize("control", [{}, {"control": {"row": "a", "column": "x"}}])
-def test_the_lift_on_a_grid_of_two_peaks_is_that_of_the_two_arms(
-    tmp_path: Path, control: dict[str, Any]
-) -> None:
-    """The product of the sides' ratios would be a lift of 8% to 24%, or one over b × x."""
+@pytest.fixture(params=[{}, {"control": {"row": "a", "column": "x"}}])
+def two_peaks(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Study]:
+    """Yield a study of a grid on which the product of the sides' ratios is a lift of 8% to 24%."""
     means = np.array([[0.5, 0.1], [0.1, 0.52]])
     sides, rng = {"row": ["a", "b"], "column": ["x", "y"]}, np.random.default_rng(1)
-    place = tmp_path / "rank1.db"
-    with Study.create("two", sides=sides, goal="find", seed=1, storage=place, **control) as study:
+    place, given = tmp_path / "rank1.db", request.param
+    with Study.create("two", sides=sides, goal="find", seed=1, storage=place, **given) as study:
         for batch in range(10):
             shares, records = study.shares(), []
             for k in range(2_000):
@@ -248,11 +246,71 @@ def test_the_lift_on_a_grid_of_two_peaks_is_that_of_the_two_arms(
                 won = float(rng.random() < means[at])
                 records.append((f"{batch}-{k}", shares["version"], levels, won))
             study.record_many(records)
-        found = study.best()
-    assert (found.leader, found.lift and found.lift["over"]) == (("b", "y"), ["a", "x"])
+        yield study
+
+
+def lift_of(study: Study) -> dict[str, Any]:
+    found = study.best()
+    assert found.leader == ("b", "y")
     assert found.lift is not None
-    assert found.lift["estimate"] == pytest.approx(found.means[1, 1] / found.means[0, 0] - 1)
-    assert found.lift["low"] < 0.52 / 0.5 - 1 < found.lift["high"] < 0.4
+    return found.lift
+
+
+def test_the_lift_on_a_grid_of_two_peaks_is_that_of_the_two_arms(two_peaks: Study) -> None:
+    lift = lift_of(two_peaks)
+    assert lift["over"] == ["a", "x"]  # otherwise it would be over b × x
+    assert lift["estimate"] == pytest.approx(0.52 / 0.5 - 1, abs=0.1)
+    assert lift["low"] < 0.52 / 0.5 - 1 < lift["high"] < 0.4
+
+
+def test_the_interval_of_two_selected_arms_is_one_of_four(
+    two_peaks: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The two were selected by their rewards, so their intervals hold together with the others'."""
+    before, real = lift_of(two_peaks), stopping.mean_intervals
+
+    def of_four(won: Any, lost: Any, confidence: float) -> Any:
+        if np.shape(won) != (2,):  # other tables
+            return real(won, lost, confidence)
+        return [ends[:2] for ends in real([*won, 1, 1], [*lost, 1, 1], 0.95)]
+
+    monkeypatch.setattr(stopping, "mean_intervals", of_four)
+    after = lift_of(two_peaks)
+    for end in ("low", "high"):
+        assert before[end] == pytest.approx(after[end])
+
+
+def test_imported_rewards_are_not_in_the_interval_of_two_arms(two_peaks: Study) -> None:
+    before = lift_of(two_peaks)
+    with pytest.warns(UserWarning, match="isn't evidence"):
+        two_peaks.import_history([("a", "x", float(k % 2)) for k in range(10_000)])
+    after = lift_of(two_peaks)
+    assert [after["low"], after["high"]] == [before["low"], before["high"]]
+
+
+@pytest.mark.parametrize("control", [{}, {"control": {"row": "a", "column": "x"}}])
+def test_rising_means_contradict_no_products(tmp_path: Path, control: dict[str, Any]) -> None:
+    """Later, when all means are higher, the leader is shown more often than the other arms."""
+    sides, rng = {"row": ["a", "b"], "column": ["x", "y"]}, np.random.default_rng(1)
+    factors, place = {"a": 0.9, "b": 1.0, "x": 0.8, "y": 1.0}, tmp_path / "rank1.db"
+    with Study.create("up", sides=sides, goal="find", seed=1, storage=place, **control) as study:
+        for batch in range(20):
+            shares, records = study.shares(), []
+            for k in range(2_000):
+                levels = assign(shares, f"{batch}-{k}")
+                mean = (0.1 + 0.03 * batch) * factors[levels["row"]] * factors[levels["column"]]
+                won = float(rng.random() < mean)
+                records.append((f"{batch}-{k}", shares["version"], levels, won))
+            study.record_many(records)
+        lift = lift_of(study)
+    truth = 1 / 0.72 if control else 1 / 0.9
+    assert lift["low"] < truth - 1 < lift["high"]
+
+
+def test_a_retired_level_is_no_runner_up(two_peaks: Study) -> None:
+    if not lift_of(two_peaks)["is_control"]:
+        two_peaks.revise(retire={"row": ["a"]})
+        assert lift_of(two_peaks)["over"] == ["b", "x"]
 
 
 @pytest.mark.parametrize("goal", ["earn", "find"])

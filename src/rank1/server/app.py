@@ -146,11 +146,11 @@ def make_app(
     def refuse(error: Rank1Error) -> Response:
         if status_of(error) == 409:
             metrics.conflicts.inc()
-        if isinstance(error, StorageError):
-            metrics.storage_errors.inc()
-            log.error("the storage failed: %s", error)
-        elif status_of(error) == 500:
-            log.error("%s: %s", type(error).__name__, error)
+        is_storage, is_unexpected = isinstance(error, StorageError), status_of(error) == 500
+        metrics.storage_errors.inc(is_storage)
+        if is_storage or is_unexpected:
+            what = "the storage failed" if is_storage else type(error).__name__
+            log.error("%s: %s", what, error, exc_info=error if is_unexpected else None)
         return problem_response(error)
 
     @app.exception_handler(Rank1Error)

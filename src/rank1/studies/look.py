@@ -13,6 +13,7 @@ from rank1 import design, stopping
 from rank1.documents import above
 from rank1.stopping.rule import odds_of
 from rank1.studies.any_grid import MOST_ARMS, AnyGrid
+from rank1.studies.beside import beside
 from rank1.studies.delays import delay_warnings, needs_equal_delays
 from rank1.studies.state import StudyState
 from rank1.studies.words import ORDER, Doubt, Finding, Lift, name, percent
@@ -187,32 +188,51 @@ class Look:
     ) -> tuple[Sequence[int], tuple[float, float, float]]:
         """Return the arm to compare with, and the lift, from the arms' own rewards if need be.
 
-        Both arguments assume that means are products. If the averages contradict that, the lift is
-        computed from the two arms alone, and the runner-up is the arm that is best by its average.
+        Both arguments assume that means are products. If the arms' own rewards contradict that, the
+        lift is computed from the two arms alone, and the runner-up is the best arm by its rewards.
         """
-        counts, sums = (
-            self.live.over_given(x) for x in (self.state.book.counts, self.state.book.sums)
-        )
-        # Four more rewards, half of them successes, keep the error of a few rewards from being 0.
-        means = (sums + 2) / (counts + 4)
-        reach = CONTRADICTION * np.sqrt(means * (1 - means) / (counts + 4))
-        one, two = tuple(self._of_chosen(self.leader)), tuple(self._of_chosen(over))
-        least = means - reach
-        least[one] = -1.0
-        best = np.unravel_index(int(least.argmax()), least.shape)
-        is_other = not is_control and bool(least[best] > means[two] + reach[two])
-        if is_other:
-            two = tuple(map(int, best))
-        if not (counts[one] and sums[one] and counts[two] and sums[two]):
+        design, rows = self.live.design, self.live.evidence.counts()  # without imported rewards
+        sizes = [design.sizes[side] for side in self.chosen]
+        one, two = self._of_chosen(self.leader), self._of_chosen(over)
+        if min(two) < 0:  # a side has no leader yet
             return over, ends
-        ratio = float(sums[one] / counts[one] / (sums[two] / counts[two]))
-        error = ratio * math.hypot(reach[one] / means[one], reach[two] / means[two])
+        leader, other = (int(np.ravel_multi_index(tuple(each), sizes)) for each in (one, two))
+        arms, won = self.live.chosen_arms(rows.arm), rows.pulls * design.scaled(rows.reward)
+        found = beside(rows.version, arms, rows.pulls, won, leader, math.prod(sizes))
+        # Four more rewards, half of them successes, keep the error of a few rewards from being 0.
+        means, own = (
+            (x + 2) / (n + 4)
+            for n, x in ((found.counts, found.sums), (found.leader_counts, found.leader_sums))
+        )
+        part = np.hypot(  # by which each ratio may be wrong
+            np.sqrt((1 - means) / means / (found.counts + 4)),
+            np.sqrt((1 - own) / own / (found.leader_counts + 4)),
+        )
+        ratios, reach = means / own, CONTRADICTION * part * means / own
+        least = (ratios - reach).reshape(sizes)
+        least.flat[leader] = -math.inf
+        for axis, side in enumerate(self.chosen):
+            np.moveaxis(least, axis, 0)[~self.live.allowed(side)] = -math.inf
+        best = int(least.argmax())
+        is_other = not is_control and bool(least.flat[best] > ratios[other] + reach[other])
+        if is_other:
+            other = best
+        (count, total), (own_count, own_total) = (
+            (n[other], x[other]) for n, x in (found[:2], found[2:])
+        )
+        if not (total and own_total):
+            return over, ends
+        ratio = float(own_total / own_count / (total / count))
+        error = CONTRADICTION * ratio * float(part[other])
         if not is_other and ends[1] - error <= ratio - 1 <= ends[2] + error:
             return over, ends
-        won, total = (np.array([x[one], x[two]]) for x in (sums, counts))
-        lower, upper = stopping.mean_intervals(won, total - won, self.spec.confidence)
+        # The two were selected by their rewards, so the intervals of all arms must hold together.
+        confidence = 1 - (1 - self.spec.confidence) * 2 / len(means)
+        wins, counts = np.array([own_total, total]), np.array([own_count, count])
+        lower, upper = stopping.mean_intervals(wins, np.maximum(counts - wins, 0), confidence)
         low, high = float(lower[0] / upper[1]) - 1, float(upper[0] / lower[1]) - 1
-        return two, (ratio - 1, low, high)
+        chosen = [int(k) for k in np.unravel_index(other, sizes)]
+        return chosen, (ratio - 1, low, high)
 
     def _tried(self, side: int) -> NDArray[np.bool_]:
         """Return which levels of a side have rewards; for others, the fit is a guess."""

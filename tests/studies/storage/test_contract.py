@@ -118,3 +118,11 @@ def test_a_log_with_a_gap_is_not_read(storage: Storage) -> None:
         storage.reading() as log,
     ):
         log.read(study.id)
+
+
+def test_a_log_that_ends_before_a_known_event_says_where(storage: Storage) -> None:
+    study = storage.create("spring", SPEC)
+    append(storage, study, *suggested(2))
+    missing = "event 7 was read before, but is missing now: the log ends with event 3"
+    with pytest.raises(rank1.DamagedError, match=missing), storage.reading() as log:
+        log.read(study.id, after=7)

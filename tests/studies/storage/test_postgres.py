@@ -475,3 +475,18 @@ def test_what_others_wrote_comes_with_the_lock(url: str) -> None:
                 assert log.read(study.id).size == first + 1
             assert one.contended == (known > 1 and count > 0)
             known = first + 1
+
+
+def test_others_on_any_study_of_a_transaction_are_noticed(url: str) -> None:
+    with PostgresStorage(url) as one, PostgresStorage(url) as other:
+        first, second = one.create("spring", SPEC), one.create("autumn", SPEC)
+        for study in (first, second):
+            with one.transaction(first.id, second.id):
+                pass
+            append(other, study, *suggested(1))
+            with one.transaction(first.id, second.id):
+                pass
+            assert one.contended
+        with one.transaction(first.id, second.id):
+            pass
+        assert not one.contended

@@ -288,9 +288,11 @@ class PostgresStorage(SqlStorage):
                 yield log
                 self._connections.check_not_forked(pid, connection)
                 self._commit(connection, log)
+                others = {study for study, (seq, _) in seen.items() if seq != ends[study][0]}
                 for study, (seq, *_) in ends.items():
-                    others = study in seen and seen[study][0] != seq
-                    self._seen[study], self.contended = (log.ended(study, seq), others), others
+                    self._seen[study] = log.ended(study, seq), study in others
+                if ends:
+                    self.contended = bool(others)
             except BaseException:
                 self._connections.check_not_forked(pid, connection)
                 self._undo(connection)

@@ -91,14 +91,15 @@ class SqlReader:
         try:
             return self._whole(study, after, 2**62 if limit is None else limit)
         except GARBAGE as error:
-            raise self.damaged(str(error)) from None
+            raise self.damaged(str(error)) from error
 
     def _whole(self, study: int, after: int, limit: int) -> Events:
         """Return the events for `read`; raises one of `GARBAGE` if they are damaged."""
         records, before = self.records(study, after, limit + bool(after)), 0
         if after:
             if not len(records) or records["seq"][0] != after:
-                raise ValueError(f"event {after} was read before, but is missing now")
+                end = f"the log ends with event {self.last(study)[0]}"
+                raise ValueError(f"event {after} was read before, but is missing now: {end}")
             before, records = int(records["checksum"][0]), records[1:]
         expected = np.arange(after + 1, after + 1 + len(records))
         if not np.array_equal(records["seq"], expected):
