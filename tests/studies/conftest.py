@@ -76,6 +76,7 @@ def start(server: Any) -> None:
 def kill(server: Any) -> None:
     """Kill the server and all its processes, and wait for them to end."""
     process = server.get_postmaster_info().process
+    process.suspend()  # or it could start another process after they are listed
     processes = [process, *process.children(recursive=True)]
     for each in processes:
         with contextlib.suppress(psutil.NoSuchProcess):

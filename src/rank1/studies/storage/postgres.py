@@ -84,8 +84,13 @@ class PostgresReader(SqlReader):
         self.connection, self.present = connection, connection.present
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        cursor = self.connection.execute(_own_marks(sql), parameters, binary=True)
-        return cursor.fetchall() if cursor.description else []
+        try:
+            cursor = self.connection.execute(_own_marks(sql), parameters, binary=True)
+            return cursor.fetchall() if cursor.description else []
+        except (ValueError, TypeError) as error:
+            if self.connection.closed:  # half an answer is no sign of a damaged log
+                raise psycopg.OperationalError(f"the answer was lost ({error!r})") from error
+            raise
 
     def among(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         of = "text" if isinstance(values[0], str) else "int8"
@@ -110,8 +115,10 @@ class PostgresReader(SqlReader):
         first, got, some = max(first, 1), 0, 0
         while count > 0 and got == some:
             some = min(count, PORTION)
-            ((portion,),) = self.rows(sql, study, first, some)
-            raw.append(portion or b"")
+            rows = self.rows(sql, study, first, some)
+            if not rows:  # an aggregate always returns a row
+                raise psycopg.OperationalError("the answer was lost")
+            raw.append(rows[0][0] or b"")
             got = len(raw[-1]) // SENT.itemsize
             first, count = first + got, count - got
         return np.frombuffer(b"".join(raw), SENT)
