@@ -97,14 +97,14 @@ def test_a_kernel_shows_tables_and_bars_of_progress(tmp_path: Path) -> None:
     assert done.stdout == "small.ipynb: 2 cells, 1 bars of progress\n"
     shown = [cell["outputs"] for cell in json.loads(path.read_text())["cells"]]
     assert [len(outputs) for outputs in shown] == [1, 1]  # progress bars aren't kept
-    for (output,), word in zip(shown, ("best pair", "uniform"), strict=True):
+    for (output,), word in zip(shown, ("best arm", "uniform"), strict=True):
         html = "".join(output["data"]["text/html"])
         assert word in html
         assert "<svg" in html
     kept = path.read_text()
     path.write_text(kept.replace("<svg", "<svg class='other'"))  # pictures may differ
     assert run("--check", str(path)).returncode == 0
-    path.write_text(kept.replace("best pair", "worst pair"))
+    path.write_text(kept.replace("best arm", "worst arm"))
     done = run("--check", str(path))
     assert done.returncode == 1
     assert "small.ipynb: cell 0 shows" in done.stderr

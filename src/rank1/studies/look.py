@@ -344,5 +344,8 @@ class Look:
             found.append("Visits of one unit are independent.")
         if self.ordered:
             scaled = f"means above {self.low:g}" if self.low else "means"
-            found.append(f"Lifts of arms: {scaled} are products of the levels' factors.")
+            found.append(
+                f"Lifts of arms: {scaled} are products of the levels' factors, unless "
+                "rewards contradict that."
+            )
         return found
