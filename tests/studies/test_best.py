@@ -437,5 +437,6 @@ def test_every_field_of_best_of_a_study_that_draws(tmp_path: Path) -> None:
     assert first.warnings == other.warnings
     pairs = zip(first.assumes, other.assumes, strict=True)
     assert [there for here, there in pairs if here != there] == [
-        "Lifts of arms: means above 1 are products of the levels' factors, unless rewards contradict that."
+        "Lifts of arms: means above 1 are products of the levels' factors, unless "
+        "rewards contradict that."
     ]
