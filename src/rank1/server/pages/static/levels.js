@@ -69,6 +69,7 @@ export function showVerdict(view) {
 let forecastOf = 0;
 export async function showForecast(view) {
   if (view.verdict !== "go" || !view.versions) { forecastOf = 0; words("forecast", ""); return; }
+  if (view.lift?.estimate === null && !(view.lift.low > 0)) { forecastOf = 0; words("forecast", "It is too early to say how long it will take."); return; }
   if (view.totals.reports < 1.02 * forecastOf) return;
   forecastOf = view.totals.reports;
   try {
