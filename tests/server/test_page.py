@@ -428,8 +428,24 @@ def test_a_study_that_finds_says_when_to_stop(page: Page, service: Served) -> No
     assert "What was tried" in waiting.value.path().read_text()
     page.get_by_role("button", name="Ship a × y").click()
     page.get_by_role("dialog").get_by_role("button", name="End the study").click()
-    expect(page.locator("#about")).to_contain_text("Ended since")
+    expect(page.locator("#about")).to_contain_text("Ran from ")
+    expect(page.locator("#leader")).to_have_text("Stop: ship a × y")
+    expect(page.get_by_role("button", name="Drop a level")).not_to_be_visible()
     assert service.call(at("finds"))[1]["retired"]
+
+
+def test_a_study_that_has_ended_without_a_verdict(page: Page, service: Served) -> None:
+    """It doesn't say "Keep going", and forecasts nothing."""
+    make(service, "ended early", 12, goal="find")
+    assert service.call(at("ended early", "/retire"), {})[0] == 200
+    ended = service.call(at("ended early"))[1]["retired"]
+    page.goto(f"{service.url}/study?name=ended%20early")
+    expect(page.locator("#leader")).to_contain_text("Ended without a verdict: ")
+    expect(page.locator("#next-step")).to_have_text("The study has ended.")
+    expect(page.locator("#forecast")).to_be_empty()
+    expect(page).to_have_title("Ended: ended early · rank1")
+    day = page.evaluate("(t) => new Date(1000 * t).toLocaleString('sv').slice(0, 16)", ended)
+    expect(page.locator("#about")).to_contain_text(f" to {day} · ")
 
 
 class _Shop(http.server.BaseHTTPRequestHandler):

@@ -219,13 +219,11 @@ def test_what_speaks_against_the_order_is_data() -> None:
         assert dataclasses.replace(found, **other).objection is None
 
 
-def test_no_forecast_while_nothing_is_known_of_the_lift(create: Callable[..., Study]) -> None:
+def test_levels_are_not_called_alike_while_nothing_is_known_of_the_lift() -> None:
     """After one result it said "No end in sight: the levels that are left may be alike"."""
-    study = create(IMAGE)
-    study.tell(study.ask().id, 1.0)
-    assert study.forecast().statement == (
-        "It is too early for a forecast: by how much the leader leads isn't known yet."
-    )
+    found = Finding(("y",), Lift(("x",), False, math.nan, math.nan, math.nan), False, None, 0.95)
+    said = _words(found, {"10%": 97.0, "50%": math.inf, "90%": math.inf}, None)
+    assert said == "It is too early for a forecast: by how much the leader leads isn't known yet."
 
 
 @pytest.mark.parametrize("goal", ["find", "earn"])

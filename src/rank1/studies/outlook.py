@@ -88,10 +88,10 @@ def _words(finding: Finding, more: dict[str, float], days: dict[str, float] | No
     if more["90%"] == 0:
         but = "" if finding.doubt is None else f", but only if {ORDER}: {finding.doubt}"
         return f"The best level of each side is already known{but}."
-    if finding.lift.unknown:
-        return "It is too early for a forecast: by how much the leader leads isn't known yet."
     every = [(more, 0, "rewards")] + ([] if days is None else [(days, 1, "days")])
     if math.isinf(more["50%"]):
+        if finding.lift.unknown:
+            return "It is too early for a forecast: by how much the leader leads isn't known yet."
         text = "No end in sight: the levels that are left may be alike."
         if math.isfinite(more["10%"]):
             least = " or ".join(
