@@ -133,6 +133,19 @@ def test_start_a_study_ask_tell_and_see_the_number_change(page: Page, service: S
     page.locator("#levels-2").fill("young\nold")
     page.get_by_label("It comes with the visitor").nth(2).check()
     expect(page.locator("#size")).to_have_text("3 × 2 × 2 = 12 combinations")
+    # What the browser finds wrong is shown, in the units of the form, and nothing is sent.
+    page.get_by_label("Today's success rate").fill("100")
+    page.get_by_role("button", name="Estimate").click()
+    expect(page.locator("#rate:focus:invalid")).to_have_count(1)
+    page.get_by_label("Today's success rate").fill("5")
+    # Even if it is in a section that is folded; fields of the other goal don't count.
+    page.locator("#holdout").evaluate("(field) => { field.value = 95; }")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#holdout:focus:invalid")).to_be_visible()
+    page.get_by_label("Earn as much").check()
+    assert page.locator("#create").evaluate("(form) => form.checkValidity()")
+    page.get_by_label("Find the best").check()
+    page.locator("#holdout").fill("")
     page.get_by_role("button", name="Estimate").click()
     expect(page.locator("#long")).to_contain_text(
         re.compile(r"About [\d,]+ visitors, [\d,.]+ days")
@@ -143,6 +156,9 @@ def test_start_a_study_ask_tell_and_see_the_number_change(page: Page, service: S
     assert service.call(at("by hand"))[1]["control"] == {"headline": "A", "image": "x"}
     # The snippets have the service's address, and a key made for the shop's page.
     expect(page.locator("#snippet-curl")).to_contain_text(f"{service.url}/v1/studies/by%20hand/ask")
+    page.get_by_label("The address of your page").fill("localhost:8080")
+    page.get_by_role("button", name="Make a key").click()
+    expect(page.locator("#key-why")).to_contain_text("got 'localhost:8080'")
     page.get_by_label("The address of your page").fill("https://shop.example/home")
     page.get_by_role("button", name="Make a key").click()
     expect(page.locator("#snippet-html")).to_contain_text(re.compile(r"r1_\w+_.*"))
@@ -412,8 +428,24 @@ def test_a_study_that_finds_says_when_to_stop(page: Page, service: Served) -> No
     assert "What was tried" in waiting.value.path().read_text()
     page.get_by_role("button", name="Ship a × y").click()
     page.get_by_role("dialog").get_by_role("button", name="End the study").click()
-    expect(page.locator("#about")).to_contain_text("Ended since")
+    expect(page.locator("#about")).to_contain_text("Ran from ")
+    expect(page.locator("#leader")).to_have_text("Stop: ship a × y")
+    expect(page.get_by_role("button", name="Drop a level")).not_to_be_visible()
     assert service.call(at("finds"))[1]["retired"]
+
+
+def test_a_study_that_has_ended_without_a_verdict(page: Page, service: Served) -> None:
+    """It doesn't say "Keep going", and forecasts nothing."""
+    make(service, "ended early", 12, goal="find")
+    assert service.call(at("ended early", "/retire"), {})[0] == 200
+    ended = service.call(at("ended early"))[1]["retired"]
+    page.goto(f"{service.url}/study?name=ended%20early")
+    expect(page.locator("#leader")).to_contain_text("Ended without a verdict: ")
+    expect(page.locator("#next-step")).to_have_text("The study has ended.")
+    expect(page.locator("#forecast")).to_be_empty()
+    expect(page).to_have_title("Ended: ended early · rank1")
+    day = page.evaluate("(t) => new Date(1000 * t).toLocaleString('sv').slice(0, 16)", ended)
+    expect(page.locator("#about")).to_contain_text(f" to {day} · ")
 
 
 class _Shop(http.server.BaseHTTPRequestHandler):

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 import rank1
-from rank1.server.problem_details import RefusedError, problem_of, status_of
+from rank1.server.problem_details import RefusedError, problem_of, status_of, validation_problem
 from rank1.server.registry import MAX_SLOW, StudyRegistry
 from rank1.server.write_queue import WriteQueue
 from rank1.studies.storage import open_storage
@@ -240,7 +240,18 @@ def test_problems_name_field_value_and_remedy(service: Served) -> None:
         "sides must be given, or both rows and columns",
     )
     status, found = service.call("/v1/studies", GRID)
-    assert (status, found["field"], found["remedy"]) == (422, "name", "Field required")
+    assert (status, found["detail"].partition(",")[0]) == (422, "name is required")
+    for body, detail in (
+        ({"count": 10**8}, "count must be less than or equal to 10000, got 100000000"),
+        ({"count": 0}, "count must be greater than or equal to 1, got 0"),
+        ({"cont": 3}, "cont must be left out: this request has no such field (see /docs), got 3"),
+    ):
+        status, found = service.call(at("problems", "/ask/batch"), body)
+        assert (status, found["detail"]) == (422, detail)
+    untyped = [{"type": "model_attributes_type", "loc": ["body"], "msg": "", "input": b"{}"}]
+    assert validation_problem(untyped, b"{}")["detail"] == (
+        "body must be a JSON object, with the header Content-Type: application/json, got b'{}'"
+    )
     status, found = service.call(at("problems", "/tell"), {"id": "k3fzqa-17-00z8", "reward": 1})
     assert (status, found["title"]) == (404, "Other study")
     status, found = service.call(at("nowhere", "/ask"), {})
@@ -543,7 +554,7 @@ def test_a_body_that_is_not_json_is_said_to_be_none(service: Served) -> None:
     with caught.value as answer:
         found = json.load(answer)
     assert (found["status"], found["field"]) == (422, "body")
-    assert found["detail"].startswith("body: must be JSON (")
+    assert found["detail"].startswith("body must be JSON (")
     assert found["value"] == repr('{"name": ')
 
 

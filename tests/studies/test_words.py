@@ -219,6 +219,38 @@ def test_what_speaks_against_the_order_is_data() -> None:
         assert dataclasses.replace(found, **other).objection is None
 
 
+def test_levels_are_not_called_alike_while_nothing_is_known_of_the_lift() -> None:
+    """After one result it said "No end in sight: the levels that are left may be alike"."""
+    found = Finding(("y",), Lift(("x",), False, math.nan, math.nan, math.nan), False, None, 0.95)
+    said = _words(found, {"10%": 97.0, "50%": math.inf, "90%": math.inf}, None)
+    assert said == "It is too early for a forecast: by how much the leader leads isn't known yet."
+
+
+@pytest.mark.parametrize("goal", ["find", "earn"])
+def test_a_warning_if_only_successes_are_reported(create: Callable[..., Study], goal: str) -> None:
+    study = create(IMAGE, goal=goal)
+    shown = study.ask(count=100)
+    study.tell_many([(each.id, 1.0) for each in shown[:40]])
+    (warning,) = study.best().warnings
+    assert warning.startswith(
+        "All 40 rewards so far are 1, the largest possible, and 60 suggestions have none."
+    )
+    study.tell(shown[40].id, 0.0)
+    assert study.best().warnings == []
+
+
+@pytest.mark.parametrize("told", [29, 50])
+def test_no_such_warning_for_few_successes_or_few_that_are_missing(
+    create: Callable[..., Study], told: int
+) -> None:
+    study = create(IMAGE)
+    study.tell_many([(each.id, 1.0) for each in study.ask(count=100)[:told]])
+    assert study.best().warnings == []
+    late = create(IMAGE, reward_window=60, on_expiry="default")  # failures are still to come
+    late.tell_many([(each.id, 1.0) for each in late.ask(count=100)[:40]])
+    assert late.best().warnings == []
+
+
 @pytest.mark.parametrize("policy", [None, "uts"])
 def test_a_study_that_has_ended_says_so(create: Callable[..., Study], policy: str | None) -> None:
     study = create({"i": ["x", "y"]}, policy=policy)

@@ -178,6 +178,18 @@ def is_type_error(fault: Mapping[str, Any]) -> bool:
     return str(fault["type"]).endswith(("_type", "_parsing", "missing", "forbidden"))
 
 
+def _remedy(fault: Mapping[str, Any]) -> str:
+    """Say what would be right, in the words of the library's own errors."""
+    if isinstance(fault["input"], bytes):
+        return "must be a JSON object, with the header Content-Type: application/json"
+    if fault["type"] == "missing":
+        return "is required"
+    if fault["type"] == "extra_forbidden":
+        return "must be left out: this request has no such field (see /docs)"
+    words = str(fault["msg"]).removeprefix("Value error, ")
+    return re.sub("^Input should (be|have)", r"must \1", words)
+
+
 def validation_problem(found: list[Mapping[str, Any]], body: Any) -> dict[str, Any]:
     """Make the problem details of a body or parameter that failed validation."""
     faults = []
@@ -185,17 +197,18 @@ def validation_problem(found: list[Mapping[str, Any]], body: Any) -> dict[str, A
         place = [str(part) for part in each["loc"]]
         if each["type"] == "json_invalid":
             reason = each.get("ctx", {}).get("error", each["msg"])
-            each = {"msg": f"must be JSON ({reason})", "input": body}
+            each = {"type": "", "msg": f"must be JSON ({reason})", "input": body}
             place = place[:1]
         faults.append(
             {
                 "field": ".".join(place[1:]) or place[0],
                 "value": shown(each.get("input")),
-                "remedy": str(each["msg"]).removeprefix("Value error, "),
+                "remedy": _remedy(each),
             }
         )
     first = faults[0]
-    detail = f"{first['field']}: {first['remedy']}, got {first['value']}"
+    colon = "" if first["remedy"].startswith(("must ", "is ")) else ":"
+    detail = f"{first['field']}{colon} {first['remedy']}, got {first['value']}"
     title = "Input type" if is_type_error(found[0]) else "Input"
     return problem_document(422, title, detail, **first, errors=faults)
 

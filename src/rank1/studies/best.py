@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rank1.documents import Best
 from rank1.studies.arms import NO_TOTALS, leading_arms, level_totals
 from rank1.studies.best_drawn import best_drawn
-from rank1.studies.delays import delay_warnings
+from rank1.studies.delays import delay_warnings, silence_warnings
 from rank1.studies.examination import examine
 from rank1.studies.spec import Spec
 from rank1.studies.state import StudyState
@@ -136,7 +136,7 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
         arms=arms,
         out_arms=int(out.sum()),
         interval=tuple(arms[0]["interval"]) if arms else None,
-        warnings=warnings,
+        warnings=warnings + silence_warnings(state),
     )
 
 

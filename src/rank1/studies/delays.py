@@ -1,4 +1,4 @@
-"""Detect delays that depend on the reward."""
+"""Detect delays that depend on the reward, and rewards that never come."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from rank1.studies.state import StudyState
 
-__all__ = ["delay_warnings", "needs_equal_delays"]
+__all__ = ["delay_warnings", "needs_equal_delays", "silence_warnings"]
 
 #: Rewards of each kind, and standard errors, required to warn about a difference in delays.
 LEAST, CLEAR = 30, 4.0
@@ -47,4 +47,20 @@ def delay_warnings(state: StudyState) -> list[str]:
         f"{slow} rewards come {apart:.0f} exposures later than {fast} ones, on average, so the "
         "stopping rule isn't valid: arms that were shown recently look "
         f"{'worse' if slow == 'High' else 'better'} than they are. Create the study with {remedy}"
+    ]
+
+
+def silence_warnings(state: StudyState) -> list[str]:
+    """Warn if only successes seem to be reported: all rewards are the largest, most are missing."""
+    at, totals, high = state.book.at[0], state.counts(), state.spec.reward_range[1]
+    missing = totals["pending"] + totals["expired"]
+    if state.spec.on_expiry == "default" or at.evidence < LEAST or missing <= totals["reports"]:
+        return []
+    if at.gained < at.evidence * (1 - 1e-12):
+        return []
+    return [
+        f"All {int(at.evidence):,} rewards so far are {high:g}, the largest possible, and "
+        f"{missing:,} suggestions have none. If failures are never reported, averages and lifts "
+        "are wrong, and the best can't be found: create the study with a reward_window and "
+        "on_expiry='default', which counts a missing reward as the lowest."
     ]

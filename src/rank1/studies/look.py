@@ -14,7 +14,7 @@ from rank1.documents import above
 from rank1.stopping.rule import odds_of
 from rank1.studies.any_grid import MOST_ARMS, AnyGrid
 from rank1.studies.beside import beside
-from rank1.studies.delays import delay_warnings, needs_equal_delays
+from rank1.studies.delays import delay_warnings, needs_equal_delays, silence_warnings
 from rank1.studies.state import StudyState
 from rank1.studies.words import ORDER, Doubt, Finding, Lift, name, percent
 
@@ -320,11 +320,12 @@ class Look:
 
     def warnings(self) -> list[str]:
         """Return warnings about delays, and about rewards that are shown but aren't evidence."""
+        found = self.delays + silence_warnings(self.state)
         imported = int(self.state.book.imported.sum())
         if not imported:
-            return self.delays
+            return found
         return [
-            *self.delays,
+            *found,
             f"{imported:,} imported rewards count in averages and estimates of lifts, but not in "
             "intervals and the verdict: the study bets only on what it drew itself.",
         ]

@@ -90,6 +90,8 @@ def _words(finding: Finding, more: dict[str, float], days: dict[str, float] | No
         return f"The best level of each side is already known{but}."
     every = [(more, 0, "rewards")] + ([] if days is None else [(days, 1, "days")])
     if math.isinf(more["50%"]):
+        if finding.lift.unknown:
+            return "It is too early for a forecast: by how much the leader leads isn't known yet."
         text = "No end in sight: the levels that are left may be alike."
         if math.isfinite(more["10%"]):
             least = " or ".join(

@@ -94,7 +94,8 @@ def suggest(
         return [_suggestion(work, each) for each in before]
     if state.book.at["retired"][0]:
         raise ConflictError(
-            f"study {work.study.name!r} is retired: it gives no more suggestions",
+            f"study {work.study.name!r} is retired, so it gives no more suggestions",
+            "ship its winner, or create another study",
             study=work.study.name,
         )
     levels, new = given_levels(work, given)

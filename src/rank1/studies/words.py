@@ -40,10 +40,10 @@ class Lift:
         called = "the control" if self.is_control else "the runner-up"
         over = f"over {name(self.over)}, {called}"
         scale = above(self.above)
-        if not self.estimate <= LARGEST:
-            if self.low > 0:
-                return f"leads by at least {percent(self.low)}{scale} {over}{self._means}"
+        if self.unknown:
             return f"leads {over}; by how much isn't known yet"
+        if not self.estimate <= LARGEST:
+            return f"leads by at least {percent(self.low)}{scale} {over}{self._means}"
         if self.high > LARGEST and self.low <= 0:
             by = percent(self.estimate)
             return f"leads by {by}{scale} {over}{self._means}; it is too early for an interval"
@@ -51,6 +51,11 @@ class Lift:
         if self.high > LARGEST:
             ends = f"at least {percent(self.low)}"
         return f"leads by {percent(self.estimate)} ({ends}){scale} {over}{self._means}"
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known about its size."""
+        return not self.estimate <= LARGEST and not self.low > 0
 
     @property
     def _means(self) -> str:

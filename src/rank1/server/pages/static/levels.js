@@ -18,7 +18,7 @@ export function showVerdict(view) {
     lift.mean !== null && lift.over_mean !== null ? ` On average: ${number(lift.mean)} against ${number(lift.over_mean)}.` : ""] : ["."];
   words("leader", {
     none: () => "No results yet.",
-    go: () => ["Keep going: ", ...arm(view.leader), " ", leads(lift)],
+    go: () => [view.retired ? "Ended without a verdict: " : "Keep going: ", ...arm(view.leader), " ", leads(lift)],
     stop: () => ["Stop: ship ", ...arm(view.leader)],
     only: () => ["Stop only if ", ...list(chosen(view)), " don't influence each other"],
   }[verdict]());
@@ -27,7 +27,7 @@ export function showVerdict(view) {
   words("by", {
     none: () => "",
     go: () => (lift?.estimate === null && !(lift.low > 0) ? "" : ["That is", ...over]),
-    stop: () => (lift ? ["It ", leads(lift), ...over, ...(doubtful ? [" This holds if ", ...list(chosen(view)), " don't influence each other. If you can't assume that, keep going."] : [])] : "It is the only one left."),
+    stop: () => (lift ? ["It ", leads(lift), ...over, ...(doubtful ? [" This holds if ", ...list(chosen(view)), ` don't influence each other.${view.retired ? "" : " If you can't assume that, keep going."}`] : [])] : "It is the only one left."),
     only: () => [...doubted(view.doubt), " ", ...arm(view.leader), " ", leads(lift), ...over],
   }[verdict]());
   words("next-step", {
@@ -47,12 +47,13 @@ export function showVerdict(view) {
   $("assumes").replaceChildren(...view.assumes.map((text) => make("li", text)));
   $("warnings").replaceChildren(...view.warnings.map((text) => make("li", plain(text))));
   $("warnings").hidden = !view.warnings.length;
-  $("progress-line").hidden = view.progress === null || verdict !== "go";
+  $("progress-line").hidden = view.progress === null || verdict !== "go" || Boolean(view.retired);
   $("progress").value = view.progress ?? 0;
   $("ship").hidden = !["stop", "only"].includes(verdict) || Boolean(view.retired);
   if (view.leader) put($("ship"), ["Ship ", ...arm(view.leader), verdict === "only" ? " anyway" : ""]);
   $("ship").classList.toggle("quiet", verdict === "only");
   if (view.retired) words("next-step", "The study has ended.");
+  for (const id of ["drop", "extend"]) $(id).hidden = Boolean(view.retired);
   const held = view.holdout;
   $("earned").hidden = !held?.units || held.earned === null;
   if (!$("earned").hidden) {
@@ -62,19 +63,20 @@ export function showVerdict(view) {
   const facts = [["suggestions", "Shown"], ["reports", "Results"], ["pending", "Pending"], ["expired", "Overdue"]].map(([key, term]) => [key, term, view.totals[key]]);
   facts.push(["rate", "Average result", view.rate], ["equal-split", "With an equal split", view.equal_split]);
   $("numbers").replaceChildren(...facts.map(([key, term, value]) => make("div", [make("dt", term), make("dd", number(value), { id: `n-${key}` })])));
-  document.title = `${VERDICT[verdict]}: ${view.name} · rank1`;
+  document.title = `${view.retired ? "Ended" : VERDICT[verdict]}: ${view.name} · rank1`;
 }
 
 // How long it will still take: asked for when there are noticeably more results.
 let forecastOf = 0;
 export async function showForecast(view) {
-  if (view.verdict !== "go" || !view.versions) { forecastOf = 0; words("forecast", ""); return; }
+  if (view.verdict !== "go" || !view.versions || view.retired) { forecastOf = 0; words("forecast", ""); return; }
   if (view.totals.reports < 1.02 * forecastOf) return;
   forecastOf = view.totals.reports;
   try {
     const { visitors, days } = await get(`${study(view.name)}/forecast${view.per_day ? `?per_day=${view.per_day}` : ""}`);
     const end = (n) => (n === null ? "no end in sight" : about(Math.max(n, 0.1)));
-    words("forecast", visitors.median === null ? "No end in sight: the levels that are left may be alike."
+    words("forecast", visitors.median === null
+      ? (view.lift?.estimate === null && !(view.lift.low > 0) ? "It is too early to say how long it will take." : "No end in sight: the levels that are left may be alike.")
       : `About ${about(visitors.median)} more visitors${days ? `, ${end(days.median)} days at today's traffic (${end(days.low)} to ${end(days.high)} in 8 of 10 such studies)` : ""}.`);
   } catch { say("forecast", ""); } // too early, or too busy: asked for again when there is more
 }

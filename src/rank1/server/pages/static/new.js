@@ -43,8 +43,14 @@ function size() {
 
 const finds = () => document.querySelector("input[name=goal]:checked").value === "find";
 function goal() {
-  for (const each of document.querySelectorAll(".find-only, #for-find")) each.hidden = !finds();
-  for (const each of document.querySelectorAll(".earn-only")) each.hidden = finds();
+  const show = (selector, shown) => {
+    for (const each of document.querySelectorAll(selector)) {
+      each.hidden = !shown;
+      for (const field of each.querySelectorAll("input")) field.disabled = !shown; // or it would be validated
+    }
+  };
+  show(".find-only, #for-find", finds());
+  show(".earn-only", !finds());
 }
 
 const part = (id) => (amount(id) ?? 0) / 100;
@@ -72,6 +78,9 @@ guarded($("create"), "submit", "create-why", async () => {
 });
 
 guarded($("estimate"), "click", "create-why", async () => {
+  say("long", "");
+  // The browser says what is wrong in the units of the form: "at most 99".
+  for (const id of ["min_lift", "confidence", "per_day", "rate", "lift"]) if (!$(id).reportValidity()) return;
   say("long", "Simulating a few such studies …");
   try {
     const { visitors, days } = await post("v1/forecasts", {
@@ -86,6 +95,8 @@ guarded($("estimate"), "click", "create-why", async () => {
 });
 
 for (const each of document.querySelectorAll("input[name=goal]")) each.addEventListener("change", goal);
+// The browser can't point at a field in a section that is folded.
+$("create").addEventListener("invalid", ({ target }) => { const folded = target.closest("details"); if (folded) folded.open = true; }, true);
 $("add-side").addEventListener("click", () => addSide(true));
 addSide(false);
 addSide(false);

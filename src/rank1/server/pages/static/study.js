@@ -26,7 +26,7 @@ function show() {
   const { totals } = view;
   const sizes = view.sides.map((side) => side.levels.filter((level) => !level.retired).length);
   const all = sizes.reduce((a, b) => a * b, 1);
-  words("about", [view.retired ? "Ended" : "Running", ` since ${time(view.created)} · `, ...view.sides.flatMap((side, k) => [k ? " × " : "", label(side.name)]),
+  words("about", [view.retired ? `Ran from ${time(view.created)} to ${time(view.retired)} · ` : `Running since ${time(view.created)} · `, ...view.sides.flatMap((side, k) => [k ? " × " : "", label(side.name)]),
     ` · ${sizes.length > 1 ? `${sizes.join(" × ")} = ` : ""}${number(all)} ${sizes.length > 1 ? "combinations" : "levels"}${view.archived ? " · archived" : ""}`]);
   const now = JSON.stringify(view.sides.map((side) => [side.name, side.levels.map((level) => [level.label, level.retired])]));
   if (now !== shape) { shape = now; showSides(); }
