@@ -190,7 +190,7 @@ def _remedy(fault: Mapping[str, Any]) -> str:
     return re.sub("^Input should (be|have)", r"must \1", words)
 
 
-def validation_problem(found: list[Mapping[str, Any]], body: Any) -> dict[str, Any]:
+def validation_problem(found: Sequence[Mapping[str, Any]], body: Any) -> dict[str, Any]:
     """Make the problem details of a body or parameter that failed validation."""
     faults = []
     for each in found[:20]:
