@@ -65,9 +65,13 @@ def test_what_a_study_does_a_client_does(client: Client, service: Served, tmp_pa
     assert (far.rows, far.columns, far.revision) == (["a", "b", "c", "d"], ["x"], 1)
     assert far.verify().ok
     assert far.history(limit=2)["next"] == 2
+    far.ask(key="first")
     far.retire()
-    with pytest.raises(rank1.ConflictError, match="retired"):
+    with pytest.raises(rank1.EndedError, match="retired"):
         far.ask()
+    assert far.ask(unit="late", fallback=("a", "x")).id == ""  # shipping breaks no page
+    with pytest.raises(rank1.ConflictError):  # one of a caller's own is still an error
+        far.ask(key="first", unit="other", fallback=("a", "x"))
     assert "both" in client.studies()
     near.close()
 

@@ -54,9 +54,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _EXPORTS = {
-    "errors": """BackendError CancelledError ConflictError DamagedError FileError FormatError
-        InputError InputTypeError MissingPackageError NoDigest OtherStudyError PolicyError
-        Rank1Error SnapshotError StorageError StudyExistsError UnknownStudyError
+    "errors": """BackendError CancelledError ConflictError DamagedError EndedError FileError
+        FormatError InputError InputTypeError MissingPackageError NoDigest OtherStudyError
+        PolicyError Rank1Error SnapshotError StorageError StudyExistsError UnknownStudyError
         UnknownSuggestionError""",
     "assignment": "assign",
     "grid": "Grid",

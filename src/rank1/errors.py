@@ -17,6 +17,7 @@ __all__ = [
     "CancelledError",
     "ConflictError",
     "DamagedError",
+    "EndedError",
     "FileError",
     "FormatError",
     "InputError",
@@ -284,6 +285,10 @@ class ConflictError(Rank1Error, ValueError):
     """
 
     again: bool = False
+
+
+class EndedError(ConflictError):
+    """The study was retired, so it gives no more suggestions."""
 
 
 for _name in __all__:

@@ -25,7 +25,7 @@ from rank1.documents import (
     Verified,
     read_document,
 )
-from rank1.errors import FileError, InputError, InputTypeError, Rank1Error, StorageError
+from rank1.errors import EndedError, FileError, InputError, InputTypeError, Rank1Error, StorageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -159,9 +159,10 @@ class RemoteStudy(Assigning):
         count, key, unit, data, given
             See `Study.ask`.
         fallback
-            What to show if the service doesn't answer in time: a row and a column, or a level for
-            each side by its name. The suggestion's id is "", which `tell` and `cancel` ignore. For
-            a second after a failure, calls return the fallback without sending a request.
+            What to show if the service doesn't answer in time, or the study was retired: a row and
+            a column, or a level for each side by its name. The suggestion's id is "", which `tell`
+            and `cancel` ignore. For a second after a failure, calls return the fallback without
+            sending a request.
         timeout
             Seconds for this call; default: the client's timeout, or 0.25 if there is a fallback.
         """
@@ -192,10 +193,11 @@ class RemoteStudy(Assigning):
             body = _given(count=count, data=data, given=given)
             many = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
             return [read_document(Suggestion, each["suggestion"]) for each in many]
-        except StorageError:
+        except (StorageError, EndedError) as error:
             if fallback is None:
                 raise
-            client.silent_until = time.monotonic() + SILENCE
+            if isinstance(error, StorageError):
+                client.silent_until = time.monotonic() + SILENCE
             return stand_in
 
     def tell(

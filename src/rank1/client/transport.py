@@ -36,6 +36,7 @@ _CLASSES = {
     "urn:rank1:problem:study-exists": errors.StudyExistsError,
     "urn:rank1:problem:cancelled": errors.CancelledError,
     "urn:rank1:problem:conflict": errors.ConflictError,
+    "urn:rank1:problem:ended": errors.EndedError,
     "urn:rank1:problem:input-type": InputTypeError,
     "urn:rank1:problem:input": InputError,
     "urn:rank1:problem:damaged": errors.DamagedError,

@@ -79,6 +79,7 @@ _REMEDIES: dict[type[Rank1Error], str] = {
     errors.OtherStudyError: "report the id to the study that returned it",
     errors.StudyExistsError: "open it, or choose another name",
     errors.CancelledError: "nothing to do: a cancelled suggestion can't have a reward",
+    errors.EndedError: "ship its winner, or create another study",
     errors.ConflictError: "the stored value is kept; see the study's history",
     errors.DamagedError: "the service's operator must restore a backup; the log says how",
     errors.FormatError: "the service's operator must install a newer version of rank1",

@@ -14,6 +14,7 @@ from rank1.documents import Report, Suggestion
 from rank1.errors import (
     CancelledError,
     ConflictError,
+    EndedError,
     InputError,
     InputTypeError,
     OtherStudyError,
@@ -93,7 +94,7 @@ def suggest(
                 raise key_used(key)
         return [_suggestion(work, each) for each in before]
     if state.book.at["retired"][0]:
-        raise ConflictError(
+        raise EndedError(
             f"study {work.study.name!r} is retired, so it gives no more suggestions",
             "ship its winner, or create another study",
             study=work.study.name,
