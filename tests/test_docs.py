@@ -112,7 +112,7 @@ def test_the_study_of_the_readme_works(tmp_path: Path) -> None:
     script = next(block for block in blocks if "rank1 study create" in block)
     command = f"{shlex.quote(sys.executable)} -m rank1"
     run = subprocess.run(
-        ["sh", "-e", "-c", script.replace(".venv/bin/rank1", command)],
+        ["sh", "-e", "-c", script.replace("rank1 study", f"{command} study")],
         cwd=tmp_path, check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert "18-24 × email brought 1" in run.stdout
