@@ -45,7 +45,7 @@ def test_a_study_from_beginning_to_end(service: Served) -> None:
     assert gone["retired"] is not None
     assert service.call(at("whole", "/retire"), {})[0] == 200
     status, problem = service.call(at("whole", "/ask"), {})
-    assert (status, problem["title"]) == (409, "Conflict")
+    assert (status, problem["title"]) == (409, "Ended")
 
 
 def test_batches_answer_each_item_by_itself(service: Served) -> None:
