@@ -16,7 +16,7 @@ from psycopg import errors
 import rank1
 from rank1.studies.events import Event, Kind
 from rank1.studies.storage import StudyRow, postgres_tables, sql_reader
-from rank1.studies.storage.postgres import PostgresStorage
+from rank1.studies.storage.postgres import PostgresReader, PostgresStorage
 from rank1.studies.storage.tables import FORMAT, WRITTEN, migration, select_events
 from tests.studies import old_logs
 from tests.studies.conftest import new_schema, while_killed
@@ -409,7 +409,6 @@ def test_a_backup_is_left_to_the_database(storage: PostgresStorage, tmp_path: Pa
 def test_a_server_that_does_not_force_is_told_of(
     storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rank1.studies.storage.postgres import PostgresReader
 
     storage.create("spring", SPEC)
     real = PostgresReader.rows
@@ -490,3 +489,27 @@ def test_others_on_any_study_of_a_transaction_are_noticed(url: str) -> None:
         with one.transaction(first.id, second.id):
             pass
         assert not one.contended
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_half_an_answer_is_a_lost_connection(closed: bool) -> None:
+    """A log isn't damaged because the connection broke while it was read."""
+
+    class Broken:
+        present: frozenset[str] = frozenset()
+
+        def __init__(self) -> None:
+            self.closed = closed
+
+        def execute(self, *_: Any, **__: Any) -> Any:
+            raise ValueError("half a row")
+
+    class Silent(PostgresReader):
+        def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+            return []
+
+    connection: Any = Broken()
+    with pytest.raises(psycopg.OperationalError if closed else ValueError, match="half a row"):
+        PostgresReader(connection).rows("SELECT 1")
+    with pytest.raises(psycopg.OperationalError, match="the answer was lost"):
+        Silent(connection).records(1, 1, 10)
