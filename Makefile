@@ -51,7 +51,7 @@ tests: .venv/ready
 	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(WAITING:%=--ignore %)
 
 tests-waiting: .venv/ready
-	$(BIN)/pytest -m "not validate" $(WAITING)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not validate" $(WAITING)
 
 # What runs alongside most of the tests shows the output of each part when it has finished.
 beside: PARTS := check tests-waiting
